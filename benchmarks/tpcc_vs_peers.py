@@ -41,6 +41,7 @@ PEERS = {
 }
 MOST_LOAD_S = 8.0
 SEED = 1
+FORMS = ("statements", "procedures")
 
 
 def loaded(to: Connection, warehouses: int) -> dict[str, Any]:
@@ -50,9 +51,9 @@ def loaded(to: Connection, warehouses: int) -> dict[str, Any]:
     return json.loads(_child("loading_once.py", asked + "\n"))
 
 
-def measured(to: Connection, warehouses: int, options: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """The figures of one run of the transactions."""
-    spec = WorkloadSpec.model_validate({"builtin": "tpcc", "clients": options.clients})
+def measured(to: Connection, warehouses: int, options: argparse.Namespace, seed: int, form: str) -> dict[str, Any]:
+    """The figures of one run of the transactions in a form."""
+    spec = WorkloadSpec.model_validate({"builtin": "tpcc", "clients": options.clients, "form": form})
     config = {
         "connection": to.for_engine(),
         "clients": options.clients,
@@ -73,16 +74,19 @@ def _child(script: str, asked: str) -> str:
     return subprocess.run(argv, input=asked, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def report(version: str, loads: list[dict[str, Any]], runs: list[dict[str, Any]], warehouses: int) -> str:
+def report(version: str, loads: list[dict[str, Any]], runs: dict[str, list[dict[str, Any]]], warehouses: int) -> str:
     """Medians with the lowest and the highest of the runs, as Markdown."""
-    cpu_us = [1e6 * (run["user_s"] + run["system_s"]) / run["transactions"] for run in runs]
     rows = [
         (f"load {warehouses} warehouses by SQL, s", [load["elapsed_s"] for load in loads]),
         ("client CPU of the load, s", [load["client_cpu_s"] for load in loads]),
-        ("client CPU a transaction, statements, us", cpu_us),
-        ("transactions a second", [run["tps"] for run in runs]),
-        ("memory of the client, MiB", [run["peak_memory_kib"] / 1024 for run in runs]),
     ]
+    for form, of_form in runs.items():
+        cpu_us = [1e6 * (run["user_s"] + run["system_s"]) / run["transactions"] for run in of_form]
+        rows += [
+            (f"{form}: client CPU a transaction, us", cpu_us),
+            (f"{form}: transactions a second", [run["tps"] for run in of_form]),
+            (f"{form}: memory of the client, MiB", [run["peak_memory_kib"] / 1024 for run in of_form]),
+        ]
     head = f"PostgreSQL {version}\n\n| | median | lowest to highest |\n|---|---|---|\n"
     table = "".join(f"| {name} | {median(of):.3g} | {min(of):.3g} to {max(of):.3g} |\n" for name, of in rows)
     load_s = median(load["elapsed_s"] for load in loads)
@@ -115,14 +119,16 @@ def main() -> None:
     try:
         for installation in installations(options.bindir, owner):
             with server(installation, owner, folder, None, SETTINGS) as cluster:
-                loads, runs = [], []
+                loads: list[dict[str, Any]] = []
+                runs: dict[str, list[dict[str, Any]]] = {form: [] for form in FORMS}
                 for number in range(options.repeats):
                     with connect(cluster.connection) as control:
                         control.execute("DROP SCHEMA public CASCADE")
                         control.execute("CREATE SCHEMA public")
                         control.execute("CHECKPOINT")
                     loads.append(loaded(cluster.connection, options.warehouses))
-                    runs.append(measured(cluster.connection, options.warehouses, options, seed=number + 1))
+                    for form, of_form in runs.items():
+                        of_form.append(measured(cluster.connection, options.warehouses, options, number + 1, form))
             print(report(installation.version, loads, runs, options.warehouses), flush=True)
     finally:
         shutil.rmtree(folder)

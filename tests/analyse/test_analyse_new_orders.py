@@ -7,9 +7,12 @@ import pytest
 from plinth.analyse import analyse
 from plinth.analyse.new_orders import efficiency_of
 from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.dataset import TpccDataset
 from plinth.model.estimate import Estimate, Interval
+from plinth.model.plan import Variant
 from plinth.model.tpcc_notice import efficiency, new_orders_per_minute
-from tpcc_bundles import DONE, ROLLED_BACK, of_tpcc
+from plinth.model.workload import WorkloadSpec
+from tpcc_bundles import DONE, ROLLED_BACK, WAREHOUSES, of_tpcc
 
 ORDERS = DONE["new-order"]
 
@@ -77,7 +80,21 @@ def test_efficiency_is_in_parts_of_the_most_for_the_warehouses() -> None:
     assert efficiency(12.86, 1) == pytest.approx(1)
     assert efficiency(1221.7, 100) == pytest.approx(0.95)
     nopm = Estimate(value=1286.0, interval=Interval(low=643.0, high=2572.0), n=5, method="test")
-    found = efficiency_of(nopm, 100)
-    assert found.interval is not None
+    dataset = TpccDataset(kind="tpcc", warehouses=100)
+    paced = WorkloadSpec(builtin="tpcc", pacing="spec")
+    found = efficiency_of(nopm, paced, dataset)
+    assert found is not None and found.interval is not None
     assert (found.value, found.interval.low, found.interval.high) == pytest.approx((1.0, 0.5, 2.0))
     assert (found.n, found.method, found.interval.level) == (5, "test", 0.95)
+    assert efficiency_of(nopm, WorkloadSpec(builtin="tpcc"), dataset) is None
+    assert efficiency_of(None, paced, dataset) is None
+
+
+def test_paced_variants_have_an_efficiency(contents: BundleContents) -> None:
+    def paced(variant: Variant) -> Variant:
+        return variant.model_copy(update={"workload": variant.workload.model_copy(update={"pacing": "spec"})})
+
+    plan = contents.plan.model_copy(update={"variants": tuple(map(paced, contents.plan.variants))})
+    for variant in analyse(replace(contents, plan=plan)).variants:
+        assert variant.nopm is not None and variant.efficiency is not None
+        assert variant.efficiency.value == pytest.approx(variant.nopm.value / (12.86 * WAREHOUSES))

@@ -12,6 +12,7 @@ from plinth.analyse.durability import durability_of, power_cut_sentence, with_te
 from plinth.analyse.effects import effects_of
 from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
 from plinth.analyse.grouping import group_variants
+from plinth.analyse.new_orders import efficiency_of
 from plinth.analyse.objectives import judge_objectives
 from plinth.analyse.pareto import pareto_fronts
 from plinth.analyse.preparation import preparations
@@ -86,7 +87,7 @@ def _sweep(design: Design, measured: dict[str, Measured], seed: int) -> Sweep | 
 def _result(measured: Measured, contents: BundleContents, seed: int, letters: Mapping[str, str]) -> VariantResult:
     variant = measured.variant
     server = contents.servers.get(variant.id)
-    tps, work = measured.tps(seed), measured.work(seed)
+    tps, work, nopm = measured.tps(seed), measured.work(seed), measured.nopm(seed)
     planned_cuts = sum(cut.variant == variant.id for cut in contents.plan.cuts)
     durability = durability_of(variant.id, contents.cuts, planned_cuts, server)
     return VariantResult(
@@ -100,7 +101,8 @@ def _result(measured: Measured, contents: BundleContents, seed: int, letters: Ma
         tps=tps,
         latency=measured.latency(),
         transactions=measured.transactions(seed),
-        nopm=measured.nopm(seed),
+        nopm=nopm,
+        efficiency=efficiency_of(nopm, variant.workload, contents.cluster_of(variant).dataset),
         statements=measured.statements(),
         failed=measured.failed(),
         retried=measured.retried(),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from plinth.analyse.bootstrap import of_trials
+from plinth.model.dataset import DatasetSpec, TpccDataset
 from plinth.model.estimate import Estimate, Interval
 from plinth.model.tpcc_notice import NEW_ORDER, efficiency, new_orders_per_minute
 from plinth.model.trial import Trial
@@ -23,8 +24,14 @@ def nopm_of(trials: Iterable[float | None], seed: int) -> Estimate | None:
     return of_trials(known, seed) if known else None
 
 
-def efficiency_of(nopm: Estimate, warehouses: int) -> Estimate:
-    """NOPM in parts of the most that the specification's pacing allows: the same interval in another unit."""
+def efficiency_of(nopm: Estimate | None, workload: WorkloadSpec, dataset: DatasetSpec) -> Estimate | None:
+    """NOPM in parts of the most that the specification's pacing allows: the same interval in another unit.
+
+    None without that pacing.
+    """
+    if nopm is None or workload.pacing != "spec" or not isinstance(dataset, TpccDataset):
+        return None
+    warehouses = dataset.warehouses
 
     def part(value: float) -> float:
         return efficiency(value, warehouses)

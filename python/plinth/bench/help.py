@@ -83,6 +83,9 @@ Extensions to pgbench (names in full):
   --arrivals=poisson|uniform
                            with -R: at random intervals (default), or evenly
                            spaced
+  --form=statements|procedures
+                           with -b tpcc: client SQL (default), or one call of a
+                           procedure for each transaction
   --isolation=read-committed|repeatable-read|serializable
                            with -b tpcc: of every transaction (default:
                            read-committed); see --max-tries
@@ -91,6 +94,8 @@ Extensions to pgbench (names in full):
   --mix=N,N,N,N,N          with -b tpcc: cards of new-order, payment,
                            order-status, delivery and stock-level in the deck
                            that is dealt (default: 45,43,4,4,4)
+  --pacing=none|spec       with -b tpcc: spec has keying and think times; give
+                           ten clients for each warehouse
   --percentiles=P,P,...    latencies at these percentiles, such as 50,95,99.9,
                            from HDR histograms
   --warmup=SECONDS         run this long before measuring

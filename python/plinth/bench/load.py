@@ -235,8 +235,9 @@ class BenchLoad:
 
 
 def _configured(script: BenchScript) -> dict[str, Any]:
-    what = {"source": script.source} if script.native is None else {"native": script.native}
-    return {"name": script.description, "weight": script.weight, **what}
+    if script.native is not None:
+        return script.native
+    return {"name": script.description, "source": script.source, "weight": script.weight}
 
 
 def _commands_of(script: BenchScript) -> list[dict[str, Any]]:

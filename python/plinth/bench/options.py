@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from plinth.model.load_config import Arrivals, Rate
 
 INIT_STEPS = "dtgGvpf"
+FORMS = ("statements", "procedures")
 ISOLATIONS = ("read-committed", "repeatable-read", "serializable")
+PACINGS = ("none", "spec")
 PROTOCOLS = ("simple", "extended", "prepared")
 DEFAULT_TRANSACTIONS = 10
 MOST_WAREHOUSES = 100_000
@@ -323,9 +325,11 @@ OPTIONS = (
 OURS = (
     Option("arrivals", None, True, _BENCH, _arrivals),
     Option("continue-on-error", None, False, _BENCH, _flag("continue_on_error")),
+    Option("form", None, True, _BENCH, _tpcc_option("form", FORMS)),
     Option("isolation", None, True, _BENCH, _tpcc_option("isolation", ISOLATIONS)),
     Option("json", None, True, _BENCH, _text("json")),
     Option("mix", None, True, _BENCH, _mix),
+    Option("pacing", None, True, _BENCH, _tpcc_option("pacing", PACINGS)),
     Option("percentiles", None, True, _BENCH, _percentiles),
     Option("warmup", None, True, _BENCH, _warmup),
 )
@@ -415,6 +419,8 @@ def _complete_tpcc(asked: BenchOptions) -> None:
             "-M simple: the statements of tpcc have parameters, which only extended and prepared can send",
             hint="Leave -M out for prepared.",
         )
+    if asked.rate is not None and asked.tpcc_options.get("pacing") == "spec":
+        raise BenchFailure("-R/--rate and --pacing=spec both say when transactions begin: give one of them")
     if not asked.protocol_given:
         asked.protocol = "prepared"
     asked.scripts = tpcc_scripts(asked)

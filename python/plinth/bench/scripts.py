@@ -24,8 +24,8 @@ class ListRequested(Exception):
 
 
 class BenchScript(NamedTuple):
-    """A script to run: what reports call it, its text, and its share among the scripts. `native` are the parameters of a
-    transaction that is compiled into the load engine, whose name is the description and whose text is empty."""
+    """A script to run: what reports call it, its text, and its share among the scripts. `native` is a transaction that is
+    compiled into the load engine, as its configuration has it; its text is empty."""
 
     description: str
     source: str

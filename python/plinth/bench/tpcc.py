@@ -5,14 +5,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from plinth.bench.failure import BenchFailure
 from plinth.bench.scripts import BenchScript
 from plinth.bench.tables import UNDEFINED_TABLE, TableInfo
-from plinth.model.tpcc_notice import NEW_ORDER, NOTICE, TpccConduct, deviations, new_orders_per_minute
+from plinth.model.tpcc_notice import (
+    MOST_NOPM_PER_WAREHOUSE,
+    NEW_ORDER,
+    NOTICE,
+    TpccConduct,
+    deviations,
+    efficiency,
+    new_orders_per_minute,
+)
 from plinth.model.tpcc_tables import SEED_QUERY, TABLES, seed_in
 from plinth.system.libpq import LibpqConnection, StatementError
 
 if TYPE_CHECKING:
     from plinth.bench.options import BenchOptions
     from plinth.model.load import LoadResult
-    from plinth.model.tpcc_options import TpccOptions
+    from plinth.model.workload import WorkloadSpec
 
 DESCRIPTION = "<builtin: TPC-C-derived>"
 _TYPES = ("new_order", "payment", "order_status", "delivery", "stock_level")
@@ -64,20 +72,17 @@ def _bad_mix(value: str) -> BenchFailure:
 
 def tpcc_scripts(asked: "BenchOptions") -> list[BenchScript]:
     """The five types of transactions, each with its cards of the deck."""
-    from plinth.model.native import Tpcc  # pydantic, which other loads need not wait for
-    from plinth.model.tpcc_options import TpccChoices
+    from plinth.workload.scripts import scripts_of  # pydantic and more, which other loads need not wait for
 
-    options = tpcc_options(asked)
-    chosen = {key: getattr(options, key) for key in TpccChoices.model_fields}
-    native = Tpcc(**chosen).model_dump(mode="json")
-    return [BenchScript(name, "", cards, native) for name, cards in options.mix.weights().items()]
+    transactions = scripts_of(tpcc_workload(asked), "tpcc", {})
+    return [BenchScript(one.name, "", one.weight, one.model_dump(mode="json")) for one in transactions]
 
 
-def tpcc_options(asked: "BenchOptions") -> "TpccOptions":
-    """The options of the workload, with those of the command line."""
-    from plinth.model.tpcc_options import TpccOptions
+def tpcc_workload(asked: "BenchOptions") -> "WorkloadSpec":
+    """The workload as an experiment has it, with the options of the command line."""
+    from plinth.model.workload import WorkloadSpec
 
-    return TpccOptions.model_validate(asked.tpcc_options)
+    return WorkloadSpec.model_validate({"builtin": "tpcc", **asked.tpcc_options})
 
 
 def read_warehouses(connection: LibpqConnection) -> TpccTables:
@@ -115,9 +120,15 @@ def nopm_of(result: "LoadResult") -> float | None:
     return new_orders_per_minute(orders.done, orders.rolled_back, result.measured_ns)
 
 
+def efficiency_of(asked: "BenchOptions", tables: TpccTables, result: "LoadResult") -> float | None:
+    """NOPM in parts of the most that pacing allows; None without pacing."""
+    nopm = nopm_of(result)
+    return None if nopm is None or asked.tpcc_options.get("pacing") != "spec" else efficiency(nopm, tables.warehouses)
+
+
 def deviations_of(asked: "BenchOptions", tables: TpccTables) -> tuple[str, ...]:
     """How the run differs from the specification, by its options and by what its tables are."""
-    options = tpcc_options(asked)
+    options = tpcc_workload(asked)
     conduct = TpccConduct(
         clients=asked.clients,
         warehouses=tables.warehouses,
@@ -129,6 +140,7 @@ def deviations_of(asked: "BenchOptions", tables: TpccTables) -> tuple[str, ...]:
         rollback_share=options.rollback_share,
         measured_s=asked.time_s or None,
         foreign_keys=tables.foreign_keys,
+        is_paced=options.pacing == "spec",
         rate=asked.rate is not None,
         unlogged=tables.unlogged,
         checks=False,
@@ -138,8 +150,10 @@ def deviations_of(asked: "BenchOptions", tables: TpccTables) -> tuple[str, ...]:
 
 def closing_lines(asked: "BenchOptions", tables: TpccTables, result: "LoadResult") -> list[str]:
     """The end of the report: NOPM, the notice and the deviations."""
-    nopm = nopm_of(result)
+    nopm, part = nopm_of(result), efficiency_of(asked, tables, result)
     figure = [] if nopm is None else [f"new orders per minute (NOPM) = {nopm:.3f}"]
+    if part is not None:
+        figure.append(f"efficiency = {part:.3%} of {MOST_NOPM_PER_WAREHOUSE} NOPM for each warehouse")
     return [*figure, NOTICE, *(f"deviation: {text}" for text in deviations_of(asked, tables))]
 
 
@@ -148,6 +162,7 @@ def figures(asked: "BenchOptions", tables: TpccTables, result: "LoadResult") -> 
     return {
         "warehouses": tables.warehouses,
         "nopm": nopm_of(result),
+        "efficiency": efficiency_of(asked, tables, result),
         "notice": NOTICE,
         "deviations": list(deviations_of(asked, tables)),
     }

@@ -111,6 +111,21 @@ def test_mix_isolation_and_a_connection_for_each_transaction(bench: Both) -> Non
     assert "isolation read committed" not in reported.out
 
 
+def test_procedures_are_called_and_paced_terminals_have_an_efficiency(bench: Both) -> None:
+    called = bench.plinth("-n", "-b", "tpcc", "-t", "20", "-r", "--form=procedures", "--json=-")
+    assert called.code == 0, called.err
+    assert "CALL" in _of_type(called.err, "payment").upper()
+    assert json.loads(called.out)["tpcc"]["efficiency"] is None
+    # Payments have the shortest keying time: some end in these seconds.
+    paced = bench.plinth("-n", "-b", "tpcc", "-T", "4", "-c", "10", "--pacing=spec", "--json=-")
+    assert paced.code == 0, paced.err
+    document = json.loads(paced.out)
+    nopm = document["tpcc"]["nopm"]
+    assert document["tpcc"]["efficiency"] == pytest.approx(nopm / 12.86)
+    assert "efficiency = " in paced.err and "no keying and think times" not in paced.err
+    assert 0 < document["measured"]["done"] < 40
+
+
 def test_progress_rate_and_json_on_standard_output(bench: Both) -> None:
     reported = bench.plinth(*["-n", "-b", "tpcc", "-R", "30", "-T", "2", "-P", "1", "--percentiles=50,99", "--json=-"])
     assert reported.code == 0, reported.err
@@ -133,6 +148,9 @@ def test_progress_rate_and_json_on_standard_output(bench: Both) -> None:
         ("-b tpcc --mix=1,1,1,1,-1", "invalid mix", ""),
         ("-b tpcc --mix=1,1,1,1,10001", "invalid mix", "up to 10000"),
         ("-b tpcc --isolation=chaos", 'invalid isolation: "chaos"', "serializable"),
+        ("-b tpcc --form=other", 'invalid form: "other"', "statements, procedures"),
+        ("-b tpcc --pacing=some", 'invalid pacing: "some"', "none, spec"),
+        ("-b tpcc --pacing=spec -R 10", "both say when transactions begin", ""),
         ("-S --mix=1,1,1,1,1", "--mix: allowed only under -b tpcc", ""),
         ("--isolation=serializable", "--isolation: allowed only under -b tpcc", ""),
         ("-i -b tpcc --mix=1,1,1,1,1", "cannot be used in initialization", ""),
