@@ -7,7 +7,6 @@ from analyse_bundles import bundle, storage_facts
 from plinth.analyse import analyse
 from plinth.model.contents import BundleContents
 from plinth.model.durability import Damage, PlannedCut, PowerCut
-from plinth.model.storage import EmulatedStorage
 
 LOST = Damage(kind="lost commit", count=3, evidence=("client 1, number 7",))
 
@@ -76,14 +75,3 @@ def test_a_run_without_a_control_says_that_none_was_run() -> None:
     said = sentence(with_cuts({"disk": 0, "memory": 0}))
     assert said.startswith("Controls were not run")
     assert "durability-controls.toml" in said
-
-
-def test_a_disk_that_was_told_to_lie_is_a_control_though_facts_do_not_tell() -> None:
-    contents = with_cuts({"disk": 4, "memory": 0})
-    lying = EmulatedStorage.model_validate(
-        {"kind": "emulated", "profile": "sata-ssd", "size": "1GiB", "lie": "ignore-flush"}
-    )
-    plan = contents.plan.model_copy(update={"storages": {**contents.plan.storages, "disk": lying}})
-    found = analyse(replace(contents, plan=plan)).cut_controls
-    assert found is not None
-    assert [control.expected for control in found.controls] == ["disk is told to lie about flushes: ignore-flush"]

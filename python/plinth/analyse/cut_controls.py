@@ -8,7 +8,6 @@ from plinth.model.contents import BundleContents
 from plinth.model.cut_controls import CutControl, CutControls
 from plinth.model.plan import Variant
 from plinth.model.safety import SafetyGrade
-from plinth.model.storage import EmulatedStorage
 from plinth.model.units import format_count
 
 _LOSING: tuple[SafetyGrade, ...] = ("does not keep", "may lose recent commits")
@@ -37,17 +36,9 @@ def controls_of(contents: BundleContents, results: Sequence[VariantResult]) -> C
 
 
 def _why_it_must_lose(variant: Variant, contents: BundleContents) -> str | None:
-    """What its facts or settings say, or that a disk was told to lie, which facts cannot know; None where nothing does."""
+    """What its facts or settings say; facts of an emulated disk know that it lies. None where nothing does."""
     judged = judge(variant, contents.storages_of(variant), contents.servers.get(variant.id))
-    if judged.grade in _LOSING:
-        return judged.reasons[0]
-    below = list(contents.cluster_of(variant).storages)
-    for name in below:  # grows by what each is built on
-        spec = contents.plan.storages[name]
-        if isinstance(spec, EmulatedStorage) and spec.lie is not None:
-            return f"{name} is told to lie about flushes: {spec.lie.words}"
-        below += [reference.name for reference in spec.references() if reference.name not in below]
-    return None
+    return judged.reasons[0] if judged.grade in _LOSING else None
 
 
 def _sentence(controls: Sequence[CutControl]) -> str:
