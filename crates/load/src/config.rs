@@ -12,10 +12,10 @@ use crate::arrivals::Rate;
 use crate::deck::MOST_CARDS;
 use crate::ledger::LedgerConfig;
 use crate::log::LogConfig;
-use crate::native::NativeWorkload;
 use crate::pacing;
 use crate::protocol::Protocol;
 use crate::seconds::{LONGEST_S, nanoseconds};
+use crate::source::TransactionSource;
 
 /// A load: who connects where and runs what, and for how long.
 #[derive(Debug, Clone, Deserialize)]
@@ -114,29 +114,6 @@ pub struct ShellUser {
     /// Whether what they print is dropped, unless `\setshell` reads it; it could otherwise write to our terminal.
     #[serde(default)]
     pub discards_output: bool,
-}
-
-/// A script, or a transaction that is compiled in, and how often it is chosen.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TransactionSource {
-    /// Of a script, its file or the name of a built-in; of a transaction that is compiled in, which of its workload it is.
-    pub name: String,
-    /// The text of a script.
-    #[serde(default)]
-    pub source: Option<String>,
-    /// Or the workload that the transaction is of.
-    #[serde(default)]
-    pub native: Option<NativeWorkload>,
-    /// Its share among all scripts' weights; 0 for never.
-    #[serde(default = "one")]
-    pub weight: u32,
-    /// How long a client waits before each, which is no part of its latency: the keying time of a terminal.
-    #[serde(default)]
-    pub keying_s: f64,
-    /// How long it waits afterwards, on average of an exponential distribution cut at ten times that: the think time.
-    #[serde(default)]
-    pub think_s: f64,
 }
 
 fn yes() -> bool {

@@ -38,6 +38,7 @@ mod seconds;
 mod seed;
 mod series;
 mod shell;
+mod source;
 mod started;
 mod statement;
 mod timeline;
@@ -46,7 +47,7 @@ mod workloads;
 
 pub use aggregates::Totals;
 pub use arrivals::{Distribution, Rate, Stage};
-pub use config::{Config, ShellUser, TransactionSource};
+pub use config::{Config, ShellUser};
 pub use errors::ErrorKind;
 pub use events::{Event, EventKind};
 pub use ledger::LedgerConfig;
@@ -59,4 +60,5 @@ pub use report::{EngineCost, ErrorResult, HistogramResult, RunResult, ScriptResu
 pub use run::{LoadRun, PrepareError, Progress, RunError};
 pub use seed::seed;
 pub use series::SeriesRow;
+pub use source::TransactionSource;
 pub use timeline::Phase;

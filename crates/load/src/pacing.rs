@@ -6,8 +6,8 @@
 use plinth_config::ConfigError;
 use plinth_script::Prng;
 
-use crate::config::TransactionSource;
 use crate::seconds::{LONGEST_S, nanoseconds};
+use crate::source::TransactionSource;
 
 /// The longest think time, in means.
 const MOST_MEANS: f64 = 10.0;

@@ -7,10 +7,11 @@ use plinth_script::{Command, ParseError, Script, Symbols, Variables, lossless};
 use plinth_wire::{EncodeError, statement_text};
 use thiserror::Error;
 
-use crate::config::{Config, TransactionSource};
+use crate::config::Config;
 use crate::ledger;
 use crate::native::{NativeStatement, TransactionType};
 use crate::protocol::Protocol;
+use crate::source::TransactionSource;
 use crate::statement::{Place, Statement};
 use crate::workloads::{Found, Workloads};
 

@@ -2,9 +2,10 @@
 
 use plinth_config::ConfigError;
 
-use crate::config::{Config, TransactionSource};
+use crate::config::Config;
 use crate::native::{LedgerRows, NativeWorkload, TransactionType, Workload, WorkloadClient};
 use crate::protocol::Protocol;
+use crate::source::TransactionSource;
 
 /// A transaction of a run: the workload, by its number among those of the run, and its type.
 #[derive(Debug, Clone, Copy)]

@@ -15,7 +15,7 @@ from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int
 from plinth.bench.rate import read_rate
 from plinth.bench.scripts import BenchScript, ListRequested, builtin, script_file, show
 from plinth.bench.seed import read_seed
-from plinth.bench.tpcc import read_mix, tpcc_scripts
+from plinth.bench.tpcc_options import read_mix, tpcc_scripts
 
 if TYPE_CHECKING:
     from plinth.model.load_config import Arrivals, Rate
@@ -423,7 +423,7 @@ def _complete_tpcc(asked: BenchOptions) -> None:
         raise BenchFailure("-R/--rate and --pacing=spec both say when transactions begin: give one of them")
     if not asked.protocol_given:
         asked.protocol = "prepared"
-    asked.scripts = tpcc_scripts(asked)
+    asked.scripts = tpcc_scripts(asked.tpcc_options)
 
 
 def _complete_benchmark(asked: BenchOptions) -> None:

@@ -1,10 +1,10 @@
-"""`plinth bench -b tpcc`: the options, tables, transactions and figures of the TPC-C-derived workload."""
+"""`plinth bench -b tpcc`: the tables and figures of the TPC-C-derived workload."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from plinth.bench.failure import BenchFailure
-from plinth.bench.scripts import BenchScript
 from plinth.bench.tables import UNDEFINED_TABLE, TableInfo
+from plinth.bench.tpcc_options import tpcc_workload
 from plinth.model.tpcc_notice import (
     MOST_NOPM_PER_WAREHOUSE,
     NEW_ORDER,
@@ -20,11 +20,8 @@ from plinth.system.libpq import LibpqConnection, StatementError
 if TYPE_CHECKING:
     from plinth.bench.options import BenchOptions
     from plinth.model.load import LoadResult
-    from plinth.model.workload import WorkloadSpec
 
 DESCRIPTION = "<builtin: TPC-C-derived>"
-_TYPES = ("new_order", "payment", "order_status", "delivery", "stock_level")
-_MOST_CARDS = 10_000
 _SMALL_TABLES = ("warehouse", "district", "new_order")
 _KEYS_AND_KIND = """
     select exists (select from pg_catalog.pg_constraint where conrelid = c.oid and contype = 'f'), c.relpersistence = 'u'
@@ -49,40 +46,6 @@ class TpccTables(NamedTuple):
     def variables(self) -> dict[str, str]:
         """What the transactions need to know of them."""
         return {"scale": str(self.warehouses), "warehouses": str(self.warehouses), "seed": str(self.seed)}
-
-
-def read_mix(value: str) -> dict[str, int]:
-    """Cards of each type from "45,43,4,4,4": new-order, payment, order-status, delivery, stock-level."""
-    parts = value.split(",")
-    if len(parts) != len(_TYPES) or not all(part.isascii() and part.isdigit() for part in parts):
-        raise _bad_mix(value)
-    cards = [int(part) for part in parts]
-    if not any(cards) or max(cards) > _MOST_CARDS:
-        raise _bad_mix(value)
-    return dict(zip(_TYPES, cards, strict=True))
-
-
-def _bad_mix(value: str) -> BenchFailure:
-    return BenchFailure(
-        f'invalid mix: "{value}"',
-        detail=f"Expecting cards of {', '.join(_TYPES)}, whole numbers up to {_MOST_CARDS} and not all 0: "
-        '"45,43,4,4,4".'.replace("_", "-"),
-    )
-
-
-def tpcc_scripts(asked: "BenchOptions") -> list[BenchScript]:
-    """The five types of transactions, each with its cards of the deck."""
-    from plinth.workload.scripts import scripts_of  # pydantic and more, which other loads need not wait for
-
-    transactions = scripts_of(tpcc_workload(asked), "tpcc", {})
-    return [BenchScript(one.name, "", one.weight, one.model_dump(mode="json")) for one in transactions]
-
-
-def tpcc_workload(asked: "BenchOptions") -> "WorkloadSpec":
-    """The workload as an experiment has it, with the options of the command line."""
-    from plinth.model.workload import WorkloadSpec
-
-    return WorkloadSpec.model_validate({"builtin": "tpcc", **asked.tpcc_options})
 
 
 def read_warehouses(connection: LibpqConnection) -> TpccTables:
@@ -128,7 +91,7 @@ def efficiency_of(asked: "BenchOptions", tables: TpccTables, result: "LoadResult
 
 def deviations_of(asked: "BenchOptions", tables: TpccTables) -> tuple[str, ...]:
     """How the run differs from the specification, by its options and by what its tables are."""
-    options = tpcc_workload(asked)
+    options = tpcc_workload(asked.tpcc_options)
     conduct = TpccConduct(
         clients=asked.clients,
         warehouses=tables.warehouses,

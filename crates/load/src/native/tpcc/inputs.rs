@@ -3,14 +3,23 @@
 use plinth_script::Prng;
 use plinth_script::distributions::uniform;
 use plinth_tpcc::{Constants, DISTRICTS, FEWEST_LINES, ITEMS, MOST_LINES};
-
-use super::options::Home;
+use serde::Deserialize;
 
 const ORDER_LINES: usize = MOST_LINES as usize;
 /// Of customers of a payment or an order status: how many are given by last name.
 const BY_NAME_SHARE: f64 = 0.6;
 /// No item has this number.
 const UNUSED_ITEM: i64 = ITEMS as i64 + 1;
+
+/// Which warehouse a client's transactions are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Home {
+    /// Clients take turns, and each stays with its own.
+    ByClient,
+    /// Drawn for each transaction.
+    Uniform,
+}
 
 /// How inputs are drawn. All clients have the same constants.
 #[derive(Debug, Clone, Copy)]

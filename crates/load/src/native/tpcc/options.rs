@@ -7,7 +7,7 @@ use plinth_tpcc::Constants;
 use serde::Deserialize;
 
 use super::Transactions;
-use super::inputs::Draws;
+use super::inputs::{Draws, Home};
 use crate::native::Workload;
 
 /// The parameters of `tpcc`.
@@ -75,16 +75,6 @@ impl Isolation {
             Self::Serializable => "-c default_transaction_isolation=serializable",
         }
     }
-}
-
-/// Which warehouse a client's transactions are of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Home {
-    /// Clients take turns, and each stays with its own.
-    ByClient,
-    /// Drawn for each transaction.
-    Uniform,
 }
 
 impl Tpcc {
