@@ -1,15 +1,21 @@
 //! What a thread of a run is given.
 
+use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
 use plinth_connect::Dialer;
 use plinth_script::{Prng, ThreadSeeds};
 
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::Control;
+use crate::ledger::{Ledger, NewLedger};
+use crate::log::{Columns, Log};
 use crate::program::Programs;
+use crate::report::unix_ns;
 use crate::seconds::nanoseconds;
+use crate::started::Started;
 use crate::timeline::Timeline;
 
 /// What a thread is to do, and with what.
@@ -42,5 +48,36 @@ impl Assignment<'_> {
             end.min(start + 1)
         };
         start..end
+    }
+
+    /// The log of the thread's transactions, into `file`; `None` without one.
+    pub(crate) fn log(&self, file: Option<File>, started: Started) -> Option<Log> {
+        let (config, file) = (self.config.log.as_ref()?, file?);
+        let columns = Columns {
+            is_open_loop: self.config.rate.is_some(),
+            has_latency_limit: self.config.latency_limit_s.is_some(),
+            has_retries: self.config.max_tries != 1,
+        };
+        let warmup_ns = self.control.timeline().warmup_ns;
+        let sample = self.seeds.sample;
+        Some(Log::new(
+            config,
+            columns,
+            file,
+            unix_ns(started.wall_clock),
+            warmup_ns,
+            sample,
+        ))
+    }
+
+    /// The ledger of the thread. `None` also where it cannot be begun, which ends the run.
+    pub(crate) fn begin_ledger(
+        &self,
+        ledger: Option<NewLedger>,
+        clock: Clock,
+        started: Started,
+    ) -> Option<Ledger> {
+        let begun = ledger?.begin(clock.started_ns(), unix_ns(started.wall_clock));
+        begun.map_err(|error| self.control.fail_ledger(error)).ok()
     }
 }

@@ -20,11 +20,11 @@ use crate::context::Context;
 use crate::deck::Deck;
 use crate::errors::Place;
 use crate::ledger::{Ledger, NewLedger};
-use crate::log::{Columns, Log};
+use crate::log::Log;
 use crate::pacing::Pacing;
 use crate::readiness::Alarm;
 use crate::recorder::{Recorder, Scope};
-use crate::report::{Report, unix_ns};
+use crate::report::Report;
 use crate::seconds::nanoseconds;
 use crate::shell;
 use crate::started::Started;
@@ -51,36 +51,6 @@ impl Assignment<'_> {
         let mut worker = Worker::new(self, connected, log, ledger, started)?;
         worker.serve_all()?;
         worker.into_report()
-    }
-
-    fn log(&self, file: Option<File>, started: Started) -> Option<Log> {
-        let (config, file) = (self.config.log.as_ref()?, file?);
-        let columns = Columns {
-            is_open_loop: self.config.rate.is_some(),
-            has_latency_limit: self.config.latency_limit_s.is_some(),
-            has_retries: self.config.max_tries != 1,
-        };
-        let warmup_ns = self.control.timeline().warmup_ns;
-        let sample = self.seeds.sample;
-        Some(Log::new(
-            config,
-            columns,
-            file,
-            unix_ns(started.wall_clock),
-            warmup_ns,
-            sample,
-        ))
-    }
-
-    /// The ledger of the thread. `None` also where it cannot be begun, which ends the run.
-    fn begin_ledger(
-        &self,
-        ledger: Option<NewLedger>,
-        clock: Clock,
-        started: Started,
-    ) -> Option<Ledger> {
-        let begun = ledger?.begin(clock.started_ns(), unix_ns(started.wall_clock));
-        begun.map_err(|error| self.control.fail_ledger(error)).ok()
     }
 }
 
