@@ -271,7 +271,7 @@ def test_without_the_right_word_nothing_is_destroyed(scratch: Path, words: tuple
 
     found = in_private_mounts(attempt)
     assert list(found) == ["word"]
-    assert "on the command line" in found["word"]
+    assert "the command line does not say" in found["word"]
 
 
 def test_a_partition_is_refused(scratch: Path) -> None:
