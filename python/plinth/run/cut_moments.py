@@ -108,8 +108,7 @@ def _await_write(cluster: Cluster, before: bytes, doing: "Future[Any]") -> int:
                 return looked_ns
             if is_done or time.monotonic() > deadline:
                 raise RunError("pg_control was not written by the checkpoint", where=str(_control_file(cluster)))
-            cancel.check()
-            time.sleep(_POLL_S)
+            cancel.sleep(_POLL_S)
 
 
 @contextmanager
