@@ -18,7 +18,7 @@ from plinth.system import cancel
 if TYPE_CHECKING:
     import psycopg
 
-_POLL_S = 0.0002  # of pg_control: how soon after its write the power goes
+_POLL_S = 0.001  # of pg_control: how soon after its write the power goes
 _CONTROL_FILE_TIMEOUT_S = 60.0
 _AFTER_SWITCH_S = 0.02
 """How long after pg_switch_wal has returned the first records of the new segment are still to be expected."""
