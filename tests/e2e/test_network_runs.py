@@ -44,6 +44,7 @@ duration = "1500ms"
 repeats = 1
 aa = false
 probe = "0s"
+seed = 7
 
 [[measure.action]]
 at = "1s"
@@ -62,6 +63,9 @@ def test_links_are_as_asked_and_measured_and_a_partition_ends_with_the_trial(pro
     project.write(EXPERIMENT)
     done = project.run()
     assert done.returncode in (0, 3), done.stderr
+    steps = json.loads((project.bundle / "plan.json").read_text())["steps"]
+    (serve,) = [step["argv"] for step in steps if step["id"] == "network.serve"]
+    assert serve[serve.index("--seed") + 1] == "7", "the experiment's seed decides jitter and loss"
     for trial in project.trials():
         assert trial["status"] == "complete", trial["failure"]
         (link,) = trial["network"]["links"]

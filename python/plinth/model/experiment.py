@@ -211,7 +211,12 @@ class MeasureSpec(Frozen):
         default="random-blocks",
         description="random-blocks: every variant once a block, shuffled; sequential: variant after variant.",
     )
-    seed: int = Field(default=1, ge=0, lt=2**63, description="Seed of the order, of the load and of the bootstrap.")
+    seed: int = Field(
+        default=1,
+        ge=0,
+        lt=2**63,
+        description="Seed of the order, of the load, of the emulated network and of the bootstrap.",
+    )
     baseline: dict[str, Level] = Field(
         default_factory=dict,
         description="Levels of the variant that others are compared to. Default: the first level of each factor.",

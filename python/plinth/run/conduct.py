@@ -109,7 +109,15 @@ def conduct(
     owner = server_owner()
     listener = live = LiveLog(writer.folder, plan, listener, earlier)
     context = RunContext.of(
-        plan.storages, plan.run_id, plan.host, owner, writer.path, destroy, writer.folder, plan.networked
+        plan.storages,
+        plan.run_id,
+        plan.host,
+        owner,
+        writer.path,
+        destroy,
+        writer.folder,
+        plan.networked,
+        plan.experiment.measure.seed,
     )
     if not owner.is_current_user:
         listener.note(owner.reason)

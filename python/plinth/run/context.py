@@ -44,9 +44,11 @@ class RunContext:
         destroy: Collection[str] = (),
         folder: "BundleFolder | None" = None,
         networked: Sequence[str] = (),
+        network_seed: int = 1,
     ) -> "RunContext":
         """The context of a plan's storages; `destroy` are the confirmations of the command line by which disks may be
-        destroyed, and `networked` the nodes that an emulated network joins.
+        destroyed, and `networked` the nodes that an emulated network joins, whose jitter and loss
+        `network_seed` decides.
 
         `folder` is the bundle's, once there is one: logs are then written in it wherever it is moved to.
         """
@@ -60,7 +62,7 @@ class RunContext:
             destroy=destroy,
             keep=[place],
         )
-        return cls(run_id, host, owner, place, storages, folder, _network(run_id, networked))
+        return cls(run_id, host, owner, place, storages, folder, _network(run_id, networked, network_seed))
 
     def log(self, name: str) -> LogFile:
         """A log file in the bundle."""
@@ -106,10 +108,10 @@ class RunContext:
         return [storage for name, storage in self.storages.items() if name in used]
 
 
-def _network(run_id: str, networked: Sequence[str]) -> "NetworkLayout | None":
+def _network(run_id: str, networked: Sequence[str], seed: int) -> "NetworkLayout | None":
     if len(networked) < 2:
         return None
     from plinth.network import NetworkLayout  # few experiments have one
 
     label = label_of(run_id)
-    return NetworkLayout(label, work_dir() / f"{label}-network", networked)
+    return NetworkLayout(label, work_dir() / f"{label}-network", networked, seed)

@@ -23,7 +23,15 @@ def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
     Variants, clusters and scripts stay as planned. Space, memory and disks are checked again. Raises UsageError for a
     number that cannot be added.
     """
-    context = RunContext.of(plan.storages, plan.run_id, host_facts(), server_owner(), bundle, networked=plan.networked)
+    context = RunContext.of(
+        plan.storages,
+        plan.run_id,
+        host_facts(),
+        server_owner(),
+        bundle,
+        networked=plan.networked,
+        network_seed=plan.experiment.measure.seed,
+    )
     installations = {cluster.id: cluster.installation for cluster in plan.clusters if cluster.installation is not None}
     datasets = partial(dataset_of, files=plan.dataset_files)
     inputs = plan_inputs(

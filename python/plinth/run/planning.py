@@ -75,7 +75,13 @@ class _Planner:
         with self._placed():
             check_places(expanded.storages)
         context = RunContext.of(
-            expanded.storages, self.run_id, self.host, self.owner, self.bundle, networked=_networked(expanded)
+            expanded.storages,
+            self.run_id,
+            self.host,
+            self.owner,
+            self.bundle,
+            networked=_networked(expanded),
+            network_seed=experiment.measure.seed,
         )
         if context.network is not None:
             context.network.check(self.runner)
