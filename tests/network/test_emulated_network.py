@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from plinth import _native
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
-from plinth.model.network import Direction, LinkChanges, all_directions, both_directions
+from plinth.model.network import Direction, LinkAsked, LinkChanges, LinkSettings, all_directions, both_directions
 from plinth.network import NetworkLayout
 from plinth.network.undo import delete_namespace, network_daemons
 from plinth.run.undo import UNDO_HANDLERS
@@ -190,6 +191,21 @@ def test_values_that_no_link_can_have_are_refused_and_nothing_is_changed(made: M
     with pytest.raises(UsageError, match='no node "nobody"; there are primary, a, b'):
         made.control.change({Direction("primary", "nobody"): changes(delay="1ms")})
     assert made.control.status().link(ways[0]).settings.delay_ns == 0
+
+
+def test_links_that_nothing_was_asked_of_are_as_the_defaults_say(made: Made):
+    assert {link.settings for link in made.control.status().links} == {LinkSettings()}
+
+
+def test_an_experiment_may_ask_for_just_what_a_link_can_have(made: Made):
+    way = Direction("primary", "a")
+    limits = [("delay", 60 * 10**9, 1), ("jitter", 60 * 10**9, 1), ("rate", 1000, -1), ("queue", 65_535, -1)]
+    for key, allowed, beyond in limits:
+        made.control.change({way: LinkAsked.model_validate({key: allowed})})
+        with pytest.raises(ValidationError):
+            LinkAsked.model_validate({key: allowed + beyond})
+        with pytest.raises(UsageError):
+            made.control.change({way: changes(**{key: allowed + beyond})})
 
 
 def test_without_root_it_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
