@@ -19,7 +19,6 @@ LEAST: dict[str, Any] = {
     "measured_s": 7200.0,
     "foreign_keys": True,
     "is_paced": True,
-    "is_deferred": True,
 }
 """The options with which there are only the deviations that no option changes."""
 
@@ -35,7 +34,7 @@ def of(**options: Any) -> set[str]:
 def test_some_deviations_no_option_changes() -> None:
     always = deviations(TpccConduct(**LEAST))
     assert [text for text in always if "no price, no audit" in text]
-    assert len(set(always)) == len(always) == 5
+    assert len(set(always)) == len(always) == 6
 
 
 @pytest.mark.parametrize(
@@ -47,7 +46,6 @@ def test_some_deviations_no_option_changes() -> None:
         ({"clients": 1, "warehouses": 1}, "1 terminal for 1 warehouse, not 10 for each"),
         ({"clients": 10_000}, "10,000 terminals for 2 warehouses"),
         ({"home": "uniform"}, "home warehouse is drawn"),
-        ({"is_deferred": False}, "carried out at once"),
         ({"isolation": "read-committed"}, "read committed"),
         ({"mix": TpccMix(new_order=55, payment=33).weights()}, "0.33 of payment instead of 0.43 (5.2.3)"),
         (
@@ -85,4 +83,4 @@ def test_what_the_specification_allows_is_none(options: dict[str, Any]) -> None:
 
 
 def test_several_have_a_sentence_each() -> None:
-    assert len(of(is_paced=False, is_deferred=False, foreign_keys=False, clients=3)) == 4
+    assert len(of(is_paced=False, foreign_keys=False, clients=3)) == 3

@@ -49,7 +49,7 @@ class TpccTables(NamedTuple):
 
 
 def read_warehouses(connection: LibpqConnection) -> TpccTables:
-    """What the tables tell of themselves. Raises BenchFailure where they are not there, or not Plinth's."""
+    """The facts of the run that are read from the tables. Raises BenchFailure when they are missing or were not made by Plinth."""
     hint = f'Perhaps you need to do initialization ("plinth bench -i -b tpcc -s WAREHOUSES") in database "{connection.database}".'
     try:
         ((warehouses,),) = connection.execute("select count(*) from warehouse")

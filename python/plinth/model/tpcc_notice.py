@@ -38,8 +38,6 @@ class TpccConduct(NamedTuple):
     """None where a number of transactions was asked for."""
     foreign_keys: bool
     is_paced: bool = False
-    is_deferred: bool = False
-    """Whether a Delivery is queued and carried out later."""
     rate: bool = False
     """Whether transactions are due at a rate."""
     unlogged: bool = False
@@ -87,12 +85,6 @@ def _home(of: TpccConduct) -> str | None:
     if of.home == "by-client":
         return None
     return "the home warehouse is drawn for each transaction, and is not the terminal's own (2.4.1.1)"
-
-
-def _deferred(of: TpccConduct) -> str | None:
-    if of.is_deferred:
-        return None
-    return "a Delivery is carried out at once, and not queued (2.7.2)"
 
 
 def _isolation(of: TpccConduct) -> str | None:
@@ -149,7 +141,6 @@ _RULES: tuple[Callable[[TpccConduct], str | None], ...] = (
     _pacing,
     _terminals,
     _home,
-    _deferred,
     _isolation,
     _mix,
     _shares,
@@ -157,6 +148,7 @@ _RULES: tuple[Callable[[TpccConduct], str | None], ...] = (
     _unlogged,
     _checks,
     _measured,
+    _always("a Delivery is carried out at once, and not queued (2.7.2)"),
     _always("terminals show no output: rows are fetched and dropped (2.4.3)"),
     _always("one deck of transactions for each thread of the load engine, not for each terminal (5.2.4.2)"),
     _always("dates of the population are fixed, not those of the load (4.3.3.1)"),

@@ -114,7 +114,7 @@ class Atlas:
     """Where recordings are made, beside one another; not on the disks."""
 
     def record(self, load: LoadDriver, ledger: Path, record_s: float, moments: Collection[CutMoment]) -> RecordedLoad:
-        """Run a load for `record_s`, with what the server does in `moments` in the midst of it, and stop the server once all
+        """Run a load for `record_s`, with what the server does in `moments` beside it, and stop the server once all
         is recorded."""
         one = self.subject
         beside = moments_beside_load(moments)

@@ -1,4 +1,4 @@
-"""What the server is made to do beside the load, so that the power can be cut in the midst of it."""
+"""What the server is made to do beside the load, so that the power can be cut during it."""
 
 import contextlib
 import random
@@ -60,7 +60,7 @@ def prepare_moment(control: "psycopg.Connection[Any]", moment: CutMoment) -> Non
 
 
 @contextmanager
-def in_the_midst(moment: CutMoment, cluster: Cluster, load: LoadDriver, chance: random.Random) -> Iterator[None]:
+def during_moment(moment: CutMoment, cluster: Cluster, load: LoadDriver, chance: random.Random) -> Iterator[None]:
     """Have the server do it beside `load`, and enter when the power is to go. What it does ends with the server."""
     before = _control_file(cluster).read_bytes()
     with _beside(moment, cluster) as doing:

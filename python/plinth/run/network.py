@@ -88,7 +88,7 @@ class TrialLinks:
         )
 
     def change(self, action: NetworkAction) -> None:
-        """Change links in the midst of the trial."""
+        """Change links during the trial."""
         self._layout.control.change(action.changes(self._layout.nodes))
 
     def ended(self) -> TrialNetwork:

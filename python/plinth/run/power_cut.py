@@ -18,7 +18,7 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.model.units import format_duration
 from plinth.run.cut_check import CutState, Findings, check_recovered, inserted_lsn, name_torn_pages
-from plinth.run.cut_moments import in_the_midst, is_beside_load, prepare_moment
+from plinth.run.cut_moments import during_moment, is_beside_load, prepare_moment
 from plinth.run.load_of import STOP_TIMEOUT_S
 from plinth.run.power import Power, PowerLoss
 from plinth.server import Cluster, connect, database_errors
@@ -107,7 +107,7 @@ class _Cut:
                 first_ns = time.monotonic_ns()
                 run_for(load, self.chance.uniform(0, within_s))
                 if is_beside_load(self.planned.moment):
-                    with in_the_midst(self.planned.moment, cluster, load, self.chance):
+                    with during_moment(self.planned.moment, cluster, load, self.chance):
                         cut_ns, lsn = self._cut_now(control)
                 else:
                     cut_ns, lsn = self._cut_now(control)
