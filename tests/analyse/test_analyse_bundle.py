@@ -134,6 +134,12 @@ def test_two_trials_have_figures_but_no_verdict() -> None:
     assert f"the noise floor is not known: {few}" in analysis.warnings
 
 
+def test_one_trial_of_each_variant_is_counted_in_the_singular() -> None:
+    analysis = analyse(bundle({name: values[:1] for name, values in RAMDISK.items()}))
+    few = "1 trial of each variant: too few for intervals, which need 3 (`plinth resume BUNDLE --more 2`)"
+    assert few in analysis.warnings
+
+
 def test_without_an_a_a_pair_that_is_said() -> None:
     analysis = analyse(bundle({"disk": DISK, "memory": MEMORY}))
     assert (analysis.noise, analysis.noise_missing) == (None, "no A/A pair was measured")

@@ -67,7 +67,7 @@ def test_too_little_space_is_said_before_anything_is_made(project):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=0755", "plinth-test", small], check=True)
     try:
         with_storage(project, f'path = "{small}"')
-        done = fails(project, 5, "this machine has not what the plan needs", str(small), "--scale-to-fit")
+        done = fails(project, 5, "this machine lacks what the plan needs", str(small), "--scale-to-fit")
         assert "make storage" not in done.stderr
         assert not project.bundle.exists()
     finally:

@@ -18,6 +18,6 @@ def test_a_run_is_refused_before_anything_is_made(project, nothing_left) -> None
     done = project.run("--full")
     assert done.returncode == 5, done.stdout
     assert "TiB of data" in done.stderr.splitlines()[0]
-    assert "this machine has not what the plan needs" in done.stderr
+    assert "this machine lacks what the plan needs" in done.stderr
     assert not project.bundle.exists()
     nothing_left()

@@ -15,7 +15,7 @@ from plinth.model.factors import Design
 from plinth.model.figures import more_command
 from plinth.model.safety import SafetyGrade
 from plinth.model.trial import Trial
-from plinth.model.units import format_duration
+from plinth.model.units import format_count, format_duration
 
 MANY_FAILURES = 0.01
 BUSY_ENGINE = 0.9
@@ -80,7 +80,7 @@ def _of_design(contents: BundleContents, noise: NoiseFloor | None, noise_missing
     several = sum(not variant.is_aa_twin for variant in contents.plan.variants) > 1
     if measure.repeats < MIN_TRIALS:
         missing = more_command(MIN_TRIALS - measure.repeats)
-        yield f"{measure.repeats} trials of each variant: too few for intervals, which need {MIN_TRIALS} ({missing})"
+        yield f"{format_count(measure.repeats, 'trial')} of each variant: too few for intervals, which need {MIN_TRIALS} ({missing})"
     if several and measure.order == "sequential":
         yield "trials ran variant after variant: a drift of the machine looks like a difference between variants"
     if noise_missing and several:

@@ -17,7 +17,7 @@ from plinth.model.factors import Design, design_of
 from plinth.model.figures import percent
 from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster, Variant
 from plinth.model.step import Step
-from plinth.model.units import format_duration, format_size
+from plinth.model.units import format_count, format_duration, format_size
 
 _TRIAL_STEP = re.compile(r"trial\.(\d+)\.")
 """How the ids of a trial's steps begin."""
@@ -86,7 +86,7 @@ def _how_many(plan: Plan) -> str:
     """ "10 trials", or how few and how many there may be where they end once they have decided."""
     most = len(plan.trials)
     return (
-        f"{most} trials"
+        format_count(most, "trial")
         if plan.experiment.measure.target is None
         else f"{FIRST_LOOK * len(plan.variants)} to {most} trials"
     )

@@ -7,7 +7,7 @@ from plinth.model.plan import Need, Plan
 
 
 def check_needs(plan: Plan) -> dict[str, MissingCapability]:
-    """The storages that have not what they need, each with what it lacks.
+    """The storages that lack what they need, each with what it lacks.
 
     Raises MissingCapability, naming each need that is not met, when no cluster has what it needs; of the published size,
     which takes hours, when any lacks something.
@@ -22,7 +22,7 @@ def check_needs(plan: Plan) -> dict[str, MissingCapability]:
 
 def _lacking(needs: Sequence[Need]) -> MissingCapability:
     return MissingCapability(
-        "this machine has not what the plan needs",
+        "this machine lacks what the plan needs",
         details=[need.sentence for need in needs],
         hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; storages have sizes of their own",
     )

@@ -52,7 +52,7 @@ impl Recording {
         if length(&folder.join(BASE))? != header.size_bytes {
             return Err(DiskError::RecordingDamaged(
                 folder.into(),
-                "its base, which has not the size of the disk".into(),
+                "its base, which does not have the size of the disk".into(),
             ));
         }
         let mut recording = Self {
