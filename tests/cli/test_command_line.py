@@ -256,6 +256,13 @@ def test_a_plan_is_readable_in_80_columns(tmp_path):
     assert done.stdout.count("CHECKPOINT, then") == len({line for line in lines if "CHECKPOINT, then" in line}) == 7
 
 
+def test_a_plan_writes_settings_as_postgresql_does(tmp_path):
+    plinth("init", "x.toml", cwd=tmp_path)
+    done = plinth("plan", "x.toml", "--set", "matrix.server.settings.fsync=[true,false]", cwd=tmp_path)
+    table = done.stdout.partition("Settings that differ")[2].partition("\n\n")[0]
+    assert {line.split()[-1] for line in table.splitlines()[2:]} == {"on", "off"}
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     plinth("init", "x.toml", cwd=tmp_path)
     command = f"{sys.executable} -m plinth plan x.toml | head -1; exit ${{PIPESTATUS[0]}}"

@@ -15,6 +15,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import FIRST_LOOK, MeasureSpec
 from plinth.model.factors import Design, design_of
 from plinth.model.figures import percent
+from plinth.model.level import level_text
 from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster, Variant
 from plinth.model.step import Step
 from plinth.model.units import format_count, format_duration, format_size
@@ -186,7 +187,8 @@ def _differing_settings(plan: Plan) -> Table | None:
     for name in differing:
         table.add_column(name)
     for variant in plan.variants:
-        table.add_row(f"  {variant.id}", *(str(variant.settings.get(name, "default")) for name in differing))
+        settings = (variant.settings.get(name, "default") for name in differing)
+        table.add_row(f"  {variant.id}", *map(level_text, settings))
     return table
 
 

@@ -203,7 +203,9 @@ def _of_target(experiment: Experiment, variants: Sequence[Variant]) -> list[str]
     if measure.target is None:
         return []
     if sum(not variant.is_aa_twin for variant in variants) < 2:
-        return [f"measure.target: there is nothing to compare, so the run does not end before measure.repeats = {measure.repeats}"]
+        return [
+            f"measure.target: there is nothing to compare, so the run does not end before measure.repeats = {measure.repeats}"
+        ]
     looked_at_s = FIRST_LOOK * len(variants) * (measure.warmup_s + measure.duration_s)
     if measure.budget_s is not None and measure.budget_s < looked_at_s:
         return [
