@@ -12,6 +12,7 @@ from plinth.model.base import Gap
 from plinth.model.bottleneck import Bottleneck
 from plinth.model.load import EngineCost, Totals
 from plinth.model.trial import Sample, Trial
+from sampled import by_metric
 
 S = 1_000_000_000
 CLIENTS, CORES, SECONDS = 16, 4, 5
@@ -69,7 +70,7 @@ def found(rows: list[Sample], of: Trial | None = None, open_loop: bool = False) 
 
 
 def seen(rows: list[Sample], of: Trial) -> Window:
-    return measured_phase(of, rows)
+    return measured_phase(of, by_metric(rows))
 
 
 C = "client backend/"

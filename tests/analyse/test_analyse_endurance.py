@@ -17,6 +17,7 @@ from plinth.model.endurance import VariantEndurance
 from plinth.model.facts import StackNode
 from plinth.model.storage import ZfsStorage
 from plinth.model.trial import DeviceIo, Event, Sample
+from sampled import by_metric
 
 MB, GB, TB = 10**6, 10**9, 10**12
 WRITTEN_PER_TRANSACTION = {"wal": 4000, "wal_written": 10_000, "data": 3000}
@@ -134,7 +135,7 @@ def test_what_postgresql_wrote_by_version(
         for key, value in counts.items()
         for t_ns, share in ((-SECOND_NS, 0), (SECOND_NS, 1))
     ]
-    written = postgres_writes(measured, measured_phase(measured, samples))
+    written = postgres_writes(measured, measured_phase(measured, by_metric(samples)))
     reported = (written.data, written.wal, written.wal_written, written.full_page_images)
     assert reported == tuple(
         None if value is None else pytest.approx(value / 2) for value in (data, wal, wal_written, images)
@@ -147,7 +148,7 @@ def test_what_the_views_do_not_show_yet_is_none_and_the_position_of_the_wal_is_t
     measured = trial(1, 1, "disk", 100.0).trial
     late = {**V18, ("pg_wal", "all", "insert_lsn_bytes"): 600_000, ("pg_database", "pgbench", "xact_commit"): 1}
     samples = [Sample(t_ns, *key, value * t_ns / SECOND_NS) for key, value in late.items() for t_ns in (0, SECOND_NS)]
-    written = postgres_writes(measured, measured_phase(measured, samples))
+    written = postgres_writes(measured, measured_phase(measured, by_metric(samples)))
     assert written.wal == pytest.approx(600_000)
     assert (written.data, written.wal_written, written.full_page_images) == (None, None, None)
     assert set(written.missing) == {"data", "wal_written", "full_page_images"}
@@ -161,7 +162,7 @@ def test_a_counter_is_counted_from_the_last_reading_before_the_measured_phase_to
     ]
 
     def growth(samples: list[Sample], metric: str = "m") -> float | None:
-        return measured_phase(measured, samples).growth("s", "o", metric)
+        return measured_phase(measured, by_metric(samples)).growth("s", "o", metric)
 
     assert growth(samples) == 20
     assert growth(samples, "other") is None
@@ -210,7 +211,7 @@ def write(contents: TrialContents, factor: float, checkpoint: bool) -> TrialCont
     return replace(
         contents,
         trial=contents.trial.model_copy(update={"warmup_ns": begin_ns, "devices": (device("loop0"), device("sda"))}),
-        read_samples=lambda _=None: samples,
+        read_samples=lambda: by_metric(samples),
         events=tuple(Event(t_ns=t_ns, kind="checkpoint_end", text="") for t_ns in ends),
     )
 
@@ -268,8 +269,8 @@ def test_a_trial_without_a_checkpoint_hardly_shows_data() -> None:
 def test_a_device_that_was_not_counted_is_a_gap_and_not_a_zero() -> None:
     contents = one_disk(100, 100, 100)
     first, second, third = contents.trials
-    counted = [sample for sample in second.read_samples() if sample.object != "loop0"]
-    account = only(replace(contents, trials=(first, replace(second, read_samples=lambda _=None: counted), third)))
+    counted = {key: points for key, points in second.read_samples().items() if key[1] != "loop0"}
+    account = only(replace(contents, trials=(first, replace(second, read_samples=lambda: counted), third)))
     assert [device.device for device in account.devices] == ["sda"]
     assert account.storages == ()
     assert {"bytes written to loop0"} <= {gap.what for gap in account.gaps}

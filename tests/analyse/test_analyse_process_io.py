@@ -12,6 +12,7 @@ from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.trial import Sample
 from plinth.report import build_report, render_markdown, render_terminal
+from sampled import by_metric
 
 Rates = Mapping[str, tuple[float, float]]
 """Bytes read and written a second, by group."""
@@ -27,7 +28,7 @@ def sampled(contents: TrialContents, rates: Rates, gaps: tuple[Gap, ...]) -> Tri
         for second, weight in seconds.items()
     ]
     trial = contents.trial.model_copy(update={"gaps": gaps, "warmup_ns": 5 * SECOND_NS})
-    return replace(contents, trial=trial, read_samples=lambda _=None: samples)
+    return replace(contents, trial=trial, read_samples=lambda: by_metric(samples))
 
 
 def analysed(*rates: Rates, gaps: tuple[Gap, ...] = ()) -> tuple[ProcessIo, BundleContents]:

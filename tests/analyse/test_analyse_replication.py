@@ -1,9 +1,11 @@
 """The standby and the step of replication that commits waited for, from synthetic lags of pg_stat_replication."""
 
+import numpy as np
 import pytest
 
 from plinth.analyse.replication import lag_evidence, standby_lags, step_sentence, waited_for
 from plinth.analyse.window import Window
+from plinth.model.trial import Points
 
 S = 1_000_000_000
 
@@ -11,7 +13,9 @@ S = 1_000_000_000
 def window(**lags_ms: tuple[float | None, float | None, float | None]) -> Window:
     """Write, flush and replay lag of each standby."""
     samples = {
-        ("pg_replication", f"{name}/12{place}", f"{what}_lag_s"): tuple((n * S, lag / 1000) for n in (1, 2, 3))
+        ("pg_replication", f"{name}/12{place}", f"{what}_lag_s"): Points(
+            np.array([1, 2, 3]) * S, np.full(3, lag / 1000)
+        )
         for place, (name, lags) in enumerate(lags_ms.items())
         for what, lag in zip(("write", "flush", "replay"), lags, strict=True)
         if lag is not None

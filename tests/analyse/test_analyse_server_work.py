@@ -14,6 +14,7 @@ from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.trial import Sample
 from plinth.report import build_report, render_csv, render_markdown, render_terminal
+from sampled import by_metric
 
 Counts = Mapping[tuple[str, str], float]
 """Growth a transaction of (source, metric)."""
@@ -40,7 +41,7 @@ def counting(contents: TrialContents, counts: Counts, gaps: tuple[Gap, ...] = ()
     ]
     named = [s._replace(object="all") if s.source == "pg_wal" else s for s in samples]
     later = trial.model_copy(update={"gaps": gaps, "warmup_ns": begin_ns})
-    return replace(contents, trial=later, read_samples=lambda _=None: named)
+    return replace(contents, trial=later, read_samples=lambda: by_metric(named))
 
 
 def counted(*counts: Counts, gaps: tuple[Gap, ...] = ()) -> tuple[VariantResult, BundleContents]:
@@ -69,7 +70,7 @@ def test_readings_that_do_not_stand_where_the_phase_begins_and_ends_make_no_tran
     (contents,) = bundle({"disk": [100.0]}, aa=False).trials
     short = contents.trial.model_copy(update={"warmup_ns": SECOND_NS, "measured_ns": 5 * SECOND_NS // 2})
     samples = [Sample(s * SECOND_NS + 2_000_000, "pg_wal", "all", "wal_bytes", 120_000 * s) for s in range(5)]
-    assert trial_work(short, measured_phase(short, samples)).wal_bytes == pytest.approx(1200)
+    assert trial_work(short, measured_phase(short, by_metric(samples))).wal_bytes == pytest.approx(1200)
 
 
 def test_what_the_views_do_not_show_yet_is_a_gap_and_no_zero() -> None:

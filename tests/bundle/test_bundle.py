@@ -19,6 +19,7 @@ from plinth.model.load import Histogram, Second
 from plinth.model.manifest import Failure
 from plinth.model.plan import DestructiveTarget, Plan, PlannedTrial
 from plinth.model.trial import Event, Sample, Trial
+from sampled import rows_of
 
 EXPERIMENT = {
     "spec": 1,
@@ -152,9 +153,30 @@ def test_samples_are_a_file_for_each_source(tmp_path):
     tables = Tables(BundleFolder(tmp_path))
     tables.write_samples("observe", samples)
     assert sorted(p.name for p in (tmp_path / "observe").iterdir()) == ["device.parquet", "host_cpu.parquet"]
-    assert sorted(tables.read_samples("observe")) == sorted(samples)
-    (tmp_path / "observe" / "device.parquet").write_bytes(b"not read, since it was not asked for")
-    assert tables.read_samples("observe", {"host_cpu", "pg_wal"}) == samples[:1]
+    read = tables.read_samples(["observe", "nothing"])
+    assert sorted(rows_of(read["observe"])) == sorted(samples)
+    assert read["nothing"] == {}
+
+
+def test_samples_are_read_by_metric_in_order_of_time(tmp_path):
+    shuffled = [Sample(t_ns, "host_cpu", "all", "user_s", value) for t_ns, value in ((3, 1.0), (-2, 4.0), (3, 0.5))]
+    (tmp_path / "observe").mkdir()
+    tables = Tables(BundleFolder(tmp_path))
+    tables.write_samples("observe", shuffled)
+    (points,) = tables.read_samples(["observe"])["observe"].values()
+    assert points.t_ns.tolist() == [-2, 3, 3]
+    assert points.values.tolist() == [4.0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("column", ["t_ns", "object", "metric", "value"])
+def test_a_sample_without_a_column_is_an_error_and_no_zero(tmp_path, column):
+    (tmp_path / "observe").mkdir()
+    row = {"t_ns": "1", "object": "'all'", "metric": "'user_s'", "value": "0.5"} | {column: "NULL"}
+    selected = ", ".join(f"{value} AS {name}" for name, value in row.items())
+    duckdb.execute(f"COPY (SELECT {selected}) TO '{tmp_path}/observe/host.parquet' (FORMAT parquet)")
+    with pytest.raises(RunError, match="a sample lacks its time, value, object or metric") as error:
+        Tables(BundleFolder(tmp_path)).read_samples(["observe"])
+    assert error.value.where.endswith("observe/host.parquet")
 
 
 def test_a_bundle_is_read_back_as_it_was_written(tmp_path):
@@ -168,7 +190,7 @@ def test_a_bundle_is_read_back_as_it_was_written(tmp_path):
     assert contents.host == HOST
     assert contents.trials[0].trial == trial()
     assert contents.trials[0].events == (event,)
-    assert contents.trials[0].read_samples() == [Sample(1, "host", "all", "x", 1.0)]
+    assert rows_of(contents.trials[0].read_samples()) == [Sample(1, "host", "all", "x", 1.0)]
     assert contents.trials[0].series == ()
 
 

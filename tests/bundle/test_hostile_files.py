@@ -18,6 +18,7 @@ from plinth.bundle.tables import Tables
 from plinth.model.errors import PlinthError, Refused, RunError, UsageError
 from plinth.model.trial import Event, Sample
 from plinth.system.lock import LOCK_FILE, DirectoryLock
+from sampled import rows_of
 
 SAMPLE = Sample(1, "host", "all", "x", 1.0)
 PRECIOUS = "not the bundle's\n"
@@ -278,11 +279,11 @@ def test_tables_are_those_of_this_very_path(tmp_path, name):
         shutil.copytree(tmp_path / "abc", tmp_path / neighbour)
     path = written(tmp_path / name, value=2.0)
     contents = read_all(path)
-    assert sorted(sample.source for sample in contents.trials[0].read_samples()) == ["device", "host"]
-    assert {sample.value for sample in contents.trials[0].read_samples()} == {2.0}
+    assert sorted(source for source, *_ in contents.trials[0].read_samples()) == ["device", "host"]
+    assert {sample.value for sample in rows_of(contents.trials[0].read_samples())} == {2.0}
     assert [each.done for each in contents.trials[0].series] == [2]
     assert verify_bundle(path) == 11
-    assert {sample.value for sample in read_all(tmp_path / "abc").trials[0].read_samples()} == {7.0}
+    assert {sample.value for sample in rows_of(read_all(tmp_path / "abc").trials[0].read_samples())} == {7.0}
 
 
 def test_sources_with_special_names_are_read_by_their_own(bundle):
@@ -290,7 +291,7 @@ def test_sources_with_special_names_are_read_by_their_own(bundle):
     (observe / "host.parquet").rename(observe / "h*.parquet")
     (observe / "device.parquet").rename(observe / "h[o]st's.parquet")
     samples = read_all(bundle).trials[0].read_samples()
-    assert sorted(sample.source for sample in samples) == ["h*", "h[o]st's"]
+    assert sorted(source for source, *_ in samples) == ["h*", "h[o]st's"]
 
 
 def test_all_tables_of_a_bundle_are_read_by_one_connection(bundle, monkeypatch):

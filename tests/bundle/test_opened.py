@@ -12,6 +12,7 @@ import pytest
 import plinth
 from plinth.bundle.opened import Table
 from plinth.model.errors import RunError, UsageError
+from sampled import rows_of
 from small_bundles import CONTENTS, change, written
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "bundle.ipynb"
@@ -53,7 +54,7 @@ def test_histograms_and_samples_are_whole(bundle):
         count for each in CONTENTS.trials for one in each.histograms for _, count in one.buckets
     )
     samples = bundle.samples().polars()
-    expected = [sample for each in CONTENTS.trials for sample in each.read_samples()]
+    expected = [sample for each in CONTENTS.trials for sample in rows_of(each.read_samples())]
     assert sorted(samples["value"].to_list()) == sorted(sample.value for sample in expected)
     source = expected[0].source
     assert len(bundle.samples(source)) == sum(sample.source == source for sample in expected)

@@ -139,3 +139,10 @@ class TestWidth:
 
 def test_values_are_short_and_holes_are_none_not_zero() -> None:
     assert rounded(array(1234.567, 0.000123456, 5.0, 0.0, np.nan)) == (1235, 0.0001235, 5, 0, None)
+
+
+@given(st.floats(1e-12, 1e18), st.sampled_from((1, -1)))
+def test_rounding_is_that_of_four_digits_in_print(size: float, sign: int) -> None:
+    (found,) = rounded(array(sign * size))
+    assert found is not None and float(f"{found:.4g}") == found
+    assert abs(found - sign * size) <= 0.5001e-3 * size  # of a tie, either side

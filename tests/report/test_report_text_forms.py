@@ -33,7 +33,7 @@ class TestTerminal:
         self, probed: Reported, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """They are most of a bundle; the timelines of the other forms need them, and the table has none."""
-        unread = {"read_samples": lambda _=None: pytest.fail("samples were read for a table")}
+        unread = {"read_samples": lambda: pytest.fail("samples were read for a table")}
         trials = tuple(replace(trial, **unread) for trial in probed.contents.trials)
         results = Results(replace(probed.contents, trials=trials), probed.analysis, Path("bundle"))
         show_results(results, as_json=False, plots=False)

@@ -8,7 +8,7 @@ import report_bundles
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents
 from plinth.model.report import Report, ReportTrial, Value
-from plinth.model.trial import Sample
+from plinth.model.trial import Samples
 from plinth.report.catalogue import MAX_WAITS, PANELS, Reading, is_drawn, wait_lines
 from plinth.report.timeline import timelines
 from reported import Reported
@@ -90,7 +90,7 @@ def test_a_reason_is_found_by_its_source(what: str, found: bool) -> None:
 
 def test_a_trial_that_failed_at_once_has_no_figures_and_its_reason(trouble: Reported) -> None:
     contents = trouble.contents
-    dead = replace(contents.trials[3], series=(), read_samples=lambda _=None: [])
+    dead = replace(contents.trials[3], series=(), read_samples=dict)
     trials = (*contents.trials[:3], dead, *contents.trials[4:])
     drawn = timelines(replace(contents, trials=trials))
     assert set(drawn.columns[3]) == {None}
@@ -128,10 +128,10 @@ def test_every_drawn_metric_is_one_that_the_observer_documents() -> None:
 
 
 def without_samples(contents: BundleContents, source: str) -> BundleContents:
-    def strip(samples: list[Sample]) -> list[Sample]:
-        return [sample for sample in samples if sample.source != source]
+    def strip(samples: Samples) -> Samples:
+        return {key: points for key, points in samples.items() if key[0] != source}
 
     trials = tuple(
-        replace(trial, read_samples=lambda _=None, read=trial.read_samples: strip(read())) for trial in contents.trials
+        replace(trial, read_samples=lambda read=trial.read_samples: strip(read())) for trial in contents.trials
     )
     return replace(contents, trials=trials)

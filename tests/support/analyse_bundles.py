@@ -11,7 +11,7 @@ from plinth.model.level import Level
 from plinth.model.load import EngineCost, Histogram, Second, Totals
 from plinth.model.manifest import Manifest
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, ScriptText, Variant
-from plinth.model.trial import Sample, Trial
+from plinth.model.trial import Samples, Trial
 from plinth.plan.order import order_trials
 from plinth.plan.variants import expand
 
@@ -138,9 +138,9 @@ def server_facts(**settings: str) -> ServerFacts:
     )
 
 
-def no_samples(_sources: object = None, /) -> list[Sample]:
+def no_samples() -> Samples:
     """The samples of a trial that was not observed."""
-    return []
+    return {}
 
 
 def trial(number: int, block: int, variant: str, tps: float | None) -> TrialContents:

@@ -24,6 +24,7 @@ from plinth.plan.order import order_trials
 from plinth.plan.variants import expand
 from plinth.probe.io_jobs import shapes
 from ramdisk_experiment import ramdisk_text
+from sampled import by_metric
 
 SECOND_NS = 1_000_000_000
 STARTED_UNIX_NS = 1_760_000_000 * SECOND_NS
@@ -224,7 +225,7 @@ def with_trouble(contents: BundleContents) -> BundleContents:
     trials[0] = replace(
         quiet,
         trial=quiet.trial.model_copy(update={"gaps": (gap,), "errors": (error,), "checks": (check,)}),
-        read_samples=lambda _=None: [sample for sample in quiet.read_samples() if sample.source != "pg_wait"],
+        read_samples=lambda: {key: points for key, points in quiet.read_samples().items() if key[0] != "pg_wait"},
     )
     return replace(contents, trials=tuple(trials))
 
@@ -457,7 +458,7 @@ def _trial(
         series=series,
         histograms=histograms,
         events=events,
-        read_samples=lambda _=None: list(_samples(np.random.default_rng(seed), pace, series)),
+        read_samples=lambda: by_metric(_samples(np.random.default_rng(seed), pace, series)),
     )
 
 

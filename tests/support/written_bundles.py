@@ -5,6 +5,7 @@ from pathlib import Path
 from plinth.bundle import BundleWriter
 from plinth.bundle.tables import Tables
 from plinth.model.contents import BundleContents
+from sampled import rows_of
 
 
 def write_bundle(path: Path, contents: BundleContents) -> Path:
@@ -15,7 +16,7 @@ def write_bundle(path: Path, contents: BundleContents) -> Path:
     for variant, server in contents.servers.items():
         writer.write_server(variant, server)
     for each in contents.trials:
-        folder = writer.write_trial(each.trial, None, each.read_samples(), each.events)
+        folder = writer.write_trial(each.trial, None, rows_of(each.read_samples()), each.events)
         name = f"trials/{folder.name}"
         tables = Tables(writer.folder)
         tables.write_series(f"{name}/series.parquet", each.series)

@@ -142,7 +142,7 @@ def client_states(seen: Window, clients: int) -> ClientStates | None:
         in_class["server CPU"] = max(in_class.get("server CPU", 0.0), min(working + delay, most))
         working = min(working, in_class["server CPU"])
         queued = min(delay, in_class["server CPU"] - working)
-    looks = sum(value for t_ns, value in seen.samples.get((SOURCE, ALL, LOOKS), ()) if t_ns > seen.begin_ns)
+    looks = seen.sum(SOURCE, ALL, LOOKS)
     everyone = max(float(clients), active)
     mostly = max(unclassed, key=lambda event: unclassed[event], default=None)
     return ClientStates(

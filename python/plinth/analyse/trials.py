@@ -38,7 +38,6 @@ from plinth.model.plan import Variant
 from plinth.model.trial import Trial
 
 _CONFIDENCE = ("high", "medium", "low")
-_SOURCES = ATTRIBUTION_SOURCES | WRITES_SOURCES
 
 
 @dataclass(frozen=True)
@@ -235,7 +234,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
         excluded = "no transaction was done in the measured phase"
     seen = work = bottleneck = writes = None
     if trial.status == "complete":
-        phase = measured_phase(trial, contents.read_samples(_SOURCES), _SOURCES)
+        phase = measured_phase(trial, contents.read_samples())
         seen = phase.of_sources(ATTRIBUTION_SOURCES)
         writes = postgres_writes(trial, phase.of_sources(WRITES_SOURCES))
         work = trial_work(trial, seen)

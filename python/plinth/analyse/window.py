@@ -1,25 +1,26 @@
 """The samples of a trial's measured phase as figures: growth and rates of counters, means of gauges."""
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
-from plinth.model.trial import Sample, Trial
+import numpy as np
+from numpy.typing import NDArray
 
-Key = tuple[str, str, str]
-"""(source, object, metric)."""
+from plinth.model.trial import Points, SampleKey, Samples, Trial
+
+_NONE = Points(np.empty(0, np.int64), np.empty(0))
 
 
 @dataclass(frozen=True)
 class Window:
-    """Samples from `begin_ns` to an end, by what they are of, in order of time.
+    """Samples from `begin_ns` to an end.
 
-    Of each the last at the beginning or before it is there too, so that growth is that of the whole window.
+    Of each metric the last at the beginning or before it is there too, so that growth is that of the whole window.
     """
 
     begin_ns: int
-    samples: Mapping[Key, tuple[tuple[int, float], ...]]
+    samples: Samples
 
     def of_sources(self, sources: Container[str]) -> "Window":
         """The same window with the samples of these sources only."""
@@ -27,16 +28,16 @@ class Window:
 
     def growth(self, source: str, of: str, metric: str) -> float | None:
         """How far a counter advanced; None where it was not read twice, or began anew in between."""
-        points = self.samples.get((source, of, metric), ())
-        if len(points) < 2 or any(after < before for (_, before), (_, after) in pairwise(points)):
+        values = self.samples.get((source, of, metric), _NONE).values
+        if len(values) < 2 or (values[1:] < values[:-1]).any():
             return None
-        return points[-1][1] - points[0][1]
+        return float(values[-1] - values[0])
 
     def rate(self, source: str, of: str, metric: str) -> float | None:
         """Growth a second of a counter; None where that is not known."""
         growth = self.growth(source, of, metric)
-        points = self.samples.get((source, of, metric), ())
-        return None if growth is None else growth / (points[-1][0] - points[0][0]) * 1e9
+        t_ns = self.samples.get((source, of, metric), _NONE).t_ns
+        return None if growth is None else growth / float(t_ns[-1] - t_ns[0]) * 1e9
 
     def growth_of_all(self, source: str, metric: str, *among: str) -> float | None:
         """The sum over the objects with one of `among` in their name, or over all; None where that of none is known."""
@@ -57,32 +58,32 @@ class Window:
 
     def mean(self, source: str, of: str, metric: str) -> float | None:
         """The mean of a gauge over its readings within the window."""
-        values = [value for t_ns, value in self.samples.get((source, of, metric), ()) if t_ns > self.begin_ns]
-        return sum(values) / len(values) if values else None
+        values = self._within(source, of, metric)
+        return float(values.mean()) if len(values) else None
+
+    def sum(self, source: str, of: str, metric: str) -> float:
+        """The sum of the readings within the window; 0 where there are none."""
+        return float(self._within(source, of, metric).sum())
 
     def objects(self, source: str) -> tuple[str, ...]:
         """The objects that a source reports."""
         return tuple(dict.fromkeys(of for name, of, _ in self.samples if name == source))
 
+    def _within(self, source: str, of: str, metric: str) -> NDArray[np.float64]:
+        points = self.samples.get((source, of, metric), _NONE)
+        return points.values[points.t_ns > self.begin_ns]
 
-def measured_phase(trial: Trial, samples: Iterable[Sample], sources: Container[str] | None = None) -> Window:
-    """From the end of a trial's warm-up to the end of its load; of its samples only those of `sources`, where they are given."""
+
+def measured_phase(trial: Trial, samples: Samples) -> Window:
+    """From the end of a trial's warm-up to the end of its load."""
     begin_ns, end_ns = trial.warmup_ns, trial.warmup_ns + trial.measured_ns
-    before: dict[Key, tuple[int, float]] = {}
-    within: dict[Key, list[tuple[int, float]]] = {}
-    for sample in samples:
-        if sample.t_ns > end_ns or (sources is not None and sample.source not in sources):
-            continue
-        key = (sample.source, sample.object, sample.metric)
-        point = (sample.t_ns, sample.value)
-        if sample.t_ns > begin_ns:
-            within.setdefault(key, []).append(point)
-        elif key not in before or before[key] < point:
-            before[key] = point
-    return Window(
-        begin_ns,
-        {key: tuple(([before[key]] if key in before else []) + sorted(points)) for key, points in within.items()},
-    )
+    within: dict[SampleKey, Points] = {}
+    for key, points in samples.items():
+        first, end = np.searchsorted(points.t_ns, (begin_ns, end_ns), side="right")
+        if first < end:
+            part = slice(max(0, first - 1), end)
+            within[key] = Points(points.t_ns[part], points.values[part])
+    return Window(begin_ns, within)
 
 
 def why_unread(trial: Trial, source: str) -> str:

@@ -5,7 +5,6 @@ numpy, pandas and polars are imported when a table is asked for in their form; P
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,28 +138,27 @@ class OpenedBundle:
         return _table(("trial", "variant", *_HISTOGRAM, "value_ns", "bucket_count"), rows)
 
     def samples(self, source: str | None = None) -> Table:
-        """A row for each value that was observed beside the load, of one source ("host", "device") or of all.
+        """A row for each value that was observed beside the load, of one source ("host", "device") or of all; those of a metric
+        in order of time.
 
         `t_ns` counts from the start of the load. Counters are as they were read: rates are their differences.
         UsageError for a source that the bundle does not have.
         """
         rows = [
-            (*_key(each), sample.t_ns, sample.source, sample.object, sample.metric, sample.value)
-            for each, sample in self._samples
-            if source is None or sample.source == source
+            (*_key(each), t_ns, *key, value)
+            for each in self.contents.trials
+            for key, points in each.read_samples().items()
+            if source is None or key[0] == source
+            for t_ns, value in zip(points.t_ns.tolist(), points.values.tolist(), strict=True)
         ]
         if source is not None and not rows:
-            known = sorted({sample.source for _, sample in self._samples})
+            known = sorted({key[0] for each in self.contents.trials for key in each.read_samples()})
             raise UsageError(
                 f"there are no samples of the source {source!r}",
                 where=self.contents.path,
                 hint=f"there are samples of {', '.join(known)}" if known else "the bundle has no samples",
             )
         return _table(("trial", "variant", "t_ns", "source", "object", "metric", "value"), rows)
-
-    @cached_property
-    def _samples(self) -> list[tuple[TrialContents, Any]]:
-        return [(each, sample) for each in self.contents.trials for sample in each.read_samples()]
 
 
 def _key(each: TrialContents) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -122,13 +122,14 @@ def _read_trials(folder: BundleFolder) -> Iterator[TrialContents]:
         return [f"{name}/{file}" for name in names if folder.entry(f"{name}/{file}")]
 
     series, histograms = tables.read_series(there("series.parquet")), tables.read_histograms(there("hist.parquet"))
+    samples = cache(lambda: tables.read_samples([f"{name}/observe" for name in names]))
     for name in names:
         yield TrialContents(
             trial=_read(folder, f"{name}/trial.json", Trial, TRIAL_VERSION),
             series=series.get(f"{name}/series.parquet", ()),
             histograms=histograms.get(f"{name}/hist.parquet", ()),
             events=_read_events(folder, f"{name}/events.jsonl"),
-            read_samples=partial(tables.read_samples, f"{name}/observe"),
+            read_samples=lambda folder=f"{name}/observe": samples()[folder],
         )
 
 

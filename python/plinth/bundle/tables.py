@@ -11,7 +11,7 @@ DuckDB and numpy are slow to load, and most commands need no table: so they are 
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import islice
@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from plinth.bundle.files import BundleFolder
 from plinth.model.errors import RunError
 from plinth.model.load import Histogram, Second
-from plinth.model.trial import Sample
+from plinth.model.trial import Points, Sample, SampleKey, Samples
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -54,7 +54,7 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
 }
 _MAX_ROWS = 50_000_000
 """Maximum number of rows of a table: a file of a few bytes can claim any number."""
-_FILES_AT_ONCE = 32
+_FILES_AT_ONCE = 128
 """Maximum number of open files, well below the limit of a process."""
 _Table = TypeVar("_Table")
 
@@ -144,20 +144,41 @@ class Tables:
         for source, rows in by_source.items():
             self._write(f"{folder}/{source}.parquet", _SAMPLE_COLUMNS, rows)
 
-    def read_samples(self, folder: str, sources: Container[str] | None = None) -> list[Sample]:
-        """Read a trial's samples of every source, or of these only, by one query: of small tables that is most of the work."""
-        of_name = {
-            entry.name: entry.name.rpartition("/")[2].removesuffix(".parquet")
+    def read_samples(self, folders: Sequence[str]) -> dict[str, Samples]:
+        """Read the samples of several trials, of every source: `folders` are those of their SOURCE.parquet."""
+        names = [
+            entry.name
+            for folder in folders
             for entry in self._folder.entries(folder)
             if entry.name.endswith(".parquet")
-        }
-        names = [name for name, source in of_name.items() if sources is None or source in sources]
-        if not names:
-            return []
-        with self._sources(names) as files:
-            of_file = {file: of_name[name] for file, name in zip(files, names, strict=True)}
-            rows = self._read([folder], files, _SAMPLE_COLUMNS)
-        return [Sample(t_ns, of_file[file], object_, metric, value) for t_ns, object_, metric, value, file in rows]
+        ]
+        found: dict[str, dict[SampleKey, Points]] = {folder: {} for folder in folders}
+        for name, of_file in _in_batches(names, self._samples).items():
+            folder, _, file = name.rpartition("/")
+            source = file.removesuffix(".parquet")
+            found[folder] |= {(source, object_, metric): points for (object_, metric), points in of_file.items()}
+        return dict(found)
+
+    def _samples(self, names: Sequence[str]) -> dict[str, dict[tuple[str, str], Points]]:
+        # As arrays, grouped by DuckDB, a bundle's samples are read in a tenth of the time that rows take.
+        with self._sources(names) as sources, self._connected("read", names) as connection:
+            of_source = dict(zip(sources, names, strict=True))
+            columns = connection.execute(
+                "SELECT filename, object, metric, list(t_ns) AS t_ns, list(value) AS value, "
+                "bool_or(t_ns IS NULL OR value IS NULL) AS lacking "
+                f"FROM (SELECT {_selected(_SAMPLE_COLUMNS)}, filename FROM read_parquet($1, filename = true) "
+                f"LIMIT {_MAX_ROWS + 1}) GROUP BY filename, object, metric ORDER BY filename, object, metric",
+                [sources],
+            ).fetchnumpy()
+        self._check_rows(sum(map(len, columns["t_ns"])), names)
+        found: dict[str, dict[tuple[str, str], Points]] = {name: {} for name in names}
+        for source, object_, metric, t_ns, values, lacking in zip(*columns.values(), strict=True):
+            name = of_source[source]
+            if lacking or not (isinstance(object_, str) and isinstance(metric, str)):
+                reason = "a sample lacks its time, value, object or metric"
+                raise RunError(f"a part of the bundle is not what it should be: {reason}", where=self._where([name]))
+            found[name][object_, metric] = _in_order(t_ns, values)
+        return found
 
     def _write(self, name: str, columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
         import numpy as np
@@ -246,6 +267,15 @@ def _in_batches(names: Sequence[str], read: Callable[[Sequence[str]], dict[str, 
             for name in batch:
                 found |= read([name])
     return found
+
+
+def _in_order(t_ns: Any, values: Any) -> Points:
+    import numpy as np
+
+    if not (np.diff(t_ns) > 0).all():
+        order = np.lexsort((values, t_ns))
+        t_ns, values = t_ns[order], values[order]
+    return Points(t_ns, values)
 
 
 def _selected(columns: dict[str, str]) -> str:

@@ -1,8 +1,7 @@
 """The contents of a bundle as values: the only input of analysis and report."""
 
-from collections.abc import Container
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from plinth.model.doctor import DoctorRecord
 from plinth.model.durability import PowerCut
@@ -14,27 +13,19 @@ from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
 from plinth.model.probe import FsyncProbe
 from plinth.model.probe_io import StorageIo
 from plinth.model.standby import BaseBackup
-from plinth.model.trial import Event, Sample, Trial
+from plinth.model.trial import Event, Samples, Trial
 from plinth.model.wear import RunWear
-
-
-class ReadSamples(Protocol):
-    """Reads the samples of a trial."""
-
-    def __call__(self, sources: Container[str] | None = None, /) -> list[Sample]:
-        """The samples of all sources, or at least those of `sources`."""
-        ...
 
 
 @dataclass(frozen=True)
 class TrialContents:
-    """One trial with its tables. Samples are many, and read only when asked for."""
+    """One trial with its tables. Samples are many: those of all trials are read once, when the first are asked for."""
 
     trial: Trial
     series: tuple[Second, ...]
     histograms: tuple[Histogram, ...]
     events: tuple[Event, ...]
-    read_samples: ReadSamples
+    read_samples: Callable[[], Samples]
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,17 @@
 """A trial as kept in the bundle: trial.json, and the samples taken beside the load."""
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.load import EngineCost, LoadError, ScriptTotals, Totals
 from plinth.model.network import TrialNetwork
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 TRIAL_VERSION = 1
 
@@ -111,6 +116,10 @@ class Trial(Frozen):
     network: TrialNetwork | None = Field(default=None, description="None where no network is emulated.")
 
 
+SampleKey = tuple[str, str, str]
+"""What a sample is of: (source, object, metric)."""
+
+
 class Sample(NamedTuple):
     """One observed value; a row of observe/<source>.parquet.
 
@@ -123,3 +132,14 @@ class Sample(NamedTuple):
     object: str
     metric: str
     value: float
+
+
+class Points(NamedTuple):
+    """The samples of one metric of one object, in order of time: arrays of equal length, of `t_ns` and `value`."""
+
+    t_ns: "NDArray[np.int64]"
+    values: "NDArray[np.float64]"
+
+
+Samples = Mapping[SampleKey, Points]
+"""The samples of a trial by what they are of."""

@@ -4,6 +4,8 @@ Pure functions on arrays. A bin is [i, i + 1) x bin_s seconds since the load beg
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,30 +46,51 @@ def counter_rates(t_s: Floats, counter: Floats, bins: int, bin_s: int) -> Floats
     Each pair of readings spreads its difference evenly over its time. A counter that decreased was reset: that pair is
     ignored. A bin of which less than half is covered is NaN.
     """
-    difference = np.diff(counter)
+    difference = counter[1:] - counter[:-1]
     return _bin_integral(t_s, difference, difference >= 0, bins, bin_s)
 
 
 def gauge_means(t_s: Floats, gauge: Floats, bins: int, bin_s: int) -> Floats:
     """Return the mean over each bin of a gauge that was read at times `t_s`, interpolated linearly."""
-    area = (gauge[:-1] + gauge[1:]) / 2 * np.diff(t_s)
+    area = (gauge[:-1] + gauge[1:]) / 2 * (t_s[1:] - t_s[:-1])
     return _bin_integral(t_s, area, np.isfinite(area), bins, bin_s)
 
 
 def _bin_integral(t_s: Floats, increments: Floats, valid: NDArray[np.bool_], bins: int, bin_s: int) -> Floats:
-    steps_s = np.diff(t_s)
-    if not steps_s.size:
+    if len(t_s) < 2:
         return np.full(bins, np.nan)
-    valid = valid & (steps_s > 0) & (steps_s <= MAX_STEP * np.median(steps_s))
-    edges_s = np.arange(bins + 1) * float(bin_s)
+    grid = _grid(t_s.tobytes(), bins, bin_s)
+    steps_s, covered_s = grid.steps_s, grid.covered_s
+    if not valid.all():
+        steps_s = np.where(valid, steps_s, 0.0)
+        covered_s = grid.per_bin(steps_s)
+    integral = grid.per_bin(np.where(steps_s > 0, increments, 0.0))
+    known = covered_s >= bin_s / 2
+    return np.divide(integral, covered_s, out=np.full(bins, np.nan), where=known)
 
-    def per_bin(step_values: Floats) -> Floats:
-        total = np.concatenate(([0.0], np.cumsum(np.where(valid, step_values, 0.0))))
-        return np.diff(np.interp(edges_s, t_s, total))
 
-    covered_s = per_bin(steps_s)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(covered_s >= bin_s / 2, per_bin(increments) / covered_s, np.nan)
+class _Grid(NamedTuple):
+    """What the series that were read at the same times share; a step too long, or backwards, is 0 in `steps_s`."""
+
+    t_s: Floats
+    edges_s: Floats
+    steps_s: Floats
+    covered_s: Floats
+
+    def per_bin(self, step_values: Floats) -> Floats:
+        total = np.zeros(len(self.t_s))
+        np.cumsum(step_values, out=total[1:])
+        at_edges = np.interp(self.edges_s, self.t_s, total)
+        return at_edges[1:] - at_edges[:-1]
+
+
+@lru_cache(maxsize=64)
+def _grid(times: bytes, bins: int, bin_s: int) -> _Grid:
+    t_s = np.frombuffer(times)
+    steps_s = t_s[1:] - t_s[:-1]
+    steps_s = np.where((steps_s > 0) & (steps_s <= MAX_STEP * np.median(steps_s)), steps_s, 0.0)
+    grid = _Grid(t_s, np.arange(bins + 1, dtype=np.float64) * bin_s, steps_s, np.empty(0))
+    return grid._replace(covered_s=grid.per_bin(steps_s))
 
 
 def load_rates(seconds: Sequence[Second], counts: Sequence[int], bins: int, bin_s: int) -> Floats:
@@ -98,11 +121,16 @@ def _bin_of(seconds: Sequence[Second], bins: int, bin_s: int) -> NDArray[np.intp
 
 def rounded(values: Floats) -> tuple[Value, ...]:
     """Round to four significant digits, more than a chart can show; NaN becomes None."""
-    return tuple(_rounded(value) for value in values.tolist())
+    # By arithmetic and not by formatting, which takes longer than all else that is done with a series.
+    with np.errstate(all="ignore"):
+        power = np.floor(np.log10(np.abs(values))) - 3
+        # Only powers of ten from 1 to 1e22 are exact: below 0 it is the other way about.
+        up, down = 10.0 ** np.maximum(-power, 0), 10.0 ** np.maximum(power, 0)
+        short = np.where(values == 0, 0.0, np.rint(values * up / down) * down / up)
+    return tuple(map(_plain, short.tolist()))
 
 
-def _rounded(value: float) -> Value:
+def _plain(value: float) -> Value:
     if value != value:
         return None
-    short = float(f"{value:.4g}")
-    return int(short) if short.is_integer() else short
+    return int(value) if value.is_integer() else value

@@ -94,17 +94,8 @@ def _read_storages(contents: BundleContents, variant: Variant) -> dict[str, Stor
 
 
 def _tracks(trial: TrialContents, storages: Mapping[str, StorageFacts]) -> TrialTracks:
-    samples = trial.read_samples(frozenset(PANEL_SOURCES.values()))
-    drawn = {key: is_drawn(Reading(*key)) for key in {sample[1:4] for sample in samples}}
-    rows: dict[tuple[str, str, str], list[tuple[int, float]]] = {key: [] for key, is_ in drawn.items() if is_}
-    for sample in samples:
-        pairs = rows.get(sample[1:4])
-        if pairs is not None:
-            pairs.append((sample.t_ns, sample.value))
-    tracks = {}
-    for key, pairs in rows.items():
-        table = np.array(sorted(pairs), dtype=float)
-        tracks[Reading(*key)] = Track(table[:, 0] / 1e9, table[:, 1])
+    readings = ((Reading(*key), points) for key, points in trial.read_samples().items())
+    tracks = {reading: Track(points.t_ns / 1e9, points.values) for reading, points in readings if is_drawn(reading)}
     return TrialTracks(trial, storages, tracks)
 
 
