@@ -82,7 +82,7 @@ simulate: build ## every statistic of a report against a known truth, some minut
 bench-load: build ## loading beside pgbench -i and COPY, into benchmarks/runs/; takes hours: ROWS=2000000 scales down
 	$(BIN)/python benchmarks/loading.py $(if $(ROWS),--rows=$(ROWS))
 
-bench-tpcc: build ## the TPC-C-derived workload: time to load, client CPU a transaction; says which peers cannot be had
+bench-tpcc: build ## the TPC-C-derived workload beside go-tpc: time to load, client CPU a transaction
 	$(BIN)/python benchmarks/tpcc_vs_peers.py
 
 clean: ## delete what was built

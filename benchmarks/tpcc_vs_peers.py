@@ -3,8 +3,8 @@
 This workload is derived from the TPC-C Benchmark and is not comparable to published TPC-C Benchmark results, as this
 implementation does not comply with all requirements of the TPC-C Benchmark.
 
-The peers that it is to be set beside cannot be had from the registries of their languages; which, and what was tried, is
-printed. So only Plinth is measured, beside its own aims. CPU is the client's, by getrusage of a process of its own.
+go-tpc is measured in turn with Plinth on the same server; other peers are not in the registries of their languages, which is
+printed with what was tried. CPU is the client's, by getrusage of a process of its own.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from plinth.model.workload import WorkloadSpec
 from plinth.system.database import connect
 from plinth.system.owner import server_owner
 from plinth.workload import scripts_of
+from tpcc_peers import GO_TPC, NOT_AVAILABLE, go_tpc, load_by_go_tpc, run_go_tpc
 
 SETTINGS: dict[str, str | int] = {
     "shared_buffers": "1GB",
@@ -33,15 +34,11 @@ SETTINGS: dict[str, str | int] = {
     "checkpoint_timeout": "1h",
     "max_wal_size": "8GB",
 }
-PEERS = {
-    "go-tpc": "the Go module proxy has no version of github.com/pingcap/go-tpc (v1.0.11 was refused)",
-    "BenchBase": "Maven found no com.oltpbenchmark:benchbase",
-    "HammerDB": "it is in none of the registries of packages; its own downloads were not used",
-    "sysbench-tpcc": "Debian's sysbench has no script for it",
-}
 MOST_LOAD_S = 8.0
 SEED = 1
 FORMS = ("statements", "procedures")
+MOST_CPU_OF_GO_TPC = 0.4
+"""Client CPU a transaction by statements, in parts of go-tpc's."""
 
 
 def loaded(to: Connection, warehouses: int) -> dict[str, Any]:
@@ -74,24 +71,48 @@ def _child(script: str, asked: str) -> str:
     return subprocess.run(argv, input=asked, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def report(version: str, loads: list[dict[str, Any]], runs: dict[str, list[dict[str, Any]]], warehouses: int) -> str:
-    """Medians with the lowest and the highest of the runs, as Markdown."""
-    rows = [
-        (f"load {warehouses} warehouses by SQL, s", [load["elapsed_s"] for load in loads]),
-        ("client CPU of the load, s", [load["client_cpu_s"] for load in loads]),
-    ]
-    for form, of_form in runs.items():
-        cpu_us = [1e6 * (run["user_s"] + run["system_s"]) / run["transactions"] for run in of_form]
+def report(
+    version: str, loads: dict[str, list[dict[str, Any]]], runs: dict[str, list[dict[str, Any]]], warehouses: int
+) -> str:
+    """Medians with the lowest and the highest of the runs, as Markdown; then the aims."""
+    rows = []
+    for loader, of_loader in loads.items():
         rows += [
-            (f"{form}: client CPU a transaction, us", cpu_us),
+            (f"{loader}: load of {warehouses} warehouses by SQL, s", [load["elapsed_s"] for load in of_loader]),
+            (f"{loader}: client CPU of the load, s", [load["client_cpu_s"] for load in of_loader]),
+        ]
+    for form, of_form in runs.items():
+        rows += [
+            (f"{form}: client CPU a transaction, us", [cpu_us(run) for run in of_form]),
             (f"{form}: transactions a second", [run["tps"] for run in of_form]),
-            (f"{form}: memory of the client, MiB", [run["peak_memory_kib"] / 1024 for run in of_form]),
         ]
     head = f"PostgreSQL {version}\n\n| | median | lowest to highest |\n|---|---|---|\n"
     table = "".join(f"| {name} | {median(of):.3g} | {min(of):.3g} to {max(of):.3g} |\n" for name, of in rows)
-    load_s = median(load["elapsed_s"] for load in loads)
-    reached = "reached" if load_s <= MOST_LOAD_S * warehouses / 2 else "not reached"
-    return f"{head}{table}\nAim: load of 2 warehouses in at most {MOST_LOAD_S:g} s: {reached}.\n"
+    return f"{head}{table}\n{_aims(loads, runs, warehouses)}"
+
+
+def cpu_us(run: dict[str, Any]) -> float:
+    """The client's CPU for each transaction of a run."""
+    return 1e6 * (run["user_s"] + run["system_s"]) / run["transactions"]
+
+
+def _aims(loads: dict[str, list[dict[str, Any]]], runs: dict[str, list[dict[str, Any]]], warehouses: int) -> str:
+    load_s = median(load["elapsed_s"] for load in loads["plinth"])
+    lines = [f"Load of 2 warehouses in at most {MOST_LOAD_S:g} s: {_reached(load_s <= MOST_LOAD_S * warehouses / 2)}."]
+    if "go-tpc" in runs:
+        of_blocks = [
+            cpu_us(ours) / cpu_us(theirs) for ours, theirs in zip(runs["statements"], runs["go-tpc"], strict=True)
+        ]
+        ratio = median(of_blocks)
+        lines.append(
+            f"Client CPU a transaction by statements at most {MOST_CPU_OF_GO_TPC:g} of go-tpc's: {_reached(ratio <= MOST_CPU_OF_GO_TPC)} "
+            f"({ratio:.3g}, of each round {', '.join(f'{one:.3g}' for one in of_blocks)})."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _reached(is_reached: bool) -> str:
+    return "reached" if is_reached else "not reached"
 
 
 def parsed() -> argparse.Namespace:
@@ -113,25 +134,41 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="plinth-bench-", dir=options.folder))
     folder.chmod(0o755)
     os.environ["PLINTH_STATE_DIR"] = str(folder / "state")
-    print(f"{NOTICE}\n\nPeers that are not measured:\n")
-    print("".join(f"- {name}: {why}\n" for name, why in PEERS.items()), flush=True)
+    peer = go_tpc(folder)
+    missing = NOT_AVAILABLE if isinstance(peer, Path) else {"go-tpc": peer, **NOT_AVAILABLE}
+    print(f"{NOTICE}\n\nBeside: {GO_TPC if isinstance(peer, Path) else 'no other program'}. Not measured:\n")
+    print("".join(f"- {name}: {why}\n" for name, why in missing.items()), flush=True)
     print(f"1-minute load average before: {os.getloadavg()[0]:.1f}\n")
     try:
         for installation in installations(options.bindir, owner):
             with server(installation, owner, folder, None, SETTINGS) as cluster:
-                loads: list[dict[str, Any]] = []
-                runs: dict[str, list[dict[str, Any]]] = {form: [] for form in FORMS}
-                for number in range(options.repeats):
-                    with connect(cluster.connection) as control:
-                        control.execute("DROP SCHEMA public CASCADE")
-                        control.execute("CREATE SCHEMA public")
-                        control.execute("CHECKPOINT")
-                    loads.append(loaded(cluster.connection, options.warehouses))
-                    for form, of_form in runs.items():
-                        of_form.append(measured(cluster.connection, options.warehouses, options, number + 1, form))
-            print(report(installation.version, loads, runs, options.warehouses), flush=True)
+                print(_of_server(installation.version, cluster.connection, peer, options), flush=True)
     finally:
         shutil.rmtree(folder)
+
+
+def _of_server(version: str, to: Connection, peer: Path | str, options: argparse.Namespace) -> str:
+    loads: dict[str, list[dict[str, Any]]] = {"plinth": []}
+    runs: dict[str, list[dict[str, Any]]] = {form: [] for form in FORMS}
+    for number in range(options.repeats):
+        _empty(to)
+        loads["plinth"].append(loaded(to, options.warehouses))
+        for form in FORMS:
+            runs[form].append(measured(to, options.warehouses, options, number + 1, form))
+        if isinstance(peer, Path):
+            _empty(to)
+            its_load = load_by_go_tpc(peer, to, options.warehouses, options.clients)
+            loads.setdefault("go-tpc", []).append(its_load)
+            its_run = run_go_tpc(peer, to, options.warehouses, options.clients, options.duration)
+            runs.setdefault("go-tpc", []).append(its_run)
+    return report(version, loads, runs, options.warehouses)
+
+
+def _empty(to: Connection) -> None:
+    with connect(to) as control:
+        control.execute("DROP SCHEMA public CASCADE")
+        control.execute("CREATE SCHEMA public")
+        control.execute("CHECKPOINT")
 
 
 if __name__ == "__main__":
