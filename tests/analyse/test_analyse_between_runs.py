@@ -13,6 +13,7 @@ from plinth.analyse.between_runs import Run, compare_runs
 from plinth.analyse.run_figures import run_figures
 from plinth.model.contents import BundleContents
 from plinth.model.errors import UsageError
+from plinth.model.tpcc_notice import NOTICE
 
 STEADY = (1000.0, 1010.0, 990.0, 1005.0, 995.0)
 SLOWER = tuple(0.9 * tps for tps in STEADY)
@@ -40,6 +41,13 @@ def test_a_clear_regression_is_worse_and_its_ratio_is_of_the_medians() -> None:
     assert ratio.ratio.interval.low < 0.9 < ratio.ratio.interval.high < 1
     assert "not interleaved" in compared.caveats[0]
     assert "Nothing that is recorded differs" in compared.caveats[1]
+
+
+def test_the_notice_of_the_workload_derived_from_tpc_c_is_beside_its_ratios() -> None:
+    derived = with_workload(bundle({"disk": STEADY}), builtin="tpcc")
+    assert NOTICE in compare_runs([run(derived, "a"), run(derived, "b")]).caveats
+    other = bundle({"disk": STEADY})
+    assert NOTICE not in compare_runs([run(other, "a"), run(other, "b")]).caveats
 
 
 def test_of_a_latency_more_is_worse() -> None:

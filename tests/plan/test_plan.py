@@ -11,6 +11,7 @@ from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts
 from plinth.model.plan import DatasetSize, ScriptText
 from plinth.plan import Place, PlanInputs, build_plan, expand, scale_to_fit
+from plinth.plan.build import warnings_of
 from plinth.plan.fit import fits
 from plinth.plan.order import order_trials
 from plinth.plan.sizes import setting_bytes
@@ -313,6 +314,23 @@ def test_sizes_of_settings(value, unit_bytes, expected):
 def test_few_repeats_and_no_twin_are_warned_of():
     plan = plan_of(experiment(measure={"repeats": 2, "aa": False, "order": "sequential", "warmup": 0}))
     assert len(plan.warnings) == 4
+
+
+def test_paced_clients_that_are_not_ten_for_each_warehouse_are_warned_of_once():
+    def warned(clients, **matrix):
+        e = experiment(
+            dataset={"kind": "tpcc", "warehouses": 2},
+            workload={"builtin": "tpcc", "pacing": "spec", "clients": clients},
+            matrix={"storage": ["disk", "memory"], **matrix},
+        )
+        variants, *_ = expand(e, scripts)
+        return [warning for warning in warnings_of(e, variants, 0) if "terminals" in warning]
+
+    assert warned(20) == []
+    (warning,) = warned(16)
+    assert 'pacing = "spec" with 16 clients for 2 warehouses' in warning
+    (warning,) = warned(20, **{"dataset.warehouses": [1, 2]})
+    assert "20 clients for 1 warehouse:" in warning
 
 
 NESTED = {

@@ -8,6 +8,7 @@ from plinth.model.analysis import NoiseFloor
 from plinth.model.figures import number
 from plinth.model.run_comparison import Difference
 from plinth.model.run_figures import RunFigures, VariantFigures
+from plinth.model.tpcc_notice import NOTICE
 from plinth.model.units import format_count
 
 Pairs = Sequence[tuple[VariantFigures, VariantFigures]]
@@ -19,6 +20,7 @@ def caveats(
     """The most important first. `pairs` are the variants as matched, `floors` what each run's A/A pair showed."""
     return (
         _not_interleaved(runs),
+        *_derived_workload(runs),
         *_machines(differences),
         *_what_differs(differences),
         *_safety(pairs),
@@ -34,6 +36,11 @@ def _not_interleaved(runs: Sequence[RunFigures]) -> str:
         f"The trials of these runs ({days}) are not interleaved: a change of the machine from one run to the other cannot be told "
         "from the effect of what differs between them. The intervals hold only the noise between the trials within each run."
     )
+
+
+def _derived_workload(runs: Sequence[RunFigures]) -> list[str]:
+    of_variants = {(one.name, one.value) for run in runs for variant in run.variants for one in variant.conditions}
+    return [NOTICE] if ("builtin", "tpcc") in of_variants else []
 
 
 def _day(run: RunFigures) -> str:

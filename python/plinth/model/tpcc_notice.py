@@ -16,7 +16,7 @@ NEW_ORDER = "new-order"
 MOST_NOPM_PER_WAREHOUSE = 12.86
 """New orders a minute of a warehouse whose ten terminals keep the keying and think times of clause 5.2.5, at most."""
 
-_TERMINALS_PER_WAREHOUSE = 10
+TERMINALS_PER_WAREHOUSE = 10
 _LEAST_MEASURED_S = 120 * 60
 _LEAST_SHARES = {"payment": 0.43, "order-status": 0.04, "delivery": 0.04, "stock-level": 0.04}
 _SHARES = {"remote order lines": 0.01, "remote payments": 0.15, "new orders rolled back": 0.01}
@@ -73,11 +73,11 @@ def _pacing(of: TpccConduct) -> str | None:
 
 
 def _terminals(of: TpccConduct) -> str | None:
-    if of.clients == _TERMINALS_PER_WAREHOUSE * of.warehouses:
+    if of.clients == TERMINALS_PER_WAREHOUSE * of.warehouses:
         return None
     return (
         f"{_count(of.clients, 'terminal')} for {_count(of.warehouses, 'warehouse')}, not "
-        f"{_TERMINALS_PER_WAREHOUSE} for each (4.2)"
+        f"{TERMINALS_PER_WAREHOUSE} for each (4.2)"
     )
 
 

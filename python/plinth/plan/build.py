@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plinth.model.dataset import DatasetSpec, SqlDataset
+from plinth.model.dataset import DatasetSpec, SqlDataset, TpccDataset
 from plinth.model.experiment import FIRST_LOOK, Experiment, ServerSpec
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import (
@@ -20,7 +20,8 @@ from plinth.model.plan import (
 from plinth.model.published import Reference
 from plinth.model.standby import StandbySpec
 from plinth.model.step import Step
-from plinth.model.units import format_duration, format_size
+from plinth.model.tpcc_notice import TERMINALS_PER_WAREHOUSE
+from plinth.model.units import format_count, format_duration, format_size
 from plinth.plan.cuts import cut_steps, order_cuts
 from plinth.plan.needs import Place, needs_of
 from plinth.plan.order import order_trials
@@ -176,6 +177,7 @@ def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_byt
             "will be written, so that the run ends before its last trial"
         )
     found += _of_target(experiment, variants)
+    found += _of_terminals(experiment, variants)
     if measure.repeats < FEWEST_TRIALS_FOR_INTERVAL:
         found.append(
             f"measure.repeats = {measure.repeats}: fewer than {FEWEST_TRIALS_FOR_INTERVAL} trials allow no interval and no verdict"
@@ -196,6 +198,21 @@ def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_byt
     if len(variants) > _NOTEWORTHY_VARIANTS:
         found.append(f"{len(variants)} variants: with so many comparisons small differences will stay undecided")
     return found
+
+
+def _of_terminals(experiment: Experiment, variants: Sequence[Variant]) -> list[str]:
+    """Of paced tpcc without ten terminals for each warehouse: its NOPM and efficiency are bounded by the clients."""
+    if not isinstance(experiment.dataset, TpccDataset):
+        return []
+    paced = [variant for variant in variants if variant.workload.pacing == "spec"]
+    of_dataset = experiment.dataset.warehouses
+    sizes = [(v.workload.clients, int(str(v.levels.get("dataset.warehouses", of_dataset)))) for v in paced]
+    return [
+        f'pacing = "spec" with {format_count(clients, "client")} for {format_count(warehouses, "warehouse")}: the specification has '
+        f"{TERMINALS_PER_WAREHOUSE} terminals for each; with another number NOPM and efficiency are what the clients allow"
+        for clients, warehouses in dict.fromkeys(sizes)
+        if clients != TERMINALS_PER_WAREHOUSE * warehouses
+    ]
 
 
 def _of_target(experiment: Experiment, variants: Sequence[Variant]) -> list[str]:
