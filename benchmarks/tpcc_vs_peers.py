@@ -45,7 +45,7 @@ def loaded(to: Connection, warehouses: int) -> dict[str, Any]:
     """The figures of one load by SQL, keys and consistency conditions included."""
     dataset = {"kind": "tpcc", "warehouses": warehouses, "seed": SEED}
     asked = json.dumps({"dataset": dataset, "connection": to.for_engine()})
-    return json.loads(_child("loading_once.py", asked + "\n"))
+    return json.loads(child("loading_once.py", asked + "\n"))
 
 
 def measured(to: Connection, warehouses: int, options: argparse.Namespace, seed: int, form: str) -> dict[str, Any]:
@@ -63,10 +63,11 @@ def measured(to: Connection, warehouses: int, options: argparse.Namespace, seed:
         "seed": seed,
         "max_tries": 10,
     }
-    return json.loads(_child("engine_once.py", json.dumps(config)))
+    return json.loads(child("engine_once.py", json.dumps(config)))
 
 
-def _child(script: str, asked: str) -> str:
+def child(script: str, asked: str) -> str:
+    """What a script beside this one prints, given `asked` on its standard input."""
     argv = [sys.executable, str(Path(__file__).with_name(script))]
     return subprocess.run(argv, input=asked, stdout=subprocess.PIPE, text=True, check=True).stdout
 
