@@ -17,8 +17,9 @@ def node() -> str:
     return found
 
 
-def check_report(file: Path) -> tuple[int, dict[str, Any]]:
-    """Exit code and findings of the check."""
-    done = subprocess.run([node(), str(CHECK), str(file)], capture_output=True, text=True)
+def check_report(file: Path, only: str | None = None) -> tuple[int, dict[str, Any]]:
+    """Exit code and findings of the check: of all views, on screens and on paper, unless it is to look at one alone."""
+    words = [] if only is None else ["--only", only]
+    done = subprocess.run([node(), str(CHECK), str(file), *words], capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode, json.loads(done.stdout)

@@ -1,9 +1,9 @@
 // Opens a report in a real browser, without network, and says what is wrong with it.
 //
-//   node e2e/check.mjs REPORT.html [--screenshots DIRECTORY] [--max-ready-ms N]
+//   node e2e/check.mjs REPORT.html [--only VIEW] [--screenshots DIRECTORY] [--max-ready-ms N]
 //
-// With --max-ready-ms the page must be drawn within that time in one of ten loads: other work on the machine only ever adds
-// to what the page needs. Prints findings as JSON; exits with 1 when `failures` is not empty. CHROMIUM names another browser program.
+// With --only it looks at one of the views (light, dark, phone, tablet, wide, print) instead of all. With --max-ready-ms the
+// page must be drawn within that time in one of ten loads: other work on the machine only ever adds to what the page needs. Prints findings as JSON; exits with 1 when `failures` is not empty. CHROMIUM names another browser program.
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -38,30 +38,33 @@ const VIEWS = [
 const findings = { failures: [] };
 const fail = (text) => findings.failures.push(text);
 
-async function openPage(browser, url, view) {
-  const context = await browser.newContext({
-    viewport: { width: view.width, height: view.height },
-    colorScheme: view.colorScheme,
-    offline: true,
-  });
+async function newPage(browser) {
+  const context = await browser.newContext({ offline: true });
   const page = await context.newPage();
   const said = complaints(page);
   page.on("request", (request) => {
     if (!/^(file|data|blob):/.test(request.url())) said.push(`asks the network for ${request.url()}`);
   });
+  return { page, said };
+}
+
+/** Loads the report as in a window of that view. Of loads in one page the browser compiles the scripts once. */
+async function load(page, url, view) {
+  await page.setViewportSize({ width: view.width, height: view.height });
+  await page.emulateMedia({ colorScheme: view.colorScheme });
   await page.goto(url);
   const settled = () =>
     performance.getEntriesByName("plinth-ready").length > 0 || document.querySelector(".unreadable") !== null;
   await page.waitForFunction(settled, null, { timeout: 30_000 });
   const unreadable = page.locator(".unreadable");
   if ((await unreadable.count()) > 0) throw new Error(await unreadable.textContent());
-  return { page, said };
 }
 
 async function loadTime(browser, url, max_ms) {
   const times_ms = [];
   for (let load = 0; load < LOADS && !times_ms.some((ms) => ms < max_ms); load += 1) {
-    const { page } = await openPage(browser, url, VIEWS[0]);
+    const { page } = await newPage(browser);
+    await load(page, url, VIEWS[0]);
     times_ms.push(
       await page.evaluate(() => Math.round(performance.getEntriesByName("plinth-ready")[0].startTime)),
     );
@@ -177,13 +180,8 @@ async function checkPhone(page, view) {
 }
 
 /** As it is on paper: laid out for the sheet, and how many of them it takes. */
-async function checkPrint(browser, url) {
-  const { page } = await openPage(browser, url, {
-    name: "print",
-    width: 688,
-    height: 900,
-    colorScheme: "light",
-  });
+async function checkPrint(page, url) {
+  await load(page, url, { name: "print", width: 688, height: 900, colorScheme: "light" });
   const pdf = await page.pdf({ format: "A4", preferCSSPageSize: true });
   findings.printed_pages = pdf.toString("latin1").match(/\/Type\s*\/Page\b/g)?.length ?? 0;
   await page.emulateMedia({ media: "print" });
@@ -194,52 +192,63 @@ async function checkPrint(browser, url) {
   for (const text of found) fail(`print: ${text}`);
   await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
   findings.open_after_print = await page.locator(".fold[open]").count();
-  await page.context().close();
 }
 
 async function screenshots(page, view, directory) {
   await page.screenshot({ path: join(directory, `${view.name}.png`), fullPage: true });
 }
 
-async function check(file, directory, maxReady_ms) {
+async function checkView(page, url, view, directory) {
+  await load(page, url, view);
+  await page.evaluate(() => window.plinth.charts());
+  if (directory) await screenshots(page, view, directory);
+  await checkLook(page, view);
+  await checkInSight(page, view);
+  if (view.name === "phone") await checkPhone(page, view);
+  if (view.name === "light") {
+    await checkCharts(page);
+    if (findings.charts.length > 0) {
+      await checkCursor(page);
+      await checkSelector(page);
+    }
+  }
+}
+
+async function check(file, only, directory, maxReady_ms) {
   const url = pathToFileURL(resolve(file)).href;
   await withChromium(async (browser) => {
     findings.file = resolve(file);
     findings.size_bytes = (await stat(file)).size;
     if (findings.size_bytes > MAX_BYTES) fail(`${findings.size_bytes} bytes; at most ${MAX_BYTES}`);
-    await loadTime(browser, url, maxReady_ms);
+    if (Number.isFinite(maxReady_ms)) await loadTime(browser, url, maxReady_ms);
+    const { page, said } = await newPage(browser);
     for (const view of VIEWS) {
-      const { page, said } = await openPage(browser, url, view);
-      await page.evaluate(() => window.plinth.charts());
-      if (directory) await screenshots(page, view, directory);
-      await checkLook(page, view);
-      await checkInSight(page, view);
-      if (view.name === "phone") await checkPhone(page, view);
-      if (view.name === "light") {
-        await checkCharts(page);
-        if (findings.charts.length > 0) {
-          await checkCursor(page);
-          await checkSelector(page);
-        }
-      }
-      for (const text of said) fail(`${view.name}: ${text}`);
-      await page.context().close();
+      if ((only ?? view.name) === view.name) await checkView(page, url, view, directory);
+      for (const text of said.splice(0)) fail(`${view.name}: ${text}`);
     }
-    await checkPrint(browser, url);
+    if ((only ?? "print") === "print") await checkPrint(page, url);
+    for (const text of said) fail(`print: ${text}`);
   });
 }
 
 const { values: options, positionals } = parseArgs({
-  options: { screenshots: { type: "string" }, "max-ready-ms": { type: "string", default: "Infinity" } },
+  options: {
+    only: { type: "string" },
+    screenshots: { type: "string" },
+    "max-ready-ms": { type: "string", default: "Infinity" },
+  },
   allowPositionals: true,
 });
 const maxReady_ms = Number(options["max-ready-ms"]);
-if (positionals.length !== 1 || Number.isNaN(maxReady_ms)) {
-  console.error("usage: node e2e/check.mjs REPORT.html [--screenshots DIRECTORY] [--max-ready-ms N]");
+const known = [undefined, "print", ...VIEWS.map(({ name }) => name)].includes(options.only);
+if (positionals.length !== 1 || Number.isNaN(maxReady_ms) || !known) {
+  console.error(
+    "usage: node e2e/check.mjs REPORT.html [--only VIEW] [--screenshots DIRECTORY] [--max-ready-ms N]",
+  );
   process.exit(2);
 }
 try {
-  await check(positionals[0], options.screenshots, maxReady_ms);
+  await check(positionals[0], options.only, options.screenshots, maxReady_ms);
 } catch (error) {
   fail(`the check broke off: ${error.message}`);
 }
