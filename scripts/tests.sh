@@ -6,6 +6,8 @@
 # failure: each is a fault to be found, of the test or of what it tests, but does not tell whether this change is sound.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+# Where bytecode is not kept, every process of the tests would compile what has changed since the build, and every pytest all tests.
+unset PYTHONDONTWRITEBYTECODE
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 # What a script starts in the background ignores Ctrl-C, which some tests send. What failed is kept for each part.

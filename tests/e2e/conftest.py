@@ -219,7 +219,8 @@ def project_in(folder: Path) -> Iterator[Project]:
         if running.process.poll() is None:
             running.process.kill()
             running.process.wait()
-    made.plinth("clean")
+    if made.left_behind():  # it costs as much as a small test
+        made.plinth("clean")
 
 
 @pytest.fixture
