@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try build test test-long check fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
+.PHONY: help try build test test-long check dist test-dist fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,17 @@ test-long: test-deps ## what takes long: ten times as many comparisons with pgbe
 	PLINTH_TEST_FACTOR=10 cargo test --release -p plinth-script --quiet
 	PLINTH_TEST_FACTOR=10 $(BIN)/pytest tests/native/load/test_native_language.py
 	$(BIN)/pytest -m long
+
+$(STAMPS)/tools: requirements-tools.lock $(STAMPS)/venv
+	$(BIN)/uv venv --quiet --clear .venv/tools
+	$(BIN)/uv pip sync --quiet --only-binary :all: --python .venv/tools/bin/python requirements-tools.lock
+	@touch $@
+
+dist: build $(STAMPS)/tools ## wheels for x86_64 and aarch64, and the sdist, into dist/
+	@scripts/dist.sh
+
+test-dist: $(STAMPS)/tools ## install the wheel of dist/ in Debian's minimal system, as root and as an ordinary user, and run it; needs root
+	@scripts/test-dist.sh
 
 check: build ## lints, types, import rules, generated files
 	cargo fmt --all --check

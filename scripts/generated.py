@@ -3,7 +3,7 @@
     python scripts/generated.py           write them
     python scripts/generated.py --check   exit 1 and name those that are not fresh
 
-docs/reference/ comes from the models and from the commands' own help.
+docs/reference/ and the man pages come from the models and from the commands' own help.
 """
 
 import json
@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args, get_origin
 from cyclopts import App
 from pydantic import BaseModel
 
+from man_pages import man_pages
 from plinth.cli import COMMANDS, help_text
 from plinth.cli.disk_view import cache_text, physics_text
 from plinth.experiment import json_schema, packaged_references
@@ -48,6 +49,8 @@ from plinth.report import schema
 from plinth.storage.devices.disk_server import disk_profiles
 
 ROOT = Path(__file__).resolve().parent.parent
+SCHEMA_FILE = "python/plinth/experiment/experiment.schema.json"
+"""In the package, since `plinth init` names it in the files that it writes."""
 
 DATASET_KINDS: tuple[type[BaseModel], ...] = get_args(get_args(DatasetSpec)[0])
 STORAGE_KINDS: tuple[type[BaseModel], ...] = get_args(get_args(StorageSpec)[0])
@@ -227,7 +230,7 @@ def disk_reference() -> str:
 def generated() -> dict[str, str]:
     """Every generated file: path below the root -> text."""
     return {
-        "docs/reference/experiment.schema.json": schema_text(json_schema()),
+        SCHEMA_FILE: schema_text(json_schema()),
         "docs/reference/plan.schema.json": schema_text(Plan.model_json_schema()),
         "docs/reference/trial.schema.json": schema_text(Trial.model_json_schema()),
         "docs/reference/analysis.schema.json": schema_text(Analysis.model_json_schema()),
@@ -243,13 +246,13 @@ def generated() -> dict[str, str]:
         "docs/reference/published.md": published_reference(),
         "docs/reference/commands.md": cli_reference(),
         "docs/reference/disk-profiles.md": disk_reference(),
+        **{f"wheel-data/data/share/man/man1/{name}": text for name, text in man_pages().items()},
     }
 
 
 def main() -> int:
-    stale = [
-        name for name, text in generated().items() if not (ROOT / name).is_file() or (ROOT / name).read_text() != text
-    ]
+    texts = generated()
+    stale = [name for name, text in texts.items() if not (ROOT / name).is_file() or (ROOT / name).read_text() != text]
     if sys.argv[1:] == ["--check"]:
         for name in stale:
             print(f"not fresh: {name}; `make fmt` makes it anew", file=sys.stderr)
@@ -257,7 +260,7 @@ def main() -> int:
     for name in stale:
         path = ROOT / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(generated()[name])
+        path.write_text(texts[name])
         print(f"wrote {name}")
     return 0
 

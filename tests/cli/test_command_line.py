@@ -309,6 +309,28 @@ def test_completion_for_bash_is_valid_bash(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_completion_is_installed_once_where_bash_looks_for_it(tmp_path):
+    for _ in range(2):
+        done = plinth("--install-completion", "bash", HOME=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / ".bashrc").read_text().count("# Load plinth completion") == 1
+    ask = ". ~/.bashrc; COMP_WORDS=(plinth {}); COMP_CWORD=1; $(complete -p plinth | sed 's/.*-F \\([^ ]*\\).*/\\1/'); "
+    for begun, whole in (("resu", "resume"), ("ben", "bench")):
+        script = ask.format(begun) + 'printf "%s\\n" "${COMPREPLY[@]}"'
+        done = subprocess.run(
+            ["bash", "-c", script], capture_output=True, text=True, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        )
+        assert done.stdout.split() == [whole], done.stderr
+
+
+def test_completion_of_an_unknown_shell_names_those_that_there_are(tmp_path):
+    done = plinth("--install-completion", HOME=str(tmp_path), SHELL="/bin/tcsh")
+    assert done.returncode == 2
+    assert "/bin/tcsh" in done.stderr
+    assert "bash, zsh, fish" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_output_may_be_cut_short():
     writer = subprocess.Popen([*PLINTH, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert writer.stdout is not None

@@ -87,7 +87,7 @@ def test_a_package_that_is_not_there_is_named(drawn, monkeypatch, package):
     with pytest.raises(MissingCapability, match="not installed") as caught:
         draw_charts(reported(CONTENTS).report)
         png_of(drawn[0])
-    assert "pgplinth[charts]" in (caught.value.hint or "")
+    assert "pgplinth[plots]" in (caught.value.hint or "")
 
 
 def test_charts_that_are_not_built_are_said(monkeypatch):

@@ -19,8 +19,9 @@ Start here:
   plinth plan experiment.toml  what will be done, the time and space it needs
   plinth run experiment.toml   do it; a table, a verdict and an HTML report
 
-`plinth COMMAND --help` explains a command. Results go to stdout, progress and
-errors to stderr.
+`plinth COMMAND --help` explains a command. `plinth --install-completion` lets
+bash, zsh or fish complete commands and options. Results go to stdout, progress
+and errors to stderr.
 
 Exit codes: 0 ok; 1 a run failed; 2 bad usage or experiment file; 3 measured but
 undecided; 4 refused for safety; 5 a needed capability is missing; 99 a finding

@@ -57,6 +57,10 @@ def application() -> App:
 def call(words: list[str]) -> int:
     """Run a command line and return its exit code. Errors are printed to stderr with their location and a hint."""
     try:
+        if words[0] == "--install-completion":
+            from plinth.cli.completion import install_completion
+
+            return install_completion(words[1:])
         result = application()(words, exit_on_error=False, print_error=False)
         return result if isinstance(result, int) else 0
     except CycloptsError as error:

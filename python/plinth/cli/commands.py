@@ -44,5 +44,5 @@ COMMANDS = (
     Command("bench", None, "Run pgbench's command line on Plinth's load engine."),
     Command("servers", "plinth.cli.upkeep:servers", "List the PostgreSQL installations that can be used."),
     Command("schema", "plinth.cli.experiment:schema", "Print the JSON Schema of experiment files, for editors."),
-    Command("completion", "plinth.cli.upkeep:completion", "Print a completion script for bash, zsh or fish."),
+    Command("completion", "plinth.cli.completion:completion", "Print a completion script for bash, zsh or fish."),
 )

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from plinth.cli.printing import print_plain
+from plinth.model.extras import require_package
 
 
 def serve(
@@ -24,6 +25,8 @@ def serve(
       plinth serve
       plinth serve results --port 0
     """
+    for package in ("starlette", "uvicorn"):
+        require_package(package, "plinth serve")
     from plinth.serve.server import serve as serve_bundles
 
     serve_bundles(directory, port, lambda address: print_plain(address, flush=True))

@@ -1,6 +1,6 @@
-"""The commands clean, servers and completion."""
+"""The commands clean and servers."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.table import Table
@@ -88,15 +88,4 @@ def servers(*, as_json: AsJson = False) -> int:
     for place, reason in survey.rejected:
         table.add_row("n/a", place.origin, f"{place.bindir}: {reason}")
     output_console().print(table)
-    return 0
-
-
-def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Your shell.")], /) -> int:
-    """Print a completion script.
-
-    plinth completion bash > /etc/bash_completion.d/plinth
-    """
-    from plinth.cli.app import application
-
-    print_plain(application().generate_completion(shell=shell))
     return 0

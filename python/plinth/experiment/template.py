@@ -4,6 +4,7 @@ import json
 import shlex
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel
@@ -16,7 +17,9 @@ from plinth.model.shown import shown
 from plinth.model.storage import DirectoryStorage, TmpfsStorage
 from plinth.model.workload import WorkloadSpec
 
+_SCHEMA = Path(__file__).with_name("experiment.schema.json")
 _HEAD = """\
+#:schema {schema}
 # A Plinth experiment: one question, asked of storages and settings.
 #   plinth plan {file}   what will be done, how long it takes, what it needs
 #   plinth run {file}    do it, and write a report
@@ -49,8 +52,12 @@ _DRIVE = """\
 
 
 def template(name: str, file: str, question: str | None = None) -> str:
-    """Return a valid, commented experiment file that compares this machine's disk with its memory."""
+    """Return a valid, commented experiment file that compares this machine's disk with its memory.
+
+    Its first line names the JSON Schema for editors that know TOML by taplo, such as VS Code with Even Better TOML.
+    """
     head = _HEAD.format(
+        schema=_SCHEMA.as_uri(),
         file=_in_a_comment(shlex.quote(file)),
         spec=SPEC_VERSION,
         name=json.dumps(name),

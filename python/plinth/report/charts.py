@@ -7,6 +7,7 @@ from importlib import import_module, resources
 from typing import Any, NamedTuple
 
 from plinth.model.errors import MissingCapability, RunError
+from plinth.model.extras import require_package
 from plinth.model.report import Report
 from plinth.model.shown import shown_in_json
 
@@ -84,13 +85,8 @@ def _charts_source() -> str:
 
 
 def _required(module: str, package: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingCapability(
-            f"{package} is not installed, and charts outside a browser need it",
-            hint="install what they need with `pip install 'pgplinth[charts]'`; `plinth report --html` needs nothing more",
-        ) from error
+    require_package(package, "drawing charts outside a browser")
+    return import_module(module)
 
 
 def _safe(title: str) -> str:

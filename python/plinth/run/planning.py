@@ -24,7 +24,7 @@ from plinth.run.plan_inputs import plan_inputs
 from plinth.run.restoring import Restoring
 from plinth.server import STANDBY_SETTINGS, SettingsProbe, find_installation, standby_problems, standbys_of
 from plinth.storage import check_answers, check_places
-from plinth.system.owner import Owner, server_owner
+from plinth.system.owner import Owner, check_sees_servers, server_owner
 from plinth.system.runner import Runner
 from plinth.workload import (
     Dataset,
@@ -149,6 +149,7 @@ class _Planner:
     def _installation(self, key: ClusterKey) -> Installation:
         wanted = (key.server.version, key.server.bindir)
         if wanted not in self._installations:
+            check_sees_servers(self.owner)
             self._installations[wanted] = find_installation(*wanted, self.owner, self.runner)
         return self._installations[wanted]
 

@@ -34,7 +34,7 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ExternalServer, found_before_connecting, installed_version
 from plinth.system.clean import clean
 from plinth.system.lock import DirectoryLock
-from plinth.system.owner import server_owner
+from plinth.system.owner import check_sees_servers, server_owner
 from plinth.system.run_key import NoKey, RunKey, read_key
 from plinth.system.runner import Runner
 
@@ -191,6 +191,7 @@ def _makers(plan: Plan, manifest: Manifest) -> Iterator[_Maker]:
     owner, runner = server_owner(), Runner()
     installations = (cluster.installation for cluster in plan.clusters)
     for installation in dict.fromkeys(one for one in installations if one is not None):
+        check_sees_servers(owner)
         version = installed_version(installation, owner, runner)
         yield f"PostgreSQL of {installation.bindir}", installation.version, version
 

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from plinth.model.errors import MissingCapability
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 SHELL_COMMANDS = ("shell", "setshell")
 """Meta commands of scripts that execute shell commands."""
+
+_CAP_SYS_PTRACE = 1 << 19  # linux/capability.h
 
 
 class Owner(NamedTuple):
@@ -52,6 +55,23 @@ def server_owner() -> Owner:
         where="/etc/passwd",
         hint="make one: useradd --system postgres",
     )
+
+
+def check_sees_servers(owner: Owner, status: Path = Path("/proc/self/status")) -> None:
+    """Raise MissingCapability as a root that may not look at processes of `owner`, as in an unprivileged container.
+
+    Servers are found, and known to have ended, by the links of /proc/PID, which are readable for their user and for
+    CAP_SYS_PTRACE only: see proc_pid_cwd(5).
+    """
+    if owner.is_current_user:
+        return
+    effective = next(line for line in status.read_text().splitlines() if line.startswith("CapEff:"))
+    if not int(effective.split()[1], 16) & _CAP_SYS_PTRACE:
+        raise MissingCapability(
+            f"root lacks the capability CAP_SYS_PTRACE here, without which it cannot see servers, which run as {owner.name}",
+            where=str(status),
+            hint="run Plinth as an ordinary user; or give the container the capability: docker run --cap-add SYS_PTRACE",
+        )
 
 
 def current_user() -> Owner:

@@ -323,7 +323,7 @@ def test_a_driver_that_is_not_installed_is_a_missing_capability(monkeypatch: pyt
     with pytest.raises(MissingCapability) as caught:
         check_driver(WorkloadSpec(script=("x.sql",), driver="sqlalchemy"), [script], {})
     assert caught.value.exit_code == 5
-    assert 'pip install "pgplinth[drivers]"' in (caught.value.hint or "")
+    assert "pip install 'pgplinth[drivers]'" in (caught.value.hint or "")
 
 
 @given(st.integers(0, 2**42))

@@ -1,15 +1,14 @@
 """Checks the packages of drivers and the scripts that they can run, before anything is created."""
 
-import importlib.util
 import json
 from collections.abc import Mapping, Sequence
 
-from plinth.model.errors import MissingCapability, UsageError
+from plinth.model.errors import UsageError
+from plinth.model.extras import require_package
 from plinth.model.native import NativeTransaction
 from plinth.model.plan import ScriptText, TransactionText
 from plinth.model.workload import WorkloadSpec
 
-_PACKAGES = {"psycopg": ("psycopg",), "sqlalchemy": ("sqlalchemy", "psycopg")}
 _TAKEN = ("SQL", "set")
 
 
@@ -20,13 +19,8 @@ def check_driver(workload: WorkloadSpec, scripts: Sequence[TransactionText], var
     """
     if workload.driver == "plinth":
         return
-    for package in _PACKAGES[workload.driver]:
-        if importlib.util.find_spec(package) is None:
-            raise MissingCapability(
-                f"driver {workload.driver!r} needs the Python package {package}, which is not installed",
-                where="workload.driver",
-                hint='pip install "pgplinth[drivers]" brings the drivers',
-            )
+    if workload.driver == "sqlalchemy":
+        require_package("sqlalchemy", "driver 'sqlalchemy'", where="workload.driver")
     if any(isinstance(one, NativeTransaction) for one in scripts):
         raise UsageError(
             f"driver {workload.driver!r} runs scripts; {workload.builtin} is compiled into the load engine",
