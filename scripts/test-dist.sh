@@ -32,6 +32,7 @@ venv/bin/pip install --quiet --no-index --find-links /wheels pgplinth
 PATH="$PWD/venv/bin:$PATH"
 plinth --version
 [ "$(python -m plinth --version)" = "$(plinth --version)" ]
+[ -e venv/share/man/man1/plinth-run.1 ]
 plinth servers
 plinth doctor . >doctor.txt
 plinth init mine.toml

@@ -15,7 +15,9 @@ def status(tmp_path, effective):
 
 
 def test_root_of_an_unprivileged_container_is_refused_since_it_cannot_see_its_servers(tmp_path):
-    with pytest.raises(MissingCapability, match=r"lacks the capability CAP_SYS_PTRACE here.* run as postgres") as caught:
+    with pytest.raises(
+        MissingCapability, match=r"lacks the capability CAP_SYS_PTRACE here.* run as postgres"
+    ) as caught:
         check_sees_servers(OTHER, status(tmp_path, "00000000a80425fb"))  # Docker's default
     assert "--cap-add SYS_PTRACE" in (caught.value.hint or "")
 
