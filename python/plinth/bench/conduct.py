@@ -18,6 +18,7 @@ from plinth.bench.tpcc import TpccTables, closing_lines, figures, read_warehouse
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError
 from plinth.model.libpq import ConninfoError, make_conninfo, parameters
+from plinth.model.shown import shown
 from plinth.system.conninfo import resolve
 from plinth.system.libpq import ConnectError, LibpqConnection, StatementError
 
@@ -93,7 +94,7 @@ def _initialise(asked: BenchOptions, err: TextIO) -> None:
 
 def _banner(connection: LibpqConnection) -> str:
     server = connection.parameter_status("server_version")
-    return f"plinth bench ({__version__}, server {server})"
+    return shown(f"plinth bench ({__version__}, server {server})")
 
 
 def _debug_line(asked: BenchOptions, connection: LibpqConnection) -> str:

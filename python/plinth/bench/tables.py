@@ -34,6 +34,13 @@ def read_tables(connection: LibpqConnection) -> TableInfo:
 
     Raises BenchFailure when the tables are not there.
     """
+    try:
+        return _read_tables(connection)
+    except ValueError as error:  # a proxy, or a server of another kind, that answers in another form
+        raise BenchFailure(f"the server did not answer a query of the catalog as PostgreSQL does: {error}") from error
+
+
+def _read_tables(connection: LibpqConnection) -> TableInfo:
     hint = f'Perhaps you need to do initialization ("plinth bench -i") in database "{connection.database}".'
     try:
         (scale,) = connection.execute("select count(*) from pgbench_branches")[0]
