@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try build test test-long check dist test-dist fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
+.PHONY: help try build test test-long check dist test-dist docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ dist: build $(STAMPS)/tools ## wheels for x86_64 and aarch64, and the sdist, int
 
 test-dist: $(STAMPS)/tools ## install the wheel of dist/ in Debian's minimal system, as root and as an ordinary user, and run it; needs root
 	@scripts/test-dist.sh
+
+docs: $(STAMPS)/tools ## the documentation as a searchable site, into target/site/
+	.venv/tools/bin/zensical build --clean
 
 check: build ## lints, types, import rules, generated files
 	cargo fmt --all --check

@@ -28,6 +28,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.disk import Physics
 from plinth.model.doctor import DoctorRecord
 from plinth.model.drive import DriveSpec
+from plinth.model.durability import DurabilitySpec
 from plinth.model.endurance import Endurance
 from plinth.model.experiment import (
     Experiment,
@@ -73,6 +74,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "[workload]": WorkloadSpec,
     "[measure]": MeasureSpec,
     "[[objective]]": Objective,
+    "[durability]": DurabilitySpec,
     "[drive]": DriveSpec,
 }
 PUBLISHED_SECTIONS: dict[str, type[BaseModel]] = {
