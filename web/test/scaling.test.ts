@@ -1,10 +1,10 @@
 /** Curves of a sweep: their panels, axes, published figures, and the heat map. */
 import { describe, expect, test } from "vitest";
-import type { EChartsOption, LineSeriesOption } from "../src/charts/echarts";
+import { type EChartsOption, echarts, type LineSeriesOption } from "../src/charts/echarts";
 import { hockeyStickOption, scalingOption } from "../src/charts/scaling";
 import { themeOf } from "../src/charts/theme";
 import type { Factor, Report, ScalingCurve } from "../src/format/report";
-import { curvePanels, heatMap, isLogarithmic } from "../src/model/scaling";
+import { type CurvePanel, curvePanels, heatMap, isLogarithmic } from "../src/model/scaling";
 import { report, variant } from "./sample";
 
 const THEME = themeOf(() => "#777777");
@@ -108,6 +108,35 @@ test("an open loop is drawn beside its schedule, and its latencies bear their ra
   expect(closed && series(scalingOption(closed, THEME)).map(({ name }) => name)).not.toContain(
     "as scheduled",
   );
+});
+
+test("points of an open loop that lie on one another have one label, which stays within the chart", () => {
+  const points = [
+    [100, 100, 5],
+    [1000, 800, 900],
+    [2000, 806, 950],
+    [4000, 810, 990],
+  ] as const;
+  const levels = points.map(([x, tps, p99_ms]) => ({
+    x,
+    tps,
+    interval: null,
+    published: null,
+    p99_ns: p99_ms * 1e6,
+  }));
+  const panel: CurvePanel = {
+    title: "",
+    factor: factor("rate", [100, 1000, 2000, 4000]),
+    curves: [{ name: "disk", colour: 0, levels, knee: null }],
+  };
+  const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: 700, height: 380 });
+  chart.setOption(hockeyStickOption(panel as unknown as CurvePanel, THEME));
+  const texts = [...chart.renderToSVGString().matchAll(/<text[^>]*text-anchor="(\w+)"[^>]*>([^<]*)/g)];
+  const [labels, anchors] = [texts.map((text) => text[2]), texts.map((text) => text[1])];
+  expect(labels).toContain("100");
+  expect(labels.filter((label) => label?.endsWith("4000"))).toEqual(["1000 to 4000"]);
+  expect(labels).not.toContain("2000");
+  expect(anchors[labels.indexOf("1000 to 4000")]).toBe("end");
 });
 
 test("an axis is logarithmic over more than a decade, and never with a 0", () => {

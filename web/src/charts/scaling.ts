@@ -163,6 +163,7 @@ export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme):
     },
     series: known.map(({ name, colour, levels: own }) => {
       const paint = theme.colours[paletteColour(colour)];
+      const labels = stickLabels(own, max, levelText);
       return {
         type: "line" as const,
         name,
@@ -175,11 +176,14 @@ export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme):
           position: "right" as const,
           fontSize: 10,
           color: theme.muted,
-          formatter: ({ dataIndex }) => levelText(own[dataIndex]?.x ?? Number.NaN),
+          textBorderColor: theme.paper,
+          textBorderWidth: 3,
+          formatter: ({ dataIndex }) => labels[dataIndex] ?? "",
         },
         labelLayout: { hideOverlap: true },
         data: own.map(({ x, tps, p99_ns }) => ({
           value: [tps, p99_ns],
+          label: { position: tps > 0.75 * max ? ("left" as const) : ("right" as const) }, // within the chart
           name: format.encodeHTML(
             `${name}, ${factor.title} ${levelText(x)}: ${number(tps)} tps, p99 ${latency(p99_ns)}`,
           ),
@@ -187,6 +191,26 @@ export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme):
       };
     }),
   } satisfies EChartsOption;
+}
+
+/** The label of each point; points too close to be told apart have one together, at the last: "1,000 to 4,000". */
+function stickLabels(
+  levels: readonly { readonly x: number; readonly tps: number; readonly p99_ns: number }[],
+  maxTps: number,
+  text: (x: number) => string,
+): string[] {
+  let first = 0;
+  return levels.map((level, place) => {
+    const next = levels[place + 1];
+    const isClose =
+      next !== undefined &&
+      Math.abs(next.tps - level.tps) < 0.04 * maxTps &&
+      Math.abs(Math.log10(next.p99_ns / level.p99_ns)) < 0.08;
+    if (isClose) return "";
+    const from = levels[first] ?? level;
+    first = place + 1;
+    return from === level ? text(level.x) : `${text(from.x)} to ${text(level.x)}`;
+  });
 }
 
 function named(name: string, theme: Theme) {
