@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import plinth
+from plinth.bundle import BundleWriter, read_bundle
 from plinth.bundle.opened import Table
 from plinth.model.errors import RunError, UsageError
 from sampled import rows_of
@@ -133,3 +134,11 @@ def test_the_notebook_runs_from_top_to_bottom(folder, monkeypatch):
     assert all(value > 0 for value in names["p99_ns"].values())
     assert len(names["tps_over_time"]) > 0
     assert "device" in names["sources"]
+
+
+def test_a_bundle_of_more_variants_than_can_be_analysed_is_refused_with_their_number(tmp_path):
+    (variant, *_) = CONTENTS.plan.variants
+    many = tuple(variant.model_copy(update={"id": f"v{place}"}) for place in range(1001))
+    BundleWriter.create(tmp_path / "b", CONTENTS.plan.model_copy(update={"variants": many}), "spec = 1\n", "0.1.0")
+    with pytest.raises(UsageError, match="1,001 variants; at most 1,000 can be analysed"):
+        read_bundle(tmp_path / "b")

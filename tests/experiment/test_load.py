@@ -214,6 +214,17 @@ def test_an_external_server_is_not_changed(text, keys, words):
     assert all(words in message for _, _, message, _ in found)
 
 
+def test_more_combinations_than_a_report_can_show_are_refused_with_their_number():
+    factors = "\n".join(
+        f"server.settings.{name} = {list(range(1000))}" for name in ("commit_delay", "work_mem", "geqo_seed")
+    )
+    (found,) = problems(VALID.replace("[matrix]", f"[matrix]\n{factors}"))
+    _, key, message, hint = found
+    assert key == "matrix"
+    assert "000,000,000 combinations of levels (1,000 x 1,000 x 1,000" in message and "at most 1,000" in message
+    assert hint is not None and "fewer factors" in hint
+
+
 def test_servers_may_be_given_by_the_matrix_alone():
     text = NO_STORAGE.replace("[matrix]", "[matrix]\nserver.connection = ['host=a', 'host=b']")
     assert load(text).matrix["server.connection"] == ["host=a", "host=b"]

@@ -16,6 +16,7 @@ from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.doctor import DOCTOR_VERSION, DoctorRecord
 from plinth.model.durability import POWER_CUT_VERSION, PowerCut
 from plinth.model.errors import RunError, UsageError
+from plinth.model.experiment import MAX_VARIANTS
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.loaded import LOADED_VERSION, LoadedDataset
 from plinth.model.manifest import BUNDLE_VERSION, Manifest
@@ -91,14 +92,21 @@ def read_cuts(bundle: Path | BundleFolder) -> tuple[PowerCut, ...]:
 
 
 def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
-    """Read the whole bundle; unfinished trials are not in it."""
+    """Read the whole bundle; unfinished trials are not in it. Raises UsageError for more variants than can be analysed."""
     folder = folder_of(bundle)
-    manifest = read_manifest(folder)
+    manifest, plan = read_manifest(folder), read_plan(folder)
+    variants = sum(not variant.is_aa_twin for variant in plan.variants)
+    if variants > MAX_VARIANTS:
+        raise UsageError(
+            f"the run has {variants:,} variants; at most {MAX_VARIANTS:,} can be analysed",
+            where=str(folder.path),
+            hint="the figures of single trials are in trials/NUMBER-VARIANT/trial.json",
+        )
     return BundleContents(
         path=str(folder.path),
         manifest=manifest,
         experiment_toml=folder.read_text("experiment.toml"),
-        plan=read_plan(folder),
+        plan=plan,
         host=read_host(folder),
         storages={facts.name: facts for facts in _read_each(folder, "storage", StorageFacts).values()},
         wear=read_wear(folder),

@@ -1,6 +1,7 @@
 """Checks factors and levels by validating the experiment that results from each level."""
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from pydantic import ValidationError
 from plinth.experiment.problems import UNKNOWN_KEY, problems_of
 from plinth.experiment.storages import check_storages, valid_storages
 from plinth.model.errors import Problem
-from plinth.model.experiment import Experiment, factor_path, with_levels
+from plinth.model.experiment import MAX_VARIANTS, Experiment, factor_path, with_levels
 from plinth.model.level import level_text, same_level
 from plinth.model.nearest import nearest
 from plinth.model.storage_graph import factors_by_storage
@@ -45,6 +46,16 @@ def check_matrix(document: dict[str, Any], known: list[Problem]) -> list[Problem
     factors = {
         factor: levels for factor, levels in matrix.items() if isinstance(levels, list) and all(map(_is_level, levels))
     }
+    combinations = math.prod(map(len, factors.values()))
+    if combinations > MAX_VARIANTS:
+        sizes = " x ".join(f"{len(levels):,}" for levels in factors.values())
+        return [
+            Problem(
+                f"{combinations:,} combinations of levels ({sizes}); at most {MAX_VARIANTS:,} can be compared in one report",
+                path=["matrix"],
+                hint="leave out levels, or ask in several experiments with fewer factors each",
+            )
+        ]
     problems = _same_keys(factors)
     for factor, levels in factors.items():
         problems += _check_factor(document, factor, levels, known)

@@ -395,7 +395,7 @@ class Experiment(Frozen):
     matrix: dict[str, list[Level]] = Field(
         default_factory=dict,
         description="Factors: dotted paths into this file (storage, storage.NAME.*, server.settings.*, workload.clients, ...) "
-        "and their levels. A factor in a storage's own fields makes a storage for each level.",
+        "and their levels. A factor in a storage's own fields makes a storage for each level. At most 1,000 combinations.",
         examples=[{"storage": ["disk", "memory"], "workload.clients": [1, 16]}],
     )
     measure: MeasureSpec = Field(default_factory=MeasureSpec)
@@ -431,6 +431,8 @@ class Experiment(Frozen):
     )
 
 
+MAX_VARIANTS = 1000
+"""Maximum number of variants of an experiment: a page of so many has 17 MB."""
 _SETTING_OF_STANDBY = re.compile(r"server\.standby\.(?P<name>[^.]+)\.settings\.(?P<setting>.+)")
 
 
