@@ -38,7 +38,7 @@ def a_link(bundle):
 SPOILT = {
     truncated: "manifest.json: cannot read",
     newer: "version 99",
-    foreign: "version None",
+    foreign: "not of a bundle",
     half_written: "half-written",
     a_fifo: "a FIFO",
     a_link: "a symbolic link",

@@ -178,7 +178,12 @@ def _parsed(folder: BundleFolder, name: str, text: str, model: type[Artefact], n
     except (ValueError, RecursionError) as error:  # a number with too many digits, or nested too deeply
         raise RunError(f"cannot read a part of the bundle: {error}", where=where) from error
     version = document.get("schema_version") if isinstance(document, dict) else None
-    if newest is not None and (not isinstance(version, int) or version > newest):
+    is_numbered = isinstance(version, int)
+    if newest is not None and not is_numbered:
+        raise UsageError(
+            "this is not of a bundle: it has no schema_version", where=where, hint="`plinth run` makes bundles"
+        )
+    if newest is not None and is_numbered and version > newest:
         raise UsageError(
             f"written in version {version} of the format; this Plinth reads up to {newest}",
             where=where,
