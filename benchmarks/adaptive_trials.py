@@ -74,7 +74,7 @@ def run(ratio: float, seed: int, spread: float) -> dict[str, Any]:
         plinth = [sys.executable, "-m", "plinth"]
         done = subprocess.run([*plinth, "run", file, "--bundle", bundle, "--quiet"], capture_output=True, text=True)
         if done.returncode not in (0, 3):
-            raise SystemExit(f"experiment {seed}: exit code {done.returncode}\n{done.stderr}")
+            raise SystemExit(f"experiment {seed}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         report = json.loads(subprocess.check_output([*plinth, "report", bundle, "--json"]))["analysis"]
     tps = {
         variant["levels"]["storage"]: {trial["block"]: trial["tps"] for trial in variant["trials"]}
