@@ -232,6 +232,9 @@ class Provisioned:
     def links(self, variant: Variant) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def faults(self, variant: Variant) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def after_failure(self, variant: Variant) -> str | None:
         self.asked_for_cause += 1
         return self.cause

@@ -94,6 +94,7 @@ export function trial(number: number, id: string, changes: Partial<ReportTrial> 
     errors: [],
     cache: null,
     restored: null,
+    outage: null,
     ...changes,
   };
 }
@@ -226,6 +227,7 @@ export function report(changes: Partial<Report> = {}): Report {
       loaded: text("Loaded"),
       standbys: text("Standbys"),
       network: text("Network"),
+      outages: text("Faults"),
       endurance: text("Endurance"),
       wear: text("Wear"),
     },
@@ -270,6 +272,7 @@ export function report(changes: Partial<Report> = {}): Report {
     standbys: [],
     tpcc: null,
     links: [],
+    outages: [],
     host: {
       cores: 2,
       memory_total_bytes: 1,

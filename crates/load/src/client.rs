@@ -54,6 +54,8 @@ enum State {
     Waiting,
     /// A transaction is due and gets a connection.
     Connecting,
+    /// It has no connection, and tries to get one again at this time.
+    Disconnected { until_ns: u64 },
     /// No connection any more.
     Closed,
 }
@@ -91,6 +93,8 @@ pub(crate) struct Client {
     script: usize,
     step: usize,
     tries: u32,
+    /// The next transaction is chosen, and waits for a connection that was lost.
+    is_due: bool,
     /// When the transaction was due; in a closed loop, when it began.
     intended_ns: u64,
     began_ns: u64,
@@ -146,6 +150,7 @@ impl Client {
             script: 0,
             step: 0,
             tries: 1,
+            is_due: false,
             intended_ns: 0,
             began_ns: 0,
             statement_began_ns: 0,
@@ -210,6 +215,9 @@ impl Client {
                 }
             }
             State::Connecting => return self.go_on_connecting(context, now_ns),
+            State::Disconnected { until_ns } if now_ns >= until_ns => {
+                return self.connect_again(context, now_ns);
+            }
             _ => return,
         };
         self.end_on_error(result, context, now_ns);
@@ -255,6 +263,10 @@ impl Client {
         if !self.is_open() {
             return None;
         }
+        if self.is_disconnected() {
+            self.give_up_connecting(context);
+            return None;
+        }
         let is_asked = matches!(
             self.state,
             State::Statement | State::Preparing | State::Pipeline | State::Batch | State::Rollback
@@ -294,6 +306,11 @@ impl Client {
         let kind = error.failure.kind;
         self.failure = Some(Box::new(error.failure.clone()));
         context.recorder.error(place, error.failure, now_ns);
+        if kind.is_of_connection()
+            && let Some(pause_ns) = context.retry_connect_ns
+        {
+            return self.disconnected(kind, pause_ns, context, now_ns);
+        }
         self.abort(kind, context, now_ns);
     }
 

@@ -63,6 +63,9 @@ pub struct Config {
     /// Each transaction gets a connection of its own: pgbench's `--connect`.
     #[serde(default)]
     pub reconnect: bool,
+    /// A client whose connection is lost, or that gets none, tries again after this pause; without it the client ends.
+    #[serde(default)]
+    pub retry_connect_s: Option<f64>,
     /// An error that is neither a serialization failure nor a deadlock ends its client, as pgbench has it; otherwise the
     /// client continues with the next transaction.
     #[serde(default)]
@@ -197,6 +200,11 @@ impl Config {
                 false,
             ),
             ("duration_s", duration_s, false),
+            (
+                "retry_connect_s",
+                self.retry_connect_s.unwrap_or(LONGEST_S),
+                false,
+            ),
             ("connect_timeout_s", self.connect_timeout_s, false),
             ("stop_timeout_s", self.stop_timeout_s, true),
         ];
@@ -266,6 +274,11 @@ impl Config {
     /// `u64::MAX` when there is none.
     pub(crate) fn latency_limit_ns(&self) -> u64 {
         self.latency_limit_s.map_or(u64::MAX, nanoseconds)
+    }
+
+    /// `None`: a client without a connection ends.
+    pub(crate) fn retry_connect_ns(&self) -> Option<u64> {
+        self.retry_connect_s.map(nanoseconds)
     }
 
     pub(crate) fn connect_timeout(&self) -> Duration {

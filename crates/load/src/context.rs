@@ -35,6 +35,8 @@ pub(crate) struct Context<'a> {
     pub(crate) shell_user: Option<&'a ShellUser>,
     /// Each transaction gets a connection of its own.
     pub(crate) reconnect: bool,
+    /// The pause after which a client that lost its connection, or got none, tries again; `None`: the client ends.
+    pub(crate) retry_connect_ns: Option<u64>,
     /// An error of a statement that cannot be tried again ends its client.
     pub(crate) abort_on_error: bool,
     /// An aborted client ends the run.

@@ -40,6 +40,11 @@ impl ErrorKind {
         matches!(self, Self::SerializationFailure | Self::DeadlockDetected)
     }
 
+    /// Whether there is no connection any more, or none yet.
+    pub(crate) fn is_of_connection(self) -> bool {
+        matches!(self, Self::Connect | Self::Timeout | Self::ConnectionLost)
+    }
+
     /// As results name it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -189,6 +189,7 @@ def _print_table(results: Results, plots: bool) -> None:
     from plinth.report import (
         io_figures,
         link_texts,
+        outage_texts,
         published_beside,
         render_plots,
         render_terminal,
@@ -207,6 +208,7 @@ def _print_table(results: Results, plots: bool) -> None:
         standbys=standby_texts(results.contents),
         tpcc=tpcc_texts(results.contents),
         links=link_texts(results.contents),
+        outages=outage_texts(results.contents),
     )
     print_rendered(text)
     if plots:

@@ -6,28 +6,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from plinth.model.base import Frozen
+from plinth.model.action_base import TimedAction
+from plinth.model.fault import (
+    FailoverAction,
+    KillAction,
+    PowerAction,
+    PromoteAction,
+    StartAction,
+    StopAction,
+)
 from plinth.model.network import Direction, LinkAsked, LinkChanges, LinkName, all_directions, directions_of
-from plinth.model.units import DurationS, format_duration
-
-
-class TimedAction(Frozen, ABC):
-    """The fields of every action."""
-
-    at_s: DurationS = Field(
-        alias="at",
-        ge=0,
-        description="When it begins, counted from the end of the warm-up; less than measure.duration.",
-        examples=["10s"],
-    )
-
-    def title(self) -> str:
-        """A description of the action and its time."""
-        return f"{self.what()} at {format_duration(self.at_s)}"
-
-    @abstractmethod
-    def what(self) -> str:
-        """A description of the action."""
 
 
 class StatementAction(TimedAction, ABC):
@@ -115,4 +103,16 @@ class NetworkAction(TimedAction, LinkAsked):
         return {direction: changes for direction in asked if direction in all_of_them}
 
 
-Action = Annotated[CheckpointAction | ReloadAction | SqlAction | NetworkAction, Field(discriminator="do")]
+Action = Annotated[
+    CheckpointAction
+    | ReloadAction
+    | SqlAction
+    | NetworkAction
+    | KillAction
+    | StopAction
+    | StartAction
+    | PowerAction
+    | PromoteAction
+    | FailoverAction,
+    Field(discriminator="do"),
+]

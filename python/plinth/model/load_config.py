@@ -180,6 +180,11 @@ class LoadConfig(Finite):
         "duration and latency limit allow.",
     )
     reconnect: bool = Field(default=False, description="Each transaction gets a connection of its own.")
+    retry_connect_s: float | None = Field(
+        json_schema_extra=bounds(gt=0, le=MAX_DURATION_S),
+        default=None,
+        description="A client whose connection is lost, or that gets none, tries again after this pause, instead of ending.",
+    )
     abort_on_error: bool = Field(
         default=False, description="An error that cannot be tried again ends its client, as in pgbench."
     )

@@ -17,6 +17,7 @@ from plinth.model.load import LoadError
 from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import RunStatus
 from plinth.model.objective import Outcome
+from plinth.model.outage import Outage
 from plinth.model.probe_io import IoMoment
 from plinth.model.published import Reference
 from plinth.model.trial import CacheState, Check, DeviceIo, Restored
@@ -176,6 +177,7 @@ class ReportTrial(Frozen):
     errors: tuple[LoadError, ...]
     cache: CacheState | None = None
     restored: Restored | None = None
+    outage: Outage | None = None
 
 
 class NotAvailable(Frozen):
@@ -383,6 +385,18 @@ class LinkText(Frozen):
     packets: str = Field(description="Sent during the load, and how many of them did not arrive.")
 
 
+class OutageText(Frozen):
+    """What faults of servers cost in the trials of a variant; times are medians."""
+
+    variant: str
+    trials: int
+    faults: str
+    gap: str = Field(description="From the clients' last acknowledged commit before the fault to their first after it.")
+    parts: str = Field(description="The parts of that time, and until throughput was 90 % of what it had been.")
+    lost: str = Field(description="Acknowledged commits that are missing, the largest loss, and what may be lost.")
+    rejoin: str = Field(description="How the old primary came back as a standby.")
+
+
 class SectionText(Frozen):
     """The title of a section, and how to read it."""
 
@@ -410,6 +424,7 @@ class SectionTexts(Frozen):
     loaded: SectionText
     standbys: SectionText
     network: SectionText
+    outages: SectionText
     endurance: SectionText
     wear: SectionText
 
@@ -452,6 +467,7 @@ class Report(Frozen):
     standbys: tuple[StandbyText, ...] = ()
     tpcc: TpccTexts | None = Field(default=None, description="Of the TPC-C-derived workload.")
     links: tuple[LinkText, ...] = Field(default=(), description="Of a run with an emulated network.")
+    outages: tuple[OutageText, ...] = Field(default=(), description="Of a run whose actions are faults of servers.")
     published: PublishedBeside | None = Field(
         default=None, description="The published results that the experiment names, beside ours."
     )

@@ -8,6 +8,7 @@ from pydantic import Field
 from plinth.model.base import Frozen, Gap
 from plinth.model.load import EngineCost, LoadError, ScriptTotals, Totals
 from plinth.model.network import TrialNetwork
+from plinth.model.outage import Outage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,6 +115,7 @@ class Trial(Frozen):
     cache: CacheState | None = Field(default=None, description="None where measure.cache is as-is.")
     restored: Restored | None = Field(default=None, description="None where it began with what earlier trials left.")
     network: TrialNetwork | None = Field(default=None, description="None where no network is emulated.")
+    outage: Outage | None = Field(default=None, description="None of a trial without faults of its servers.")
 
 
 SampleKey = tuple[str, str, str]

@@ -9,6 +9,7 @@ from plinth.report.io import io_figures
 from plinth.report.markdown import render_markdown
 from plinth.report.network import link_texts
 from plinth.report.new_orders import tpcc_texts
+from plinth.report.outages import outage_texts
 from plinth.report.plots import render_plots
 from plinth.report.published import published_beside
 from plinth.report.standbys import standby_texts
@@ -19,6 +20,7 @@ __all__ = [
     "build_report",
     "io_figures",
     "link_texts",
+    "outage_texts",
     "published_beside",
     "render_csv",
     "render_html",

@@ -31,6 +31,7 @@ from plinth.report.io import io_figures
 from plinth.report.network import link_texts
 from plinth.report.new_orders import tpcc_texts
 from plinth.report.objectives import objective_texts
+from plinth.report.outages import outage_texts
 from plinth.report.pareto import pareto_gaps, pareto_texts
 from plinth.report.published import published_beside
 from plinth.report.sections import SECTIONS
@@ -76,6 +77,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         datasets=tuple(contents.datasets.values()),
         standbys=standby_texts(contents),
         links=link_texts(contents),
+        outages=outage_texts(contents),
         io=io_figures(contents.io),
         tpcc=tpcc_texts(contents),
         published=published_beside(contents.plan, analysis, contents.io),
@@ -173,6 +175,7 @@ def _trial(contents: TrialContents, place: int, binned: Timelines) -> ReportTria
         errors=trial.errors,
         cache=trial.cache,
         restored=trial.restored,
+        outage=trial.outage,
     )
 
 

@@ -67,6 +67,7 @@ def render_markdown(report: Report) -> str:
         _section(titles.loaded.title, _loaded(report)),
         _section(titles.standbys.title, _standbys(report)),
         _section(titles.network.title, _links(report)),
+        _section(titles.outages.title, _outages(report)),
         _section(titles.endurance.title, _endurance(report)),
         _section(titles.wear.title, _wear(report)),
         _section("Machine before the run", _doctor(report)),
@@ -357,6 +358,15 @@ def _links(report: Report) -> str:
     """How each link of the emulated network was, and what was measured there."""
     rows = [(one.link, one.asked, str(one.trials), one.round_trip, one.packets) for one in report.links]
     return _table(("Link", "Asked", "Trials", "Round trip", "Packets"), rows) if rows else ""
+
+
+def _outages(report: Report) -> str:
+    """What faults of servers cost."""
+    rows = [
+        (one.variant, str(one.trials), one.faults, one.gap, one.parts, one.lost, one.rejoin) for one in report.outages
+    ]
+    heads = ("Variant", "Trials", "Faults", "Without writes", "Parts", "Commits", "Old primary")
+    return _table(heads, rows) if rows else ""
 
 
 def _loaded(report: Report) -> str:

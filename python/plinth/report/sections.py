@@ -84,6 +84,13 @@ SECTIONS = SectionTexts(
         note="Links between nodes that replication uses. Round trips of packets of 64 bytes were measured before each load, through "
         "the same links; what they take beyond the delays is the emulation and this machine.",
     ),
+    outages=SectionText(
+        title="Faults and failover",
+        note="Without writes is the clients' own time, from the last commit that was acknowledged before the fault to the first that was "
+        "sent and acknowledged after it. Its parts are timed by the steps of the failover: detect from the fault on, promote until the "
+        "standby is out of recovery, first write until a client's commit is acknowledged there. Lost commits are those of the ledger "
+        "that the node which takes writes in the end does not have.",
+    ),
     endurance=SectionText(
         title="Endurance",
         note="Medians of the trials' measured phases with their 95% intervals; bytes per day assume the rate shown. "

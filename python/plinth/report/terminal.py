@@ -11,13 +11,14 @@ from rich.text import Text
 from plinth.model.analysis import Analysis, Comparison, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
 from plinth.model.objective import Outcome
-from plinth.model.report import IoFigure, LinkText, PublishedBeside, SectionText, StandbyText, TpccTexts
+from plinth.model.report import IoFigure, LinkText, OutageText, PublishedBeside, SectionText, StandbyText, TpccTexts
 from plinth.model.safety import SafetyGrade
 from plinth.model.terminal import text_console
 from plinth.report.io import io_lines
 from plinth.report.network import link_sentence
 from plinth.report.new_orders import deviation_texts, new_order_sentence
 from plinth.report.objectives import objective_sentence, objective_texts
+from plinth.report.outages import outage_sentence
 from plinth.report.pareto import pareto_sentences
 from plinth.report.sections import SECTIONS
 from plinth.report.standbys import standby_sentence
@@ -107,8 +108,9 @@ def render_terminal(
     standbys: Sequence[StandbyText] = (),
     tpcc: TpccTexts | None = None,
     links: Sequence[LinkText] = (),
+    outages: Sequence[OutageText] = (),
 ) -> str:
-    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys with their links, notices and
+    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys with their links, faults, notices and
     warnings.
 
     The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
@@ -137,6 +139,7 @@ def render_terminal(
             *_probed(probed),
             *_standbys(standbys),
             *_links(links),
+            *_outages(outages),
             *_published(beside),
         ):
             console.print(line)
@@ -282,6 +285,12 @@ def _links(links: Sequence[LinkText]) -> list[Text]:
     """How each link of the emulated network was."""
     lines = [Text.assemble((f"{one.link}: ", "bold"), link_sentence(one)) for one in links[:_MAX_VARIANTS]]
     return [_title(SECTIONS.network), *lines, *_more(len(links), "links")] if lines else []
+
+
+def _outages(outages: Sequence[OutageText]) -> list[Text]:
+    """What faults of servers cost."""
+    lines = [Text.assemble((f"{one.variant}: ", "bold"), outage_sentence(one)) for one in outages[:_MAX_VARIANTS]]
+    return [_title(SECTIONS.outages), *lines, *_more(len(outages), "variants")] if lines else []
 
 
 def _standbys(standbys: Sequence[StandbyText]) -> list[Text]:

@@ -31,10 +31,12 @@ def load_of(
     seed: int,
     shell: ShellUser | None = None,
     ledger: Path | None = None,
+    retry_connect_s: float | None = None,
 ) -> LoadConfig:
     """The configuration of the load's driver; `variables` are the dataset's, `shell` runs shell commands of scripts.
 
-    `ledger` is the folder for the ledger of commits, of a workload that keeps one.
+    `ledger` is the folder for the ledger of commits, of a workload that keeps one. `retry_connect_s`: clients without a connection
+    try again after that pause.
     """
     return LoadConfig(
         connection=to,
@@ -50,6 +52,7 @@ def load_of(
         rate=_rate(workload),
         latency_limit_s=workload.latency_limit_s,
         reconnect=workload.reconnect,
+        retry_connect_s=retry_connect_s,
         seed=seed,
         max_tries=workload.max_tries,
         connect_timeout_s=_CONNECT_TIMEOUT_S,

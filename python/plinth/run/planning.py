@@ -18,6 +18,7 @@ from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_proble
 from plinth.run.cache_state import check_cache
 from plinth.run.context import RunContext
 from plinth.run.cut_problems import cut_problems
+from plinth.run.fault_problems import fault_problems
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.load_of import check_load
 from plinth.run.plan_inputs import plan_inputs
@@ -88,6 +89,9 @@ class _Planner:
         installations = {key.id: self._installation(key) for key in expanded.clusters if key.server.connection is None}
         durability = experiment.durability
         if durability is not None and (problems := cut_problems(durability, context, expanded, self._dataset)):
+            raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
+        measure = experiment.measure
+        if problems := fault_problems(measure.actions, measure.restore, context, expanded):
             raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
         restoring = Restoring.of(
             context,

@@ -7,6 +7,7 @@ from plinth.bundle import BundleWriter, read_loaded
 from plinth.model.base import Gap, SettingValue
 from plinth.model.errors import MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
+from plinth.model.fault import server_actions
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant
 from plinth.model.probe_io import IoMoment
 from plinth.model.standby import StandbyFacts
@@ -16,6 +17,7 @@ from plinth.run.budget import WriteBudget
 from plinth.run.context import RunContext
 from plinth.run.examination import examine_for_run, keep_examination
 from plinth.run.failures import Failures, reason_of
+from plinth.run.faults import ServerFaults
 from plinth.run.full_storage import hint_at_full_storage
 from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
@@ -190,10 +192,33 @@ class Provision:
             return nullcontext()
         return self._network.links(variant, cluster)
 
+    def faults(self, variant: Variant) -> AbstractContextManager[ServerFaults | None]:
+        """What does the faults of the experiment's actions; None without any. Left, it sets the servers right again."""
+        if not server_actions(self.plan.experiment.measure.actions):
+            return nullcontext()
+        planned = self._planned[variant.cluster]
+        roles = {node.name: node.roles for node in planned.nodes}
+
+        def power_of(node: str) -> Power:
+            storages = self.context.closure(tuple(dict.fromkeys(roles[node].values())))
+            return Power(storages, "all", self.runner, self._journal)
+
+        return ServerFaults(
+            self._managed[variant.cluster],
+            lambda node: self._settings_of(variant, node),
+            self._settings_of_standby(variant, PRIMARY),
+            power_of,
+            self.runner,
+            self._journal,
+        )
+
     def _settings_of(self, variant: Variant, node: str) -> dict[str, SettingValue]:
         """The settings of a variant on one of its nodes."""
         if node == PRIMARY:
             return dict(variant.settings)
+        return self._settings_of_standby(variant, node)
+
+    def _settings_of_standby(self, variant: Variant, node: str) -> dict[str, SettingValue]:
         of_cluster = [one.settings for one in self.plan.variants if one.cluster == variant.cluster]
         return settings_of_standby(variant.settings, variant.standby_settings.get(node, {}), of_cluster)
 

@@ -15,6 +15,7 @@ from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.network import TrialNetwork
+from plinth.model.outage import Outage
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
 from plinth.model.standby import StandbyFacts
 from plinth.model.trial import CacheState, Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
@@ -25,9 +26,11 @@ from plinth.run.actions import ActionSchedule
 from plinth.run.cache_state import Prepared, verify_cold, warm
 from plinth.run.device_io import device_io, devices_of
 from plinth.run.failures import reason_of
+from plinth.run.faults import RETRY_CONNECT_S, ServerFaults, ended_well
 from plinth.run.listener import Listener, LiveSecond
 from plinth.run.load_of import STOP_TIMEOUT_S, load_of
 from plinth.run.network import TrialLinks, with_healing
+from plinth.run.outage import after_faults
 from plinth.run.stall import StallWatch
 from plinth.run.topology import Node, Server, Topology
 from plinth.run.warmup import WarmupWatch
@@ -43,7 +46,9 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 # After one of these a client stops, so that the load is not the one that was asked for.
-_ENDS_A_CLIENT = ("connect", "timeout", "connection_lost", "protocol", "script", "client_died")
+_ENDS_A_CLIENT = {"connect", "timeout", "connection_lost", "protocol", "script", "client_died"}
+# Of these a client connects again where the trial has faults of its servers.
+_TRIED_AGAIN = {"connect", "timeout", "connection_lost"}
 # A session's start commits some transactions of its own, and autovacuum and the control connection a few more.
 _OWN_COMMITS_PER_CLIENT: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalchemy": 12}
 _OWN_COMMITS = 100
@@ -96,6 +101,10 @@ class Provisioned(Protocol):
         """Wait until the standbys of a variant have replayed all that there is; how each is then, by name."""
         ...
 
+    def faults(self, variant: Variant) -> AbstractContextManager[ServerFaults | None]:
+        """What does the faults of the experiment's actions; None without any. Left, it sets the servers right again."""
+        ...
+
     def links(self, variant: Variant) -> AbstractContextManager[TrialLinks | None]:
         """While it is entered, the links of the emulated network are as the variant asks."""
         ...
@@ -146,6 +155,7 @@ class _Measured:
     cache: CacheState | None
     standbys: Mapping[str, ServerFacts]
     network: TrialNetwork | None
+    outage: Outage | None
     restored: Restored | None = None
 
 
@@ -201,13 +211,22 @@ class TrialRunner:
             restored = self._provision.restore(variant)
             topology = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
             with self._stall_watch(trial, topology.primary) as stalls:
-                return replace(self._measure(trial, variant, topology, stalls), restored=restored)
+                with self._provision.faults(variant) as faults:
+                    measured = self._measure(trial, variant, topology, stalls, faults)
+                return replace(measured, restored=restored)
 
     def _stall_watch(self, trial: PlannedTrial, node: Node) -> StallWatch:
         local = node.postmaster_pid is not None
         return StallWatch(f"trial {trial.number}", node.server.connection, self._listener.note, local=local)
 
-    def _measure(self, trial: PlannedTrial, variant: Variant, topology: Topology, stalls: StallWatch) -> _Measured:
+    def _measure(
+        self,
+        trial: PlannedTrial,
+        variant: Variant,
+        topology: Topology,
+        stalls: StallWatch,
+        faults: ServerFaults | None,
+    ) -> _Measured:
         server = topology.primary.server
         cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
         dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
@@ -225,22 +244,24 @@ class TrialRunner:
         observer = self._observer(primary, cluster, devices)
         measure = self._plan.experiment.measure
         ledger = self._make_ledger(trial) if variant.workload.keeps_ledger else None
-        t0_ns = None
+        t0_ns, outage = None, None
+        target = server.connection if faults is None else faults.connection
         with self._provision.links(variant) as links:
             scheduled = with_healing(measure.actions, variant.network, measure.duration_s)
-            actions = ActionSchedule(scheduled, server.connection, links.change if links else None)
+            actions = ActionSchedule(scheduled, target, links.change if links else None, faults, measure.duration_s)
             observer.start(self._clock.monotonic_ns())
             try:
                 config = load_of(
                     variant.workload,
                     variant.scripts,
                     measure,
-                    to=server.connection,
+                    to=target,
                     variables=dataset.variables(),
                     cores=self._plan.host.cores,
                     seed=trial.seed,
                     shell=shell_user(),
                     ledger=ledger,
+                    retry_connect_s=None if faults is None else RETRY_CONNECT_S,
                 )
                 with actions:
                     load, failure, warmup_end = self._load(
@@ -252,16 +273,23 @@ class TrialRunner:
             network = links.ended() if links else None
         assert t0_ns is not None, "the load has ended"
         checks = list(cached.checks) if cached else []
-        failure = failure or actions.failure or _failure_of_load(load)
+        failure = failure or actions.failure or ended_well(faults) or _failure_of_load(load, faults)
         if failure is None:
-            with database_errors("check the trial", variant.label), connect(server.connection) as control:
+            to = server.connection if faults is None else faults.control()
+            with database_errors("check the trial", variant.label), connect(to) as control:
                 await_sessions(control, server.connection.application_name)
-                checks += dataset.after_trial(control, before, variant.workload, load)
-                if ledger is not None:
-                    checks += ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
-                exclusive = variant.workload.builtin is not None and not observation.shares_database
-                ended = _ended_transactions(control, variant.workload) - ended
-                checks.append(_transactions_check(ended, load, variant.workload, exclusive))
+                if faults is not None:
+                    assert ledger is not None, "the experiment was checked for it"
+                    checks += dataset.after_cut(control, before, variant.workload)
+                    outage, found = after_faults(faults, variant.settings, ledger, control, load)
+                    checks += found
+                else:
+                    checks += dataset.after_trial(control, before, variant.workload, load)
+                    if ledger is not None:
+                        checks += ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
+                    exclusive = variant.workload.builtin is not None and not observation.shares_database
+                    ended = _ended_transactions(control, variant.workload) - ended
+                    checks.append(_transactions_check(ended, load, variant.workload, exclusive))
             failure = _failure_of_checks(checks)
         if cached is not None:
             gaps += cached.gaps
@@ -277,6 +305,7 @@ class TrialRunner:
             failure=failure,
             cache=cached.state if cached else None,
             network=network,
+            outage=outage,
             standbys={
                 node.name: node.facts.model_copy(update={"standby": standbys.get(node.name)})
                 for node in topology.nodes
@@ -338,7 +367,9 @@ class TrialRunner:
                 if progress.done + progress.failed > ended:
                     ended = progress.done + progress.failed
                     stalls.note_progress()
-                if failure is None and progress.clients_open < config.clients and not server.alive():
+                tries_again = config.retry_connect_s is not None
+                gone = progress.clients_open < config.clients and not tries_again and not server.alive()
+                if failure is None and gone:
                     failure = "the server died during the trial"
                     load.stop()
         except (Interrupted, StorageBroken):
@@ -396,9 +427,10 @@ def _transactions_check(ended: int, load: LoadResult, workload: WorkloadSpec, ex
     )
 
 
-def _failure_of_load(load: LoadResult) -> str | None:
+def _failure_of_load(load: LoadResult, faults: ServerFaults | None) -> str | None:
     """Why a load that came to its end is still a failed trial."""
-    missing = [error for error in load.errors if error.kind in _ENDS_A_CLIENT]
+    ending = _ENDS_A_CLIENT if faults is None else _ENDS_A_CLIENT - _TRIED_AGAIN
+    missing = [error for error in load.errors if error.kind in ending]
     if missing:
         what = ", ".join(sorted({error.kind.replace("_", " ") for error in missing}))
         return f"{format_count(sum(error.count for error in missing), 'client')} did not work to the end ({what}): {missing[0].message}"
@@ -447,6 +479,7 @@ def _output(
         cache=measured.cache,
         restored=measured.restored,
         network=measured.network,
+        outage=measured.outage,
         observer_cpu_ns=observation.cost_cpu_ns,
         observer_ns=observation.duration_ns,
     )

@@ -2,7 +2,7 @@
 
 import secrets
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -20,7 +20,7 @@ from plinth.server.facts import managed_facts
 from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ClusterLayout
 from plinth.server.log import TAIL_LINES
 from plinth.server.postmaster import START_TIMEOUT_S, Postmaster
-from plinth.server.processes import IMMEDIATE, KILL, end_server, kill_processes, serving
+from plinth.server.processes import IMMEDIATE, KILL, crash_processes, end_server, kill_processes, serving
 from plinth.server.readback import check_taken, read_rows
 from plinth.server.settings import SettingsProbe
 from plinth.server.values import setting_text
@@ -191,6 +191,17 @@ class Cluster:
         """End it as a crash does: SIGKILL to the postmaster and all of its children; they are gone afterwards."""
         if self._postmaster is not None:
             end_server(self.layout.data_directory, (KILL,))
+            self._clear_away()
+
+    def crash(self, just_before: Callable[[], object]) -> int:
+        """As `kill`; returns CLOCK_MONOTONIC in ns when the signals were sent. `just_before` is called right before."""
+        at_ns = crash_processes(self.layout.data_directory, just_before)
+        self.kill()
+        return at_ns
+
+    def stop_immediately(self) -> None:
+        """Shut down without a checkpoint (pg_ctl stop --mode=immediate): it will recover at its next start."""
+        if self._postmaster is not None:
             self._clear_away()
 
     def abandon(self) -> None:

@@ -2,8 +2,9 @@
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic_ns
 
 from plinth.model.errors import Refused, RunError
 from plinth.server.shared_memory import remove_left_shared_memory
@@ -51,6 +52,19 @@ def end_server(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]
     """
     _end_processes(data_directory, ways)
     remove_left_shared_memory(data_directory)
+
+
+def crash_processes(data_directory: Path, just_before: Callable[[], object]) -> int:
+    """SIGKILL to every process that serves `data_directory`, all at once; returns CLOCK_MONOTONIC in ns just before.
+
+    `just_before` is called when all of them are known, which takes some time.
+    """
+    with handles(lambda: serving(data_directory)) as processes:
+        just_before()
+        at_ns = monotonic_ns()
+        for pidfd in processes.values():
+            send(pidfd, signal.SIGKILL)
+    return at_ns
 
 
 def kill_processes(data_directory: Path) -> None:

@@ -93,8 +93,12 @@ class Standby(Cluster):
             self._runner.run(step.argv, owner=self.layout.owner)
         duration_s = time.monotonic() - began
         check_wal_directory(self.layout)
-        configuration.mark_standby(self.layout.data_directory, self.layout.owner)
+        self.mark()
         return duration_s, sum(map(_size_bytes, self.layout.directories.values()))
+
+    def mark(self) -> None:
+        """Have the server that is started next on its data directory be a standby."""
+        configuration.mark_standby(self.layout.data_directory, self.layout.owner)
 
     def _drop_slot(self) -> None:
         """The figures of a backup that did not finish."""

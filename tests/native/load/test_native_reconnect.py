@@ -1,6 +1,7 @@
 """A connection for each transaction, what is left of clients that cannot continue, and the results of aborted transactions."""
 
 import json
+import signal
 import threading
 import time
 from typing import Any
@@ -9,7 +10,9 @@ import pytest
 
 from native_server import Finished, Load, Server
 from plinth import _native
+from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
+from plinth.system.owner import Owner
 
 
 def wait_until_empty(server: Server, query: str) -> None:
@@ -159,3 +162,40 @@ def test_an_interrupted_wait_for_connections_ends(server: Server, load: Load) ->
     result = LoadResult.model_validate_json(run.result())
     assert result.interrupted
     assert result.totals.done > 0
+
+
+@pytest.mark.parametrize("rate", [None, {"arrivals": "uniform", "stages": [{"from_tps": 200, "to_tps": 200}]}])
+def test_lost_connections_are_opened_again_at_a_bounded_rate(
+    installations: dict[str, Installation], owner: Owner, load: Load, finished: Finished, rate: dict[str, Any] | None
+) -> None:
+    """Each loss fails the transaction that it met; attempts that fail are errors, and neither transactions nor latencies."""
+    server = Server(installations["debian"], owner)
+    try:
+        server.start()
+        run = load(
+            server.connection(), "select 1;", clients=3, threads=2, duration_s=3.0, retry_connect_s=0.05, rate=rate
+        )
+        run.start()
+        assert not run.wait(0.5)
+        server.stop(signal.SIGQUIT)
+        assert not run.wait(0.5)
+        server.start()
+        assert run.wait(20.0)
+        result = LoadResult.model_validate_json(run.result())
+    finally:
+        server.remove()
+    counts = {
+        kind: sum(error.count for error in result.errors if error.kind == kind)
+        for kind in ("connect", "connection_lost")
+    }
+    assert result.clients_aborted == 0
+    assert counts["connection_lost"] == 3 and counts["connect"] >= 3 * 5
+    assert result.totals.failed <= 3, "a client that was idle has lost no transaction"
+    totals = result.totals
+    assert totals.scheduled == totals.done + totals.failed + totals.skipped + totals.open
+    after = [second for second in result.series if second.second >= 2]
+    assert sum(second.done for second in after) > 0
+    (transaction,) = [one for one in result.histograms if one.scope == "transaction"]
+    assert transaction.count == totals.done
+    if rate is not None:
+        assert totals.scheduled == pytest.approx(600, abs=5), "what was due meanwhile is not forgotten"

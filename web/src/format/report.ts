@@ -85,6 +85,10 @@ export interface Report {
    */
   links: LinkText[];
   /**
+   * Of a run whose actions are faults of servers.
+   */
+  outages: OutageText[];
+  /**
    * The published results that the experiment names, beside ours.
    */
   published: PublishedBeside | null;
@@ -1485,6 +1489,7 @@ export interface SectionTexts {
   loaded: SectionText;
   standbys: SectionText;
   network: SectionText;
+  outages: SectionText;
   endurance: SectionText;
   wear: SectionText;
 }
@@ -1714,6 +1719,7 @@ export interface ReportTrial {
   errors: LoadError[];
   cache: CacheState | null;
   restored: Restored | null;
+  outage: Outage | null;
 }
 /**
  * An event in a trial, such as a checkpoint.
@@ -1814,6 +1820,96 @@ export interface Restored {
    * With writing it back to the storages; the server was stopped.
    */
   duration_s: number;
+}
+/**
+ * The effect of a trial's faults. The gap is the clients' own: its ends are answers that they got.
+ */
+export interface Outage {
+  faults: string[];
+  /**
+   * The node that took writes in the end.
+   */
+  primary: string;
+  /**
+   * From the last commit that was acknowledged before, to the first that was sent and acknowledged after. None: no commit was acknowledged after.
+   */
+  gap_s: number | null;
+  /**
+   * From that first commit until throughput was 90 % of that before the fault, over a second; None: not by the end of the load.
+   */
+  recovered_s: number | null;
+  failover: Failover | null;
+  /**
+   * Commits that clients were told of without a warning.
+   */
+  acknowledged: number;
+  /**
+   * Of these, missing in the end.
+   */
+  lost: number;
+  /**
+   * From when the oldest of the lost commits was acknowledged, to the fault.
+   */
+  lost_s: number | null;
+  /**
+   * WAL that the old primary had inserted just before the fault, and the new one never had. None without a failover, and where the lost commits were inserted later.
+   */
+  lost_wal_bytes: number | null;
+  /**
+   * Why PostgreSQL's documentation allows a loss of acknowledged commits here; None: it promises that none is lost.
+   */
+  may_lose: string | null;
+  /**
+   * Attempts of clients to connect that failed.
+   */
+  attempts_failed: number;
+  /**
+   * Connections of clients that ended, each with its transaction.
+   */
+  connections_lost: number;
+}
+/**
+ * A failover as its steps took place, in order.
+ */
+export interface Failover {
+  /**
+   * The node that was promoted.
+   */
+  to: string;
+  /**
+   * From the fault to the last of the probes that had to fail.
+   */
+  detect_s: number;
+  /**
+   * From there until the promoted node was out of recovery, with the fencing.
+   */
+  promote_s: number;
+  /**
+   * From there until a client was told of its first commit there; None: none was before the load ended.
+   */
+  first_write_s: number | null;
+  /**
+   * None where it was not asked for.
+   */
+  rejoin: Rejoin | null;
+}
+/**
+ * How the old primary came back as a standby of the new one.
+ */
+export interface Rejoin {
+  how: "rewind" | "backup";
+  /**
+   * Until it streamed from the new primary, a failed pg_rewind included.
+   */
+  duration_s: number;
+  /**
+   * Of pg_rewind, failed or not; None where it was not tried.
+   */
+  rewind_s: number | null;
+  /**
+   * Why pg_rewind was followed by a base backup.
+   */
+  rewind_failure: string | null;
 }
 /**
  * A storage as it was found after it was made. `stack[0]` is the mount.
@@ -2088,6 +2184,30 @@ export interface LinkText {
    * Sent during the load, and how many of them did not arrive.
    */
   packets: string;
+}
+/**
+ * What faults of servers cost in the trials of a variant; times are medians.
+ */
+export interface OutageText {
+  variant: string;
+  trials: number;
+  faults: string;
+  /**
+   * From the clients' last acknowledged commit before the fault to their first after it.
+   */
+  gap: string;
+  /**
+   * The parts of that time, and until throughput was 90 % of what it had been.
+   */
+  parts: string;
+  /**
+   * Acknowledged commits that are missing, the largest loss, and what may be lost.
+   */
+  lost: string;
+  /**
+   * How the old primary came back as a standby.
+   */
+  rejoin: string;
 }
 /**
  * A published study beside this run.

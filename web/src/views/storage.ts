@@ -10,6 +10,7 @@ import { flushesView } from "./flushes";
 import { ioView } from "./io";
 import { loadedView } from "./loaded";
 import { networkView } from "./network";
+import { outagesView } from "./outages";
 import { standbysView } from "./standbys";
 import { wearView } from "./wear";
 
@@ -24,6 +25,7 @@ export function storageView(report: Report): HTMLElement {
     loadedView(report),
     standbysView(report),
     networkView(report),
+    outagesView(report),
     devicesTable(report),
     flushesView(report),
     ioView(report),

@@ -1,4 +1,5 @@
-//! A client's connection when each transaction gets one of its own: pgbench's `--connect`.
+//! A client's connection when each transaction gets one of its own, pgbench's `--connect`, and when one that was lost is
+//! opened again.
 
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
@@ -8,7 +9,9 @@ use plinth_connect::Opened;
 use crate::client::{Client, State};
 use crate::context::Context;
 use crate::errors::{ClientError, ErrorKind, Failure};
+use crate::events::EventKind;
 use crate::link::{DialError, Dialing, Link};
+use crate::recorder::Outcome;
 
 impl Client {
     /// Whether the events of this client are about a connection that is not there yet.
@@ -78,6 +81,70 @@ impl Client {
         self.began_ns = now_ns;
         self.state = State::Turn;
         Ok(())
+    }
+
+    pub(super) fn is_disconnected(&self) -> bool {
+        matches!(self.state, State::Disconnected { .. })
+    }
+
+    /// There is no connection. A transaction that was under way has failed; one that had not begun stays due. Another
+    /// connection is tried after a pause.
+    #[cold]
+    pub(super) fn disconnected(
+        &mut self,
+        kind: ErrorKind,
+        pause_ns: u64,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) {
+        let is_before_transaction = matches!(self.state, State::Waiting | State::Connecting);
+        if !is_before_transaction {
+            self.emit(EventKind::Failed, context, now_ns);
+            self.end_transaction(Outcome::Failed(kind), context, now_ns);
+        }
+        self.is_due = is_before_transaction;
+        self.hang_up();
+        self.pipeline.close();
+        self.shell = None;
+        self.keeps = false;
+        self.failed = None;
+        self.failure = None;
+        // Its answer will never come: the ledger keeps it as indeterminate.
+        self.commit = None;
+        let until_ns = now_ns + pause_ns;
+        self.state = State::Disconnected { until_ns };
+        context.sleepers.push(Reverse((until_ns, self.index)));
+    }
+
+    /// The pause is over.
+    pub(super) fn connect_again(&mut self, context: &mut Context<'_>, now_ns: u64) {
+        if now_ns >= context.ends_ns {
+            return self.give_up_connecting(context);
+        }
+        let begun = if !self.is_due {
+            self.begin(context, now_ns)
+        } else if self.intended_ns > now_ns {
+            self.state = State::Waiting;
+            let sleeper = (self.intended_ns, self.index);
+            context.sleepers.push(Reverse(sleeper));
+            Ok(false)
+        } else {
+            self.begin_or_connect(context, now_ns)
+        };
+        let result = match begun {
+            Ok(true) => self.run(context, now_ns),
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
+        self.end_on_error(result, context, now_ns);
+    }
+
+    /// The run ends, and there is still no connection. In an open loop, the transaction that waits for it was due.
+    pub(super) fn give_up_connecting(&mut self, context: &mut Context<'_>) {
+        if self.is_due && context.arrivals.is_some() {
+            context.recorder.never_begun(1);
+        }
+        self.close();
     }
 
     /// Ends the connection, if there is one.

@@ -1,0 +1,137 @@
+"""Faults of servers and the failover to a standby, as actions of an experiment."""
+
+from abc import ABC
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from plinth.model.action_base import TimedAction
+from plinth.model.base import Name
+from plinth.model.power_cut import CutMode
+from plinth.model.standby import PRIMARY
+from plinth.model.units import DurationS, format_duration
+
+_NODE = 'The node: "primary", or a standby.'
+
+
+class ServerAction(TimedAction, ABC):
+    """An action that stops, starts, separates or promotes servers of the cluster."""
+
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that the experiment names for it."""
+        return ()
+
+
+class OfNode(ServerAction, ABC):
+    """An action on one node."""
+
+    node: Name = Field(default=PRIMARY, description=_NODE, examples=["primary"])
+
+    def nodes(self) -> tuple[str, ...]:
+        """The node."""
+        return (self.node,)
+
+
+class KillAction(OfNode):
+    """SIGKILL to the postmaster of a node and to all of its children: a crash of the server, not of its machine."""
+
+    do: Literal["kill"]
+
+    def what(self) -> str:
+        """A description of the action."""
+        return f"kill {self.node}"
+
+
+class StopAction(OfNode):
+    """A node's server is shut down."""
+
+    do: Literal["stop"]
+    mode: Literal["fast", "immediate"] = Field(
+        default="fast",
+        description="As of pg_ctl stop. fast: connections are ended, a checkpoint is written; immediate: no checkpoint.",
+    )
+
+    def what(self) -> str:
+        """A description of the action."""
+        return f"stop {self.node} ({self.mode})"
+
+
+class StartAction(OfNode):
+    """A node's server is started again, after its power is restored if that was cut."""
+
+    do: Literal["start"]
+
+    def what(self) -> str:
+        """A description of the action."""
+        return f"start {self.node}"
+
+
+class PowerAction(ServerAction):
+    """The power of nodes is cut, of all in the same moment: their emulated disks lose what is not durable, their servers end."""
+
+    do: Literal["power"]
+    node: Annotated[tuple[Name, ...], Field(min_length=1)] = Field(
+        default=(PRIMARY,),
+        description="The nodes, each with emulated disks of its own.",
+        examples=[["primary", "a"]],
+    )
+    mode: CutMode = Field(default="drop", description="What the disks' caches lose, as in durability.modes.")
+
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes."""
+        return self.node
+
+    def what(self) -> str:
+        """A description of the action."""
+        return f"cut the power of {', '.join(self.node)} ({self.mode})"
+
+
+class PromoteAction(OfNode):
+    """A standby is promoted, whether or not its primary lives."""
+
+    do: Literal["promote"]
+
+    def what(self) -> str:
+        """A description of the action."""
+        return f"promote {self.node}"
+
+
+class FailoverAction(ServerAction):
+    """From this time on the primary is probed. When it does not answer it is ended for good (fenced), a standby is promoted, the other
+    standbys follow that, and the old primary comes back as a standby."""
+
+    do: Literal["failover"]
+    to: Name | None = Field(
+        default=None,
+        description="The standby to promote. Default: of those that answer, the one that has received the most WAL.",
+        examples=["a"],
+    )
+    probe_interval_s: DurationS = Field(
+        default=0.2, gt=0, alias="probe_interval", description="Time between probes of the primary.", examples=["1s"]
+    )
+    probes: int = Field(default=3, ge=1, le=1000, description="Probes in a row that must fail.")
+    rejoin: Literal["rewind", "backup", "none"] = Field(
+        default="rewind",
+        description="How the old primary comes back. rewind: by pg_rewind, and where that fails by a new base backup; backup: "
+        "by a new base backup; none: it stays down.",
+    )
+
+    def nodes(self) -> tuple[str, ...]:
+        """The standby, if one is named."""
+        return () if self.to is None else (self.to,)
+
+    def what(self) -> str:
+        """A description of the action."""
+        when = f"{self.probes} probes failed, one each {format_duration(self.probe_interval_s)}"
+        return f"fail over to {self.to or 'the standby with the most WAL'} once {when}"
+
+
+def server_actions(actions: Iterable[TimedAction]) -> tuple[ServerAction, ...]:
+    """Those of actions that are about servers."""
+    return tuple(action for action in actions if isinstance(action, ServerAction))
+
+
+def without_power(actions: Sequence[TimedAction]) -> frozenset[str]:
+    """The nodes whose power some action cuts."""
+    return frozenset(node for action in actions if isinstance(action, PowerAction) for node in action.node)

@@ -1,0 +1,106 @@
+"""What faults of servers cost, by variant, in words: time without writes in its parts, and lost commits."""
+
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from plinth.model.contents import BundleContents
+from plinth.model.figures import NOT_AVAILABLE
+from plinth.model.outage import Outage
+from plinth.model.report import OutageText
+from plinth.model.units import format_count, format_decimal_size, format_duration
+
+
+def outage_texts(contents: BundleContents) -> tuple[OutageText, ...]:
+    """Of every variant whose trials had faults of servers, in the order of the plan."""
+    by_variant: dict[str, list[Outage]] = {}
+    for one in contents.trials:
+        if one.trial.outage is not None:
+            by_variant.setdefault(one.trial.variant, []).append(one.trial.outage)
+    return tuple(
+        _text(variant.label, by_variant[variant.id]) for variant in contents.plan.variants if variant.id in by_variant
+    )
+
+
+def outage_sentence(text: OutageText) -> str:
+    """What the terminal says of one."""
+    return (
+        f"{text.faults}; without writes {text.gap}: {text.parts}; {text.lost}; {text.rejoin} "
+        f"({format_count(text.trials, 'trial')})"
+    )
+
+
+def _text(label: str, outages: Sequence[Outage]) -> OutageText:
+    return OutageText(
+        variant=label,
+        trials=len(outages),
+        faults=", ".join(dict.fromkeys(fault for one in outages for fault in one.faults)),
+        gap=_gap(outages),
+        parts=_parts(outages),
+        lost=_lost(outages),
+        rejoin=_rejoin(outages),
+    )
+
+
+def _median(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return format_duration(median(known)) if known else NOT_AVAILABLE
+
+
+def _gap(outages: Sequence[Outage]) -> str:
+    gaps = [one.gap_s for one in outages if one.gap_s is not None]
+    never = len(outages) - len(gaps)
+    words = [_median(gaps)] if gaps else []
+    if len(gaps) > 1:
+        words = [f"{words[0]} ({format_duration(min(gaps))} to {format_duration(max(gaps))})"]
+    if never:
+        words.append(f"until the end of the load in {format_count(never, 'trial')}")
+    return ", ".join(words)
+
+
+def _parts(outages: Sequence[Outage]) -> str:
+    steps = [one.failover for one in outages if one.failover is not None]
+    later = f"90 % of throughput {_median([one.recovered_s for one in outages])} later"
+    if not steps:
+        return f"no failover; {later}"
+    parts = {
+        "detect": [one.detect_s for one in steps],
+        "promote": [one.promote_s for one in steps],
+        "first write": [one.first_write_s for one in steps],
+    }
+    return ", ".join(f"{name} {_median(values)}" for name, values in parts.items()) + f"; {later}"
+
+
+def _lost(outages: Sequence[Outage]) -> str:
+    lost, acknowledged = (sum(getattr(one, name) for one in outages) for name in ("lost", "acknowledged"))
+    worst = [
+        words
+        for words in (
+            _worst("of the last", [one.lost_s for one in outages if one.lost], format_duration),
+            _worst("WAL of", [one.lost_wal_bytes for one in outages if one.lost], format_decimal_size),
+        )
+        if words
+    ]
+    reasons = list(dict.fromkeys(one.may_lose for one in outages if one.may_lose is not None))
+    promise = f"a loss is allowed: {'; '.join(reasons)}" if reasons else "none may be lost"
+    found = ", ".join([f"lost {lost:,} of {acknowledged:,} commits", *worst])
+    return f"{found} ({promise})"
+
+
+def _worst(words: str, values: Sequence[float | None], shown: Callable[[float], str]) -> str | None:
+    known = [value for value in values if value is not None]
+    return f"{words} {shown(max(known))}" if known else None
+
+
+def _rejoin(outages: Sequence[Outage]) -> str:
+    rejoined = [one.failover.rejoin for one in outages if one.failover is not None and one.failover.rejoin is not None]
+    if not rejoined:
+        return "no server came back as a standby"
+    ways = {"rewind": "pg_rewind", "backup": "a base backup"}
+    words = [
+        f"{ways[how]} in {_median([one.duration_s for one in own])}"
+        for how in ways
+        if (own := [one for one in rejoined if one.how == how])
+    ]
+    failures = list(dict.fromkeys(one.rewind_failure for one in rejoined if one.rewind_failure))
+    failed = f" (pg_rewind failed: {failures[0]})" if failures else ""
+    return f"the old primary came back by {', '.join(words)}{failed}"

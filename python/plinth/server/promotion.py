@@ -1,0 +1,181 @@
+"""A standby becomes the primary, others follow it, and the old primary comes back as its standby."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from plinth.model.base import SettingValue
+from plinth.model.errors import MissingCapability, PlinthError, RunError
+from plinth.model.outage import Rejoin
+from plinth.model.standby import PRIMARY
+from plinth.server.cluster import Cluster
+from plinth.server.layout import DATABASE, SUPERUSER
+from plinth.server.standby import Standby
+from plinth.system import cancel
+from plinth.system.database import connect, database_errors
+from plinth.system.directory import LABEL_FILE
+from plinth.system.journal import Journal
+from plinth.system.runner import Runner
+
+PROMOTE_TIMEOUT_S = 60.0
+STREAM_TIMEOUT_S = 60.0
+REWIND_TIMEOUT_S = 600.0
+_LOOK_AGAIN_S = 0.005
+
+
+def takes_writes(node: Cluster) -> bool:
+    """Whether a node runs, answers and is not in recovery."""
+    import psycopg
+
+    if not node.alive():
+        return False
+    try:
+        with connect(node.control, timeout_s=2) as control:
+            return control.execute("select pg_is_in_recovery()").fetchone() == (False,)
+    except psycopg.Error:
+        return False
+
+
+def received_bytes(standby: Cluster) -> float | None:
+    """The position up to which a standby has WAL, as a number of bytes; None of one that does not answer or is no standby."""
+    import psycopg
+
+    if not standby.alive():
+        return None
+    query = (
+        "select (greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'::pg_lsn)::float8"
+        " where pg_is_in_recovery()"
+    )
+    try:
+        with connect(standby.control, timeout_s=2) as control:
+            row = control.execute(query.encode()).fetchone()
+    except psycopg.Error:
+        return None
+    return None if row is None else row[0]
+
+
+def promote(standby: Cluster) -> None:
+    """Promote a standby and wait until it is out of recovery. Raises RunError when it does not become a primary."""
+    with database_errors("promote", standby.where), connect(standby.control) as control:
+        control.execute("select pg_promote(false)")
+        deadline = time.monotonic() + PROMOTE_TIMEOUT_S
+        while control.execute("select pg_is_in_recovery()").fetchone() != (False,):
+            if time.monotonic() > deadline:
+                raise RunError(
+                    f"the standby was promoted, and was still in recovery after {PROMOTE_TIMEOUT_S:g} s",
+                    where=standby.where,
+                    details=standby.log_tail(),
+                )
+            cancel.sleep(_LOOK_AGAIN_S)
+
+
+def switch_lsn(primary: Cluster) -> str:
+    """Where the timeline of a promoted node left the one before it, by its history file."""
+    query = "select pg_read_file('pg_wal/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '.history')"
+    with database_errors("read the timeline's history", primary.where), connect(primary.control) as control:
+        row = control.execute(query.encode()).fetchone()
+    assert row is not None, "a function gives a row"
+    last = [line for line in row[0].splitlines() if line.strip()][-1]
+    return str(last.split("\t")[1])
+
+
+def follow(standby: Standby, primary: Cluster, settings: Mapping[str, SettingValue]) -> None:
+    """Have a running standby stream from a promoted node, through a slot of its own there."""
+    _make_slot(primary, standby.name)
+    standby.upstream = primary
+    standby.reload(settings)
+
+
+def rejoin(
+    old: Cluster,
+    primary: Cluster,
+    settings: Mapping[str, SettingValue],
+    runner: Runner,
+    journal: Journal,
+    *,
+    by_rewind: bool,
+) -> tuple[Standby, Rejoin]:
+    """Bring a server that has ended back as a standby of a promoted node: by pg_rewind, or else by a new base backup.
+
+    Raises PlinthError when neither works.
+    """
+    began = time.monotonic()
+    standby = _standby_of(old, primary, runner, journal)
+    rewind_s, failure = None, None
+    if by_rewind:
+        try:
+            _rewind(standby, primary, runner)
+            rewind_s = time.monotonic() - began
+            _start(standby, settings)
+        except PlinthError as error:
+            rewind_s = time.monotonic() - began if rewind_s is None else rewind_s
+            failure = "; ".join((error.message, *error.details[-2:]))
+            standby.kill()
+        else:
+            return standby, Rejoin(how="rewind", duration_s=time.monotonic() - began, rewind_s=rewind_s)
+    for directory in standby.layout.directories.values():
+        runner.run(_empty(directory), owner=standby.layout.owner)
+    standby.back_up(lambda progress: None)
+    _start(standby, settings)
+    return standby, Rejoin(how="backup", duration_s=time.monotonic() - began, rewind_s=rewind_s, rewind_failure=failure)
+
+
+def _standby_of(old: Cluster, primary: Cluster, runner: Runner, journal: Journal) -> Standby:
+    layout = replace(old.layout, standby=old.layout.standby or PRIMARY, upstream=primary.layout)
+    standby = Standby(layout, primary, runner, journal)
+    standby.port = old.port
+    return standby
+
+
+def _rewind(standby: Standby, primary: Cluster, runner: Runner) -> None:
+    """pg_rewind compares timelines by the control files, which a promoted node writes at its next checkpoint."""
+    if standby.layout.tablespaces:
+        raise RunError(
+            "pg_rewind would take over the primary's links to its tablespaces, which are on this machine, too",
+            where=standby.where,
+        )
+    program = Path(f"{standby.layout.installation.bindir}/pg_rewind")
+    if not program.is_file():
+        raise MissingCapability(
+            f"there is no pg_rewind of PostgreSQL {standby.layout.installation.version}", where=str(program)
+        )
+    with database_errors("write a checkpoint", primary.where), connect(primary.control) as control:
+        control.execute("CHECKPOINT")
+    _make_slot(primary, standby.name)
+    source = f"host={primary.layout.socket_directory} port={primary.port} user={SUPERUSER} dbname={DATABASE}"
+    argv = (str(program), f"--target-pgdata={standby.layout.data_directory}", f"--source-server={source}")
+    runner.run(argv, owner=standby.layout.owner, timeout_s=REWIND_TIMEOUT_S)
+    standby.mark()
+
+
+def _start(standby: Standby, settings: Mapping[str, SettingValue]) -> None:
+    """Start a standby and wait until it streams."""
+    standby.start(settings)
+    query = b"select 1 from pg_stat_replication where application_name = %s and state = 'streaming'"
+    deadline = time.monotonic() + STREAM_TIMEOUT_S
+    with database_errors("wait for the standby", standby.where), connect(standby.upstream.control) as control:
+        while control.execute(query, (standby.name,)).fetchone() is None:
+            standby.check_alive()
+            if time.monotonic() > deadline:
+                raise RunError(
+                    f"it did not stream from the new primary within {STREAM_TIMEOUT_S:g} s",
+                    where=standby.where,
+                    details=standby.log_tail(),
+                )
+            cancel.sleep(_LOOK_AGAIN_S)
+
+
+def _make_slot(primary: Cluster, name: str) -> None:
+    query = (
+        b"select pg_create_physical_replication_slot(%(name)s, true)"
+        b" where not exists (select 1 from pg_replication_slots where slot_name = %(name)s)"
+    )
+    with database_errors("make a replication slot", primary.where), connect(primary.control) as control:
+        control.execute(query, {"name": name})
+
+
+def _empty(directory: Path) -> tuple[str, ...]:
+    """The command that removes what is in a directory of a server, but the label by which it is removed in the end."""
+    find = ("find", str(directory), "-xdev", "-mindepth", "1", "-maxdepth", "1", "!", "-name", LABEL_FILE)
+    return (*find, "-exec", "rm", "-rf", "--one-file-system", "--", "{}", "+")

@@ -1,0 +1,136 @@
+"""Faults of servers and failovers: timed in parts that add up, commits looked for, and nothing left behind."""
+
+import json
+import signal
+
+import pytest
+
+EXPERIMENT = """\
+spec = 1
+name = "failover"
+question = "What does a failover cost?"
+
+[storage.disk]
+kind = "directory"
+[storage.other]
+kind = "directory"
+
+[server]
+version = 15
+storage = "disk"
+settings.shared_buffers = "32MB"
+settings.fsync = "off"
+
+[server.standby.a]
+storage = "other"
+
+[dataset]
+kind = "none"
+
+[workload]
+builtin = "ledger"
+clients = 2
+
+[measure]
+warmup = "100ms"
+duration = "5s"
+repeats = 1
+aa = false
+probe = "0s"
+restore = "copy"
+"""
+KILL = '[[measure.action]]\nat = "500ms"\ndo = "kill"\n'
+FAILOVER = '[[measure.action]]\nat = "500ms"\ndo = "failover"\nprobe_interval = "100ms"\nprobes = 2\n'
+
+
+def events(project) -> list[dict]:
+    (path,) = project.bundle.glob("trials/0001-*/events.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_killed_primary_is_failed_over_and_comes_back(project, nothing_left):
+    synchronous = 'synchronous_standby_names = "FIRST 1 (a)"\n[server.standby.a]'
+    project.write(EXPERIMENT.replace("[server.standby.a]", synchronous) + KILL + FAILOVER)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete", trial["failure"]
+    outage = trial["outage"]
+    assert (outage["faults"], outage["primary"]) == (["kill primary"], "a")
+    failover = outage["failover"]
+    parts_s = failover["detect_s"] + failover["promote_s"] + failover["first_write_s"]
+    assert parts_s == pytest.approx(outage["gap_s"], rel=0.05)
+    assert failover["detect_s"] >= 0.1, "two probes, 100 ms apart, had to fail"
+    assert failover["rejoin"]["how"] == "rewind", failover["rejoin"]
+    assert outage["lost"] == 0 and outage["acknowledged"] > 0 and outage["may_lose"] is None
+    assert outage["connections_lost"] == 2 <= outage["attempts_failed"]
+    assert outage["attempts_failed"] <= 2 * (outage["gap_s"] / 0.1 + 2), "at most ten attempts a second of each client"
+    totals = trial["totals"]
+    assert totals["failed"] == 2, "failed attempts to connect are no transactions"
+    assert totals["scheduled"] == sum(totals[kind] for kind in ("done", "failed", "skipped", "open"))
+    assert next(event["text"] for event in events(project) if event["kind"] == "action_start") == "kill primary"
+    assert "without writes" in done.stdout and "none may be lost" in done.stdout.replace("\n", " ")
+    markdown = project.plinth("report", project.bundle, "--markdown").stdout
+    assert "## Faults and failover" in markdown and "the old primary came back by pg_rewind" in markdown
+    nothing_left()
+
+
+def test_two_nodes_that_take_writes_fail_the_trial(project, nothing_left):
+    promote = '[[measure.action]]\nat = "300ms"\ndo = "promote"\nnode = "a"\n'
+    project.write(EXPERIMENT.replace('"5s"', '"1s"') + promote)
+    done = project.run()
+    assert done.returncode == 1, done.stdout + done.stderr
+    (trial,) = project.trials()
+    assert "split brain: primary and a both take writes" in trial["failure"]
+    nothing_left()
+
+
+def test_commits_that_wait_for_a_dead_standby_end_with_the_trial_and_count_as_local(project, nothing_left):
+    """And a primary that is restarted keeps all that was acknowledged."""
+    waiting = 'synchronous_standby_names = "FIRST 1 (a)"\n[server.standby.a]'
+    kills = KILL.replace('"kill"', '"kill"\nnode = "a"')
+    project.write(EXPERIMENT.replace("[server.standby.a]", waiting).replace('"5s"', '"2s"') + kills)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    (trial,) = project.trials()
+    outage = trial["outage"]
+    assert (outage["primary"], outage["failover"], outage["lost"], outage["gap_s"]) == ("primary", None, 0, None)
+    assert trial["checks"][-1]["got"] == "none"
+    nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        (KILL.replace("kill", "start") + 'node = "b"\n', "measure.action", "'b' is not one of: primary, a"),
+        (FAILOVER + FAILOVER, "measure.action", "only one standby is promoted in a trial"),
+        ('[[measure.action]]\nat = "1s"\ndo = "power"\n', "storage.disk", "the power of primary cannot be cut"),
+        ('[[measure.action]]\nat = "1s"\ndo = "promote"\n', "measure.action", "the primary takes writes already"),
+    ],
+)
+def test_faults_that_cannot_be_are_refused_in_the_plan(project, text, place, said):
+    project.write(EXPERIMENT + text)
+    done = project.plinth("plan", "x.toml")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert place in done.stderr and said in done.stderr
+
+
+def test_what_faults_need_is_refused_together(project):
+    asked = EXPERIMENT.replace('restore = "copy"\n', "").replace('builtin = "ledger"', 'builtin = "simple-update"')
+    project.write(asked.replace('kind = "none"', 'kind = "tpcb"\nscale = 1') + KILL)
+    done = project.plinth("plan", "x.toml")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert 'restore = "auto"' in done.stderr and "a ledger of commits is needed" in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["kill primary", "fail over", "was promoted"])
+def test_a_kill_of_plinth_in_a_failover_leaves_nothing_that_clean_does_not_undo(project, nothing_left, moment):
+    project.write(EXPERIMENT + KILL + FAILOVER)
+    running = project.start()
+    running.wait_for(moment, timeout_s=120)
+    running.signal(signal.SIGKILL)
+    running.end()
+    cleaned = project.plinth("clean")
+    assert cleaned.returncode == 0, cleaned.stderr
+    nothing_left()
