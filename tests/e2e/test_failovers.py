@@ -5,6 +5,8 @@ import signal
 
 import pytest
 
+from waiting import runs, until
+
 EXPERIMENT = """\
 spec = 1
 name = "failover"
@@ -124,13 +126,22 @@ def test_what_faults_need_is_refused_together(project):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("moment", ["kill primary", "fail over", "was promoted"])
+@pytest.mark.parametrize("moment", ["detect", "rewind"])
 def test_a_kill_of_plinth_in_a_failover_leaves_nothing_that_clean_does_not_undo(project, nothing_left, moment):
     project.write(EXPERIMENT + KILL + FAILOVER)
     running = project.start()
-    running.wait_for(moment, timeout_s=120)
+    running.wait_for("copy the files of 1-disk.a as loaded", timeout_s=120)
+    steps = json.loads((project.bundle / "plan.json").read_text())["steps"]
+    (start,) = [step["argv"] for step in steps if step["id"] == "server.1-disk.start"]
+    primary = runs(start[0], start[2])
+    if moment == "detect":
+        until(primary, timeout_s=60)
+        until(lambda: not primary(), timeout_s=60)
+    else:
+        until(runs(start[0].removesuffix("postgres") + "pg_rewind", start[2]), timeout_s=60)
     running.signal(signal.SIGKILL)
     running.end()
     cleaned = project.plinth("clean")
     assert cleaned.returncode == 0, cleaned.stderr
+    assert not primary()
     nothing_left()
