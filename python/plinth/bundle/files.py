@@ -17,6 +17,7 @@ from typing import NamedTuple
 from plinth.model.errors import PlinthError, RunError, UsageError
 from plinth.system.failures import from_os_error
 from plinth.system.log_file import LogFile
+from plinth.system.owner import InvokingUser, invoking_user
 
 MAX_DOCUMENT_BYTES = 64 * 2**20
 """Maximum size of a file that is read as a whole; a plan of ten thousand trials has a tenth of it."""
@@ -84,7 +85,10 @@ class BundleFolder:
     def made(cls, path: Path) -> "BundleFolder":
         """Open the directory at `path`, creating it if nothing exists there."""
         try:
+            missing = [folder for folder in path.parents if not folder.exists()]
             path.mkdir(parents=True, exist_ok=True)
+            for folder in missing:
+                cls(folder).give()
         except FileExistsError as error:
             raise UsageError(
                 "the place for the bundle is a file", where=str(path), hint="give another --bundle"
@@ -243,6 +247,21 @@ class BundleFolder:
             except RecursionError as error:
                 raise RunError("cannot remove it: folders are nested too deep", where=str(self.path / name)) from error
 
+    def give(self, name: str = "") -> None:
+        """Give the directory, or the part of it that is `name`, to the user who called sudo, if one did; it is root's otherwise.
+
+        Only what is root's, and files that have no second name: nothing from outside of the directory changes its owner.
+        """
+        user = invoking_user()
+        if user is None:
+            return
+        with self._writing(name):
+            descriptor = self._step(name, _LIST) if name else os.dup(self.descriptor)
+            try:
+                _give(descriptor, user)
+            finally:
+                os.close(descriptor)
+
     def sync_folders(self, name: str) -> None:
         """fsync a directory and its subdirectories, so that their entries survive a power cut."""
         with self._writing(name):
@@ -339,6 +358,28 @@ class BundleFolder:
 
     def _no_part(self, name: str, reason: str) -> RunError:
         return RunError(f"cannot read a part of {self._called}: {reason}", where=str(self.path / name))
+
+
+def _give(folder: int, user: InvokingUser) -> None:
+    """The content first: as long as the folder is root's, nobody else puts anything into it."""
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if _is_plain(entry)]
+    for name, is_folder in found:
+        descriptor = os.open(name, _LIST if is_folder else os.O_RDONLY | _FILE, dir_fd=folder)
+        try:
+            state = os.fstat(descriptor)
+            if is_folder:
+                _give(descriptor, user)
+            elif state.st_uid == 0 and state.st_nlink == 1 and stat.S_ISREG(state.st_mode):
+                os.fchown(descriptor, user.uid, user.gid)
+        finally:
+            os.close(descriptor)
+    if os.fstat(folder).st_uid == 0:
+        os.fchown(folder, user.uid, user.gid)
+
+
+def _is_plain(entry: "os.DirEntry[str]") -> bool:
+    return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
 
 
 def is_partial(name: str) -> bool:

@@ -230,7 +230,7 @@ class BundleWriter:
         self._write_manifest()
 
     def finish(self, status: RunStatus, reason: str | None = None, failures: tuple[Failure, ...] = ()) -> None:
-        """Record the end of the run and its failures, and seal the bundle."""
+        """Record the end of the run and its failures, seal the bundle, and give it to the user who called sudo."""
         self.manifest = self.manifest.model_copy(
             update={
                 "status": status,
@@ -242,6 +242,7 @@ class BundleWriter:
         self.folder.remove(LIVE)  # its content is in the trials
         self._write_manifest()
         seal_bundle(self.folder)
+        self.folder.give()
 
     def _write_manifest(self) -> None:
         self.folder.write_durably("manifest.json", json.dumps(self.manifest.model_dump(mode="json"), indent=1))
@@ -271,6 +272,7 @@ def write_derived(bundle: Path, name: str, content: str) -> Path:
     folder = BundleFolder(bundle)
     folder.make_folder("derived")
     folder.write_durably(f"derived/{name}", content)
+    folder.give("derived")
     return folder.path / "derived" / name
 
 

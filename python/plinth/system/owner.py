@@ -84,6 +84,24 @@ def current_user() -> Owner:
     return Owner(name, uid, os.getegid(), "Servers run as the user who started Plinth.")
 
 
+class InvokingUser(NamedTuple):
+    """The user for whom root works."""
+
+    uid: int
+    gid: int
+
+
+def invoking_user() -> InvokingUser | None:
+    """The user who called sudo, by the SUDO_UID and SUDO_GID that sudo(8) sets; None if that is who we are, or without sudo."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        user = InvokingUser(int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"]))
+    except (KeyError, ValueError):
+        return None
+    return user if user.uid > 0 and user.gid >= 0 else None
+
+
 def shell_user() -> "ShellUser | None":
     """Who runs `\\shell` and `\\setshell` of an experiment's scripts: as root the user who runs servers, else None, ourselves.
 
