@@ -110,7 +110,7 @@ def rejoin(
             _start(standby, settings)
         except PlinthError as error:
             rewind_s = time.monotonic() - began if rewind_s is None else rewind_s
-            failure = "; ".join((error.message, *error.details[-2:]))
+            failure = rewind_reason(error)
             standby.kill()
         else:
             return standby, Rejoin(how="rewind", duration_s=time.monotonic() - began, rewind_s=rewind_s)
@@ -119,6 +119,12 @@ def rejoin(
     standby.back_up(lambda progress: None)
     _start(standby, settings)
     return standby, Rejoin(how="backup", duration_s=time.monotonic() - began, rewind_s=rewind_s, rewind_failure=failure)
+
+
+def rewind_reason(error: PlinthError) -> str:
+    """Why pg_rewind could not do it, in its own words; a server that it lets recover first logs between them."""
+    says = [line.partition(" error: ")[2] for line in error.details if line.startswith("pg_rewind: error: ")]
+    return "; ".join(says or (error.message, *error.details[-2:]))
 
 
 def _standby_of(old: Cluster, primary: Cluster, runner: Runner, journal: Journal) -> Standby:
