@@ -17,7 +17,9 @@ def outage_texts(contents: BundleContents) -> tuple[OutageText, ...]:
         if one.trial.outage is not None:
             by_variant.setdefault(one.trial.variant, []).append(one.trial.outage)
     return tuple(
-        _text(variant.label, by_variant[variant.id]) for variant in contents.plan.variants if variant.id in by_variant
+        outage_text(variant.label, by_variant[variant.id])
+        for variant in contents.plan.variants
+        if variant.id in by_variant
     )
 
 
@@ -29,7 +31,8 @@ def outage_sentence(text: OutageText) -> str:
     )
 
 
-def _text(label: str, outages: Sequence[Outage]) -> OutageText:
+def outage_text(label: str, outages: Sequence[Outage]) -> OutageText:
+    """The outages of the trials of one variant, by its label."""
     return OutageText(
         variant=label,
         trials=len(outages),
@@ -59,7 +62,7 @@ def _gap(outages: Sequence[Outage]) -> str:
 
 def _parts(outages: Sequence[Outage]) -> str:
     steps = [one.failover for one in outages if one.failover is not None]
-    later = f"90 % of throughput {_median([one.recovered_s for one in outages])} later"
+    later = _recovered(outages)
     if not steps:
         return f"no failover; {later}"
     parts = {
@@ -70,12 +73,21 @@ def _parts(outages: Sequence[Outage]) -> str:
     return ", ".join(f"{name} {_median(values)}" for name, values in parts.items()) + f"; {later}"
 
 
+def _recovered(outages: Sequence[Outage]) -> str:
+    known = [one.recovered_s for one in outages if one.recovered_s is not None]
+    never = [f"not by the end of the load in {format_count(len(outages) - len(known), 'trial')}"] * (
+        len(known) < len(outages)
+    )
+    later = [f"{format_duration(median(known))} later" if median(known) else "at once"] if known else []
+    return f"90 % of throughput {', '.join(later + never)}"
+
+
 def _lost(outages: Sequence[Outage]) -> str:
     lost, acknowledged = (sum(getattr(one, name) for one in outages) for name in ("lost", "acknowledged"))
     worst = [
         words
         for words in (
-            _worst("of the last", [one.lost_s for one in outages if one.lost], format_duration),
+            _worst("of the last", [one.lost_s or None for one in outages if one.lost], format_duration),
             _worst("WAL of", [one.lost_wal_bytes for one in outages if one.lost], format_decimal_size),
         )
         if words
