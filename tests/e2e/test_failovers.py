@@ -61,7 +61,7 @@ def test_a_killed_primary_is_failed_over_and_comes_back(project, nothing_left):
     assert (outage["faults"], outage["primary"]) == (["kill primary"], "a")
     failover = outage["failover"]
     parts_s = failover["detect_s"] + failover["promote_s"] + failover["first_write_s"]
-    assert parts_s == pytest.approx(outage["gap_s"], rel=0.05)
+    assert parts_s == pytest.approx(outage["gap_s"], abs=0.3), "but for what lies between the last commit and the fault"
     assert failover["detect_s"] >= 0.1, "two probes, 100 ms apart, had to fail"
     assert failover["rejoin"]["how"] == "rewind", failover["rejoin"]
     assert outage["lost"] == 0 and outage["acknowledged"] > 0 and outage["may_lose"] is None
@@ -88,7 +88,6 @@ def test_two_nodes_that_take_writes_fail_the_trial(project, nothing_left):
 
 
 def test_commits_that_wait_for_a_dead_standby_end_with_the_trial_and_count_as_local(project, nothing_left):
-    """And a primary that is restarted keeps all that was acknowledged."""
     waiting = 'synchronous_standby_names = "FIRST 1 (a)"\n[server.standby.a]'
     kills = KILL.replace('"kill"', '"kill"\nnode = "a"')
     project.write(EXPERIMENT.replace("[server.standby.a]", waiting).replace('"5s"', '"2s"') + kills)

@@ -45,8 +45,8 @@ class Outage(Frozen):
     faults: tuple[str, ...]
     primary: str = Field(description="The node that took writes in the end.")
     gap_s: float | None = Field(
-        description="From the last commit that was acknowledged before, to the first that was sent and acknowledged after. None: "
-        "no commit was acknowledged after."
+        description="From the last commit that was acknowledged before, to the first that was sent and acknowledged after. Where no "
+        "server was promoted or started again: the longest time without an acknowledged commit since. None: none was until the end."
     )
     recovered_s: float | None = Field(
         description="From that first commit until throughput was 90 % of that before the fault, over a second; None: not by the "

@@ -14,9 +14,7 @@ from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
 from plinth.workload.ledger_check import compare_ledger, ledger_checks
 
 if TYPE_CHECKING:
-    import numpy as np
     import psycopg
-    from numpy.typing import NDArray
 
 _WINDOW_NS = 10**9
 _STEP_NS = 10**8
@@ -50,18 +48,14 @@ def outage_of(
     primary's of the beginning, and `compared` is the ledger beside the tables of `primary`."""
     if marks.fault_ns is None or marks.resumed_ns is None:
         return None
-    known = ledger.of_class("acknowledged")
-    sent, answered = known["sent_ns"].astype("int64"), known["answered_ns"].astype("int64")
-    before, after = answered[sent < marks.resumed_ns], answered[sent >= marks.resumed_ns]
-    first_ns = int(after.min()) if len(after) else None
-    gap_s = (first_ns - int(before.max())) / 1e9 if first_ns is not None and len(before) else None
+    gap_s, first_ns = gap_of(ledger, marks.fault_ns, marks.resumed_ns)
     lost_s = None if compared.oldest_lost_ns is None else max(0, marks.fault_ns - compared.oldest_lost_ns) / 1e9
     counts = {kind: sum(error.count for error in load.errors if error.kind == kind) for kind in ("connect", "timeout")}
     return Outage(
         faults=tuple(marks.faults),
         primary=primary,
         gap_s=gap_s,
-        recovered_s=None if first_ns is None else _recovered_s(answered, ledger.started_ns, marks.fault_ns, first_ns),
+        recovered_s=None if first_ns is None else _recovered_s(ledger, marks.fault_ns, first_ns),
         failover=_failover(marks, first_ns),
         acknowledged=compared.acknowledged,
         lost=compared.lost,
@@ -73,6 +67,34 @@ def outage_of(
         attempts_failed=sum(counts.values()),
         connections_lost=sum(error.count for error in load.errors if error.kind == "connection_lost"),
     )
+
+
+def gap_of(ledger: CommitLedger, fault_ns: int, resumed_ns: int) -> tuple[float | None, int | None]:
+    """The time without acknowledged commits, in s, and when it ended; None and None where it lasted until the end of the load.
+
+    From `resumed_ns` on only a server that was promoted or started again can acknowledge what is sent. Where no server was, as
+    when a standby is killed, commits on their way may still be acknowledged just after the fault: then it is the longest time
+    without one. It lasted to the end if the commits that waited then were told that they are only local.
+    """
+    import numpy as np
+
+    known = ledger.of_class("acknowledged")
+    sent, answered = known["sent_ns"].astype("int64"), known["answered_ns"].astype("int64")
+    if resumed_ns > fault_ns:
+        before, after = answered[sent < resumed_ns], answered[sent >= resumed_ns]
+        if not len(before) or not len(after):
+            return None, None
+        return (int(after.min()) - int(before.max())) / 1e9, int(after.min())
+    times = np.sort(answered)
+    first = max(1, int(np.searchsorted(times, fault_ns, side="right")))
+    gaps = times[first:] - times[first - 1 : -1]
+    if not len(gaps):
+        return None, None
+    longest = int(gaps.argmax())
+    only_local_ns = ledger.of_class("local_only")["answered_ns"].astype("int64")
+    if len(only_local_ns) and int(only_local_ns.max()) - int(times[-1]) > int(gaps[longest]):
+        return None, None
+    return int(gaps[longest]) / 1e9, int(times[first + longest])
 
 
 def outage_checks(outage: Outage, compared: LedgerCheck) -> list[Check]:
@@ -121,11 +143,12 @@ def _bytes_of(lsn: str) -> int:
     return (int(high, 16) << 32) + int(low, 16)
 
 
-def _recovered_s(answered: "NDArray[np.int64]", started_ns: int, fault_ns: int, first_ns: int) -> float | None:
+def _recovered_s(ledger: CommitLedger, fault_ns: int, first_ns: int) -> float | None:
     """From the first commit after the fault to the first second in which there are 90 % as many as before the fault, on average."""
     import numpy as np
 
-    before_s = (fault_ns - started_ns) / 1e9
+    answered = ledger.of_class("acknowledged")["answered_ns"].astype("int64")
+    before_s = (fault_ns - ledger.started_ns) / 1e9
     if before_s <= 0:
         return None
     wanted = _RECOVERED_SHARE * int((answered < fault_ns).sum()) / before_s
