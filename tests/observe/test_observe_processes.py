@@ -218,10 +218,13 @@ def test_a_process_is_read_when_it_has_run_or_where_that_is_unknown(
     with client(server) as idle:
         files = {f"/proc/{idle.info.backend_pid}/{file}" for file in ("stat", "io")}
         assert tick() == files
-        again = tick()
+        if has_schedstat:
+            # A busy machine lets a backend end its last work after it has answered.
+            wait_until(lambda: tick() == set(), "a backend that is not read")
+        else:
+            assert tick() == files
         idle.execute("SELECT 1")
         assert tick() == files
-    assert again == (set() if has_schedstat else files)
 
 
 def test_backends_that_came_and_went_between_readings_are_other_postgres(server: Cluster) -> None:
