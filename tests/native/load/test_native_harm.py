@@ -16,6 +16,7 @@ from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 from proxy import Harm, Proxy, proxied
 from servers import all_installations
+from waiting import until
 
 HBA = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 MODES = ("disable", "require")
@@ -148,11 +149,11 @@ def test_cut_within_a_long_answer(
 
 def test_some_are_lost_and_the_others_continue(secured: Server, load: Load, finished: Finished) -> None:
     with proxied(secured.port) as proxy:
-        run = load(through(proxy, "require"), "select 1;", clients=8, threads=2, duration_s=2.0)
+        run = load(through(proxy, "require"), "select 1;", clients=8, threads=2, duration_s=5.0)
         run.start()
-        secured.execute(
-            "select pg_terminate_backend(pid) from (select pid from pg_stat_activity where usename = 'scram_user' limit 3) p"
-        )
+        ours = "from pg_stat_activity where usename = 'scram_user'"
+        until(lambda: secured.execute(f"select count(*) {ours}") == [(8,)])  # those of the test before have ended
+        secured.execute(f"select pg_terminate_backend(pid) from (select pid {ours} limit 3) p")
         assert run.wait(20.0)
     result = LoadResult.model_validate_json(run.result())
     assert sum(error.count for error in result.errors) == 3
