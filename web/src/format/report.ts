@@ -1831,7 +1831,7 @@ export interface Outage {
    */
   primary: string;
   /**
-   * From the last commit that was acknowledged before, to the first that was sent and acknowledged after. None: no commit was acknowledged after.
+   * From the last commit that was acknowledged before, to the first that was sent and acknowledged after. Where no server was promoted or started again: the longest time without an acknowledged commit since. None: none was until the end.
    */
   gap_s: number | null;
   /**
