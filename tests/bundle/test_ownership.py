@@ -26,6 +26,8 @@ def owner(path: Path) -> InvokingUser:
 @pytest.mark.usefixtures("called_by_sudo")
 def test_what_sudo_has_made_is_the_callers_with_the_folders_that_were_made_for_it(tmp_path: Path) -> None:
     folder = BundleFolder.made(tmp_path / "bundles" / "one")
+    assert owner(tmp_path / "bundles") == USER
+    assert owner(tmp_path / "bundles" / "one").uid == 0, "nobody else puts anything into it while it is written"
     folder.make_folders("trials/0001-disk")
     folder.write_durably("trials/0001-disk/trial.json", "{}")
     folder.give()

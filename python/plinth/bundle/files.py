@@ -88,7 +88,7 @@ class BundleFolder:
             missing = [folder for folder in path.parents if not folder.exists()]
             path.mkdir(parents=True, exist_ok=True)
             for folder in missing:
-                cls(folder).give()
+                cls(folder)._give_itself()
         except FileExistsError as error:
             raise UsageError(
                 "the place for the bundle is a file", where=str(path), hint="give another --bundle"
@@ -262,6 +262,11 @@ class BundleFolder:
             finally:
                 os.close(descriptor)
 
+    def _give_itself(self) -> None:
+        user = invoking_user()
+        if user is not None:
+            _give_folder(self.descriptor, user)
+
     def sync_folders(self, name: str) -> None:
         """fsync a directory and its subdirectories, so that their entries survive a power cut."""
         with self._writing(name):
@@ -374,6 +379,10 @@ def _give(folder: int, user: InvokingUser) -> None:
                 os.fchown(descriptor, user.uid, user.gid)
         finally:
             os.close(descriptor)
+    _give_folder(folder, user)
+
+
+def _give_folder(folder: int, user: InvokingUser) -> None:
     if os.fstat(folder).st_uid == 0:
         os.fchown(folder, user.uid, user.gid)
 
