@@ -1,5 +1,7 @@
 """The tables before a run: their scale, and how the accounts are partitioned."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from plinth.bench.failure import BenchFailure
@@ -29,18 +31,21 @@ class TableInfo(NamedTuple):
     partitions: int = 0
 
 
+@contextmanager
+def answers_of_postgresql() -> Iterator[None]:
+    """Raise BenchFailure for an answer of another form: of a proxy, or of a server of another kind."""
+    try:
+        yield
+    except ValueError as error:
+        raise BenchFailure(f"the server did not answer a query of the catalog as PostgreSQL does: {error}") from error
+
+
+@answers_of_postgresql()
 def read_tables(connection: LibpqConnection) -> TableInfo:
     """The scale by the number of branches, and the partitions of the first accounts table in search_path.
 
     Raises BenchFailure when the tables are not there.
     """
-    try:
-        return _read_tables(connection)
-    except ValueError as error:  # a proxy, or a server of another kind, that answers in another form
-        raise BenchFailure(f"the server did not answer a query of the catalog as PostgreSQL does: {error}") from error
-
-
-def _read_tables(connection: LibpqConnection) -> TableInfo:
     hint = f'Perhaps you need to do initialization ("plinth bench -i") in database "{connection.database}".'
     try:
         (scale,) = connection.execute("select count(*) from pgbench_branches")[0]

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from plinth.bench.failure import BenchFailure
-from plinth.bench.tables import UNDEFINED_TABLE, TableInfo
+from plinth.bench.tables import UNDEFINED_TABLE, TableInfo, answers_of_postgresql
 from plinth.bench.tpcc_options import tpcc_workload
 from plinth.model.tpcc_notice import (
     MOST_NOPM_PER_WAREHOUSE,
@@ -48,6 +48,7 @@ class TpccTables(NamedTuple):
         return {"scale": str(self.warehouses), "warehouses": str(self.warehouses), "seed": str(self.seed)}
 
 
+@answers_of_postgresql()
 def read_warehouses(connection: LibpqConnection) -> TpccTables:
     """The facts of the run that are read from the tables. Raises BenchFailure when they are missing or were not made by Plinth."""
     hint = f'Perhaps you need to do initialization ("plinth bench -i -b tpcc -s WAREHOUSES") in database "{connection.database}".'

@@ -62,21 +62,22 @@ def answering(greets: bytes, answer: bytes) -> Iterator[int]:
 
 
 @pytest.mark.parametrize(
-    ("greets", "answer", "says"),
+    ("greets", "answer", "says", "builtin"),
     [
-        (greeting(HARM), ERROR, r"\x1b]0;title\x07\x1b[31m\u202e"),
-        (greeting(b"18.1"), ROW, "did not answer a query of the catalog as PostgreSQL does"),
-        (b"E" + struct.pack("!i", 2**31 - 1) + HARM, b"", "failed"),
-        (message(b"R", struct.pack("!i", 0))[:-5], b"", "failed"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", "expected authentication request from server"),
-        (b"", b"", "server closed the connection unexpectedly"),
+        (greeting(HARM), ERROR, r"\x1b]0;title\x07\x1b[31m\u202e", "select-only"),
+        (greeting(b"18.1"), ROW, "did not answer a query of the catalog as PostgreSQL does", "select-only"),
+        (greeting(b"18.1"), ROW, "there is no table", "tpcc"),
+        (b"E" + struct.pack("!i", 2**31 - 1) + HARM, b"", "failed", "select-only"),
+        (message(b"R", struct.pack("!i", 0))[:-5], b"", "failed", "select-only"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", "expected authentication request from server", "select-only"),
+        (b"", b"", "server closed the connection unexpectedly", "select-only"),
     ],
-    ids=["controls", "rows of another form", "endless message", "cut short", "http", "closed"],
+    ids=["controls", "rows of another form", "tpcc", "endless message", "cut short", "http", "closed"],
 )
-def test_what_is_no_postgresql_ends_with_a_sentence(greets: bytes, answer: bytes, says: str) -> None:
+def test_what_is_no_postgresql_ends_with_a_sentence(greets: bytes, answer: bytes, says: str, builtin: str) -> None:
     with answering(greets, answer) as port:
         place = f"host=127.0.0.1 port={port} user=u dbname=d password=hushed"
-        words = [sys.executable, "-m", "plinth", "bench", "-S", "-t", "1", "-n", place]
+        words = [sys.executable, "-m", "plinth", "bench", "-b", builtin, "-t", "1", "-n", place]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1, done.stderr
     assert says in done.stderr
