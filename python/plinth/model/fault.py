@@ -1,7 +1,7 @@
 """Faults of servers and the failover to a standby, as actions of an experiment."""
 
 from abc import ABC
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -88,7 +88,7 @@ class PowerAction(ServerAction):
 
 
 class PromoteAction(OfNode):
-    """A standby is promoted, whether or not its primary lives."""
+    """A standby is promoted, whether or not its primary runs."""
 
     do: Literal["promote"]
 
@@ -130,8 +130,3 @@ class FailoverAction(ServerAction):
 def server_actions(actions: Iterable[TimedAction]) -> tuple[ServerAction, ...]:
     """Those of actions that are about servers."""
     return tuple(action for action in actions if isinstance(action, ServerAction))
-
-
-def without_power(actions: Sequence[TimedAction]) -> frozenset[str]:
-    """The nodes whose power some action cuts."""
-    return frozenset(node for action in actions if isinstance(action, PowerAction) for node in action.node)

@@ -142,8 +142,8 @@ class ServerFaults:
             with suppress(psycopg.Error), connect(self._servers[name].control, timeout_s=_PROBE_TIMEOUT_S) as control:
                 control.execute(_CANCEL_WAITS)
 
-    def do(self, action: ServerAction, ended: Event) -> str:
-        """Do one action; returns what came of it, for people. `ended`: the load has, so that what has not begun should not."""
+    def do(self, action: ServerAction, ended: Event) -> None:
+        """Do one action. `ended`: the load has, so that what has not begun should not."""
         match action:
             case KillAction(node=node):
                 with self._position([node]) as note:
@@ -157,14 +157,13 @@ class ServerFaults:
             case PowerAction(node=nodes, mode=mode):
                 self._cut_power(action, nodes)
             case StartAction(node=node):
-                return self._start(node)
+                self._start(node)
             case PromoteAction(node=node):
                 self._promote(node, (node,))
             case FailoverAction():
-                return self._fail_over(action, ended)
+                self._fail_over(action, ended)
             case _:
                 raise AssertionError(f"{action} is no fault")
-        return "done"
 
     @contextmanager
     def _position(self, nodes: Sequence[str]) -> Iterator[Callable[[], None]]:
@@ -200,13 +199,12 @@ class ServerFaults:
             self._servers[node].lose_power()
         self.marks.unpowered |= set(nodes)
 
-    def _start(self, node: str) -> str:
+    def _start(self, node: str) -> None:
         self._restore_power(node)
         began = time.monotonic_ns()
         self._servers[node].start(self._settings_of(node))
         if node == self.primary:
             self.marks.resumed_ns = began
-        return f"recovered in {(time.monotonic_ns() - began) / 1e9:.3f} s"
 
     def _restore_power(self, node: str) -> None:
         if node in self._off:
@@ -223,11 +221,11 @@ class ServerFaults:
         self.check_one_primary()
         marks.switch_lsn = switch_lsn(standby)
 
-    def _fail_over(self, action: FailoverAction, ended: Event) -> str:
+    def _fail_over(self, action: FailoverAction, ended: Event) -> None:
         self._await_failure(action, ended)
         self.marks.detected_ns = time.monotonic_ns()
         old = self.primary
-        self._servers[old].kill()  # fenced: it may hang, and live again
+        self._servers[old].kill()  # fenced: it may only hang, and answer again later
         self.marks.resumed_ns = time.monotonic_ns()
         received = {name: at for name in self.standbys if (at := received_bytes(self._servers[name])) is not None}
         if not received:
@@ -236,7 +234,7 @@ class ServerFaults:
         self._promote(chosen, (action.to,) if action.to else tuple(received))
         self._let_follow(old, chosen, received)
         if action.rejoin == "none":
-            return f"{chosen} was promoted"
+            return
         self._restore_power(old)
         standby, self.marks.rejoin = rejoin(
             self._servers[old],
@@ -247,7 +245,6 @@ class ServerFaults:
             by_rewind=action.rejoin == "rewind",
         )
         self._servers[old] = standby
-        return f"{chosen} was promoted, and {old} is its standby"
 
     def _await_failure(self, action: FailoverAction, ended: Event) -> None:
         """Probe the primary until as many probes as asked for have failed in a row."""

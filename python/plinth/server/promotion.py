@@ -1,7 +1,7 @@
 """A standby becomes the primary, others follow it, and the old primary comes back as its standby."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,15 +59,12 @@ def promote(standby: Cluster) -> None:
     """Promote a standby and wait until it is out of recovery. Raises RunError when it does not become a primary."""
     with database_errors("promote", standby.where), connect(standby.control) as control:
         control.execute("select pg_promote(false)")
-        deadline = time.monotonic() + PROMOTE_TIMEOUT_S
-        while control.execute("select pg_is_in_recovery()").fetchone() != (False,):
-            if time.monotonic() > deadline:
-                raise RunError(
-                    f"the standby was promoted, and was still in recovery after {PROMOTE_TIMEOUT_S:g} s",
-                    where=standby.where,
-                    details=standby.log_tail(),
-                )
-            cancel.sleep(_LOOK_AGAIN_S)
+        _wait_until(
+            lambda: control.execute("select pg_is_in_recovery()").fetchone() == (False,),
+            standby,
+            PROMOTE_TIMEOUT_S,
+            "it was promoted, and was still in recovery",
+        )
 
 
 def switch_lsn(primary: Cluster) -> str:
@@ -159,17 +156,23 @@ def _start(standby: Standby, settings: Mapping[str, SettingValue]) -> None:
     """Start a standby and wait until it streams."""
     standby.start(settings)
     query = b"select 1 from pg_stat_replication where application_name = %s and state = 'streaming'"
-    deadline = time.monotonic() + STREAM_TIMEOUT_S
     with database_errors("wait for the standby", standby.where), connect(standby.upstream.control) as control:
-        while control.execute(query, (standby.name,)).fetchone() is None:
-            standby.check_alive()
-            if time.monotonic() > deadline:
-                raise RunError(
-                    f"it did not stream from the new primary within {STREAM_TIMEOUT_S:g} s",
-                    where=standby.where,
-                    details=standby.log_tail(),
-                )
-            cancel.sleep(_LOOK_AGAIN_S)
+        _wait_until(
+            lambda: control.execute(query, (standby.name,)).fetchone() is not None,
+            standby,
+            STREAM_TIMEOUT_S,
+            "it did not stream from the new primary",
+        )
+
+
+def _wait_until(happened: Callable[[], bool], node: Cluster, timeout_s: float, failing: str) -> None:
+    """Wait for a state of a node that has to live meanwhile. `failing`: what it was instead when the time was over."""
+    deadline = time.monotonic() + timeout_s
+    while not happened():
+        node.check_alive()
+        if time.monotonic() > deadline:
+            raise RunError(f"{failing} after {timeout_s:g} s", where=node.where, details=node.log_tail())
+        cancel.sleep(_LOOK_AGAIN_S)
 
 
 def _make_slot(primary: Cluster, name: str) -> None:
