@@ -28,7 +28,7 @@ def go_tpc(folder: Path) -> Path | str:
     env = {**os.environ, "GOBIN": str(folder), "GOFLAGS": "-mod=mod"}
     done = subprocess.run(["go", "install", GO_TPC], env=env, capture_output=True, text=True, check=False)
     program = folder / "go-tpc"
-    return program if program.exists() else f"go install {GO_TPC}: {done.stderr.strip().splitlines()[-1:]}"
+    return program if program.exists() else f"go install {GO_TPC}: {done.stderr.strip()}"
 
 
 def load_by_go_tpc(program: Path, to: Connection, warehouses: int, clients: int) -> dict[str, Any]:

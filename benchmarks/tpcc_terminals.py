@@ -3,8 +3,8 @@
 This workload is derived from the TPC-C Benchmark and is not comparable to published TPC-C Benchmark results, as this
 implementation does not comply with all requirements of the TPC-C Benchmark.
 
-A server has no place for 10,000 backends on a small machine, so PgBouncer (pooling transactions) stands between; what it and
-the server cost is not counted. More than ten terminals share a warehouse, which the client does not notice.
+10,000 backends are many for a small machine, so PgBouncer (pooling transactions) stands between; what it and the server cost is
+not counted. More than ten terminals share a warehouse, which the client does not notice.
 """
 
 import argparse

@@ -72,7 +72,7 @@ done
 ln -s /proc/self/fd "$root/dev/fd"
 mkdir -m 1777 "$root/dev/shm"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
-ip link set lo up 2>/dev/null || true
+ip link set lo up
 as=()
 if [ "$user" != root ]; then
   chroot "$root" useradd --create-home "$user"

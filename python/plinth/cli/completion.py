@@ -31,7 +31,7 @@ def completion(shell: Annotated[Shell, Parameter(help="Your shell.")], /) -> int
 def install_completion(words: list[str]) -> int:
     """Write the completion script to where the shell looks for it; `words` may name the shell, else it is that of $SHELL.
 
-    Bash and zsh are told of it in ~/.bashrc and ~/.zshrc, once; fish looks for it by itself.
+    For bash and zsh a line in ~/.bashrc or ~/.zshrc loads it, which is written once; fish needs none.
     """
     shell = _chosen(words)
     try:
