@@ -12,7 +12,6 @@ import argparse
 import json
 import math
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,60 +21,19 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 import noise_simulation as simulation  # noqa: E402
+from flush_disks import FLUSH_MS, measured, printed  # noqa: E402
 
 DIFFERENCE = 1.05
-FLUSH_MS = 10.0
 MOST_TRIALS = 20
-EXPERIMENT = """\
-spec = 1
-name = "adaptive"
-question = "Is the disk whose flush takes less time faster?"
-
-[storage.a]
-kind = "emulated"
-profile = "sata-ssd"
-size = "512MiB"
-physics = {{ flush_latency = "{a_ms}ms", spread = {spread} }}
-
-[storage.b]
-kind = "emulated"
-profile = "sata-ssd"
-size = "512MiB"
-physics = {{ flush_latency = "{b_ms}ms", spread = {spread} }}
-
-[dataset]
-kind = "none"
-
-[workload]
-builtin = "ledger"
-clients = 1
-
-[matrix]
-storage = ["a", "b"]
-
-[measure]
-warmup = "500ms"
-duration = "1s"
-fresh_server = false
-target = "3%"
-repeats = {most}
-aa = false
-probe = 0
-seed = {seed}
-"""
 
 
 def run(ratio: float, seed: int, spread: float) -> dict[str, Any]:
     """One experiment, whose second disk flushes `ratio` times as fast: its verdict, blocks, and log ratios within blocks."""
+    flush_ms = {"a": FLUSH_MS, "b": FLUSH_MS / ratio}
     with tempfile.TemporaryDirectory() as folder:
-        file, bundle = Path(folder, "x.toml"), Path(folder, "bundle")
-        text = EXPERIMENT.format(a_ms=FLUSH_MS, b_ms=FLUSH_MS / ratio, spread=spread, seed=seed, most=MOST_TRIALS)
-        file.write_text(text)
-        plinth = [sys.executable, "-m", "plinth"]
-        done = subprocess.run([*plinth, "run", file, "--bundle", bundle, "--quiet"], capture_output=True, text=True)
-        if done.returncode not in (0, 3):
-            raise SystemExit(f"experiment {seed}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-        report = json.loads(subprocess.check_output([*plinth, "report", bundle, "--json"]))["analysis"]
+        bundle = Path(folder, "bundle")
+        measured(flush_ms, spread, f'target = "3%"\nrepeats = {MOST_TRIALS}\nseed = {seed}', bundle)
+        report = printed("report", bundle)["analysis"]
     tps = {
         variant["levels"]["storage"]: {trial["block"]: trial["tps"] for trial in variant["trials"]}
         for variant in report["variants"]

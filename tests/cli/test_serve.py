@@ -227,13 +227,15 @@ def test_a_damaged_request_ends_only_itself(server):
 
 def test_connections_without_a_whole_request_are_closed_and_keep_nobody_out(server):
     """Any user of the machine can open them. The limit of connections is 200; they are closed after 3 s."""
-    begun = (b"", b"GET / HTTP/1.1\r\nHost: ", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\n")
+    begun = (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\n", b"", b"GET / HTTP/1.1\r\nHost: ")
     with ExitStack() as held:
-        opened = [
-            held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60)) for _ in range(210)
-        ]
-        for number, connection in enumerate(opened):
-            connection.sendall(begun[number % len(begun)])
+        opened = []
+        for number in range(210):
+            connection = held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+            connection.sendall(begun[number // 70])
+            opened.append(connection)
+            if number < 70:  # above the limit it would be refused, and closed at once
+                assert b" 421 " in connection.recv(65536)
         assert server.ask("/")[0] == 503
         for connection in opened:
             with suppress(ConnectionResetError):

@@ -14,6 +14,7 @@ from plinth.bundle.reader import (
     read_manifest,
     read_plan,
     read_probes,
+    read_question,
     read_wear,
 )
 from plinth.bundle.seal import is_sealed, verify_bundle
@@ -38,6 +39,7 @@ __all__ = [
     "read_manifest",
     "read_plan",
     "read_probes",
+    "read_question",
     "read_run_figures",
     "read_wear",
     "verify_bundle",

@@ -4,20 +4,19 @@ import hashlib
 import os
 import queue
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from plinth.bundle import BundleFolder
 from plinth.model.errors import PlinthError
 from plinth.model.history import ListedBundle
+from plinth.serve.answers import Answered, Answers
 from plinth.system.lock import is_locked
-from plinth.tasks.history import answer_or_reason, found_bundles, listed_bundle, newest_first
+from plinth.tasks.history import found_bundles, listed_bundle, newest_first
 
 BEING_WORKED_OUT = "being worked out; load the page again"
 _DOCUMENTS = ("manifest.json", "plan.json", "env/host.json", "SHA256SUMS", "trials")
 """Files whose change shows that a bundle has changed: documents are replaced, and trials are added to trials/."""
 State = tuple[object, ...]
-Answered = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -31,25 +30,27 @@ class CataloguedBundle:
 
 
 class Catalogue:
-    """List entries are cached until a document of the bundle changes; answers are computed by a thread.
+    """List entries are cached until a document of the bundle changes; answers are computed meanwhile.
 
-    May be asked by several threads. UsageError when there is no such directory.
+    May be asked by several threads. Reads all bundles at once, so that the first page need not.
     """
 
-    def __init__(self, root: BundleFolder, answer: Callable[[BundleFolder], Answered] = answer_or_reason) -> None:
+    def __init__(self, root: BundleFolder) -> None:
         self.root = root
-        self._answer = answer
         self._kept: dict[str, tuple[State, CataloguedBundle]] = {}
         self._answers: dict[str, tuple[State, Answered]] = {}
         self._asked: queue.SimpleQueue[tuple[State, CataloguedBundle] | None] = queue.SimpleQueue()
         self._is_closed = False
         self._scanning = threading.Lock()
+        self._computed = Answers()
         self._answering = threading.Thread(target=self._compute_answers, name="answers")
+        self.bundles()
         self._answering.start()
 
     def close(self) -> None:
-        """Stop the thread after its current analysis, which must not be interrupted inside a library."""
+        """Stop computing answers."""
         self._is_closed = True
+        self._computed.close()
         self._asked.put(None)
         self._answering.join()
 
@@ -95,11 +96,7 @@ class Catalogue:
     def _compute_answers(self) -> None:
         while (asked := self._asked.get()) is not None and not self._is_closed:
             state, bundle = asked
-            try:
-                answered = self._answer(self.folder(bundle))
-            except Exception as error:  # noqa: BLE001 - one bundle must not keep all others from being answered
-                answered = None, f"{type(error).__name__}: {error}"
-            self._answers[bundle.name] = state, answered
+            self._answers[bundle.name] = state, self._computed.answer(self.root, bundle.name)
 
 
 def _key(name: str) -> str:

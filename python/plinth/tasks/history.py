@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from plinth.bundle import BundleFolder, read_host, read_manifest, read_plan
+from plinth.bundle import BundleFolder, read_host, read_manifest, read_question
 from plinth.model.errors import PlinthError
 from plinth.model.facts import HostFacts
 from plinth.model.history import History, ListedBundle
@@ -76,7 +76,7 @@ def listed_bundle(root: BundleFolder, name: str, problem: str | None, answer: An
     try:
         folder = root.folder(name) if name else root
         manifest = read_manifest(folder)
-        plan, host = read_plan(folder), read_host(folder)
+        question, host = read_question(folder), read_host(folder)
     except PlinthError as error:
         return _unreadable(path, _reason(error, path))
     text, missing = answer(folder)
@@ -85,7 +85,7 @@ def listed_bundle(root: BundleFolder, name: str, problem: str | None, answer: An
         status=manifest.status,
         reason=reason_of_end(folder, manifest),
         experiment=manifest.experiment,
-        question=plan.experiment.question,
+        question=question,
         answer=text,
         answer_missing=missing,
         machine=_machine(host),
