@@ -161,6 +161,29 @@ def test_what_was_not_checked_is_a_gap():
     assert [(gap.what, gap.reason) for gap in test.not_checked] == [("verify_heapam, in 2 cuts", "no amcheck")]
 
 
+@pytest.mark.parametrize("damage", [(), (lost(3),)])
+def test_the_outcome_names_every_check_that_it_does_not_rest_on(damage: tuple[Damage, ...]):
+    names = {"verify_heapam": "no amcheck", "bt_index_parent_check": "no amcheck", "pg_checksums": "no checksums"}
+    checks = tuple(IntegrityCheck(name=name, not_run=reason) for name, reason in names.items())
+    test = durability_of("v", [cut(1, *damage).model_copy(update={"checks": checks})], planned=1)
+    assert test is not None
+    assert test.sentence.endswith(
+        "; not checked by verify_heapam, bt_index_parent_check, in 1 cut: no amcheck"
+        "; not checked by pg_checksums, in 1 cut: no checksums"
+    )
+
+
+def test_cuts_of_which_nothing_was_learned_are_listed_by_their_reason():
+    failed = [cut(number, failure="no space left") for number in range(1, 14)]
+    test = durability_of("v", [*failed, cut(20, failure="no load")], planned=14)
+    assert test is not None
+    assert [(gap.what, gap.reason) for gap in test.gaps] == [
+        ("cuts 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more", "no space left"),
+        ("cut 20", "no load"),
+    ]
+    assert test.sentence == "Not tested: nothing was learned from 14 power cuts: no space left"
+
+
 def test_what_was_found_to_lose_is_never_safe_whatever_its_facts_say():
     safety = with_test(KEEPS, durability_of("v", [cut(1, lost(1)), cut(2)], planned=2))
     assert safety.grade == "does not keep"

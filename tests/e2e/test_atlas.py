@@ -1,23 +1,32 @@
 """The atlas of a run: images of recorded disks are checked, kept, opened and minimised."""
 
 import json
+import os
 import signal
+import subprocess
 
 import psycopg
 import pytest
 
 from plinth.bundle import read_cuts
-from power_cut_experiment import TPCB, TPCB_WITH_LEDGER, experiment
+from plinth.tasks.kept_images import kept_image
+from power_cut_experiment import LEDGER, TPCB, TPCB_WITH_LEDGER, experiment
 
+DURABILITY = (
+    'atlas = 6\nrecordings = 2\nrecord = "1s"\nmodes = ["drop", "torn"]\nmoments = ["load", "checkpoint"]\n'
+    'points = ["change"]\ntear_sizes = [512]\nstop_after = 9'
+)
 ATLAS = experiment(
     cuts=0,
-    durability='atlas = 6\nrecordings = 2\nrecord = "1s"\nmodes = ["drop", "torn"]\nmoments = ["load", "checkpoint"]\n'
-    'points = ["change"]\ntear_sizes = [512]\nstop_after = 9',
+    durability=DURABILITY,
     load=TPCB_WITH_LEDGER,
     data="",
     wal='filesystem = "btrfs"',  # of which one image at a time can be mounted
 ).replace("[dataset]", '[server]\nstorage = "data"\nwal_storage = "wal"\n[dataset]')
 MATRIX = '[matrix]\nstorage = ["data", "wal"]'
+ATLAS_OF_ONE = experiment(cuts=0, durability=DURABILITY, load=LEDGER, disk="")
+MATRIX_OF_ONE = '[matrix]\nstorage = ["disk"]'
+OFF = '[matrix]\nserver.settings.synchronous_commit = ["off"]\nstorage = ["disk"]'
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +92,63 @@ def test_the_shortest_damaged_beginning_of_a_recording_is_found(atlas):
     assert "damaged from the records" in done.stdout and "one change before" in done.stdout
     assert f"--points {done.stdout.split('from the records ')[1].split()[0]}" in done.stdout
     assert project.left_behind() == []
+
+
+def test_a_ledger_without_space_fails_each_recording_by_itself_and_says_so(project, nothing_left):
+    """The place of the bundle is filled once the trial is over."""
+    small = project.folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "plinth-test", str(small)], check=True)
+    project.bundle = small / "bundle"
+    try:
+        project.write(ATLAS_OF_ONE.replace("atlas = 6", "atlas = 2"))
+        run = project.start("--yes")
+        run.wait_for("cut the power")
+        ballast = small / "ballast"
+        ballast.write_bytes(bytes(os.statvfs(small).f_bfree * 4096 - 600_000))
+        for number in (1, 2):
+            said = run.wait_for(f"cut {number} failed")
+            assert "cannot extend the ledger" in said and "No space left on device" in said
+        ballast.unlink()
+        code, stderr = run.end()
+        assert code == 3 and "Traceback" not in stderr
+        nothing_left()
+        assert [path.name for path in (project.bundle / "ledgers").iterdir()] == ["0001"], "of the trial only"
+        markdown = project.plinth("report", project.bundle, "--markdown").stdout
+        assert "cut 1: n/a: the load could not run: cannot extend the ledger" in markdown
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_images_of_an_interrupted_recording_are_kept_beside_those_of_the_next_attempt(
+    project, nothing_left, monkeypatch
+):
+    """With synchronous_commit = off every image lacks commits. Ctrl-C, then resume: the rest is of a new recording."""
+    project.write(
+        ATLAS_OF_ONE.replace("atlas = 6\nrecordings = 2", "atlas = 4\nrecordings = 1").replace(MATRIX_OF_ONE, OFF)
+    )
+    run = project.start("--yes")
+    run.wait_for("lost commit", timeout_s=90)
+    run.signal(signal.SIGINT)
+    code, stderr = run.end()
+    assert code == 130 and "Traceback" not in stderr
+    nothing_left()
+    before = {cut.number: cut for cut in read_cuts(project.bundle)}
+    resumed = project.plinth("resume", project.bundle, timeout_s=200)
+    assert resumed.returncode in (0, 3), resumed.stderr
+    nothing_left()
+    after = {cut.number: cut for cut in read_cuts(project.bundle)}
+    assert sorted(after) == [1, 2, 3, 4] and before.items() <= after.items()
+    assert {cut.attempt for cut in before.values()} == {1}
+    again = [cut for cut in after.values() if cut.attempt == 2]
+    assert len(again) == 4 - len(before)
+    monkeypatch.setenv("PLINTH_STATE_DIR", str(project.state))
+    for cuts in (before.values(), again):
+        damaged = next(cut for cut in cuts if cut.damage)
+        with kept_image(project.bundle, damaged.number, print) as image:
+            found = image.checked_at(damaged.points)
+        assert sum(damage.count for damage in found.damage) == damaged.lost_commits
+    nothing_left()
 
 
 def test_what_was_not_kept_is_not_opened(atlas):

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from plinth.bundle import read_cuts
-from power_cut_experiment import TPCB, TPCB_WITH_LEDGER, experiment
+from power_cut_experiment import LEDGER, TPCB, TPCB_WITH_LEDGER, experiment
 from waiting import until
 
 CONTROLS = {
@@ -109,9 +109,6 @@ def test_a_run_that_is_interrupted_between_cuts_makes_the_rest_when_resumed(proj
     assert sorted(after) == [1, 2, 3]
     assert before.items() <= after.items()
     nothing_left()
-
-
-LEDGER = 'kind = "none"', 'builtin = "ledger"'
 
 
 def test_with_a_ledger_each_lost_commit_is_named(project, nothing_left):

@@ -1,6 +1,8 @@
 """Loop, file, zram and btrfs: really made, read back, used by the server's user, and taken down without a trace."""
 
+import fcntl
 import os
+import struct
 import subprocess
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from plinth.system.runner import CommandRecord, Runner
 
 MEMORY = '[storage.memory]\nkind = "tmpfs"\nsize = "2GiB"\n'
 LOOP = '[storage.s]\nkind = "loop"\nsize = "{size}"\nfilesystem = "{filesystem}"\non = "memory"\n' + MEMORY
+XFS_IOC_GOINGDOWN, GOING_NOLOGFLUSH = 0x8004587D, 2  # fs/xfs/libxfs/xfs_fs.h
 SIZES = {"ext4": "64MiB", "xfs": "320MiB", "btrfs": "128MiB"}
 
 
@@ -242,6 +245,38 @@ def test_a_file_system_of_somebody_else_in_our_place_is_left_alone(made) -> None
         storage.teardown(made.runner, made.journal)
     assert error.value.hint == f"unmount it yourself if it is not wanted: umount {storage.mount_point}"
     assert os.path.ismount(storage.mount_point)
+    subprocess.run(["umount", storage.mount_point], check=True)
+
+
+def shut_down_xfs(mount_point: Path) -> None:
+    """What a file system does when its log cannot be written, as after a power cut: afterwards its root cannot be opened."""
+    directory = os.open(mount_point, os.O_RDONLY)
+    fcntl.ioctl(directory, XFS_IOC_GOINGDOWN, struct.pack("I", GOING_NOLOGFLUSH))
+    os.close(directory)
+    with pytest.raises(OSError, match="Input/output error"):
+        list(mount_point.iterdir())
+
+
+def test_a_file_system_that_has_shut_down_is_unmounted(made) -> None:
+    made.prepare(loop("xfs"))
+    storage = made.storages["s"]
+    shut_down_xfs(storage.mount_point)
+    storage.teardown(made.runner, made.journal)
+    assert not os.path.ismount(storage.mount_point)
+
+
+def test_one_of_somebody_else_that_has_shut_down_is_left_alone(made, scratch: Path) -> None:
+    """It does not tell its label any more, and its device is not linked beside the mount point."""
+    made.prepare(loop("xfs"))
+    storage, image = made.storages["s"], scratch / "theirs.img"
+    subprocess.run(["umount", storage.mount_point], check=True)
+    image.touch()
+    os.truncate(image, 320 * 2**20)
+    subprocess.run(["mkfs.xfs", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, storage.mount_point], check=True)
+    shut_down_xfs(storage.mount_point)
+    with pytest.raises(PlinthError, match="Input/output error"):
+        storage.teardown(made.runner, made.journal)
     subprocess.run(["umount", storage.mount_point], check=True)
 
 

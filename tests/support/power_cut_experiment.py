@@ -9,6 +9,7 @@ size = "512MiB"
 """
 TPCB = 'kind = "tpcb"\nscale = 1', 'builtin = "tpcb-like"'
 TPCB_WITH_LEDGER = TPCB[0], f"{TPCB[1]}\nledger = true"
+LEDGER = 'kind = "none"', 'builtin = "ledger"'
 EXPERIMENT = """\
 spec = 1
 name = "cuts"

@@ -58,11 +58,7 @@ def durability_of(
         recovery_max_s=max(recoveries, default=None),
         examples=tuple(damaged[:_MOST_SHOWN]),
         not_checked=_not_checked(checked),
-        gaps=tuple(
-            Gap(what=f"cut {cut.number}", reason=cut.failure or "")
-            for cut in own
-            if cut.failure is not None and not cut.damage
-        ),
+        gaps=_not_learned(own),
     )
 
 
@@ -140,10 +136,30 @@ def with_test(judged: Safety, test: DurabilityTest | None) -> Safety:
     return judged.model_copy(update={"reasons": (*judged.reasons, reason), "tested": test.outcome})
 
 
-def _not_checked(cuts: Sequence[PowerCut]) -> tuple[Gap, ...]:
-    """The checks that could not be made, each with its reasons and how many cuts lack it."""
-    missing = Counter((check.name, check.not_run) for cut in cuts for check in cut.checks if check.not_run is not None)
+def _not_learned(cuts: Sequence[PowerCut]) -> tuple[Gap, ...]:
+    """The cuts of which nothing was learned, by their reason."""
+    numbers: dict[str, list[str]] = {}
+    for cut in cuts:
+        if cut.failure is not None and not cut.damage:
+            numbers.setdefault(cut.failure, []).append(str(cut.number))
     return tuple(
-        Gap(what=f"{name}, in {format_count(count, 'cut')}", reason=reason or "")
-        for (name, reason), count in missing.items()
+        Gap(what=f"{'cut' if len(of) == 1 else 'cuts'} {_first_of(of)}", reason=reason)
+        for reason, of in numbers.items()
+    )
+
+
+def _first_of(numbers: Sequence[str]) -> str:
+    more = len(numbers) - _MOST_SHOWN
+    return ", ".join(numbers[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _not_checked(cuts: Sequence[PowerCut]) -> tuple[Gap, ...]:
+    """The checks that could not be made, by their reason and how many cuts lack them."""
+    missing = Counter((check.name, check.not_run) for cut in cuts for check in cut.checks if check.not_run is not None)
+    alike: dict[tuple[str | None, int], list[str]] = {}
+    for (name, reason), count in missing.items():
+        alike.setdefault((reason, count), []).append(name)
+    return tuple(
+        Gap(what=f"{', '.join(names)}, in {format_count(count, 'cut')}", reason=reason or "")
+        for (reason, count), names in alike.items()
     )

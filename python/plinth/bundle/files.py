@@ -119,10 +119,11 @@ class BundleFolder:
         return Path(f"/proc/self/fd/{self.descriptor}").readlink()
 
     def entry(self, name: str) -> Entry | None:
-        """Return the entry at `name`; None if it does not exist."""
-        with self._reading(name), self._parent(name) as (parent, last):
+        """Return the entry at `name`; None if it, or a folder above it, does not exist."""
+        with self._reading(name):
             try:
-                return Entry(name, _kind(os.lstat(last, dir_fd=parent).st_mode))
+                with self._parent(name) as (parent, last):
+                    return Entry(name, _kind(os.lstat(last, dir_fd=parent).st_mode))
             except FileNotFoundError:
                 return None
 

@@ -193,10 +193,16 @@ class BundleWriter:
     def make_recording(self, cut: PlannedCut) -> Path:
         """Create an empty directory for the recording of a cut's disks."""
         self.folder.make_folder("recordings")
-        folder = f"recordings/{recording_name(cut)}"
+        folder = _recording_of_cut(cut)
         self.folder.remove_tree(folder)
         self.folder.make_folder(folder)
         return self.path / folder
+
+    def drop_recording(self, cut: PlannedCut) -> None:
+        """Remove the recording of a cut's disks and its ledger, as far as they are there."""
+        for folder in (_recording_of_cut(cut), _ledger_of_cut(cut)):
+            if self.folder.entry(folder):
+                self.folder.remove_tree(folder)
 
     def _make_ledger(self, folder: str) -> Path:
         """Create a directory again, removing what an interrupted run left in it."""
@@ -278,6 +284,10 @@ def write_derived(bundle: Path, name: str, content: str) -> Path:
 
 def _ledger_of_trial(trial: PlannedTrial) -> str:
     return f"ledgers/{trial.number:04d}"
+
+
+def _recording_of_cut(cut: PlannedCut) -> str:
+    return f"recordings/{recording_name(cut)}"
 
 
 def _ledger_of_cut(cut: PlannedCut) -> str:

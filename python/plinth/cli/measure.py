@@ -179,4 +179,6 @@ def _conclude(
     if failed_gate:
         return failed_gate
     undecided = any(comparison.verdict == "undecided" for comparison in results.analysis.comparisons)
-    return UNDECIDED if undecided else 0
+    # A variant whose power cuts say nothing is not one that was tested.
+    untested = any(one.durability is not None and not one.durability.made for one in results.analysis.variants)
+    return UNDECIDED if undecided or untested else 0

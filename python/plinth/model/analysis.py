@@ -76,7 +76,7 @@ class DurabilityTest(Frozen):
     recovery_max_s: float | None
     examples: tuple[PowerCut, ...] = Field(description="The first ten that found damage; the bundle has all.")
     not_checked: tuple[Gap, ...] = Field(
-        description="Checks that could not be made, on which the outcome does not rest."
+        description="Checks that could not be made, on which the outcome does not rest, by their reason."
     )
     gaps: tuple[Gap, ...]
 
@@ -100,16 +100,22 @@ class DurabilityTest(Frozen):
         """The result in a sentence, with its bound."""
         commits = format_count(self.acknowledged, "acknowledged commit")
         if self.made == 0:
-            return "Nothing was learned from the power cuts."
+            reason = f": {self.gaps[0].reason}" if self.gaps else ""
+            return f"Not tested: nothing was learned from {format_count(self.failed, 'power cut')}{reason}"
         if self.damaged == 0:
             assert self.damaged_share_at_most is not None, "cuts were made"
             return (
                 f"Tested: all of {commits} were there after {self._cuts}; at most {self.damaged_share_at_most:.1%} of cuts "
-                f"do damage, with 95 % confidence"
+                f"do damage, with 95 % confidence{self._without}"
             )
         kinds = ", ".join(f"{kind} in {count}" for kind, count in self.kinds.items())
         lost = f"; {self.lost_commits} of {commits} were lost, {self.most_lost}" if self.lost_commits else ""
-        return f"Tested: {self.outcome} ({kinds}){lost}"
+        return f"Tested: {self.outcome} ({kinds}){lost}{self._without}"
+
+    @property
+    def _without(self) -> str:
+        """The checks on which the outcome does not rest."""
+        return "".join(f"; not checked by {gap.what}: {gap.reason}" for gap in self.not_checked)
 
     @property
     def most_lost(self) -> str:

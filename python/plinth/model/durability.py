@@ -139,6 +139,7 @@ class PlannedCut(Frozen):
         default=None,
         description="The recording of the variant whose image it is, from 1; None for a live cut of the disks themselves.",
     )
+    attempt: int = Field(default=1, ge=1, description="As in PowerCut.")
     point: CutPoint | None = Field(default=None, description="Where the image is taken; None for a live cut.")
     tear_bytes: int = Field(
         default=0, ge=0, description="Of an image of mode torn: the write is torn at a multiple of this."
@@ -173,6 +174,12 @@ class PowerCut(Frozen):
     moment: CutMoment
     recording: int | None = Field(
         default=None, description="The recording of which it is an image; None for a live cut."
+    )
+    attempt: int = Field(
+        default=1,
+        ge=1,
+        description="Of an image: which recording of that number it is of. A run that was interrupted while it checked the images "
+        "of one makes another one for those that are left.",
     )
     point: CutPoint | None = Field(default=None, description="Where the image is taken; None for a live cut.")
     tear_bytes: int = Field(
@@ -225,7 +232,8 @@ class PowerCut(Frozen):
 
 def recording_name(cut: PlannedCut | PowerCut) -> str:
     """The folder of the recording of which a cut is an image, in recordings/ and ledgers/ of a bundle."""
-    return f"{cut.variant}-recording-{cut.recording:04d}"
+    again = f"-attempt-{cut.attempt}" if cut.attempt > 1 else ""
+    return f"{cut.variant}-recording-{cut.recording:04d}{again}"
 
 
 def cuts_left(planned: Sequence[PlannedCut], made: Collection[PowerCut], stop_after: int | None) -> list[PlannedCut]:

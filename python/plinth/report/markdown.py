@@ -212,8 +212,14 @@ def _durability(report: Report) -> str:
         for cut in variant.durability.examples
         for damage in cut.damage
     ]
+    missing = [
+        f"{variant.label}: {gap.what}: {NOT_AVAILABLE}: {gap.reason}"
+        for variant in report.analysis.variants
+        if variant.durability is not None
+        for gap in (*variant.durability.not_checked, *variant.durability.gaps)
+    ]
     controls = "" if report.analysis.cut_controls is None else _text(report.analysis.cut_controls.sentence)
-    return "\n\n".join(filter(None, (_table(heads, rows), controls, _list(examples))))
+    return "\n\n".join(filter(None, (_table(heads, rows), controls, _list(examples), _list(missing))))
 
 
 def _new_orders(report: Report) -> str:

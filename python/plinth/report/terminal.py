@@ -198,10 +198,9 @@ def _durability(analysis: Analysis) -> list[Text]:
             (f"{label}: ", "bold"),
             (test.sentence, "bold red" if test.damaged else ""),
             (f"; cut short of {test.planned} planned" if test.made + test.failed < test.planned else "", "dim"),
-            (f"; nothing was learned of {test.failed}: {test.gaps[0].reason}" if test.gaps else "", "yellow"),
             (
-                f"; not checked: {test.not_checked[0].what}: {test.not_checked[0].reason}" if test.not_checked else "",
-                "dim",
+                f"; nothing was learned of {test.failed}: {test.gaps[0].reason}" if test.made and test.gaps else "",
+                "yellow",
             ),
         )
         for label, test in tested[:_MAX_VARIANTS]

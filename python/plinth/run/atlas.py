@@ -124,6 +124,7 @@ class Atlas:
             for moment in beside:
                 prepare_moment(control, moment)
             control.execute("CHECKPOINT")
+            self.drop()  # what a recording that failed has left
             with recording(self.storages, self.place, one.runner, self.journal):
                 try:
                     load.start()

@@ -212,7 +212,7 @@ def await_first_commit(load: LoadDriver) -> None:
     while load.progress().done == 0:
         cancel.check()
         if load.wait(_POLL_S):
-            raise RunError("the load ended before its power was cut")
+            raise _ended_early(load)
         if time.monotonic() > deadline:
             raise RunError(f"no transaction was acknowledged within {_FIRST_COMMIT_TIMEOUT_S:g} s")
 
@@ -223,4 +223,12 @@ def run_for(load: LoadDriver, seconds: float) -> None:
     while (left_s := deadline - time.monotonic()) > 0:
         cancel.check()
         if load.wait(min(left_s, 0.1)):
-            raise RunError("the load ended before its power was cut")
+            raise _ended_early(load)
+
+
+def _ended_early(load: LoadDriver) -> RunError:
+    """The error of a load that ended by itself. Raises the load's own, such as a ledger that has no space left."""
+    errors = sorted(load.result().errors, key=lambda error: -error.count)
+    return RunError(
+        "the load ended before its power was cut", details=[f"{error.count}x {error.message}" for error in errors[:3]]
+    )

@@ -75,6 +75,10 @@ class Writer(Protocol):
         """Make the empty folder for the recording of a cut's disks, in which damage was found."""
         ...
 
+    def drop_recording(self, cut: PlannedCut) -> None:
+        """Remove what there is of the recording of a cut that found nothing, and of its ledger."""
+        ...
+
 
 class PowerCuts:
     """Makes the cuts of a plan, one after the other."""
@@ -103,8 +107,7 @@ class PowerCuts:
             if left[0].recording is None:
                 self._keep(self._live_cut(left[0]))
             else:
-                recording = (left[0].variant, left[0].recording)
-                self._images([cut for cut in left if (cut.variant, cut.recording) == recording])
+                self._images([cut for cut in left if _is_of_recording(cut, left[0])])
         self._progress("")
 
     def _left(self) -> list[PlannedCut]:
@@ -151,12 +154,15 @@ class PowerCuts:
         subject, power = self._subject(variant), self._machine.power_of(variant)
         ledger = self._writer.make_cut_ledger(planned) if variant.workload.keeps_ledger else None
         load = self._load(planned, subject, ledger)
-        make_cut(planned, subject, power, durability.within_s, load, ledger, found)
-        if ledger is not None and not found.damage:
-            self._writer.drop_cut_ledger(planned)
+        try:
+            make_cut(planned, subject, power, durability.within_s, load, ledger, found)
+        finally:
+            if ledger is not None and not found.damage:
+                self._writer.drop_cut_ledger(planned)
 
     def _images(self, planned: Sequence[PlannedCut]) -> None:
         """Make one recording and check its images."""
+        planned = self._of_new_attempt(planned)
         variant = self._variants[planned[0].variant]
         failure = None
         if error := self._machine.failure(variant):
@@ -175,6 +181,16 @@ class PowerCuts:
                 if cut.number not in known:
                     self._keep(Findings().cut(cut, started_unix_ns=time.time_ns(), failure=failure))
 
+    def _of_new_attempt(self, planned: Sequence[PlannedCut]) -> list[PlannedCut]:
+        """These images of one recording, as those of a new one if images of an earlier attempt are known: that one is gone, or
+        kept for the damage in them."""
+        earlier = [cut for cut in self._known if _is_of_recording(cut, planned[0])]
+        attempt = 1 + max((cut.attempt for cut in earlier), default=0)
+        damaged = {cut.attempt for cut in earlier if cut.damage}
+        for gone in {cut.attempt for cut in earlier} - damaged:
+            self._writer.drop_recording(planned[0].model_copy(update={"attempt": gone}))
+        return [cut.model_copy(update={"attempt": attempt}) for cut in planned]
+
     def _record_and_check(self, planned: Sequence[PlannedCut], variant: Variant) -> None:
         durability = self._plan.experiment.durability
         assert durability is not None, "images are planned"
@@ -183,21 +199,23 @@ class PowerCuts:
         at_once = images_at_once(subject.cluster)
         atlas = self._machine.atlas_of(variant, subject)
         self._progress(f"recording {first.recording}: {label}")
-        recorded = atlas.record(
-            self._load(first, subject, ledger), ledger, durability.record_s, {cut.moment for cut in planned}
-        )
         damaged = False
-        with contextlib.closing(atlas.check(planned, recorded, at_once)) as cuts:
-            for cut in cuts:
-                self._keep(cut)
-                self._progress(f"image of recording {first.recording}: {label}")
-                damaged |= bool(cut.damage)
-                if not any(left.variant == variant.id for left in self._left()):
-                    break
-        if damaged:
-            atlas.keep(self._writer.make_recording(first))
-        else:
-            self._writer.drop_cut_ledger(first)
+        try:
+            recorded = atlas.record(
+                self._load(first, subject, ledger), ledger, durability.record_s, {cut.moment for cut in planned}
+            )
+            with contextlib.closing(atlas.check(planned, recorded, at_once)) as cuts:
+                for cut in cuts:
+                    if cut.damage and not damaged:  # before the bundle says so, and whatever becomes of the next images
+                        atlas.keep(self._writer.make_recording(first))
+                        damaged = True
+                    self._keep(cut)
+                    self._progress(f"image of recording {first.recording}: {label}")
+                    if not any(left.variant == variant.id for left in self._left()):
+                        break
+        finally:
+            if not damaged:
+                self._writer.drop_recording(first)
         atlas.drop()
 
     def _subject(self, variant: Variant) -> CutSubject:
@@ -231,6 +249,10 @@ class PowerCuts:
             ledger=ledger,
         )
         return self._make_load(workload.driver, config)
+
+
+def _is_of_recording(cut: PlannedCut | PowerCut, other: PlannedCut) -> bool:
+    return (cut.variant, cut.recording) == (other.variant, other.recording)
 
 
 def _in_words(cut: PowerCut) -> str:

@@ -571,7 +571,7 @@ export interface DurabilityTest {
    */
   examples: PowerCut[];
   /**
-   * Checks that could not be made, on which the outcome does not rest.
+   * Checks that could not be made, on which the outcome does not rest, by their reason.
    */
   not_checked: Gap[];
   gaps: Gap[];
@@ -602,6 +602,10 @@ export interface PowerCut {
    * The recording of which it is an image; None for a live cut.
    */
   recording: number | null;
+  /**
+   * Of an image: which recording of that number it is of. A run that was interrupted while it checked the images of one makes another one for those that are left.
+   */
+  attempt: number;
   /**
    * Where the image is taken; None for a live cut.
    */
