@@ -140,6 +140,20 @@ class LoadRun:
         Raises ConnectError if no client connects.
         """
 
+    def go(self, at_monotonic_ns: int) -> None:
+        """Begins a part of a load (`part` of the configuration), whose clients are connected since `start` has returned.
+
+        Raises EngineError when it is no part, or was told before.
+        """
+
+    def take_histograms(self) -> bytes:
+        """The histograms of each second that a part of a load has finished since the last call.
+
+        Unsigned little-endian numbers of 8 bytes, for each second: the number of its row, then of the latencies and of the
+        schedule lags each: count, sum, shortest and longest in ns, the number of buckets that are not empty, and of each of
+        these its highest latency in ns and its count. The lags of a closed loop are an empty histogram: five zeros.
+        """
+
     def progress(self) -> str:
         """How far the run is.
 
@@ -150,9 +164,9 @@ class LoadRun:
         the rest if `verbose_errors` is set; beyond 10,000 that nobody fetched they are only counted.
         """
 
-    def begin_measuring(self) -> int:
+    def begin_measuring(self, not_before_ns: int = 0) -> int:
         """Ends the warm-up of a load with a `warmup_max_s`, unless it is over: with the second that is under way, though not
-        before `warmup_s`. The load runs on.
+        before `warmup_s`, nor before `not_before_ns` since the beginning. The load runs on.
 
         Returns how long the warm-up lasts then, in ns. Raises EngineError when the load has not begun, or its warm-up has a
         fixed length.

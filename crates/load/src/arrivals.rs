@@ -157,6 +157,9 @@ pub(crate) struct Arrivals {
     random: Prng,
     /// What has to be expected further before the next one, when it is not drawn.
     first_step: Option<f64>,
+    /// Arrivals of other threads before the next of this one, and between two of this one.
+    others: usize,
+    others_between: usize,
 }
 
 impl Arrivals {
@@ -182,11 +185,39 @@ impl Arrivals {
             random,
             // Threads take turns, so that the arrivals of all are evenly spaced.
             first_step: Some(thread as f64 / threads as f64),
+            others: 0,
+            others_between: 0,
         }
     }
 
-    /// Time of the next arrival since the start of the run; `u64::MAX` when there is none any more.
+    /// Those of one process of arrivals that all threads share: the i-th is due in thread i modulo `threads`. `random` is the
+    /// same in all threads. So arrivals do not depend on the number of threads, nor on where these run.
+    pub(crate) fn shared(
+        rate: &Rate,
+        warmup_ns: u64,
+        thread: usize,
+        threads: usize,
+        random: Prng,
+    ) -> Self {
+        Self {
+            others: thread,
+            others_between: threads - 1,
+            ..Self::new(rate, warmup_ns, 0, 1, random)
+        }
+    }
+
+    /// Time of the thread's next arrival since the start of the run; `u64::MAX` when there is none any more.
     pub(crate) fn next_ns(&mut self) -> u64 {
+        for _ in 0..std::mem::replace(&mut self.others, self.others_between) {
+            if self.step_ns() == u64::MAX {
+                return u64::MAX;
+            }
+        }
+        self.step_ns()
+    }
+
+    /// Time of the next arrival, whichever thread's it is.
+    fn step_ns(&mut self) -> u64 {
         let mut step = match self.distribution {
             Distribution::Uniform => self.first_step.take().unwrap_or(1.0),
             Distribution::Poisson => -(1.0 - self.random.next_double()).ln(),
@@ -225,7 +256,8 @@ impl Arrivals {
         while self.next_ns() <= end_ns {
             count += 1;
             if count == MOST_DRAWN {
-                return count + self.expected_until(end_ns) as u64;
+                let others = self.others_between as f64;
+                return count + (self.expected_until(end_ns) / (others + 1.0)) as u64;
             }
         }
         count
@@ -304,171 +336,4 @@ fn shares(rate: &Rate, warmup_ns: u64, threads: usize) -> Vec<Share> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const S: u64 = 1_000_000_000;
-
-    fn stage(from_tps: f64, to_tps: f64, duration_s: Option<f64>) -> Stage {
-        Stage {
-            from_tps,
-            to_tps,
-            duration_s,
-        }
-    }
-
-    fn all(
-        arrivals: Distribution,
-        stages: &[Stage],
-        warmup_ns: u64,
-        threads: usize,
-        until_ns: u64,
-    ) -> Vec<u64> {
-        let rate = Rate {
-            arrivals,
-            stages: stages.to_vec(),
-        };
-        rate.validate().unwrap();
-        let mut due: Vec<u64> = (0..threads)
-            .flat_map(|thread| {
-                let random = Prng::seeded(thread as u64 + 1);
-                let mut arrivals = Arrivals::new(&rate, warmup_ns, thread, threads, random);
-                std::iter::from_fn(move || Some(arrivals.next_ns()))
-                    .take_while(|&at_ns| at_ns < until_ns)
-            })
-            .collect();
-        due.sort_unstable();
-        due
-    }
-
-    #[test]
-    fn evenly_spaced_over_all_threads() {
-        let due = all(Distribution::Uniform, &[stage(100.0, 100.0, None)], 0, 4, S);
-        assert_eq!(due.len(), 100);
-        for (number, at_ns) in due.iter().enumerate() {
-            assert!(
-                at_ns.abs_diff(number as u64 * 10_000_000) <= 2,
-                "{number}: {at_ns}"
-            );
-        }
-    }
-
-    #[test]
-    fn steps_pauses_and_ramps_are_followed() {
-        let stages = [
-            stage(100.0, 100.0, Some(1.0)),
-            stage(0.0, 0.0, Some(1.0)),
-            stage(0.0, 200.0, Some(2.0)),
-            stage(200.0, 200.0, Some(1.0)),
-        ];
-        let due = all(Distribution::Uniform, &stages, S, 2, 8 * S);
-        let per_second: Vec<_> = (0..8)
-            .map(|second| due.iter().filter(|&&at_ns| at_ns / S == second).count())
-            .collect();
-        // A second of warm-up at the first rate; 200 t^2 / 4 arrivals in the ramp's first t seconds; then the last rate on.
-        for (got, expected) in per_second.iter().zip([100, 100, 0, 50, 150, 200, 200, 200]) {
-            assert!(got.abs_diff(expected) <= 2, "{per_second:?}");
-        }
-    }
-
-    #[test]
-    fn a_rate_that_ends_at_zero_ends() {
-        let stages = [stage(50.0, 0.0, Some(2.0))];
-        for arrivals in [Distribution::Uniform, Distribution::Poisson] {
-            let due = all(arrivals, &stages, 0, 1, u64::MAX);
-            assert!(due.len().abs_diff(50) < 30 && due.iter().all(|&at_ns| at_ns <= 2 * S));
-        }
-    }
-
-    #[test]
-    fn a_constant_poisson_rate_adds_up_what_pgbench_adds_up() {
-        let due = all(
-            Distribution::Poisson,
-            &[stage(250.0, 250.0, Some(2.0))],
-            S,
-            1,
-            60 * S,
-        );
-        let mut random = Prng::seeded(1);
-        let mut trigger_us = 0;
-        for at_ns in due {
-            // pgbench: (int64) (-log(uniform) * center + 0.5), center = 1000000 / rate * threads
-            let uniform = 1.0 - random.next_double();
-            trigger_us += (-uniform.ln() * 4_000.0 + 0.5) as u64;
-            assert_eq!(at_ns, trigger_us * 1_000);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn arrivals_come_in_order_and_as_many_as_the_rate_says(
-            stages in proptest::collection::vec((0_u32..2_000, 0_u32..2_000, 1_u32..4), 1..5),
-            threads in 1_usize..4,
-            is_poisson in any::<bool>(),
-        ) {
-            prop_assume!(stages.iter().any(|(from, to, _)| from + to > 0));
-            let expected: f64 = stages.iter().map(|(from, to, s)| f64::from((from + to) * s) / 2.0).sum();
-            let end_ns = stages.iter().map(|(_, _, s)| u64::from(*s) * S).sum::<u64>();
-            let stages: Vec<_> = stages
-                .into_iter()
-                .map(|(from, to, s)| stage(from.into(), to.into(), Some(s.into())))
-                .collect();
-            let arrivals = if is_poisson { Distribution::Poisson } else { Distribution::Uniform };
-            let due = all(arrivals, &stages, 0, threads, end_ns);
-            // Six standard deviations of a Poisson process, or a rounded arrival a thread.
-            let tolerance = if is_poisson { 6.0 * expected.sqrt() + 3.0 } else { threads as f64 + 1.0 };
-            prop_assert!((due.len() as f64 - expected).abs() <= tolerance, "{} of {expected}", due.len());
-
-            let rate = Rate { arrivals, stages };
-            let mut one = Arrivals::new(&rate, 0, 0, threads, Prng::seeded(9));
-            let mut last_ns = 0;
-            for _ in 0..1_000 {
-                let next_ns = one.next_ns();
-                prop_assert!(next_ns >= last_ns);
-                last_ns = next_ns;
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_left_is_counted_also_when_it_is_very_much() {
-        let stages = [
-            stage(1e6, 1e6, Some(1.0)),
-            stage(1e6, 3e6, Some(1.0)),
-            stage(1e6, 1e6, None),
-        ];
-        let rate = Rate {
-            arrivals: Distribution::Uniform,
-            stages: stages.to_vec(),
-        };
-        for (end_ns, expected) in [(S / 2, 500_000_u64), (2 * S, 3_000_000), (3 * S, 4_000_000)] {
-            let mut arrivals = Arrivals::new(&rate, 0, 0, 1, Prng::seeded(1));
-            let count = arrivals.count_until(end_ns);
-            assert!(count.abs_diff(expected) <= 2, "{count} and {expected}");
-        }
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused() {
-        for (stages, words) in [
-            (vec![], "at least 1"),
-            (vec![stage(-1.0, 1.0, None)], "got -1"),
-            (vec![stage(f64::NAN, 1.0, None)], "got NaN"),
-            (vec![stage(0.0, 0.0, None)], "every rate is 0"),
-            (vec![stage(1.0, 2.0, None)], "needs a duration_s"),
-            (
-                vec![stage(1.0, 1.0, None), stage(1.0, 1.0, None)],
-                "only the last",
-            ),
-            (vec![stage(1.0, 1.0, Some(0.0))], "above 0"),
-        ] {
-            let rate = Rate {
-                arrivals: Distribution::Poisson,
-                stages,
-            };
-            let error = rate.validate().unwrap_err().to_string();
-            assert!(error.contains(words), "{error}");
-        }
-    }
-}
+mod tests;

@@ -21,12 +21,17 @@ use crate::timeline::Timeline;
 /// What a thread is to do, and with what.
 #[derive(Debug)]
 pub(crate) struct Assignment<'a> {
+    /// Its number among the threads of this process.
     pub(crate) thread: usize,
+    /// Its number among the threads of the load.
+    pub(crate) thread_of_load: usize,
     pub(crate) config: &'a Config,
     pub(crate) dialer: &'a Arc<Dialer>,
     pub(crate) programs: &'a Programs,
     pub(crate) control: &'a Control,
     pub(crate) seeds: &'a ThreadSeeds,
+    /// Times the arrivals that all parts of a load share.
+    pub(crate) shared_throttle: Prng,
     /// By client number.
     pub(crate) client_seeds: &'a [Prng],
 }

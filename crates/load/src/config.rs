@@ -13,6 +13,7 @@ use crate::deck::MOST_CARDS;
 use crate::ledger::LedgerConfig;
 use crate::log::LogConfig;
 use crate::pacing;
+use crate::part::Part;
 use crate::protocol::Protocol;
 use crate::seconds::{LONGEST_S, nanoseconds};
 use crate::source::TransactionSource;
@@ -96,6 +97,9 @@ pub struct Config {
     /// Who runs the commands of `\shell` and `\setshell`; by default, the user of this process.
     #[serde(default)]
     pub shell_user: Option<ShellUser>,
+    /// The part of the load that this process runs, where several processes run it together.
+    #[serde(default)]
+    pub part: Option<Part>,
     /// How long one connection may take.
     #[serde(default = "ten_seconds")]
     pub connect_timeout_s: f64,
@@ -235,6 +239,9 @@ impl Config {
                 "0 (no limit) is only allowed with duration_s or latency_limit_s",
             ));
         }
+        if let Some(part) = self.part {
+            part.validate(self.threads())?;
+        }
         self.rate.as_ref().map_or(Ok(()), Rate::validate)?;
         pacing::validate(&self.scripts, self.rate.is_some())?;
         self.log.as_ref().map_or(Ok(()), LogConfig::validate)?;
@@ -266,9 +273,15 @@ impl Config {
         self.warmup_max_s.unwrap_or(self.warmup_s)
     }
 
-    /// Threads that are started.
+    /// Threads of the load, over all processes that run it together.
     pub(crate) fn threads(&self) -> usize {
         self.threads.min(self.clients)
+    }
+
+    /// Numbers of the threads that this process starts.
+    pub(crate) fn own_threads(&self) -> impl ExactSizeIterator<Item = usize> + use<> {
+        let part = self.part.unwrap_or_default();
+        (part.number..self.threads()).step_by(part.of)
     }
 
     /// `u64::MAX` when there is none.

@@ -12,7 +12,7 @@ use crate::events::Events;
 use crate::ledger::LedgerError;
 use crate::report::Report;
 use crate::series::Series;
-use crate::started::Started;
+use crate::started::{Beginning, Started};
 use crate::timeline::Timeline;
 
 /// Running counts of one thread, on a cache line of their own: written without locks, read by anyone.
@@ -80,6 +80,8 @@ pub(crate) struct Control {
     wakers: Mutex<Vec<Option<Waker>>>,
     counters: Vec<Counters>,
     ledger_error: Mutex<Option<LedgerError>>,
+    /// Of a part of a load, which begins when it is told; otherwise the load begins once the clients are connected.
+    beginning: Option<Beginning>,
     pub(crate) lifecycle: Lifecycle<ConnectedClients, Report>,
 }
 
@@ -89,6 +91,7 @@ impl Control {
         timeline: Timeline,
         is_open_loop: bool,
         needs_all_clients: bool,
+        is_part: bool,
     ) -> Self {
         let connected = ConnectedClients {
             began: Instant::now(),
@@ -98,11 +101,12 @@ impl Control {
             started: None,
         };
         Self {
-            series: Arc::new(Series::new(timeline, threads, is_open_loop)),
+            series: Arc::new(Series::new(timeline, threads, is_open_loop, is_part)),
             events: Events::default(),
             wakers: Mutex::new((0..threads).map(|_| None).collect()),
             counters: (0..threads).map(|_| Counters::default()).collect(),
             ledger_error: Mutex::new(None),
+            beginning: is_part.then(Beginning::default),
             lifecycle: Lifecycle::new(threads, connected),
         }
     }
@@ -123,6 +127,9 @@ impl Control {
     /// Asks all threads to end, and wakes them.
     pub(crate) fn stop(&self, reason: StopReason) {
         self.lifecycle.stop(reason);
+        if let Some(beginning) = &self.beginning {
+            beginning.notify();
+        }
         for waker in self.wakers().iter().flatten() {
             // A thread that cannot be woken sees the flag within a second, when its row ends.
             let _ = waker.wake();
@@ -155,9 +162,28 @@ impl Control {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the load started, if it has.
+    /// When the load started, if it has; of a part, when it is to start, once it was told.
     pub(crate) fn started(&self) -> Option<Started> {
-        self.lifecycle.with_gate(|connected| connected.started)
+        let connected = self.lifecycle.with_gate(|connected| connected.started)?;
+        match &self.beginning {
+            None => Some(connected),
+            Some(beginning) => beginning.of(connected),
+        }
+    }
+
+    /// When a part of a load, whose clients are connected, begins. Returns false when it is none, or was told before.
+    pub(crate) fn begin_at(&self, at: Instant) -> bool {
+        self.beginning
+            .as_ref()
+            .is_some_and(|beginning| beginning.set(at))
+    }
+
+    /// Waits until a load whose clients are `connected` begins. `None`: it was stopped before.
+    pub(crate) fn await_start(&self, connected: Started) -> Option<Started> {
+        match &self.beginning {
+            None => Some(connected),
+            Some(beginning) => beginning.wait(connected, || self.is_stopping()),
+        }
     }
 
     /// A thread publishes its progress.

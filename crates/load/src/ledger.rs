@@ -91,9 +91,11 @@ pub(crate) struct NewLedger {
 }
 
 impl NewLedger {
-    /// Makes the file of each of so many threads, with room for its first records; nothing when no ledger is asked for.
+    /// Makes the file of each of our `own` threads among `threads`, with room for its first records; nothing when no ledger is
+    /// asked for.
     pub(crate) fn make_all(
         asked: Option<&LedgerConfig>,
+        own: impl Iterator<Item = usize>,
         threads: usize,
     ) -> Result<Vec<Option<Self>>, LedgerError> {
         let make = |thread: usize| {
@@ -108,7 +110,7 @@ impl NewLedger {
                 threads,
             }))
         };
-        (0..threads).map(make).collect()
+        own.map(make).collect()
     }
 
     /// Begins the file. `started_ns` is the start of the load on the monotonic clock.

@@ -289,7 +289,7 @@ mod tests {
 
     fn recorder(warmup_ns: u64, is_open_loop: bool) -> (Recorder, Arc<Series>) {
         let timeline = Timeline { warmup_ns };
-        let series = Arc::new(Series::new(timeline, 1, is_open_loop));
+        let series = Arc::new(Series::new(timeline, 1, is_open_loop, false));
         let scope = Scope {
             scripts: 1,
             statements: 1,

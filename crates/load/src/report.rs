@@ -26,6 +26,7 @@ pub(crate) struct Report {
     pub(crate) bytes_received: u64,
     pub(crate) clients_aborted: u64,
     pub(crate) server_version: Option<String>,
+    pub(crate) first_start_ns: Option<u64>,
 }
 
 /// The result of a run. Times named `_ns` are nanoseconds.
@@ -33,6 +34,8 @@ pub(crate) struct Report {
 pub struct RunResult {
     /// Wall-clock time at which the load began.
     pub started_unix_ns: u64,
+    /// How long after that the first client was served: in a closed loop it sends its first statement then.
+    pub first_start_ns: Option<u64>,
     /// How long connecting took.
     pub connect_ns: u64,
     /// How long the warm-up lasted.
@@ -175,6 +178,7 @@ impl RunResult {
         let mut end_ns = 0;
         let mut clients_aborted = 0;
         let mut interrupted = started.is_none();
+        let first_start_ns = reports.iter().filter_map(|one| one.first_start_ns).min();
         for report in reports {
             let recorder = report.recorder;
             totals.merge(&recorder.totals());
@@ -206,6 +210,7 @@ impl RunResult {
         let warmup_ns = timeline.warmup_ns.min(end_ns);
         Self {
             started_unix_ns: started.map_or(0, |started| unix_ns(started.wall_clock)),
+            first_start_ns,
             connect_ns: started.map_or(0, |started| nanoseconds(started.connect)),
             warmup_ns,
             measured_ns: end_ns - warmup_ns,

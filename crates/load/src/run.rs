@@ -5,13 +5,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plinth_config::ConfigError;
 use plinth_connect::{ConnectError, Dialer};
 use plinth_script::{Command, Seeds, lossless};
-use plinth_thread::do_not_preempt;
 use plinth_thread::lifecycle::{Arrival, Job, Lifecycle, LifecycleError, Run, StopReason};
+use plinth_thread::{do_not_preempt, monotonic_ns};
 use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
 use thiserror::Error;
@@ -176,10 +176,11 @@ impl LoadRun {
             warmup_ns: nanoseconds(config.longest_warmup_s()),
         };
         let control = Control::new(
-            config.threads(),
+            config.own_threads().len(),
             timeline,
             config.rate.is_some(),
             config.require_all_clients,
+            config.part.is_some(),
         );
         let prepared = Prepared {
             config,
@@ -240,12 +241,43 @@ impl LoadRun {
         }
     }
 
+    /// Begins a part of a load, whose clients are connected, at `at_ns` of the monotonic clock.
+    ///
+    /// # Errors
+    /// When it is no part, or was told before.
+    pub fn go(&self, at_ns: u64) -> Result<(), RunError> {
+        let now_ns = monotonic_ns();
+        let now = Instant::now();
+        let at = match at_ns.checked_sub(now_ns) {
+            Some(left_ns) => now.checked_add(Duration::from_nanos(left_ns)),
+            None => now.checked_sub(Duration::from_nanos(now_ns - at_ns)),
+        };
+        let Some(at) = at else {
+            return Err(RunError::State(
+                "the clock cannot show the time at which to begin",
+            ));
+        };
+        if !self.run.job().control.begin_at(at) {
+            return Err(RunError::State(
+                "only a part of a load is told when to begin, and that once",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The histograms of each second that a part of a load has finished since the last call (`part.rs` has the format).
+    #[must_use]
+    pub fn take_histograms(&self) -> Vec<u8> {
+        self.run.job().control.series().take_histograms()
+    }
+
     /// Ends the warm-up of a load with a `warmup_max_s`, unless it is over: with the second that is under way, though not before
-    /// `warmup_s`. The load runs on. Returns how long the warm-up lasts then, in nanoseconds.
+    /// `warmup_s` nor before `not_before_ns` since the beginning. The load runs on. Returns how long the warm-up lasts then, in
+    /// nanoseconds.
     ///
     /// # Errors
     /// When the load has not begun, or its warm-up has a fixed length.
-    pub fn begin_measuring(&self) -> Result<u64, RunError> {
+    pub fn begin_measuring(&self, not_before_ns: u64) -> Result<u64, RunError> {
         let Prepared {
             config, control, ..
         } = self.run.job();
@@ -259,7 +291,8 @@ impl LoadRun {
         }
         let now_ns = started.at.elapsed().as_nanos() as u64;
         let series = control.series();
-        Ok(series.begin_measuring(now_ns, nanoseconds(config.warmup_s)))
+        let least_ns = nanoseconds(config.warmup_s).max(not_before_ns);
+        Ok(series.begin_measuring(now_ns, least_ns))
     }
 
     /// Ends the run: no transaction begins any more, those under way are finished within the stop timeout.
@@ -298,7 +331,11 @@ impl Prepared {
         target.options = self.programs.workloads.session_options(target.options);
         let dialer = Dialer::new(target, Some(config.connect_timeout()))
             .map_err(|error| RunError::Connect { client: 0, error })?;
-        allow_descriptors(config.clients).map_err(|source| RunError::System {
+        let own_clients = config
+            .own_threads()
+            .map(|thread| self.seeds.threads[thread].clients.len())
+            .sum();
+        allow_descriptors(own_clients).map_err(|source| RunError::System {
             what: "cannot open a socket for every client; raise the limit of open files (ulimit -n)",
             source,
         })?;
@@ -310,8 +347,12 @@ impl Prepared {
         };
         Ok(logs
             .zip(
-                NewLedger::make_all(config.ledger.as_ref(), config.threads())
-                    .map_err(|error| RunError::from(&error))?,
+                NewLedger::make_all(
+                    config.ledger.as_ref(),
+                    config.own_threads(),
+                    config.threads(),
+                )
+                .map_err(|error| RunError::from(&error))?,
             )
             .map(with_dialer)
             .collect())
@@ -368,18 +409,25 @@ impl Job for Prepared {
         if !self.keeps_time() {
             let _ = do_not_preempt();
         }
+        let thread_of_load = self.config.own_threads().nth(thread);
+        let Some(thread_of_load) = thread_of_load else {
+            unreachable!("there are as many threads as the part has")
+        };
         let assignment = Assignment {
             thread,
+            thread_of_load,
             config: &self.config,
             dialer: &input.dialer,
             programs: &self.programs,
             control: &self.control,
-            seeds: &self.seeds.threads[thread],
+            seeds: &self.seeds.threads[thread_of_load],
+            shared_throttle: self.seeds.threads[0].throttle,
             client_seeds: &self.seeds.clients,
         };
         let mut opened = assignment.connect()?;
         let (clients, error) = (opened.opened.len(), opened.first_error.take());
-        match arrival.arrive(|connected| connected.add(clients, error)) {
+        let connected = arrival.arrive(|connected| connected.add(clients, error));
+        match connected.and_then(|connected| self.control.await_start(connected)) {
             Some(started) => assignment
                 .run(opened, input.log, input.ledger, started)
                 .map(Some),
@@ -407,7 +455,7 @@ fn open_logs(config: &Config) -> Result<Vec<Option<File>>, RunError> {
             Err(source) => Err(RunError::Log { path, source }),
         }
     };
-    (0..config.threads()).map(open).collect()
+    (0..config.own_threads().len()).map(open).collect()
 }
 
 /// Raises the soft limit of open files as far as `clients` sockets need it.

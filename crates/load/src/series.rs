@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 
 use crate::aggregates::Aggregates;
+use crate::part::append_second;
 use crate::timeline::{Phase, Timeline};
 
 /// One row of the series. Latencies are absent when nothing was done.
@@ -69,16 +70,25 @@ struct State {
     threads: Vec<(usize, Option<u64>)>,
     /// Finished rows that [`Series::take_new`] has given out.
     given: usize,
+    /// The histograms of finished rows that were not asked for yet, of a part of a load.
+    histograms: Option<Vec<u8>>,
 }
 
 impl Series {
-    pub(crate) fn new(timeline: Timeline, threads: usize, is_open_loop: bool) -> Self {
+    /// `keeps_histograms`: of each row, for [`Series::take_histograms`].
+    pub(crate) fn new(
+        timeline: Timeline,
+        threads: usize,
+        is_open_loop: bool,
+        keeps_histograms: bool,
+    ) -> Self {
         let state = State {
             timeline,
             finished: Vec::new(),
             pending: VecDeque::new(),
             threads: vec![(0, None); threads],
             given: 0,
+            histograms: keeps_histograms.then(Vec::new),
         };
         Self {
             is_open_loop,
@@ -133,6 +143,14 @@ impl Series {
         rows
     }
 
+    /// The histograms of rows finished since the last call ([`crate::part::append_second`]); none unless they are kept.
+    pub(crate) fn take_histograms(&self) -> Vec<u8> {
+        self.lock()
+            .histograms
+            .as_mut()
+            .map_or_else(Vec::new, std::mem::take)
+    }
+
     /// All finished rows.
     pub(crate) fn rows(&self) -> Vec<SeriesRow> {
         self.lock().finished.clone()
@@ -173,6 +191,10 @@ impl State {
             let length_ns = row_end_ns.saturating_sub(start_ns);
             let second = self.pending.pop_front();
             let second = second.unwrap_or_else(|| Aggregates::new(false));
+            if let Some(bytes) = &mut self.histograms {
+                let lags = second.open_loop.as_ref().map(|open_loop| &open_loop.lag);
+                append_second(bytes, row, &second.latencies, lags);
+            }
             self.finished
                 .push(finished_row(row, phase, start_ns, length_ns, &second));
         }
@@ -230,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_row_is_finished_when_all_threads_have_left_it() {
-        let series = Series::new(Timeline { warmup_ns: S }, 2, false);
+        let series = Series::new(Timeline { warmup_ns: S }, 2, false, false);
         series.advance(0, &second(3), S);
         assert!(series.take_new().is_empty());
         series.advance(0, &second(5), 2 * S);
@@ -246,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_warm_up_ends_with_the_last_row_that_a_thread_has_reached() {
-        let series = Series::new(Timeline { warmup_ns: 60 * S }, 2, false);
+        let series = Series::new(Timeline { warmup_ns: 60 * S }, 2, false, false);
         series.advance(0, &second(3), S);
         series.advance(0, &second(5), 2 * S + 1);
         // The other thread is two rows behind, and the caller's clock one.
@@ -275,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_end_cuts_the_last_row_and_fills_what_a_thread_slept_through() {
-        let series = Series::new(Timeline { warmup_ns: 0 }, 2, false);
+        let series = Series::new(Timeline { warmup_ns: 0 }, 2, false, false);
         series.end(1, &second(1), S / 2);
         series.advance(0, &second(2), 3 * S);
         series.end(0, &second(4), 3 * S + S / 4);
@@ -288,7 +310,7 @@ mod tests {
 
     #[test]
     fn an_end_on_the_edge_makes_no_empty_row() {
-        let series = Series::new(Timeline { warmup_ns: 0 }, 1, false);
+        let series = Series::new(Timeline { warmup_ns: 0 }, 1, false, false);
         series.advance(0, &second(2), S);
         series.end(0, &second(0), S);
         assert_eq!(series.rows().len(), 1);

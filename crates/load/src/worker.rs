@@ -74,6 +74,7 @@ struct Worker<'a> {
     cut_off_ns: u64,
     interrupted: bool,
     server_version: Option<String>,
+    first_start_ns: Option<u64>,
     /// What the thread had used when the measured phase began; nothing until then.
     cpu_before: Option<CpuTime>,
 }
@@ -115,8 +116,12 @@ impl<'a> Worker<'a> {
         }
         let arrivals = config.rate.as_ref().map(|rate| {
             let warmup_ns = control.timeline().warmup_ns;
-            let random = assignment.seeds.throttle;
-            Arrivals::new(rate, warmup_ns, thread, config.threads(), random)
+            let (number, threads) = (assignment.thread_of_load, config.threads());
+            if config.part.is_some() {
+                Arrivals::shared(rate, warmup_ns, number, threads, assignment.shared_throttle)
+            } else {
+                Arrivals::new(rate, warmup_ns, number, threads, assignment.seeds.throttle)
+            }
         });
         let clock = Clock::of(started.at);
         let ledger = assignment.begin_ledger(ledger, clock, started);
@@ -190,6 +195,7 @@ impl<'a> Worker<'a> {
             cut_off_ns: u64::MAX,
             interrupted: false,
             server_version: connected.server_version,
+            first_start_ns: None,
             cpu_before: None,
         };
         worker.note_cpu()?;
@@ -209,6 +215,7 @@ impl<'a> Worker<'a> {
         let mut events = Events::with_capacity(self.clients.len().clamp(8, 1024) + 2);
         for index in 0..self.clients.len() {
             let now_ns = self.tick();
+            self.first_start_ns.get_or_insert(now_ns);
             self.with_client(index, |client, context| client.start(context, now_ns));
         }
         let mut row_ends_ns = 0;
@@ -469,6 +476,7 @@ impl<'a> Worker<'a> {
             bytes_received: self.bytes_received,
             clients_aborted: self.context.clients_aborted,
             server_version: self.server_version,
+            first_start_ns: self.first_start_ns,
         })
     }
 }

@@ -62,6 +62,13 @@ fn with(of: Option<&str>, key: &str, value: Value) -> Map<String, Value> {
             config.insert("ledger".into(), json!({"folder": "l"}));
             config["ledger"].as_object_mut().unwrap()
         }
+        Some("LoadPart") => {
+            for key in ["clients", "threads"] {
+                config.insert(key.into(), json!(200_000));
+            }
+            config.insert("part".into(), json!({"number": 0, "of": 100_000}));
+            config["part"].as_object_mut().unwrap()
+        }
         Some("LogFiles") => {
             config.insert("log".into(), json!({"prefix": "l"}));
             config["log"].as_object_mut().unwrap()

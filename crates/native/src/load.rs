@@ -1,6 +1,7 @@
 //! `LoadRun`: the load engine.
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::arrays::{self, Buckets, Series};
 use crate::errors::{prepare_error, run_error};
@@ -33,9 +34,20 @@ impl LoadRun {
         to_json(&self.run.progress()).map(Text)
     }
 
-    fn begin_measuring(&self, py: Python<'_>) -> PyResult<u64> {
+    fn go(&self, py: Python<'_>, at_monotonic_ns: u64) -> PyResult<()> {
         self.run
-            .begin_measuring()
+            .go(at_monotonic_ns)
+            .map_err(|error| run_error(py, &error))
+    }
+
+    fn take_histograms<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.run.take_histograms())
+    }
+
+    #[pyo3(signature = (not_before_ns=0))]
+    fn begin_measuring(&self, py: Python<'_>, not_before_ns: u64) -> PyResult<u64> {
+        self.run
+            .begin_measuring(not_before_ns)
             .map_err(|error| run_error(py, &error))
     }
 

@@ -200,7 +200,11 @@ def _schedule_was_kept(trial: Trial) -> bool:
 
 
 def engine_utilisation(trial: Trial, seen: Window) -> float | None:
-    """The share of their time that the load engine's threads worked or waited for a CPU; None where it is not known."""
+    """The share of their time that the load engine's threads worked or waited for a CPU; None where it is not known. Of a fleet,
+    those of the busiest machine: with it a part of the load falls behind."""
+    if trial.fleet is not None:
+        busiest = trial.fleet.busiest
+        return None if busiest is None else busiest.engine_busy
     spent = seen.rates("process_cpu", ["load engine"], "user_s", "system_s")
     if trial.engine is None or trial.engine.threads == 0 or spent is None:
         return None
@@ -253,6 +257,8 @@ def _sentence(kind: BottleneckKind, states: ClientStates, trial: Trial, starved:
     if kind == "load engine":
         is_driver = trial.engine is not None and trial.engine.driver is not None
         who, its = ("client driver", "processes") if is_driver else ("load engine", "threads")
+        if trial.fleet is not None and (busiest := trial.fleet.busiest) is not None:
+            who += f" on machine {busiest.name}"
         return (
             f"{who}: backends waited for the next statement {idle:.0%} of the time, and its {its} worked or waited for "
             f"a CPU {starved or 0.0:.0%} of theirs"

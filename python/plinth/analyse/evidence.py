@@ -46,11 +46,17 @@ def evidence_of(
 
 def _cpu(trial: Trial, seen: Window, cores: int) -> Iterator[Evidence]:
     server = seen.rates("process_cpu", _POSTGRES, *_CPU)
-    engine = seen.rates("process_cpu", ["load engine"], *_CPU)
+    engine = seen.rates("process_cpu", ["load engine"], *_CPU) if trial.fleet is None else None
     rest = seen.rates("process_cpu", ["rest of host"], *_CPU)
     for what, used in (("server", server), ("load engine", engine), ("rest of host", rest)):
         if used is not None:
             yield Evidence(what=f"CPU of {what}, of {cores} cores", value=used, unit="cores", source="process_cpu")
+    for machine in trial.fleet.machines if trial.fleet else ():
+        for what, share in (("load engine", machine.engine_busy), ("all cores", machine.host_busy)):
+            if share is not None:
+                yield Evidence(
+                    what=f"machine {machine.name}: {what} busy", value=share, unit="fraction", source="agent"
+                )
     for group, threads in (("backends", None), ("load engine", trial.engine.threads if trial.engine else None)):
         delay = seen.rates("process_delay", [group], "run_delay_s")
         if delay is not None:

@@ -60,6 +60,10 @@ def _run(words: list[str]) -> int:
         return 0
     if words[0] == "bench":  # its options are pgbench's, which only a getopt_long understands
         return _bench(words[1:])
+    if words[0] == "agent":  # not for people: the coordinator of a fleet starts it
+        from plinth.fleet.agent import main as serve_as_agent
+
+        return serve_as_agent(words[1:])
     from plinth.cli.app import call
     from plinth.cli.standard_streams import escape_unencodable
 

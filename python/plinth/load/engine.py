@@ -132,12 +132,23 @@ class Load:
         """Wait for the end for at most `timeout_s` seconds; return whether the load has ended. Ctrl-C ends the wait, not the load."""
         return self._run.wait(timeout_s)
 
-    def begin_measuring(self) -> int:
-        """End the warm-up of a load with a `warmup_max_s`, unless it is over: with the second that is under way, though not before
-        `warmup_s`. The load runs on. Returns how long the warm-up lasts then, in ns. Raises RunError when the load has not begun,
-        or its warm-up has a fixed length."""
+    def go(self, at_monotonic_ns: int) -> None:
+        """Begin a part of a load, whose clients `start` has connected, at an instant of this machine's monotonic clock.
+        Raises RunError of a load without `part`."""
         with _plinth_errors():
-            return self._run.begin_measuring()
+            self._run.go(at_monotonic_ns)
+
+    def take_histograms(self) -> bytes:
+        """Return the histograms of each second that a part of a load has finished since the last call, as
+        `plinth._native.LoadRun.take_histograms` describes them."""
+        return self._run.take_histograms()
+
+    def begin_measuring(self, not_before_ns: int = 0) -> int:
+        """End the warm-up of a load with a `warmup_max_s`, unless it is over: with the second that is under way, though not before
+        `warmup_s`, nor before `not_before_ns` since the beginning. The load runs on. Returns how long the warm-up lasts then, in
+        ns. Raises RunError when the load has not begun, or its warm-up has a fixed length."""
+        with _plinth_errors():
+            return self._run.begin_measuring(not_before_ns)
 
     def stop(self) -> None:
         """Stop the load and return at once. Running transactions may finish within `stop_timeout_s`."""

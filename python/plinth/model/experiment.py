@@ -6,6 +6,7 @@ Field descriptions here are the reference: the JSON Schema, `plinth init` and do
 import re
 from collections.abc import Iterable
 from copy import deepcopy
+from ipaddress import ip_address
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
@@ -15,6 +16,7 @@ from plinth.model.base import Frozen, Name, SettingValue
 from plinth.model.dataset import DatasetSpec
 from plinth.model.drive import DriveSpec
 from plinth.model.durability import DurabilitySpec
+from plinth.model.fleet import FleetSpec
 from plinth.model.level import Level
 from plinth.model.network import NetworkSpec
 from plinth.model.objective import Objective
@@ -69,6 +71,12 @@ class ServerSpec(Frozen):
         examples=[54321],
     )
     listen: Literal["unix", "tcp"] = Field(default="unix", description="How the load reaches a managed server.")
+    listen_address: str | None = Field(
+        default=None,
+        description='With listen = "tcp": the numeric address of this machine that a managed server listens on, for a load from '
+        "other machines. Everybody who reaches it may try to log in; a random password is needed. Default: 127.0.0.1.",
+        examples=["192.0.2.10"],
+    )
     data_checksums: bool = Field(default=True, description="initdb with data checksums.")
     wal_segment_size_mb: int | None = Field(
         default=None, alias="wal_segment_size", description="initdb --wal-segsize, in MB.", examples=[64]
@@ -125,6 +133,20 @@ class ServerSpec(Frozen):
     def used_standbys(self) -> Standbys:
         """The standbys that there are: all that are described, or the first of them."""
         return dict(list(self.standby.items())[: self.standbys])
+
+    @model_validator(mode="after")
+    def _listens_on_an_address(self) -> "ServerSpec":
+        if self.listen_address is None:
+            return self
+        try:
+            address = ip_address(self.listen_address)
+        except ValueError:
+            raise ValueError(f"listen_address: got {self.listen_address!r}; a numeric address is needed") from None
+        if address.is_unspecified or address.is_multicast:
+            raise ValueError(f"listen_address: got {self.listen_address}; one address of this machine is needed")
+        if self.listen != "tcp":
+            raise ValueError('listen_address: only with listen = "tcp"')
+        return self
 
     @model_validator(mode="after")
     def _external_is_left_alone(self) -> "ServerSpec":
@@ -392,6 +414,10 @@ class Experiment(Frozen):
     )
     dataset: DatasetSpec = Field(description="What is loaded before measuring.")
     workload: WorkloadSpec = Field(description="What the clients do.")
+    fleet: FleetSpec | None = Field(
+        default=None,
+        description="More than one load machine. Default: this machine alone drives the load.",
+    )
     matrix: dict[str, list[Level]] = Field(
         default_factory=dict,
         description="Factors: dotted paths into this file (storage, storage.NAME.*, server.settings.*, workload.clients, ...) "

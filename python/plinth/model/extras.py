@@ -5,6 +5,7 @@ import importlib.util
 from plinth.model.errors import MissingCapability
 
 _EXTRAS = {
+    "asyncssh": "fleet",
     "sqlalchemy": "drivers",
     "mini-racer": "plots",
     "resvg-py": "plots",

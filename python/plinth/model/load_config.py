@@ -109,6 +109,18 @@ class LedgerFiles(Frozen):
     )
 
 
+class LoadPart(Frozen):
+    """One of the processes that run a load together. Threads are dealt in turn; clients and threads of the configuration are those
+    of the whole load, and all seeds are theirs. With a rate, one process of arrivals is shared: the i-th goes to thread i modulo
+    threads. A part connects its clients and waits until it is told when to begin."""
+
+    number: int = Field(json_schema_extra=bounds(ge=0), description="From 0, below `of`.")
+    of: int = Field(
+        json_schema_extra=bounds(ge=1),
+        description="How many processes run the load; each needs one of its threads at least.",
+    )
+
+
 class ShellUser(Frozen):
     """Another user, for shell commands of scripts that must not have the rights of who runs the load."""
 
@@ -210,6 +222,9 @@ class LoadConfig(Finite):
     )
     shell_user: ShellUser | None = Field(
         default=None, description="Who runs the commands of \\shell and \\setshell; None for who runs the load."
+    )
+    part: LoadPart | None = Field(
+        default=None, description="The part that this process runs of a load that several run together."
     )
     connect_timeout_s: float = Field(
         json_schema_extra=bounds(gt=0, le=MAX_DURATION_S),

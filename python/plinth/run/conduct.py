@@ -19,6 +19,7 @@ from plinth.run.budget import WriteBudget
 from plinth.run.command_log import CommandLog
 from plinth.run.context import RunContext
 from plinth.run.destroy import check_destroy
+from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
@@ -163,9 +164,14 @@ def _run_trials(
     listener: Listener,
     end_rule: TrialsEndRule,
 ) -> int:
+    fleet = plan.experiment.fleet
+    if fleet is not None:
+        check_machines(fleet, provision.runner, provision.context.log("fleet.log"), listener)
     storages = provision.prepare(writer)
 
     def load(driver: Driver, config: LoadConfig) -> LoadDriver:
+        if fleet is not None:
+            return fleet_load(fleet, config, provision.runner, provision.context.log("fleet.log"))
         return make_load(driver, config, provision.runner, provision.context.log("drivers.log"))
 
     trials = TrialRunner(plan, provision, storages, listener, load, SystemClock(), writer.make_ledger)

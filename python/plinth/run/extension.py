@@ -35,7 +35,13 @@ def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
     installations = {cluster.id: cluster.installation for cluster in plan.clusters if cluster.installation is not None}
     datasets = partial(dataset_of, files=plan.dataset_files)
     inputs = plan_inputs(
-        context, Runner(), datasets, installations, plan.experiment.measure, restoring_of(plan, context)
+        context,
+        Runner(),
+        datasets,
+        installations,
+        plan.experiment.measure,
+        restoring_of(plan, context),
+        plan.experiment.fleet,
     )
     more = plan_more(plan, repeats, inputs)
     return extended(plan, more, time.time_ns())

@@ -9,6 +9,7 @@ from plinth import server
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import Installation
+from plinth.model.fleet import FleetSpec
 from plinth.model.network import link_sentences
 from plinth.model.plan import PlannedCluster, PlannedNode, PlannedTrial, Variant
 from plinth.model.step import Step
@@ -32,6 +33,7 @@ def plan_inputs(
     installations: Mapping[str, Installation],
     measure: MeasureSpec,
     restoring: Restoring,
+    fleet: FleetSpec | None = None,
 ) -> PlanInputs:
     """What is known of the machine, for storages as `context` has them; `installations` are by cluster."""
 
@@ -53,7 +55,9 @@ def plan_inputs(
         dataset_size=lambda spec: dataset_of(spec).size(),
         dataset_load_s=lambda spec: dataset_of(spec).load_s(),
         provision_steps=provision_steps,
-        trial_steps=lambda trial, variant, cluster: _trial_steps(context, trial, variant, cluster, measure, restoring),
+        trial_steps=lambda trial, variant, cluster: _trial_steps(
+            context, trial, variant, cluster, measure, restoring, fleet
+        ),
         teardown_steps=teardown_steps,
         destructive_targets=lambda clusters: destructive_targets(context.used_storages(clusters), runner),
     )
@@ -125,6 +129,7 @@ def _trial_steps(
     cluster: PlannedCluster,
     measure: MeasureSpec,
     restoring: Restoring,
+    fleet: FleetSpec | None,
 ) -> list[Step]:
     workload = variant.workload
     ledger = "ledger of commits, " if workload.keeps_ledger else ""

@@ -19,6 +19,7 @@ from plinth.run.cache_state import check_cache
 from plinth.run.context import RunContext
 from plinth.run.cut_problems import cut_problems
 from plinth.run.fault_problems import fault_problems
+from plinth.run.fleet import fleet_problems
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.load_of import check_load
 from plinth.run.plan_inputs import plan_inputs
@@ -93,6 +94,8 @@ class _Planner:
         measure = experiment.measure
         if problems := fault_problems(measure.actions, measure.restore, context, expanded):
             raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
+        if problems := fleet_problems(experiment, expanded):
+            raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
         restoring = Restoring.of(
             context,
             ((key.server.storages, bool(key.server.standby)) for key in expanded.clusters),
@@ -106,7 +109,15 @@ class _Planner:
             expanded,
             (*self.loaded.overrides, *cuts),
             replace(
-                plan_inputs(context, self.runner, self._dataset, installations, experiment.measure, restoring),
+                plan_inputs(
+                    context,
+                    self.runner,
+                    self._dataset,
+                    installations,
+                    experiment.measure,
+                    restoring,
+                    experiment.fleet,
+                ),
                 full=self.loaded.full,
                 lacking=lacking,
                 reference=self.loaded.reference,

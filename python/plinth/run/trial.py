@@ -480,6 +480,8 @@ def _output(
         restored=measured.restored,
         network=measured.network,
         outage=measured.outage,
+        fleet=load.fleet,
+        excluded=None if load.fleet is None else load.fleet.excluded,
         observer_cpu_ns=observation.cost_cpu_ns,
         observer_ns=observation.duration_ns,
     )

@@ -57,8 +57,13 @@ class Cluster:
         self._postmaster: Postmaster | None = None
         self._entries: list[Entry] = []
         self._ran_without_fsync = False
-        self.port = layout.spec.port or (SOCKET_PORT if layout.spec.listen == "unix" else port.find_free())
+        self.port = layout.spec.port or (SOCKET_PORT if layout.spec.listen == "unix" else port.find_free(self._address))
         self.password = secrets.token_urlsafe(24) if layout.spec.listen == "tcp" else None
+
+    @property
+    def _address(self) -> str:
+        """Where a server with listen = "tcp" listens."""
+        return self.layout.spec.listen_address or port.LOCALHOST
 
     @property
     def postmaster_pid(self) -> int | None:
@@ -70,7 +75,7 @@ class Cluster:
         """Where the load goes: the socket, or TCP on this host with a password."""
         if self.layout.spec.listen == "unix":
             return self.control
-        return replace(self.control, host=port.LOCALHOST, password=self.password)
+        return replace(self.control, host=self._address, password=self.password)
 
     def initdb(self) -> None:
         """Make the data directory."""
@@ -78,7 +83,12 @@ class Cluster:
         assert argv is not None  # it is a command
         self._runner.run(argv, owner=self.layout.owner)
         check_wal_directory(self.layout)
-        configuration.prepare(self.layout.data_directory, self.layout.owner, networked=self.layout.place is not None)
+        configuration.prepare(
+            self.layout.data_directory,
+            self.layout.owner,
+            networked=self.layout.place is not None,
+            reachable=self.layout.spec.listen_address is not None,
+        )
         for name, directory in self.layout.tablespaces.items():
             self._make_directory(self.layout.directory_step(name), directory)
 
@@ -270,7 +280,7 @@ class Cluster:
 
     def _check_port(self) -> None:
         if self.layout.spec.listen == "tcp":
-            port.check_free(self.port)
+            port.check_free(self.port, self._address)
         self.layout.check_socket_path(self.port)
 
     def _make_directory(self, step: Step, path: Path) -> Entry:
@@ -288,7 +298,7 @@ class Cluster:
     def _owned_settings(self) -> dict[str, SettingValue]:
         """What Plinth sets itself."""
         place = self.layout.place
-        address = place.address if place is not None else port.LOCALHOST if self.layout.spec.listen == "tcp" else ""
+        address = place.address if place is not None else self._address if self.layout.spec.listen == "tcp" else ""
         return {
             "listen_addresses": address,
             "port": self.port,

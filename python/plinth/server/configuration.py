@@ -22,13 +22,22 @@ _HBA_NETWORK = """\
 # Of the emulated network: nothing but this run's servers is in it.
 host replication all samenet trust
 """
+_HBA_REACHABLE = """\
+# server.listen_address: load machines, with the password of this run.
+host all all all scram-sha-256
+"""
 
 
-def prepare(data_directory: Path, owner: Owner, *, networked: bool) -> None:
-    """After initdb: include plinth.conf, and say who may connect; `networked`: standbys from an emulated network, too."""
+def prepare(data_directory: Path, owner: Owner, *, networked: bool, reachable: bool = False) -> None:
+    """After initdb: include plinth.conf, and say who may connect; `networked`: standbys from an emulated network, too;
+    `reachable`: load machines with the password."""
     main = data_directory / "postgresql.conf"
     _write(main, f"{main.read_text()}\ninclude '{CONFIGURATION_FILE}'\n", owner)
-    _write(data_directory / "pg_hba.conf", _HBA + (_HBA_NETWORK if networked else ""), owner)
+    _write(
+        data_directory / "pg_hba.conf",
+        _HBA + (_HBA_NETWORK if networked else "") + (_HBA_REACHABLE if reachable else ""),
+        owner,
+    )
 
 
 def mark_standby(data_directory: Path, owner: Owner) -> None:

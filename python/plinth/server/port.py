@@ -7,22 +7,33 @@ from plinth.model.errors import MissingCapability
 LOCALHOST = "127.0.0.1"
 
 
-def check_free(port: int) -> None:
-    """Raise MissingCapability when a server could not listen on `port`."""
-    with socket.socket() as probe:
+def check_free(port: int, address: str = LOCALHOST) -> None:
+    """Raise MissingCapability when a server could not listen on `port` of an address of this host."""
+    with socket.socket(_family(address)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as PostgreSQL does
         try:
-            probe.bind((LOCALHOST, port))
+            probe.bind((address, port))
         except OSError as error:
             raise MissingCapability(
-                f"port {port} of {LOCALHOST} cannot be had: {error.strerror}",
+                f"port {port} of {address} cannot be had: {error.strerror}",
                 where=f"server.port = {port}",
-                hint="choose another, or leave server.port out: a free one is then found",
+                hint="choose another, or leave server.port out: a free one is then found; the address must be one of this machine",
             ) from error
 
 
-def find_free() -> int:
-    """A port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind((LOCALHOST, 0))
+def find_free(address: str = LOCALHOST) -> int:
+    """A port of an address of this host that nobody listens on at this moment. Raises MissingCapability for another's address."""
+    with socket.socket(_family(address)) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError as error:
+            raise MissingCapability(
+                f"{address} is no address of this machine: {error.strerror}",
+                where="server.listen_address",
+                hint="`ip address` shows those that it has",
+            ) from error
         return int(probe.getsockname()[1])
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -1,0 +1,117 @@
+"""The commands for a fleet of load machines."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from plinth.cli.console import output_console
+from plinth.cli.experiment import AsJson, Overrides
+from plinth.cli.printing import print_json, print_plain
+
+if TYPE_CHECKING:
+    from plinth.fleet import MachineCheck
+
+_LACKING = 5
+_EXAMPLE = """
+In an experiment:
+
+  [fleet]
+  address = "ssh"
+  hosts = ["client1", "client2", "bench@client3"]
+  command = "/opt/plinth/bin/plinth"
+"""
+
+fleet = App(
+    name="fleet",
+    help="Drive a load from several machines: check that they can.",
+    help_epilogue=_EXAMPLE,
+    help_format="plaintext",
+)
+
+
+@fleet.command
+def check(
+    file: Annotated[Path, Parameter(help="Experiment file with a [fleet].")],
+    /,
+    *,
+    overrides: Overrides = (),
+    server: Annotated[
+        str | None,
+        Parameter(
+            name="--server",
+            help="Connection string of a server that each machine has to reach. Default: the experiment's external server.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Look at each machine of an experiment's fleet: versions, clock, cores, and whether it reaches the server.
+
+    An agent is started on each machine, as a trial does it, asked, and ended. Each finding says what to do about it.
+
+    Exit code 0 when all machines can drive a load together, 5 when one cannot, 1 when one cannot be reached at all.
+
+      plinth fleet check mine.toml
+      plinth fleet check mine.toml --server "host=db1 dbname=bench"
+    """
+    from plinth.experiment import load_experiment
+    from plinth.system.log_file import LogFile
+    from plinth.tasks.fleet import check_machines
+
+    loaded = load_experiment(file, overrides)
+    with tempfile.TemporaryDirectory(prefix="plinth-fleet-") as folder:
+        found = check_machines(loaded, server, LogFile(Path(folder) / "agents.log"))
+    if as_json:
+        print_json(json.dumps([_as_json(one) for one in found], indent=1))
+    else:
+        _show(found)
+    return _LACKING if any(one.problems for one in found) else 0
+
+
+def _as_json(one: "MachineCheck") -> dict[str, object]:
+    return {
+        "name": one.name,
+        "agent": one.hello.model_dump(mode="json", exclude={"refused"}),
+        "clock_offset_ns": one.clock.offset_ns,
+        "clock_error_ns": one.clock.error_ns,
+        "wall_clock_offset_ns": one.wall_clock_offset_ns,
+        "reached": None if one.reached is None else one.reached.model_dump(mode="json", exclude={"refused"}),
+        "problems": list(one.problems),
+    }
+
+
+def _show(found: "list[MachineCheck]") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("machine", "host", "cores", "plinth", "Python", "clock known to", "wall clock", "server"):
+        table.add_column(title, overflow="fold")
+    for one in found:
+        hello = one.hello
+        table.add_row(
+            Text(one.name),
+            Text(hello.host),
+            str(hello.cores),
+            Text(hello.plinth),
+            Text(hello.python),
+            f"{one.clock.error_ns / 1e3:.0f} us",
+            f"{one.wall_clock_offset_ns / 1e6:+.0f} ms",
+            Text(_reached(one)),
+        )
+    output_console().print(table)
+    for one in found:
+        for problem in one.problems:
+            print_plain(f"{one.name}: {problem}")
+    number = sum(bool(one.problems) for one in found)
+    print_plain(f"{len(found) - number} of {len(found)} machines can drive a load together")
+
+
+def _reached(one: "MachineCheck") -> str:
+    if one.reached is None:
+        return "not asked"
+    if one.reached.round_trip_ns is None:
+        return "not reached"
+    return f"{one.reached.server_version}, {one.reached.round_trip_ns / 1e3:.0f} us"

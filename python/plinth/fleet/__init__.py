@@ -1,0 +1,33 @@
+"""A fleet: one load that the engines of several machines drive together.
+
+    coordinator (this process)                  agent, one a machine: `plinth agent`
+    start     an executor starts the agents     hello: versions, cores
+    prepare   each gets its part of the load    connects its clients
+    go        T0, by the agent's own clock      waits for T0, then runs
+    poll      seconds, histograms, its CPU      ...
+    stop, collect                               result
+
+Nothing but these messages passes between them: no sample, no tick. What an agent runs is `plinth.load`'s engine with a `part`:
+the threads of one load are dealt to the agents in turn, so that seeds are disjoint and the i-th arrival goes to agent i modulo N.
+
+protocol.py     the messages, and frames of JSON with bytes
+link.py         one end of a connection
+agent.py        what runs on each machine; lease.py: when it ends by itself
+split.py        how clients and threads are divided
+clock.py        offsets of clocks, by NTP's four times
+merge.py        one result of all agents': counts of equal buckets are added
+load.py         `FleetLoad`, a `plinth.load.LoadDriver`
+executors/      how agents are started: on this machine, by ssh
+check.py        whether the machines of a fleet can drive a load
+"""
+
+from typing import TYPE_CHECKING
+
+from plinth.model.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from plinth.fleet.check import MachineCheck, check_fleet
+    from plinth.fleet.load import FleetLoad
+
+__getattr__ = lazy_exports(__name__, {"FleetLoad": "load", "MachineCheck": "check", "check_fleet": "check"})
+__all__ = ["FleetLoad", "MachineCheck", "check_fleet"]

@@ -1,0 +1,238 @@
+"""What runs on each machine of a fleet: `plinth agent`, which a coordinator starts and talks to over a connection.
+
+It keeps nothing on the machine and ends by itself: with the connection, or when no request has come for LEASE_S.
+"""
+
+import os
+import platform
+import signal
+import socket
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from plinth import __version__
+from plinth.fleet.link import Link, Lost, Silent
+from plinth.fleet.protocol import (
+    LEASE_S,
+    ClockReading,
+    Collected,
+    Done,
+    Hello,
+    Measuring,
+    Polled,
+    Reached,
+    Reply,
+    Request,
+    parsed,
+)
+from plinth.fleet.usage import UsageWatch
+from plinth.load import Load
+from plinth.model.connection import Connection
+from plinth.model.errors import PlinthError
+from plinth.model.load_config import LoadConfig, LoadScript
+
+_REACH_TRANSACTIONS = 20
+_REACH_TIMEOUT_S = 3.0
+_END_TIMEOUT_S = 2.0
+
+
+def serve(connection: socket.socket) -> int:
+    """Answer requests until the connection ends or the lease is over; returns the exit code. Nothing of the load is left then."""
+    link = Link(connection)
+    agent = Agent()
+    try:
+        while True:
+            frame = link.receive(LEASE_S)
+            received_ns = time.monotonic_ns()
+            reply, binary = agent.answer(parsed(Request, frame.document), received_ns)
+            link.send(reply.model_dump_json().encode(), binary)
+    except Lost:
+        return 0
+    except (Silent, PlinthError):
+        return 1
+    finally:
+        link.close()
+        agent.end()
+
+
+def connection_of_standard_streams() -> socket.socket:
+    """The connection that standard input and output are: a socket, or two pipes that are joined to one."""
+    connection = socket.socket(fileno=os.dup(0)) if _is_socket(0) else _joined(os.dup(0), os.dup(1))
+    # Whatever prints later must not get into the frames.
+    os.dup2(2, 1)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    return connection
+
+
+class Agent:
+    """The state of one agent: at most one load."""
+
+    def __init__(self) -> None:
+        self._load: Load | None = None
+        self._failure: str | None = None
+        self._is_connected = False
+        self._is_told = False
+        self._usage = UsageWatch()
+
+    def answer(self, request: Request, received_ns: int) -> tuple[Reply, bytes]:
+        """The reply to a request that came at `received_ns` of the monotonic clock."""
+        try:
+            match request.kind:
+                case "clock":
+                    return ClockReading(received_ns=received_ns, sent_ns=time.monotonic_ns()), b""
+                case "hello":
+                    return hello(), b""
+                case "reach":
+                    return reach(request.connection), b""
+                case "prepare":
+                    return self._prepare(request.load), b""
+                case "poll":
+                    return self._poll()
+                case "go":
+                    load = self._of_load()
+                    if request.at_ns < time.monotonic_ns():
+                        raise PlinthError("the agent was told of the start only when it was over: it is late")
+                    load.go(request.at_ns)
+                    self._is_told = True
+                    return Done(), b""
+                case "measure":
+                    return Measuring(warmup_ns=self._of_load().begin_measuring(request.at_ns)), b""
+                case "stop":
+                    self._of_load().stop()
+                    return Done(), b""
+                case "collect":
+                    return Collected(result=self._of_load().result(), usage=self._usage.usage()), b""
+        except PlinthError as error:
+            return Reply(refused=str(error)), b""
+
+    def end(self) -> None:
+        """End the load, if one runs: its connections are closed."""
+        if self._load is not None:
+            self._load.stop()
+            self._load.wait(_END_TIMEOUT_S)
+
+    def _of_load(self) -> Load:
+        if self._load is None:
+            raise PlinthError("the agent has no load; it is to be prepared first")
+        return self._load
+
+    def _prepare(self, config: LoadConfig | None) -> Reply:
+        if config is None or config.part is None or self._load is not None:
+            raise PlinthError("an agent takes one part of a load")
+        self._load = load = Load(config)
+
+        def connect() -> None:
+            try:
+                load.start()
+                self._is_connected = True
+            except PlinthError as error:
+                self._failure = str(error)
+            except Exception as error:  # noqa: BLE001 - what goes wrong in this thread is the coordinator's to hear
+                self._failure = f"the agent broke: {type(error).__name__}: {error}"
+
+        threading.Thread(target=connect, name="connect", daemon=True).start()
+        return Done()
+
+    def _poll(self) -> tuple[Reply, bytes]:
+        load = self._load
+        if load is None:
+            return Polled(state="idle"), b""
+        if self._failure is not None:
+            return Polled(state="failed", failure=self._failure), b""
+        if not self._is_connected:
+            return Polled(state="connecting"), b""
+        if not self._is_told:
+            return Polled(state="connected"), b""
+        progress = load.progress()
+        has_ended = progress.phase == "done"
+        if not has_ended:
+            self._usage.look(progress.phase == "measure")
+        # Histograms of the rows that the progress has, and maybe of one that was finished since.
+        return Polled(state="ended" if has_ended else "running", progress=progress), load.take_histograms()
+
+
+def hello() -> Hello:
+    """Who and what this process is."""
+    return Hello(
+        plinth=__version__,
+        python=platform.python_version(),
+        host=socket.gethostname(),
+        cores=len(os.sched_getaffinity(0)),
+        pid=os.getpid(),
+        wall_clock_ns=time.time_ns(),
+    )
+
+
+def reach(connection: Connection | None) -> Reached:
+    """Whether the server answers from here."""
+    if connection is None:
+        raise PlinthError("there is no server to reach")
+    config = LoadConfig(
+        connection=connection,
+        scripts=[LoadScript(name="reach", source="SELECT 1;")],
+        transactions_per_client=_REACH_TRANSACTIONS,
+        connect_timeout_s=_REACH_TIMEOUT_S,
+    )
+    load = Load(config)
+    try:
+        load.start()
+        if not load.wait(_REACH_TIMEOUT_S):
+            load.stop()
+            return Reached(error=f"no answer to SELECT 1 within {_REACH_TIMEOUT_S:g} s")
+        outcome = load.outcome()
+        if not outcome.result.measured.done:
+            return Reached(error=outcome.result.errors[0].message if outcome.result.errors else "nothing was done")
+        round_trip_ns = outcome.transactions().percentile_ns(0.5)
+        return Reached(server_version=outcome.result.engine.server_version, round_trip_ns=round_trip_ns)
+    except PlinthError as error:
+        return Reached(error=str(error))
+
+
+def _is_socket(descriptor: int) -> bool:
+    return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+
+
+def _joined(read: int, write: int) -> socket.socket:
+    """One end of a socket pair, whose other end two threads join to what is read and written. They end with the pipes."""
+    ours, theirs = socket.socketpair()
+
+    def to_us() -> None:
+        while piece := os.read(read, 65536):
+            theirs.sendall(piece)
+        theirs.shutdown(socket.SHUT_WR)
+
+    def from_us() -> None:
+        while piece := theirs.recv(65536):
+            left = memoryview(piece)
+            while left:
+                left = left[os.write(write, left) :]
+
+    for pump in (to_us, from_us):
+        threading.Thread(target=_quietly, args=(pump,), daemon=True).start()
+    return ours
+
+
+def _quietly(pump: Callable[[], None]) -> None:
+    try:
+        pump()
+    except OSError:  # the other side has ended, which the link sees
+        return
+
+
+def main(words: Sequence[str]) -> int:
+    """The hidden command `plinth agent`; `--descriptor N` names a socket to use instead of the standard streams."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the coordinator reaches a local agent as well; it decides
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    match words:
+        case []:
+            return serve(connection_of_standard_streams())
+        case ["--descriptor", number] if number.isdecimal():
+            return serve(socket.socket(fileno=int(number)))
+        case _:
+            sys.stderr.write("error: plinth agent is started by a coordinator, and takes no arguments from people\n")
+            return 2

@@ -1,0 +1,60 @@
+"""Requests to the agents of a fleet, sent to all before the first reply is awaited."""
+
+import time
+from collections.abc import Sequence
+from typing import TypeVar
+
+from plinth.fleet.clock import EXCHANGES, ClockOffset, Exchange, clock_offset
+from plinth.fleet.executors import Started
+from plinth.fleet.protocol import ANSWER_TIMEOUT_S, ClockReading, Reply, Request, parsed
+from plinth.model.errors import RunError
+
+_Reply = TypeVar("_Reply", bound=Reply)
+
+
+def ask_each(
+    agents: Sequence[Started], requests: Sequence[Request], model: type[_Reply], timeout_s: float = ANSWER_TIMEOUT_S
+) -> list[tuple[_Reply, bytes]]:
+    """The replies, each with the bytes behind it. Raises RunError when an agent is lost, or refuses."""
+    for agent, request in zip(agents, requests, strict=True):
+        try:
+            agent.link.send(request.model_dump_json().encode())
+        except RunError as error:
+            raise agent.lost(error) from error
+    return [_reply(agent, model, timeout_s) for agent in agents]
+
+
+def ask_all(
+    agents: Sequence[Started], request: Request, model: type[_Reply], timeout_s: float = ANSWER_TIMEOUT_S
+) -> list[_Reply]:
+    """The replies to the same request."""
+    return [reply for reply, _ in ask_each(agents, [request] * len(agents), model, timeout_s)]
+
+
+def measure_clocks(agents: Sequence[Started]) -> list[ClockOffset]:
+    """The offset of each agent's monotonic clock. Agents are asked one after the other, so that none waits for another's reply."""
+    exchanges: list[list[Exchange]] = [[] for _ in agents]
+    request = Request(kind="clock").model_dump_json().encode()
+    for _ in range(EXCHANGES):
+        for agent, measured in zip(agents, exchanges, strict=True):
+            try:
+                sent_ns = time.monotonic_ns()
+                agent.link.send(request)
+                frame = agent.link.receive(ANSWER_TIMEOUT_S)
+                received_ns = time.monotonic_ns()
+            except RunError as error:
+                raise agent.lost(error) from error
+            reading = parsed(ClockReading, frame.document)
+            measured.append(Exchange(sent_ns, reading.received_ns, reading.sent_ns, received_ns))
+    return list(map(clock_offset, exchanges))
+
+
+def _reply(agent: Started, model: type[_Reply], timeout_s: float) -> tuple[_Reply, bytes]:
+    try:
+        frame = agent.link.receive(timeout_s)
+    except RunError as error:
+        raise agent.lost(error) from error
+    reply = parsed(model, frame.document)
+    if reply.refused is not None:
+        raise RunError(reply.refused, where=f"machine {agent.name}")
+    return reply, frame.binary

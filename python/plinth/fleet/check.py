@@ -1,0 +1,72 @@
+"""Whether the machines of a fleet can drive a load: versions, clocks, cores, and whether each reaches the server."""
+
+import time
+from typing import NamedTuple
+
+from plinth.fleet.asking import ask_all, measure_clocks
+from plinth.fleet.clock import ClockOffset
+from plinth.fleet.executors import Executor
+from plinth.fleet.protocol import START_TIMEOUT_S, Hello, Reached, Request
+from plinth.fleet.versions import version_problems
+from plinth.model.connection import Connection
+from plinth.model.fleet_trial import MAX_SKEW_NS
+
+MAX_CLOCK_ERROR_NS = MAX_SKEW_NS // 2
+"""A clock that is known less exactly leaves too little of the time within which machines must begin."""
+_REACH_TIMEOUT_S = 10.0
+
+
+class MachineCheck(NamedTuple):
+    """What was found of one machine, and what is to be done about it."""
+
+    name: str
+    hello: Hello
+    clock: ClockOffset
+    wall_clock_offset_ns: int
+    reached: Reached | None
+    problems: tuple[str, ...]
+
+
+def check_fleet(executor: Executor, connection: Connection | None) -> list[MachineCheck]:
+    """Start an agent on each machine, ask it, and end it. `connection` is the server that it has to reach; None: not asked.
+
+    Raises RunError where an agent cannot be started or does not answer.
+    """
+    with executor.agents() as agents:
+        hello = Request(kind="hello")
+        ask_all(agents, hello, Hello, START_TIMEOUT_S)
+        asked_ns = time.time_ns()
+        hellos = ask_all(agents, hello, Hello)
+        clocks = measure_clocks(agents)
+        reached: list[Reached | None] = [None] * len(agents)
+        if connection is not None:
+            request = Request(kind="reach", connection=connection)
+            reached = [*ask_all(agents, request, Reached, _REACH_TIMEOUT_S)]
+    different = version_problems({agent.name: hello for agent, hello in zip(agents, hellos, strict=True)})
+    return [
+        MachineCheck(
+            agent.name,
+            hello,
+            clock,
+            hello.wall_clock_ns - asked_ns,
+            reach,
+            tuple(_problems(different.get(agent.name), clock, reach)),
+        )
+        for agent, hello, clock, reach in zip(agents, hellos, clocks, reached, strict=True)
+    ]
+
+
+def _problems(versions: str | None, clock: ClockOffset, reached: Reached | None) -> list[str]:
+    found = []
+    if versions is not None:
+        found.append(f"it has {versions}: install the same wheel under the same Python as here")
+    if clock.error_ns > MAX_CLOCK_ERROR_NS:
+        found.append(
+            f"its clock is known to within {clock.error_ns / 1e6:.1f} ms only, of {MAX_SKEW_NS / 1e6:g} ms that are allowed between "
+            "starts: the way to it is too slow, take a nearer coordinator"
+        )
+    if reached is not None and reached.error is not None:
+        found.append(
+            f"it does not reach the server: {reached.error}: look at listen_addresses, pg_hba.conf and the firewall of the server"
+        )
+    return found

@@ -1,0 +1,52 @@
+"""How the agents of a fleet are started: on this machine, or on hosts by ssh. All give connections to running agents."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from plinth.fleet.link import Link
+from plinth.model.errors import RunError
+from plinth.model.fleet import FleetSpec
+from plinth.system.log_file import LogFile
+from plinth.system.runner import Runner
+
+_LINES = 10
+
+
+class Started(NamedTuple):
+    """A connection to an agent that was started, and the name of its machine."""
+
+    name: str
+    link: Link
+    said: Callable[[], str] = str
+    """What the agent has printed so far."""
+
+    def lost(self, error: RunError) -> RunError:
+        """The error that the agent no longer answers, with what it printed last."""
+        lines = self.said().splitlines()[-_LINES:]
+        reason = f"the agent on machine {self.name} is lost: {error.message}"
+        return RunError(reason, where="fleet", details=lines)
+
+
+class Executor(Protocol):
+    """Starts the agents of a fleet."""
+
+    def agents(self) -> AbstractContextManager[list[Started]]:
+        """While it is entered, an agent runs on each machine; afterwards none does.
+
+        Raises RunError where one cannot be started, with the machine and the reason.
+        """
+        ...
+
+
+def executor_of(fleet: FleetSpec, runner: Runner, log: LogFile) -> Executor:
+    """The executor that an experiment asks for; `log` gets what agents say besides. Raises MissingCapability without its package."""
+    match fleet.address:
+        case "local":
+            from plinth.fleet.executors.local import LocalExecutor
+
+            return LocalExecutor(fleet.number_of_machines, runner, log)
+        case "ssh":
+            from plinth.fleet.executors.ssh import SshExecutor
+
+            return SshExecutor(fleet, log)

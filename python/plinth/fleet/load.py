@@ -1,0 +1,281 @@
+"""`FleetLoad`: one load that the agents of a fleet drive together, as a `plinth.load.LoadDriver`."""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from plinth.fleet.asking import ask_all, ask_each, measure_clocks
+from plinth.fleet.clock import ClockOffset
+from plinth.fleet.executors import Executor, Started
+from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second, transactions_of
+from plinth.fleet.protocol import START_TIMEOUT_S, Collected, Done, Hello, Measuring, Polled, ProtocolError, Request
+from plinth.fleet.split import clients_of, parts_of
+from plinth.fleet.versions import check_versions
+from plinth.model.errors import RunError
+from plinth.model.fleet_trial import FleetTrial, MachineTrial
+from plinth.model.load import LoadEvent, LoadProgress, LoadResult, Second
+from plinth.model.load_config import LoadConfig
+from plinth.system import cancel
+
+Phase = Literal["connect", "warmup", "measure", "done"]
+
+LEAD_NS = 2_000_000_000
+"""From the last agreement on clocks to T0."""
+_POLL_S = 0.2
+_PHASES: tuple[Phase, ...] = ("connect", "warmup", "measure", "done")
+_BEGIN_LEAD_S = 2
+_Result = TypeVar("_Result")
+
+
+@dataclass
+class _Machine:
+    """One agent as the coordinator sees it."""
+
+    started: Started
+    part: LoadConfig
+    hello: Hello = field(default_factory=Hello)
+    clock: ClockOffset = field(default_factory=lambda: ClockOffset(0, 0))
+    polled: Polled = field(default_factory=Polled)
+    rows: dict[int, Second] = field(default_factory=dict)
+    collected: Collected | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.polled.state == "ended"
+
+
+class FleetLoad:
+    """Splits a load over the agents that `executor` starts. `config.threads` are for each machine; clients and rate are totals."""
+
+    def __init__(self, config: LoadConfig, executor: Executor, address: str) -> None:
+        self._config = config
+        self._executor = executor
+        self._address = address
+        self._stack = ExitStack()
+        self._machines: list[_Machine] = []
+        self._t0_ns: int | None = None
+        self._t0_unix_ns = 0
+        self._next_poll_at = 0.0
+        self._histograms: dict[int, SecondHistograms] = {}
+        self._series: list[Second] = []
+        self._given = 0
+        self._events: list[LoadEvent] = []
+        self._events_dropped = 0
+        self._is_open = False
+        self._result: LoadResult | None = None
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """Empty: the agents' CPU is in their results."""
+        return ()
+
+    def start(self) -> None:
+        """Start the agents, connect all clients, agree on T0 and return when it has come.
+
+        Raises RunError if an agent is lost or connects no client, MissingCapability if versions differ.
+        """
+        try:
+            self._is_open = True
+            started = self._stack.enter_context(self._executor.agents())
+            parts = parts_of(self._config, len(started))
+            self._machines = [_Machine(one, part) for one, part in zip(started, parts, strict=True)]
+            self._greet()
+            self._connect()
+            self._measure_clocks()
+            self._go()
+        except BaseException:
+            self._end()
+            raise
+
+    def progress(self) -> LoadProgress:
+        """The progress of all agents together, and the seconds and events since the last call."""
+        known = [one.polled.progress for one in self._machines if one.polled.progress is not None]
+        elapsed_ns = 0 if self._t0_ns is None else max(0, time.monotonic_ns() - self._t0_ns)
+        seconds, self._given = self._series[self._given :], len(self._series)
+        events, self._events = self._events, []
+        dropped, self._events_dropped = self._events_dropped, 0
+        return LoadProgress(
+            elapsed_ns=elapsed_ns,
+            phase=_phase({progress.phase for progress in known}),
+            done=sum(progress.done for progress in known),
+            failed=sum(progress.failed for progress in known),
+            retried=sum(progress.retried for progress in known),
+            clients_open=sum(progress.clients_open for progress in known),
+            seconds=tuple(seconds),
+            events=tuple(events),
+            events_dropped=dropped,
+        )
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end for at most `timeout_s` seconds; return whether the load has ended. Raises RunError if an agent is lost."""
+        deadline = time.monotonic() + timeout_s
+        while self._is_open:
+            left_s = deadline - time.monotonic()
+            due_s = self._next_poll_at - time.monotonic()
+            if due_s > left_s:
+                cancel.sleep(max(left_s, 0))
+                return False
+            cancel.sleep(max(due_s, 0))
+            self._guarded(self._poll)
+            if all(one.has_ended for one in self._machines):
+                self._guarded(self._collect)
+        return True
+
+    def begin_measuring(self) -> int:
+        """End the warm-up of all agents with the same second, two seconds ahead. Returns how long it lasts then, in ns."""
+        assert self._t0_ns is not None, "the load runs"
+        elapsed_s = (time.monotonic_ns() - self._t0_ns) / 1e9
+        request = Request(kind="measure", at_ns=(math.ceil(elapsed_s) + _BEGIN_LEAD_S) * 1_000_000_000)
+        ends = {reply.warmup_ns for reply in self._guarded(lambda: ask_all(self._agents, request, Measuring))}
+        if len(ends) > 1:
+            self._end()
+            raise RunError("the machines of the fleet would end their warm-up at different times: one of them is late")
+        return ends.pop()
+
+    def stop(self) -> None:
+        """Stop all agents and return at once."""
+        if self._is_open and self._t0_ns is not None:
+            self._guarded(lambda: ask_all(self._agents, Request(kind="stop"), Done))
+
+    def result(self) -> LoadResult:
+        """The merged result. Raises RunError while the load runs."""
+        if self._result is None:
+            raise RunError("the load has not ended")
+        return self._result
+
+    @property
+    def _agents(self) -> list[Started]:
+        return [one.started for one in self._machines]
+
+    def _guarded(self, act: Callable[[], _Result]) -> _Result:
+        """Do it; whatever fails ends all agents, whose load would be without a result."""
+        try:
+            return act()
+        except BaseException:
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        self._is_open = False
+        with cancel.masked():
+            self._stack.close()
+
+    def _greet(self) -> None:
+        replies = ask_all(self._agents, Request(kind="hello"), Hello, START_TIMEOUT_S)
+        for machine, hello in zip(self._machines, replies, strict=True):
+            machine.hello = hello
+        check_versions({one.started.name: one.hello for one in self._machines})
+
+    def _connect(self) -> None:
+        ask_each(self._agents, [Request(kind="prepare", load=one.part) for one in self._machines], Done)
+        while True:
+            self._poll()
+            if all(one.polled.state == "connected" for one in self._machines):
+                return
+            cancel.sleep(_POLL_S / 4)
+
+    def _measure_clocks(self) -> None:
+        for machine, clock in zip(self._machines, measure_clocks(self._agents), strict=True):
+            machine.clock = clock
+
+    def _go(self) -> None:
+        self._t0_ns = time.monotonic_ns() + LEAD_NS
+        self._t0_unix_ns = time.time_ns() + LEAD_NS
+        ask_each(
+            self._agents, [Request(kind="go", at_ns=self._t0_ns + one.clock.offset_ns) for one in self._machines], Done
+        )
+        left_s = (self._t0_ns - time.monotonic_ns()) / 1e9
+        if left_s <= 0:
+            raise RunError(f"the agents took longer than {LEAD_NS / 1e9:g} s to take the time of the start")
+        cancel.sleep(left_s)
+
+    def _poll(self) -> None:
+        self._next_poll_at = time.monotonic() + _POLL_S
+        running = [one for one in self._machines if not one.has_ended]
+        replies = ask_each([one.started for one in running], [Request(kind="poll")] * len(running), Polled)
+        for machine, (machine.polled, histograms) in zip(running, replies, strict=True):
+            self._check_state(machine)
+            if machine.polled.progress is not None:
+                machine.rows |= {row.second: row for row in machine.polled.progress.seconds}
+                self._events += machine.polled.progress.events
+                self._events_dropped += machine.polled.progress.events_dropped
+            add_histograms(self._histograms, histograms)
+        self._close_rows()
+
+    def _check_state(self, machine: _Machine) -> None:
+        if machine.polled.state == "failed":
+            raise RunError(f"{machine.polled.failure}", where=f"machine {machine.started.name}")
+        if machine.polled.state not in ("connecting", "connected") and machine.polled.progress is None:
+            raise RunError(f"the agent on {machine.started.name} has lost its load")
+
+    def _close_rows(self) -> None:
+        """Merge the seconds that all agents have finished, or ended before."""
+        while True:
+            row = len(self._series)
+            parts = [one.rows[row] for one in self._machines if row in one.rows]
+            if not parts or any(row not in one.rows and not one.has_ended for one in self._machines):
+                return
+            self._series.append(merged_second(parts, self._histograms.pop(row, SecondHistograms())))
+            for one in self._machines:
+                one.rows.pop(row, None)
+
+    def _collect(self) -> None:
+        replies = ask_all(self._agents, Request(kind="collect"), Collected)
+        for machine, collected in zip(self._machines, replies, strict=True):
+            if collected.result is None:
+                raise ProtocolError(f"the agent on {machine.started.name} has no result")
+            machine.collected = collected
+        results = [one.result for one in replies if one.result is not None]
+        fleet = self._fleet_trial()
+        merged = merged_result(results, self._series, self._t0_unix_ns)
+        self._result = merged.model_copy(update={"fleet": fleet})
+        self._end()
+
+    def _fleet_trial(self) -> FleetTrial:
+        machines = tuple(map(self._machine_trial, self._machines))
+        starts = [one.first_start_ns for one in machines]
+        known = [start for start in starts if start is not None]
+        links = [one.started.link for one in self._machines]
+        return FleetTrial(
+            address=self._address,
+            machines=machines,
+            skew_ns=max(known) - min(known) if len(known) == len(starts) else None,
+            messages=sum(link.messages for link in links),
+            sent_bytes=sum(link.sent_bytes for link in links),
+            received_bytes=sum(link.received_bytes for link in links),
+        )
+
+    def _machine_trial(self, machine: _Machine) -> MachineTrial:
+        assert machine.collected is not None and machine.collected.result is not None, "all were collected"
+        result, usage = machine.collected.result, machine.collected.usage
+        clients, threads = clients_of(machine.part)
+        transactions = transactions_of(result.histograms)
+        return MachineTrial(
+            name=machine.started.name,
+            host=machine.hello.host,
+            cores=machine.hello.cores,
+            clients=clients,
+            threads=threads,
+            clock_offset_ns=machine.clock.offset_ns,
+            clock_error_ns=machine.clock.error_ns,
+            first_start_ns=result.first_start_ns,
+            measured=result.measured,
+            latency_p50_ns=transactions.percentile_ns(0.50),
+            latency_p99_ns=transactions.percentile_ns(0.99),
+            user_cpu_ns=result.engine.user_cpu_ns,
+            system_cpu_ns=result.engine.system_cpu_ns,
+            loop_lag_p99_ns=result.engine.loop_lag_p99_ns,
+            engine_busy=usage.engine_busy,
+            host_busy=usage.host_busy,
+        )
+
+
+def _phase(phases: set[Phase]) -> Phase:
+    """That of the agent that is least far."""
+    for phase in _PHASES:
+        if phase in phases:
+            return phase
+    return "connect"

@@ -1,0 +1,213 @@
+"""One result of several agents' results, as if one engine had recorded everything: counts of equal buckets are added.
+
+Percentiles come from merged histograms only, in the series as well: agents send the histograms of each second.
+"""
+
+import math
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from plinth.fleet.protocol import ProtocolError
+from plinth.model.load import EngineCost, Histogram, LoadError, LoadResult, ScriptTotals, Second, Totals
+
+# Buckets as of crates/load/src/latencies.rs: 512 ns wide at first, and 2048 of them before they double.
+_NARROWEST_BITS, _LOWEST_BITS = 9, 20
+_NUMBERS_OF_HISTOGRAM = 5
+
+
+@dataclass
+class Buckets:
+    """A histogram: counts by the highest latency of each bucket; count, sum, shortest and longest are exact."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+    count: int = 0
+    sum_ns: int = 0
+    min_ns: int = 0
+    max_ns: int = 0
+
+    def add(self, count: int, sum_ns: int, min_ns: int, max_ns: int, buckets: Iterable[tuple[int, int]]) -> None:
+        """Add another one."""
+        if count:
+            self.min_ns = min(self.min_ns, min_ns) if self.count else min_ns
+            self.max_ns = max(self.max_ns, max_ns)
+            self.count += count
+            self.sum_ns += sum_ns
+            for highest_ns, counted in buckets:
+                self.counts[highest_ns] += counted
+
+    def percentile_ns(self, share: float) -> int | None:
+        """The latency that `share` do not exceed: the highest of its bucket, but no more than the longest of all."""
+        rank = max(1, math.ceil(share * self.count))
+        below = 0
+        for highest_ns in sorted(self.counts):
+            below += self.counts[highest_ns]
+            if below >= rank:
+                return min(highest_ns, self.max_ns)
+        return None
+
+    @property
+    def mean_ns(self) -> float | None:
+        """The mean, by the exact sum."""
+        return self.sum_ns / self.count if self.count else None
+
+    @property
+    def stddev_ns(self) -> float | None:
+        """The standard deviation, from the middles of the buckets."""
+        mean_ns = self.mean_ns
+        if mean_ns is None:
+            return None
+        squares = 0.0
+        for highest_ns in sorted(self.counts):
+            width = 1 << max(_NARROWEST_BITS, highest_ns.bit_length() - _LOWEST_BITS + _NARROWEST_BITS)
+            squares += self.counts[highest_ns] * (highest_ns + 1 - width // 2 - mean_ns) ** 2
+        return math.sqrt(squares / self.count)
+
+
+@dataclass
+class SecondHistograms:
+    """Of one second: its latencies, and how late transactions began."""
+
+    latencies: Buckets = field(default_factory=Buckets)
+    lags: Buckets = field(default_factory=Buckets)
+
+
+def add_histograms(seconds: dict[int, SecondHistograms], taken: bytes) -> None:
+    """Add what `LoadRun.take_histograms` gave to the histograms by row. Raises ProtocolError for anything else."""
+    if len(taken) % 8:
+        raise ProtocolError("histograms are numbers of 8 bytes; the last one is cut off")
+    numbers = iter(struct.unpack(f"<{len(taken) // 8}Q", taken))
+    try:
+        for row in numbers:
+            second = seconds.setdefault(row, SecondHistograms())
+            for histogram in (second.latencies, second.lags):
+                count, sum_ns, min_ns, max_ns, buckets = (next(numbers) for _ in range(_NUMBERS_OF_HISTOGRAM))
+                histogram.add(count, sum_ns, min_ns, max_ns, [(next(numbers), next(numbers)) for _ in range(buckets)])
+    except (StopIteration, RuntimeError, ValueError):  # a generator turns StopIteration into RuntimeError
+        raise ProtocolError("the histograms of a second are cut off") from None
+
+
+def merged_second(parts: Sequence[Second], histograms: SecondHistograms) -> Second:
+    """One row of the series, of the rows that agents have of the same second."""
+    first = parts[0]
+    latencies, lags = histograms.latencies, histograms.lags
+    return Second(
+        second=first.second,
+        phase=first.phase,
+        t_ns=first.t_ns,
+        length_ns=max(part.length_ns for part in parts),
+        done=sum(part.done for part in parts),
+        failed=sum(part.failed for part in parts),
+        retried=sum(part.retried for part in parts),
+        retries=sum(part.retries or 0 for part in parts),
+        skipped=sum(part.skipped or 0 for part in parts),
+        late=sum(part.late or 0 for part in parts),
+        latency_mean_ns=latencies.mean_ns,
+        latency_stddev_ns=latencies.stddev_ns,
+        latency_p50_ns=latencies.percentile_ns(0.50),
+        latency_p95_ns=latencies.percentile_ns(0.95),
+        latency_p99_ns=latencies.percentile_ns(0.99),
+        latency_max_ns=latencies.max_ns if latencies.count else None,
+        schedule_lag_mean_ns=lags.mean_ns,
+        schedule_lag_p99_ns=lags.percentile_ns(0.99),
+        schedule_lag_max_ns=lags.max_ns if lags.count else None,
+    )
+
+
+def merged_result(results: Sequence[LoadResult], series: Sequence[Second], started_unix_ns: int) -> LoadResult:
+    """The result of the whole load. `series` are the merged seconds; the start is the agreed one, by the coordinator's clock."""
+    warmup_ns = max(result.warmup_ns for result in results)
+    ends_ns = max(result.warmup_ns + result.measured_ns for result in results)
+    return LoadResult(
+        started_unix_ns=started_unix_ns,
+        first_start_ns=min((r.first_start_ns for r in results if r.first_start_ns is not None), default=None),
+        connect_ns=max(result.connect_ns for result in results),
+        warmup_ns=warmup_ns,
+        measured_ns=ends_ns - warmup_ns,
+        interrupted=any(result.interrupted for result in results),
+        clients_aborted=sum(result.clients_aborted for result in results),
+        totals=merged_totals([result.totals for result in results]),
+        measured=merged_totals([result.measured for result in results]),
+        scripts=tuple(
+            ScriptTotals(name=same[0].name, weight=same[0].weight, measured=merged_totals([s.measured for s in same]))
+            for same in zip(*(result.scripts for result in results), strict=True)
+        ),
+        series=tuple(series),
+        histograms=merged_histograms([result.histograms for result in results]),
+        errors=_merged_errors([result.errors for result in results]),
+        engine=_merged_cost([result.engine for result in results]),
+    )
+
+
+def merged_totals(all_totals: Sequence[Totals]) -> Totals:
+    """The sums; a count that not every part knows is not known."""
+    sums: dict[str, int | None] = {}
+    for name in Totals.model_fields:
+        values = [getattr(totals, name) for totals in all_totals]
+        sums[name] = None if None in values else sum(values)
+    return Totals.model_validate(sums)
+
+
+def merged_histograms(all_histograms: Sequence[Sequence[Histogram]]) -> tuple[Histogram, ...]:
+    """One histogram of all that are of the same, in the order of the agent that has most, which misses none in the usual case."""
+    merged: dict[tuple[object, ...], tuple[Histogram, Buckets]] = {}
+    for histograms in sorted(all_histograms, key=len, reverse=True):
+        for one in histograms:
+            of = (one.scope, one.script, one.statement, one.line)
+            _, buckets = merged.setdefault(of, (one, Buckets()))
+            buckets.add(one.count, one.sum_ns, one.min_ns, one.max_ns, one.buckets)
+    return tuple(
+        one.model_copy(
+            update={
+                "count": buckets.count,
+                "sum_ns": buckets.sum_ns,
+                "min_ns": buckets.min_ns,
+                "max_ns": buckets.max_ns,
+                "buckets": tuple(sorted(buckets.counts.items())),
+            }
+        )
+        for one, buckets in merged.values()
+    )
+
+
+def transactions_of(histograms: Iterable[Histogram]) -> Buckets:
+    """The latencies of all transactions."""
+    everything = Buckets()
+    for one in histograms:
+        if one.scope == "transaction":
+            everything.add(one.count, one.sum_ns, one.min_ns, one.max_ns, one.buckets)
+    return everything
+
+
+def _merged_errors(all_errors: Iterable[Sequence[LoadError]]) -> tuple[LoadError, ...]:
+    """Errors of one kind at one place are counted together; the first message is that of the earliest."""
+    merged: dict[tuple[object, ...], LoadError] = {}
+    for error in _flat(all_errors):
+        of = (error.kind, error.sqlstate, error.script, error.statement, error.line)
+        known = merged.get(of)
+        if known is None:
+            merged[of] = error
+            continue
+        first = min(known, error, key=lambda one: one.first_ns)
+        retried = (known.retried or 0) + (error.retried or 0)
+        merged[of] = first.model_copy(update={"count": known.count + error.count, "retried": retried})
+    return tuple(sorted(merged.values(), key=lambda error: (-error.count, error.first_ns)))
+
+
+def _flat(lists: Iterable[Sequence[LoadError]]) -> Iterator[LoadError]:
+    for one in lists:
+        yield from one
+
+
+def _merged_cost(costs: Sequence[EngineCost]) -> EngineCost:
+    """The sums. The lag of the engines' loops stays with each machine: a percentile of percentiles would be none."""
+    return EngineCost(
+        user_cpu_ns=sum(cost.user_cpu_ns for cost in costs),
+        system_cpu_ns=sum(cost.system_cpu_ns for cost in costs),
+        loop_lag_p99_ns=None if len(costs) > 1 else costs[0].loop_lag_p99_ns,
+        bytes_sent=sum(cost.bytes_sent or 0 for cost in costs),
+        bytes_received=sum(cost.bytes_received or 0 for cost in costs),
+        threads=sum(cost.threads for cost in costs),
+        server_version=next((cost.server_version for cost in costs if cost.server_version is not None), None),
+    )

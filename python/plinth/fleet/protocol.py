@@ -1,0 +1,130 @@
+"""The messages between the coordinator of a fleet and its agents.
+
+A frame is two unsigned little-endian numbers of 4 bytes, the lengths of a JSON document and of what follows it, then these two.
+The coordinator sends requests, and gets a reply to each, in order; nothing is sent unasked. What belongs to which:
+
+    hello     Hello                    who and what the agent is
+    clock     ClockReading             when the request came and when the reply left, by the agent's monotonic clock
+    reach     Reached                  whether the server answers from there, and how fast
+    prepare   Done                     connecting has begun
+    poll      Polled, and histograms   how far it is; the bytes are those of `LoadRun.take_histograms`
+    go        Done                     the load begins at an instant of the agent's monotonic clock
+    measure   Measuring                when the warm-up ends
+    stop      Done
+    collect   Collected                the result
+
+A request that cannot be done is answered by Refused. The agent ends when the connection does, or when no request has come for
+LEASE_S.
+"""
+
+import struct
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from plinth.model.base import Frozen
+from plinth.model.connection import Connection
+from plinth.model.errors import RunError
+from plinth.model.load import LoadProgress, LoadResult
+from plinth.model.load_config import LoadConfig
+from plinth.model.shown import bytes_shown_in_json
+
+PROTOCOL_VERSION = 1
+LEASE_S = 10.0
+"""How long an agent goes on without a request."""
+ANSWER_TIMEOUT_S = 5.0
+"""How long a reply may take; an agent that is stopped or cut off is lost after that."""
+START_TIMEOUT_S = 60.0
+"""How long the first reply may take: the agent's program is loaded meanwhile, from a disk that may be slow."""
+HEAD = struct.Struct("<II")
+MAX_JSON_BYTES = 256 * 1024 * 1024
+MAX_BINARY_BYTES = 64 * 1024 * 1024
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class Request(Frozen):
+    """What the coordinator asks for. Passwords are in here only: never in arguments, environments or logs."""
+
+    kind: Literal["hello", "clock", "reach", "prepare", "poll", "go", "measure", "stop", "collect"]
+    connection: Connection | None = Field(default=None, repr=False, description="Of reach.")
+    load: LoadConfig | None = Field(default=None, repr=False, description="Of prepare: the agent's part.")
+    at_ns: int = Field(default=0, description="Of go: T0, by the agent's clock; of measure: since T0, not before.")
+
+
+class Reply(Frozen):
+    """What an agent answers."""
+
+    refused: str | None = Field(default=None, description="Why it cannot be done; nothing else counts then.")
+
+
+class Done(Reply):
+    """It is done."""
+
+
+class Hello(Reply):
+    """Who and what an agent is."""
+
+    protocol: int = PROTOCOL_VERSION
+    plinth: str = ""
+    python: str = ""
+    host: str = ""
+    cores: int = 1
+    pid: int = 0
+    wall_clock_ns: int = 0
+
+
+class ClockReading(Reply):
+    """Two of NTP's four times, by the agent's monotonic clock."""
+
+    received_ns: int = 0
+    sent_ns: int = 0
+
+
+class Reached(Reply):
+    """How the server was reached."""
+
+    server_version: str | None = None
+    round_trip_ns: int | None = Field(default=None, description="Median of SELECT 1.")
+    error: str | None = None
+
+
+class Usage(Frozen):
+    """What an agent's machine did in the measured phase so far: shares of time, None where they could not be read."""
+
+    engine_busy: float | None = None
+    host_busy: float | None = None
+
+
+class Polled(Reply):
+    """How far an agent is."""
+
+    state: Literal["idle", "connecting", "connected", "running", "ended", "failed"] = "idle"
+    failure: str | None = Field(default=None, description="Why it failed.")
+    progress: LoadProgress | None = None
+
+
+class Measuring(Reply):
+    """How long the warm-up lasts."""
+
+    warmup_ns: int = 0
+
+
+class Collected(Reply):
+    """The result of an agent's part."""
+
+    result: LoadResult | None = None
+    usage: Usage = Usage()
+
+
+class ProtocolError(RunError):
+    """The other side sent what is not allowed."""
+
+
+def parsed(model: type[_Model], document: bytes) -> _Model:
+    """The message of a document. Raises ProtocolError, whose text does not cite the message, which may hold secrets."""
+    try:
+        return model.model_validate_json(bytes_shown_in_json(document.decode("utf-8", errors="surrogateescape")))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ProtocolError(f"a message is not what it has to be: {place}: {first['msg']}") from None

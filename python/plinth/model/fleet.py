@@ -1,0 +1,84 @@
+"""A fleet: the machines that drive a load together, as an experiment asks for them."""
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from plinth.model.base import Frozen
+
+MAX_MACHINES = 1000
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9._:%\[\]-]+")
+_COMMAND = re.compile(r"[A-Za-z0-9_.~/+-]+")
+
+
+class FleetSpec(Frozen):
+    """More than one load machine: clients and rate of the workload are totals, which are split over the machines."""
+
+    address: Literal["local", "ssh"] = Field(
+        description='How machines are reached. "local": processes on this machine; "ssh": the hosts, by OpenSSH.',
+        examples=["ssh"],
+    )
+    machines: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_MACHINES,
+        description="How many machines drive the load. Default: with ssh all hosts, otherwise 1.",
+        examples=[3],
+    )
+    hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Hosts, with ssh: names of the OpenSSH configuration, or [USER@]HOST. Each must be in known_hosts.",
+        examples=[["client1", "client2"]],
+    )
+    command: str = Field(
+        default="plinth",
+        description="The command on the hosts, with ssh: a path where it is not in their PATH.",
+        examples=["/opt/plinth/bin/plinth"],
+    )
+    ssh_config: str | None = Field(
+        default=None,
+        description="An OpenSSH configuration file, for ports, users, keys and known hosts. Default: ~/.ssh/config.",
+        examples=["/etc/plinth/ssh_config"],
+    )
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether machines may be others than this one."""
+        return self.address != "local"
+
+    @property
+    def number_of_machines(self) -> int:
+        """How many machines drive the load."""
+        return self.machines or (len(self.hosts) if self.address == "ssh" else 1)
+
+    @field_validator("hosts")
+    @classmethod
+    def _hosts_are_names(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [host for host in hosts if not _HOST.fullmatch(host) or host.startswith("-")]:
+            raise ValueError(f"{wrong[0]!r} is no host; names look like client1 or bench@client1")
+        if len(set(hosts)) < len(hosts):
+            raise ValueError("a host is named twice; each drives its part of the load once")
+        return hosts
+
+    @field_validator("command")
+    @classmethod
+    def _command_is_a_path(cls, command: str) -> str:
+        if not _COMMAND.fullmatch(command):
+            raise ValueError(f"got {command!r}; the path of plinth alone is allowed, without arguments")
+        return command
+
+    @model_validator(mode="after")
+    def _hosts_go_with_ssh(self) -> "FleetSpec":
+        if self.address == "ssh":
+            if not self.hosts:
+                raise ValueError('address = "ssh" needs hosts')
+            if self.machines is not None and self.machines > len(self.hosts):
+                raise ValueError(f"machines: got {self.machines}, but there are {len(self.hosts)} hosts")
+            return self
+        given = [name for name in ("hosts", "ssh_config") if getattr(self, name)]
+        if self.command != "plinth":
+            given.append("command")
+        if given:
+            raise ValueError(f'{", ".join(given)}: only with address = "ssh"')
+        return self

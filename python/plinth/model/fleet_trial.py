@@ -1,0 +1,69 @@
+"""How the machines of a fleet drove a trial together."""
+
+from pydantic import Field
+
+from plinth.model.base import Frozen
+from plinth.model.totals import Totals
+
+MAX_SKEW_NS = 5_000_000
+"""How far apart the machines of a fleet may begin: a trial in which they were further apart is excluded."""
+
+
+class MachineTrial(Frozen):
+    """One machine's part of a trial. Times named first_start and clock are by the coordinator's monotonic clock."""
+
+    name: str = Field(description="As the fleet names it.")
+    host: str = Field(description="As the machine names itself.")
+    cores: int
+    clients: int
+    threads: int
+    clock_offset_ns: int = Field(description="Its monotonic clock minus the coordinator's.")
+    clock_error_ns: int = Field(description="The offset is known to within this: half of the shortest round trip.")
+    first_start_ns: int | None = Field(description="When it served its first client, since the agreed start.")
+    measured: Totals = Field(description="Its transactions that ended in the measured phase.")
+    latency_p50_ns: int | None = Field(description="Over its own transactions; None where none was done.")
+    latency_p99_ns: int | None
+    user_cpu_ns: int = Field(description="Of its load engine, in the measured phase.")
+    system_cpu_ns: int
+    loop_lag_p99_ns: int | None
+    engine_busy: float | None = Field(
+        ge=0,
+        le=1,
+        description="Share of their time in which the threads of its engine worked or waited for a CPU, in the measured phase.",
+    )
+    host_busy: float | None = Field(
+        ge=0, le=1, description="Share of all its cores' time that was not idle, in the measured phase."
+    )
+
+
+class FleetTrial(Frozen):
+    """How the machines of a fleet drove a trial."""
+
+    address: str
+    machines: tuple[MachineTrial, ...]
+    skew_ns: int | None = Field(
+        description="Between the first and the last machine's first start; None where a machine served no client."
+    )
+    skew_limit_ns: int = Field(default=MAX_SKEW_NS, description="A trial with a greater skew is excluded.")
+    messages: int = Field(description="Sent and received by the coordinator, from connecting to the result.")
+    sent_bytes: int
+    received_bytes: int
+
+    @property
+    def excluded(self) -> str | None:
+        """The rule by which the trial is left out of the statistics; None if it is not."""
+        if self.skew_ns is None:
+            return "fleet start: a machine served no client, so that its start is not known"
+        allowed = f"{self.skew_limit_ns / 1e6:g} ms are allowed"
+        if self.skew_ns > self.skew_limit_ns:
+            return f"fleet start: machines began up to {self.skew_ns / 1e6:.1f} ms after one another; {allowed}"
+        latest_ns = max(one.first_start_ns or 0 for one in self.machines)
+        if latest_ns > self.skew_limit_ns:
+            return f"fleet start: a machine began up to {latest_ns / 1e6:.1f} ms after the agreed start; {allowed}"
+        return None
+
+    @property
+    def busiest(self) -> MachineTrial | None:
+        """The machine whose load engine was busiest; None where that is not known of any."""
+        known = [one for one in self.machines if one.engine_busy is not None]
+        return max(known, key=lambda one: one.engine_busy or 0.0, default=None)

@@ -1,0 +1,83 @@
+"""A server, and fleets of three machines: processes of this machine, and names of it that an sshd of our own answers to."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from own_sshd import Sshd, own_sshd
+from plinth.fleet import FleetLoad
+from plinth.fleet.executors import executor_of
+from plinth.load import LoadConfig, LoadScript
+from plinth.model.connection import Connection
+from plinth.model.fleet import FleetSpec
+from plinth.server import Cluster
+from plinth.system.log_file import LogFile
+from plinth.system.runner import Runner
+from servers import new_clusters
+
+HOSTS = ("client1", "client2", "client3")
+MakeFleet = Callable[..., FleetLoad]
+MakeConfig = Callable[..., LoadConfig]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with new_clusters({"fsync": False}) as start:
+        yield start()
+
+
+@pytest.fixture(scope="session")
+def connection(cluster: Cluster) -> Connection:
+    return cluster.connection
+
+
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with own_sshd(tmp_path_factory.mktemp("sshd") / "own", HOSTS) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def short_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents of this machine are told in time half a second before the start."""
+    monkeypatch.setattr("plinth.fleet.load.LEAD_NS", 500_000_000)
+
+
+@pytest.fixture(params=["local", "ssh"])
+def spec(request: pytest.FixtureRequest) -> FleetSpec:
+    """A fleet of three machines, by each executor."""
+    if request.param == "local":
+        return FleetSpec(address="local", machines=3)
+    sshd: Sshd = request.getfixturevalue("sshd")
+    command = str(Path(sys.executable).with_name("plinth"))
+    return FleetSpec(address="ssh", hosts=HOSTS, command=command, ssh_config=str(sshd.config))
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> MakeFleet:
+    """Makes a load by the fleet of a specification."""
+
+    def make(spec: FleetSpec, config: LoadConfig) -> FleetLoad:
+        return FleetLoad(config, executor_of(spec, Runner(), LogFile(tmp_path / "agents.log")), spec.address)
+
+    return make
+
+
+@pytest.fixture
+def config(connection: Connection) -> MakeConfig:
+    """Makes configurations of six clients, a thread on each machine, and a second; keywords are its keys."""
+
+    def make(source: str = "SELECT 1;", **changes: object) -> LoadConfig:
+        given = {
+            "connection": connection,
+            "scripts": [LoadScript(name="script", source=source)],
+            "clients": 6,
+            "threads": 1,
+            "duration_s": 1.0,
+            "seed": 7,
+        }
+        return LoadConfig.model_validate(given | changes)
+
+    return make

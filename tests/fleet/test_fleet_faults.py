@@ -1,0 +1,174 @@
+"""A fleet of which something fails: the trial says what, and nothing is left of any party."""
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conftest import MakeConfig, MakeFleet
+from own_sshd import Sshd
+from plinth.fleet import agent as agent_of_fleet
+from plinth.fleet.agent import serve
+from plinth.fleet.executors import executor_of
+from plinth.fleet.link import Link, Lost
+from plinth.fleet.protocol import Done, Polled, Request, parsed
+from plinth.model.connection import Connection
+from plinth.model.errors import MissingCapability, PlinthError, RunError
+from plinth.model.fleet import FleetSpec
+from plinth.system.log_file import LogFile
+from plinth.system.runner import Runner
+from waiting import until
+
+
+def _agents() -> set[int]:
+    """The pids of all agents on this machine; not of the shells and ssh sessions around them."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if b"agent" in words[1:5] and any(word.endswith(b"plinth") for word in words[:3]):
+                found.add(int(process.name))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Agents of before, such as of another test run beside this one, are not ours."""
+    before = _agents()
+    yield
+    until(lambda: _agents() <= before)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sent"), [("local", signal.SIGSTOP), ("ssh", signal.SIGKILL)], indirect=["spec"], ids=["stopped", "killed"]
+)
+def test_an_agent_that_is_killed_or_stopped_is_named(
+    spec: FleetSpec, fleet: MakeFleet, config: MakeConfig, sent: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plinth.fleet.asking.ANSWER_TIMEOUT_S", 1.0)
+    before = _agents()
+    load = fleet(spec, config(duration_s=600.0))
+    load.start()
+    assert not load.wait(0.3)
+    victim = max(_agents() - before)
+    os.kill(victim, sent)
+    try:
+        with pytest.raises(RunError, match=r"the agent on machine \S+ is lost") as failed:
+            while not load.wait(0.5):
+                pass
+        expected = "nothing came in time" if sent == signal.SIGSTOP else "the connection has ended"
+        assert expected in str(failed.value)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGCONT)
+    with pytest.raises(RunError):
+        load.result()
+
+
+def test_a_machine_that_does_not_reach_the_server_is_named(
+    fleet: MakeFleet, config: MakeConfig, connection: Connection
+) -> None:
+    spec = FleetSpec(address="local", machines=1)
+    load = fleet(spec, config(connection=replace(connection, host="127.0.0.1", port=1)))
+    with pytest.raises(RunError, match="refused") as failed:
+        load.start()
+    assert failed.value.where is not None and failed.value.where.startswith("machine ")
+
+
+def test_another_version_is_refused_before_anything_connects(
+    fleet: MakeFleet, config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plinth.fleet.versions.__version__", "99.0")
+    with pytest.raises(MissingCapability, match="other versions than this one") as refused:
+        fleet(FleetSpec(address="local", machines=1), config()).start()
+    assert [line.partition(":")[0] for line in refused.value.details] == ["this machine", "local-1"]
+
+
+def test_a_host_without_plinth_says_what_its_shell_said(sshd: Sshd, fleet: MakeFleet, config: MakeConfig) -> None:
+    spec = FleetSpec(address="ssh", hosts=("client1",), command="/nowhere/plinth", ssh_config=str(sshd.config))
+    with pytest.raises(RunError, match="the agent on machine client1 is lost") as failed:
+        fleet(spec, config()).start()
+    assert any("/nowhere/plinth" in line for line in failed.value.details)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("UserKnownHostsFile", "none", "does not check who the host is|No such file"),
+        ("UserKnownHostsFile", "/dev/null", "Host key is not trusted"),
+        ("IdentityFile", "/nowhere/key", "client1"),
+    ],
+)
+def test_a_host_that_is_not_known_or_does_not_know_us_is_refused(
+    sshd: Sshd, tmp_path: Path, key: str, value: str, words: str
+) -> None:
+    lines = sshd.config.read_text().splitlines()
+    other = tmp_path / "config"
+    other.write_text("\n".join(f"  {key} {value}" if line.strip().startswith(key) else line for line in lines))
+    spec = FleetSpec(address="ssh", hosts=("client1",), ssh_config=str(other))
+    with pytest.raises(PlinthError, match=words), executor_of(spec, Runner(), LogFile(tmp_path / "log")).agents():
+        raise AssertionError("an agent was started")
+
+
+@contextlib.contextmanager
+def _served() -> Iterator[tuple[Link, threading.Thread, list[int]]]:
+    """An agent in a thread of its own, and its coordinator's end."""
+    ours, theirs = socket.socketpair()
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(serve(theirs)))
+    thread.start()
+    link = Link(ours)
+    yield link, thread, codes
+    link.close()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def _ask(link: Link, request: Request, model):
+    link.send(request.model_dump_json().encode())
+    return parsed(model, link.receive(10).document)
+
+
+@pytest.mark.parametrize("ending", ["lease", "connection"])
+def test_an_agent_without_its_coordinator_ends_its_load(
+    config: MakeConfig, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr(agent_of_fleet, "LEASE_S", 1.0)
+    part = config(duration_s=600.0, clients=2, part={"number": 0, "of": 1})
+    with _served() as (link, thread, codes):
+        assert _ask(link, Request(kind="prepare", load=part), Done).refused is None
+        until(lambda: _ask(link, Request(kind="poll"), Polled).state == "connected")
+        late = _ask(link, Request(kind="go", at_ns=time.monotonic_ns() - 1), Done).refused
+        assert late is not None and "it is late" in late
+        assert _ask(link, Request(kind="go", at_ns=time.monotonic_ns() + 100_000_000), Done).refused is None
+        assert _ask(link, Request(kind="poll"), Polled).state == "running"
+        if ending == "connection":
+            link.close()
+        thread.join(20)
+        assert codes == ([1] if ending == "lease" else [0])
+
+
+def test_requests_out_of_order_are_refused_and_garbage_ends_the_agent() -> None:
+    with _served() as (link, _, codes):
+        for kind in ("go", "measure", "stop", "collect", "prepare", "reach"):
+            assert _ask(link, Request(kind=kind), Done).refused
+        assert _ask(link, Request(kind="poll"), Polled).state == "idle"
+        link.send(b'{"kind": "shell"}')
+        with pytest.raises(Lost):
+            link.receive(10)
+    assert codes == [1]
+
+
+def test_more_than_any_message_may_have_is_not_waited_for() -> None:
+    with _served() as (link, _, codes):
+        link._socket.sendall(b"\xff" * 8)
+        with pytest.raises(Lost):
+            link.receive(10)
+    assert codes == [1]
