@@ -4,14 +4,16 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from children import ChildResult
 from conftest import MakeConfig, MakeFleet
 from own_sshd import Sshd
 from plinth.fleet import agent as agent_of_fleet
@@ -28,12 +30,12 @@ from waiting import until
 
 
 def _agents() -> set[int]:
-    """The pids of all agents on this machine; not of the shells and ssh sessions around them."""
+    """The pids of all agents of this installation; not of the shells and ssh sessions around them."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (process / "cmdline").read_bytes().split(b"\0")
-            if b"agent" in words[1:5] and any(word.endswith(b"plinth") for word in words[:3]):
+            if b"agent" in words[1:5] and words[0].startswith(bytes(Path(sys.executable).parent)):
                 found.add(int(process.name))
     return found
 
@@ -172,3 +174,20 @@ def test_more_than_any_message_may_have_is_not_waited_for() -> None:
         with pytest.raises(Lost):
             link.receive(10)
     assert codes == [1]
+
+
+@pytest.mark.parametrize("spec", ["ssh"], indirect=True)
+def test_agents_end_with_a_coordinator_that_is_killed(
+    spec: FleetSpec, fleet: MakeFleet, config: MakeConfig, in_child: Callable[..., ChildResult]
+) -> None:
+    before = _agents()
+
+    def run_and_die() -> None:
+        load = fleet(spec, config(duration_s=600.0))
+        load.start()
+        assert not load.wait(0.3)
+        assert len(_agents() - before) == 3
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_child(run_and_die).signal == signal.SIGKILL
+    until(lambda: _agents() <= before)
