@@ -79,6 +79,7 @@ def test_an_interval_too_wide_to_be_stated_still_decides_where_it_lies_on_one_si
     assert one.outcome == "met" and one.figure is not None and one.figure.interval is not None
     (one,) = judged({"metric": "tps", "min": 900}, contents=contents)
     assert one.outcome == "inconclusive" and one.figure is not None and one.figure.interval is None
+    assert str(one.reason).startswith("not enough trials"), "an interval that is not shown is not the reason"
 
 
 def test_a_variant_whose_trials_all_failed_was_not_measured() -> None:

@@ -171,7 +171,7 @@ def test_a_variant_alone_in_its_stratum_is_said_not_to_be_compared() -> None:
 
 def test_an_unsafe_storage_that_is_first_everywhere_is_one_warning() -> None:
     (said,) = [warning for warning in swept(STORAGES).warnings if "ranks first" in warning]
-    assert said.startswith("memory, 1 client ranks first (and 2 other variants rank first in their strata), but ")
+    assert said.startswith("memory, 1 client ranks first (and so do 2 other variants at other levels), but ")
 
 
 def noise(variant: Variant, block: int, cv: float = 0.01) -> float:
@@ -230,8 +230,8 @@ def test_a_setting_without_effect_is_said_to_have_none() -> None:
 
 def test_two_trials_are_inconclusive_along_a_sweep() -> None:
     analysis = swept(STORAGES, repeats=2)
-    assert analysis.answer.startswith("Memory is inconclusive from 1 client to 8 clients: ")
-    assert "Disk: inconclusive along clients: 8 clients ran at" in analysis.answer
+    assert analysis.answer.startswith("Inconclusive from 1 client to 8 clients: memory ran at ")
+    assert "Disk: the effect of clients is inconclusive: 8 clients ran at" in analysis.answer
 
 
 def test_many_that_are_inconclusive_share_a_sentence() -> None:
@@ -244,7 +244,7 @@ def test_many_that_are_inconclusive_share_a_sentence() -> None:
     together, along, *_ = answer.split(". ")
     assert together.startswith("Inconclusive at every level: ") and together.count("; ") == 2
     assert together.count(" ran at ") == 3 and "x disk, synchronous_commit=on" in together
-    assert along.startswith("Inconclusive along clients: ") and along.endswith(" and 1 more")
+    assert along.startswith("The effect of clients is inconclusive: ") and along.endswith(" and 1 more")
 
 
 def test_a_fit_is_of_clients_in_a_closed_loop_only() -> None:

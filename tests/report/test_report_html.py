@@ -23,6 +23,17 @@ def check(page: str, folder: Path, only: str | None = None) -> tuple[int, dict[s
     return check_report(file, only)
 
 
+def test_the_check_says_when_a_page_is_drawn_too_late(probed: Reported, tmp_path: Path) -> None:
+    """No page is drawn within 0 ms; how long a page takes is no matter of tests."""
+    file = tmp_path / "report.html"
+    file.write_text(render_html(probed.report), encoding="utf-8")
+    code, found = check_report(file, "print", max_ready_ms=0)
+    assert code == 1
+    assert len(found["ready_ms"]) == 10
+    (failure,) = found["failures"]
+    assert failure.endswith("ms; at most 0")
+
+
 @pytest.fixture(scope="module")
 def of_probed(probed: Reported, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]]:
     """The check of a run beside a published study and with what the I/O probe measured."""

@@ -17,9 +17,10 @@ def node() -> str:
     return found
 
 
-def check_report(file: Path, only: str | None = None) -> tuple[int, dict[str, Any]]:
+def check_report(file: Path, only: str | None = None, max_ready_ms: int | None = None) -> tuple[int, dict[str, Any]]:
     """Exit code and findings of the check: of all views, on screens and on paper, unless it is to look at one alone."""
     words = [] if only is None else ["--only", only]
+    words += [] if max_ready_ms is None else ["--max-ready-ms", str(max_ready_ms)]
     done = subprocess.run([node(), str(CHECK), str(file), *words], capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode, json.loads(done.stdout)

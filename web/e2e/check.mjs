@@ -62,7 +62,7 @@ async function load(page, url, view) {
 
 async function loadTime(browser, url, max_ms) {
   const times_ms = [];
-  for (let load = 0; load < LOADS && !times_ms.some((ms) => ms < max_ms); load += 1) {
+  while (times_ms.length < LOADS && !times_ms.some((ms) => ms < max_ms)) {
     const { page } = await newPage(browser);
     await load(page, url, VIEWS[0]);
     times_ms.push(

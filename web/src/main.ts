@@ -37,10 +37,11 @@ import { trialsView } from "./views/trials";
 function page(report: Report): HTMLElement[] {
   const start = initialFocus(report);
   const focus = start && new Store(start);
+  const scaling = scalingView(report);
   const sections = [
+    scaling ?? rankingView(report),
     objectivesView(report),
-    scalingView(report),
-    rankingView(report),
+    scaling && rankingView(report),
     tradeOffsView(report),
     durabilityView(report),
     publishedView(report),

@@ -189,7 +189,7 @@ def stated(found: Estimate, pivot: Pivot | None) -> Estimate:
     trials = np.arange(found.n + 1, found.n + 1 + MAX_TRIALS)
     enough = expected_half_widths(float(pivot.spread), trials, 1 - LEVEL) <= math.log(WIDEST) / 2
     more = int(np.argmax(enough)) + 1 if enough.any() else MAX_TRIALS
-    note = f"not enough trials: {found.n} that differ so much leave it open within a factor of {factor}"
+    note = f"not enough trials: {found.n} that differ so much give an interval that spans a factor of {factor}"
     note = f"{found.note}; {note}" if found.note else note
     return found.model_copy(update={"interval": None, "note": note, "more_trials": more})
 

@@ -149,8 +149,9 @@ def _of_safety(results: Sequence[VariantResult]) -> Iterator[str]:
         if result.safety.grade != "keeps":
             unsafe.setdefault((result.safety.grade, result.safety.reasons[0]), []).append(result)
     for (grade, reason), alike in unsafe.items():
-        more = f" (and {len(alike) - 1} other variants rank first in their strata)" if len(alike) > 1 else ""
-        yield f"{alike[0].label} ranks first{more}, but {commit_clause(grade)}: {reason}"
+        others = len(alike) - 1
+        more = f" (and so {'does' if others == 1 else 'do'} {format_count(others, 'other variant')} at other levels)"
+        yield f"{alike[0].label} ranks first{more if others else ''}, but {commit_clause(grade)}: {reason}"
 
 
 def _of_flushes(contents: BundleContents) -> Iterator[str]:

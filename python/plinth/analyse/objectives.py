@@ -19,6 +19,7 @@ from plinth.model.objective import LATENCY_QUANTILES, Objective, ObjectiveResult
 from plinth.model.safety import GRADES, SafetyGrade
 
 _METHOD = "median of the trials"
+_INCLUDES_BOUND = "the interval includes the bound"
 MILLION_PER_HOUR = 1_000_000 / 3600
 """Hours that a million transactions take, at one a second."""
 
@@ -64,7 +65,7 @@ def outcome_of(figure: Estimate, objective: Objective) -> tuple[Outcome, str | N
     is_within, is_beyond = (high <= bound, low > bound) if objective.max is not None else (low >= bound, high < bound)
     if is_within:
         return "met", None
-    return ("not met", None) if is_beyond else ("inconclusive", "the interval includes the bound")
+    return ("not met", None) if is_beyond else ("inconclusive", _INCLUDES_BOUND)
 
 
 def _of_figure(objective: Objective, place: int, variant: str, found: _Found) -> ObjectiveResult:
@@ -78,6 +79,8 @@ def _of_figure(objective: Objective, place: int, variant: str, found: _Found) ->
             outcome, reason = "inconclusive", found.doubt
         if outcome == "inconclusive":
             figure = stated(figure, found.pivot)
+            if figure.interval is None and reason == _INCLUDES_BOUND:  # no interval is shown
+                reason = figure.note
     return _result(objective, place, variant, outcome, reason, figure=figure)
 
 

@@ -17,7 +17,8 @@ _MOST_NAMED = 3
 """Levels or curves that are named one by one; the sections of the report have all."""
 _FEW_OPEN = 2
 """As many that are inconclusive are given with their ratios and intervals; more in one sentence."""
-_OPEN_ALONG = "inconclusive along"
+_EFFECT = "the effect of"
+"""How the sentence of a curve begins that is inconclusive."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def curve_sentence(summary: CurveSummary) -> str:
         above = f" above {labels[summary.held]}," if summary.held else ""
         return f"throughput falls{above} to {times_of(total, labels[0])} at {labels[last]}"
     ratio = "" if total is None else f": {labels[last]} ran at {times_of(total, labels[0])}"
-    return f"{_OPEN_ALONG} {summary.title}{ratio}"
+    return f"{_EFFECT} {summary.title} is inconclusive{ratio}"
 
 
 def _rise_sentence(summary: CurveSummary, until: int) -> str:
@@ -98,7 +99,7 @@ def sweep_answer(results: Sequence[VariantResult], comparisons: Sequence[Compari
 
 def _along(factor: Factor, curves: Sequence[ScalingCurve]) -> list[str]:
     """A sentence for each of the first curves; one for all together that are inconclusive."""
-    still_open = [curve for curve in curves if curve.sentence.startswith(_OPEN_ALONG)]
+    still_open = [curve for curve in curves if curve.sentence.startswith(_EFFECT)]
     if len(still_open) <= _FEW_OPEN:
         still_open = []
     told = [curve for curve in curves if curve not in still_open]
@@ -110,7 +111,7 @@ def _along(factor: Factor, curves: Sequence[ScalingCurve]) -> list[str]:
     if still_open:
         named = ", ".join(curve.label for curve in still_open[:_MOST_NAMED])
         more = f" and {left} more" if (left := len(still_open) - _MOST_NAMED) > 0 else ""
-        parts.append(f"{_OPEN_ALONG} {factor.title}: {named}{more}")
+        parts.append(f"{_EFFECT} {factor.title} is inconclusive: {named}{more}")
     return parts
 
 
@@ -203,6 +204,10 @@ _SAID: dict[Verdict, str] = {
 
 def _comparison_sentence(contest: _LevelComparison) -> str:
     """ "memory wins from 4 clients on: 2.1x disk (95 % CI 1.9 to 2.3) at 4 clients, ...; it is inconclusive up to 2 clients"."""
+    at = f"{contest.at}: " if contest.at else ""
+    if contest.is_open:
+        places = range(len(contest.comparisons))
+        return f"{at}inconclusive {_where(places, contest)}: {contest.variant} ran at {_ratios(places, contest)}"
     scheduled = [place for place, one in enumerate(contest.comparisons) if one.latency_p99 is not None]
     parts = [_scheduled_part(contest, scheduled)] if scheduled else []
     for verdict, words in _SAID.items():
@@ -213,15 +218,19 @@ def _comparison_sentence(contest: _LevelComparison) -> str:
             continue
         text = f"{words} {_where(places, contest)}"
         if verdict in ("better", "worse") or not parts:
-            by_size = sorted(places, key=lambda place: contest.comparisons[place].ratio.value)
-            named = sorted({by_size[0], by_size[-1]})
-            text += ": " + ", ".join(
-                times_of(contest.comparisons[place].ratio, contest.baseline)
-                + (f" at {contest.labels[place]}" if len(places) > 1 else "")
-                for place in named
-            )
+            text += f": {_ratios(places, contest)}"
         parts.append(text)
-    return f"{contest.at + ': ' if contest.at else ''}{contest.variant} {'; it '.join(parts)}"
+    return f"{at}{contest.variant} {'; it '.join(parts)}"
+
+
+def _ratios(places: Sequence[int], contest: _LevelComparison) -> str:
+    """The smallest and the largest of the ratios at these levels."""
+    by_size = sorted(places, key=lambda place: contest.comparisons[place].ratio.value)
+    return ", ".join(
+        times_of(contest.comparisons[place].ratio, contest.baseline)
+        + (f" at {contest.labels[place]}" if len(places) > 1 else "")
+        for place in sorted({by_size[0], by_size[-1]})
+    )
 
 
 def _scheduled_part(contest: _LevelComparison, places: Sequence[int]) -> str:

@@ -23,14 +23,16 @@ SECTIONS = SectionTexts(
     ),
     sweep=SectionText(
         title="Scaling",
-        note="Throughput over the levels of each number that was varied. The knee is where two straight lines through the "
-        "medians, on logarithmic axes, bend downwards; its interval is that of its place. The scalability law is Gunther's, "
-        "for clients in a closed loop: contention is work that waits in turn, coherency what each pair of clients costs both.",
+        note="Throughput over the levels of each numeric factor. Two straight lines are fitted to the medians on logarithmic "
+        "axes; the knee is where they meet and bend downwards, with an interval for its position. The scalability law is "
+        "Gunther's, for clients in a closed loop: contention is work that waits its turn, coherency is what each pair of "
+        "clients costs.",
     ),
     effects=SectionText(
         title="Effects of factors",
-        note="On the mean of all other factors, in logarithms; each interval is of its effect alone. Of a number the highest "
-        "level over the lowest. An interaction of 1x means that the one factor does the same at each level of the other.",
+        note="Each effect is a ratio, averaged over the levels of all other factors on a logarithmic scale; intervals are not "
+        "corrected for the number of effects. For a numeric factor: the highest level compared with the lowest. An interaction "
+        "of 1x means that one factor has the same effect at every level of the other.",
     ),
     durability=SectionText(
         title="Power cuts",
