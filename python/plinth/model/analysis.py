@@ -87,13 +87,13 @@ class DurabilityTest(Frozen):
 
     @property
     def _cuts(self) -> str:
-        """How many cuts were made, and of how many recordings; "30 power cuts"."""
+        """How many cuts were made, and of how many recordings: "30 power cuts"."""
         if not self.images:
             return format_count(self.made, "power cut")
         live = self.made - self.images
         recordings = format_count(self.independent - live, "recording")
         images = f"{format_count(self.images, 'image')} of {recordings}"
-        return f"{format_count(live, 'power cut')} and {images}" if live else images
+        return f"{format_count(self.made, 'power cut')} ({live} live, {images})" if live else images
 
     @property
     def sentence(self) -> str:

@@ -186,20 +186,23 @@ def start_server(
 
     Raises RunError when it still recovers after `limit_s`, which says nothing about what is there.
     """
+    data_directory = cluster.layout.data_directory
     try:
+        if not data_directory.is_dir():
+            found.refuse((f"the data directory is gone: {data_directory}",))
+            return False
         cluster.start(settings, limit_s)
     except StartTooLong as error:
         raise RunError(
-            f"the recovery took longer than {format_duration(limit_s)}, and was ended: nothing was learned",
+            f"the recovery took longer than {format_duration(limit_s)} (durability.recovery_limit), and was ended: nothing was learned",
             where=error.where,
             details=error.details,
-            hint="raise durability.recovery_limit",
         ) from error
     except PlinthError as error:
         fatal = [line for line in error.details if "PANIC:" in line or "FATAL:" in line]
         found.refuse((": ".join([error.message, *fatal[:1]]), *error.details[-10:]))
     except OSError as error:
-        failed = from_os_error(error, "start the server", cluster.layout.data_directory)
+        failed = from_os_error(error, "start the server", data_directory)
         found.refuse((failed.message, *failed.details))
     else:
         return True
