@@ -228,6 +228,7 @@ export function report(changes: Partial<Report> = {}): Report {
       standbys: text("Standbys"),
       network: text("Network"),
       outages: text("Faults"),
+      machines: text("Load machines"),
       endurance: text("Endurance"),
       wear: text("Wear"),
     },
@@ -273,6 +274,7 @@ export function report(changes: Partial<Report> = {}): Report {
     tpcc: null,
     links: [],
     outages: [],
+    machines: [],
     host: {
       cores: 2,
       memory_total_bytes: 1,

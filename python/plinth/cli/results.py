@@ -189,6 +189,7 @@ def _print_table(results: Results, plots: bool) -> None:
     from plinth.report import (
         io_figures,
         link_texts,
+        machine_texts,
         outage_texts,
         published_beside,
         render_plots,
@@ -209,6 +210,7 @@ def _print_table(results: Results, plots: bool) -> None:
         tpcc=tpcc_texts(results.contents),
         links=link_texts(results.contents),
         outages=outage_texts(results.contents),
+        machines=machine_texts(results.contents),
     )
     print_rendered(text)
     if plots:

@@ -397,6 +397,19 @@ class OutageText(Frozen):
     rejoin: str = Field(description="How the old primary came back as a standby.")
 
 
+class MachineText(Frozen):
+    """How one machine of a fleet drove the trials of a variant; figures are medians over its trials."""
+
+    variant: str
+    machine: str
+    trials: int
+    clients: int
+    done: str = Field(description="Transactions a second of its own.")
+    latency: str = Field(description="p50 and p99 of its own transactions.")
+    busy: str = Field(description="How busy its load engine and its cores were.")
+    start: str = Field(description="Its latest first start after the agreed one, and what its clock is known to.")
+
+
 class SectionText(Frozen):
     """The title of a section, and how to read it."""
 
@@ -425,6 +438,7 @@ class SectionTexts(Frozen):
     standbys: SectionText
     network: SectionText
     outages: SectionText
+    machines: SectionText
     endurance: SectionText
     wear: SectionText
 
@@ -468,6 +482,7 @@ class Report(Frozen):
     tpcc: TpccTexts | None = Field(default=None, description="Of the TPC-C-derived workload.")
     links: tuple[LinkText, ...] = Field(default=(), description="Of a run with an emulated network.")
     outages: tuple[OutageText, ...] = Field(default=(), description="Of a run whose actions are faults of servers.")
+    machines: tuple[MachineText, ...] = Field(default=(), description="Of a run with a fleet.")
     published: PublishedBeside | None = Field(
         default=None, description="The published results that the experiment names, beside ours."
     )

@@ -6,6 +6,7 @@ JSON is the report itself: `build_report(contents, analysis).model_dump_json()`.
 from plinth.report.build import build_report
 from plinth.report.html import render_html
 from plinth.report.io import io_figures
+from plinth.report.machines import machine_texts
 from plinth.report.markdown import render_markdown
 from plinth.report.network import link_texts
 from plinth.report.new_orders import tpcc_texts
@@ -20,6 +21,7 @@ __all__ = [
     "build_report",
     "io_figures",
     "link_texts",
+    "machine_texts",
     "outage_texts",
     "published_beside",
     "render_csv",

@@ -28,6 +28,7 @@ from plinth.report.curves import latency_curve
 from plinth.report.disclosure import disclosures
 from plinth.report.flushes import storage_flushes
 from plinth.report.io import io_figures
+from plinth.report.machines import machine_texts
 from plinth.report.network import link_texts
 from plinth.report.new_orders import tpcc_texts
 from plinth.report.objectives import objective_texts
@@ -78,6 +79,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         standbys=standby_texts(contents),
         links=link_texts(contents),
         outages=outage_texts(contents),
+        machines=machine_texts(contents),
         io=io_figures(contents.io),
         tpcc=tpcc_texts(contents),
         published=published_beside(contents.plan, analysis, contents.io),

@@ -68,6 +68,7 @@ def render_markdown(report: Report) -> str:
         _section(titles.standbys.title, _standbys(report)),
         _section(titles.network.title, _links(report)),
         _section(titles.outages.title, _outages(report)),
+        _section(titles.machines.title, _machines(report)),
         _section(titles.endurance.title, _endurance(report)),
         _section(titles.wear.title, _wear(report)),
         _section("Machine before the run", _doctor(report)),
@@ -364,6 +365,16 @@ def _links(report: Report) -> str:
     """How each link of the emulated network was, and what was measured there."""
     rows = [(one.link, one.asked, str(one.trials), one.round_trip, one.packets) for one in report.links]
     return _table(("Link", "Asked", "Trials", "Round trip", "Packets"), rows) if rows else ""
+
+
+def _machines(report: Report) -> str:
+    """How each machine of a fleet drove its part of the load."""
+    rows = [
+        (one.variant, one.machine, str(one.trials), str(one.clients), one.done, one.latency, one.busy, one.start)
+        for one in report.machines
+    ]
+    heads = ("Variant", "Machine", "Trials", "Clients", "Done", "Latency", "Busy", "Start")
+    return _table(heads, rows) if rows else ""
 
 
 def _outages(report: Report) -> str:

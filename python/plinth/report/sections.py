@@ -93,6 +93,12 @@ SECTIONS = SectionTexts(
         "standby is out of recovery, first write until a client's commit is acknowledged there. Lost commits are those of the ledger "
         "that the node which takes writes in the end does not have.",
     ),
+    machines=SectionText(
+        title="Load machines",
+        note="Each machine's own part of the load; medians over the trials that count. Busy is the share of their time in which the "
+        "threads of its load engine worked or waited for a CPU, and the share of its cores' time that was not idle. A trial in which "
+        "machines began further apart than allowed is excluded.",
+    ),
     endurance=SectionText(
         title="Endurance",
         note="Medians of the trials' measured phases with their 95% intervals; bytes per day assume the rate shown. "

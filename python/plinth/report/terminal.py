@@ -11,10 +11,20 @@ from rich.text import Text
 from plinth.model.analysis import Analysis, Comparison, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
 from plinth.model.objective import Outcome
-from plinth.model.report import IoFigure, LinkText, OutageText, PublishedBeside, SectionText, StandbyText, TpccTexts
+from plinth.model.report import (
+    IoFigure,
+    LinkText,
+    MachineText,
+    OutageText,
+    PublishedBeside,
+    SectionText,
+    StandbyText,
+    TpccTexts,
+)
 from plinth.model.safety import SafetyGrade
 from plinth.model.terminal import text_console
 from plinth.report.io import io_lines
+from plinth.report.machines import machine_sentence
 from plinth.report.network import link_sentence
 from plinth.report.new_orders import deviation_texts, new_order_sentence
 from plinth.report.objectives import objective_sentence, objective_texts
@@ -109,9 +119,10 @@ def render_terminal(
     tpcc: TpccTexts | None = None,
     links: Sequence[LinkText] = (),
     outages: Sequence[OutageText] = (),
+    machines: Sequence[MachineText] = (),
 ) -> str:
-    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys with their links, faults, notices and
-    warnings.
+    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys with their links, faults, load machines,
+    notices and warnings.
 
     The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
     """
@@ -140,6 +151,7 @@ def render_terminal(
             *_standbys(standbys),
             *_links(links),
             *_outages(outages),
+            *_machines(machines),
             *_published(beside),
         ):
             console.print(line)
@@ -290,6 +302,15 @@ def _outages(outages: Sequence[OutageText]) -> list[Text]:
     """What faults of servers cost."""
     lines = [Text.assemble((f"{one.variant}: ", "bold"), outage_sentence(one)) for one in outages[:_MAX_VARIANTS]]
     return [_title(SECTIONS.outages), *lines, *_more(len(outages), "variants")] if lines else []
+
+
+def _machines(machines: Sequence[MachineText]) -> list[Text]:
+    """How each machine of a fleet drove its part of the load."""
+    lines = [
+        Text.assemble((f"{one.variant}, {one.machine}: ", "bold"), machine_sentence(one))
+        for one in machines[:_MAX_VARIANTS]
+    ]
+    return [_title(SECTIONS.machines), *lines, *_more(len(machines), "machines")] if lines else []
 
 
 def _standbys(standbys: Sequence[StandbyText]) -> list[Text]:

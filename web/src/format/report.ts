@@ -89,6 +89,10 @@ export interface Report {
    */
   outages: OutageText[];
   /**
+   * Of a run with a fleet.
+   */
+  machines: MachineText[];
+  /**
    * The published results that the experiment names, beside ours.
    */
   published: PublishedBeside | null;
@@ -1494,6 +1498,7 @@ export interface SectionTexts {
   standbys: SectionText;
   network: SectionText;
   outages: SectionText;
+  machines: SectionText;
   endurance: SectionText;
   wear: SectionText;
 }
@@ -2212,6 +2217,31 @@ export interface OutageText {
    * How the old primary came back as a standby.
    */
   rejoin: string;
+}
+/**
+ * How one machine of a fleet drove the trials of a variant; figures are medians over its trials.
+ */
+export interface MachineText {
+  variant: string;
+  machine: string;
+  trials: number;
+  clients: number;
+  /**
+   * Transactions a second of its own.
+   */
+  done: string;
+  /**
+   * p50 and p99 of its own transactions.
+   */
+  latency: string;
+  /**
+   * How busy its load engine and its cores were.
+   */
+  busy: string;
+  /**
+   * Its latest first start after the agreed one, and what its clock is known to.
+   */
+  start: string;
 }
 /**
  * A published study beside this run.

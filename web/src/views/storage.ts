@@ -8,6 +8,7 @@ import { h, section } from "./dom";
 import { factList, row } from "./facts";
 import { flushesView } from "./flushes";
 import { ioView } from "./io";
+import { loadMachinesView } from "./load_machines";
 import { loadedView } from "./loaded";
 import { networkView } from "./network";
 import { outagesView } from "./outages";
@@ -26,6 +27,7 @@ export function storageView(report: Report): HTMLElement {
     standbysView(report),
     networkView(report),
     outagesView(report),
+    loadMachinesView(report),
     devicesTable(report),
     flushesView(report),
     ioView(report),
