@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every test that is not long. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then two
-# parts at the same time: what makes storages must be alone with the machine's loop devices, pools and mounts, and waits more
-# than it works; the rest keeps the processor busy meanwhile. At the end it lists what was not run, and what failed.
+# Every test that is not long. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then three
+# parts at the same time: what makes storages, and whole runs, wait more than they work; the rest keeps two processors busy
+# meanwhile. At the end it lists what was not run, and what failed.
 # One or two tests that failed are run again by themselves. Those that pass then are reported as unstable, with their first
 # failure: each is a fault to be found, of the test or of what it tests, but does not tell whether this change is sound.
 set -uo pipefail
@@ -13,17 +13,15 @@ trap 'rm -rf "$logs"' EXIT
 # What a script starts in the background ignores Ctrl-C, which some tests send. What failed is kept for each part.
 pytest() { env --default-signal=INT .venv/bin/pytest -o cache_dir="$logs/$part.cache" "$@"; }
 exact=tests/disk/test_disk_accuracy.py
-# What of the whole way makes directories and memory only keeps the two parts about equally long.
-light=(tests/e2e/test_{bad_input,cut_short,full_size,lost_variants,resume_loading,sql_files,write_budget}.py)
-mapfile -t all < <(find tests -name 'test_*.py' | sort)
-storages=() rest=("${light[@]}")
-for file in "${all[@]}"; do
-  case " ${light[*]} $exact " in *" $file "*) continue ;; esac
+storages=() runs=() rest=()
+while read -r file; do
   case $file in
-    tests/storage/* | tests/disk/* | tests/system/* | tests/e2e/* | tests/findings/* | tests/test_user_mode_linux.py) storages+=("$file") ;;
+    "$exact") ;;
+    tests/storage/* | tests/disk/* | tests/system/* | tests/findings/* | tests/test_user_mode_linux.py) storages+=("$file") ;;
+    tests/e2e/*) runs+=("$file") ;;
     *) rest+=("$file") ;;
   esac
-done
+done < <(find tests -name 'test_*.py' | sort)
 long=$(part=long pytest -m long --collect-only --quiet --no-header tests) || { echo "$long"; exit 1; }
 tests() { # FILE...: 1 when tests failed, 2 when pytest itself did
   pytest "$@"
@@ -54,14 +52,17 @@ ended() { # PART CODE
 }
 part "the disk" tests "$exact"
 ended "the disk" $?
+declare -A started
 part storages tests "${storages[@]}" &
-first=$!
+started["storages"]=$!
+part runs tests "${runs[@]}" &
+started["runs"]=$!
 part "the rest" rest &
-second=$!
-wait "$first"
-ended storages $?
-wait "$second"
-ended "the rest" $?
+started["the rest"]=$!
+for name in "${!started[@]}"; do
+  wait "${started[$name]}"
+  ended "$name" $?
+done
 echo "Not run, since they take long (make test-long): ten times as many comparisons with pgbench, and"
 grep :: <<<"$long"
 for name in "${failed[@]}"; do

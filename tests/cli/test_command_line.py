@@ -11,6 +11,7 @@ import pytest
 from plinth.cli import COMMANDS
 from plinth.experiment import template
 from plinth.model.lazy import lazy_exports
+from prepared_plinth import run_prepared
 
 REPOSITORY = Path(__file__).parents[2]
 PLINTH = [sys.executable, "-m", "plinth"]
@@ -18,7 +19,19 @@ PLINTH = [sys.executable, "-m", "plinth"]
 
 def plinth(*words, cwd=None, **environment):
     env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **environment}
-    return subprocess.run([*PLINTH, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
+    return run_prepared(words, cwd, env)
+
+
+@pytest.mark.parametrize(
+    "words", [("--version",), ("plan", "x.toml"), ("plan", "none.toml"), ("run",), ("bench", "-c")]
+)
+def test_a_prepared_command_is_like_one_of_its_own_process(tmp_path, words):
+    (tmp_path / "x.toml").write_text(template("x", "x.toml"))
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "PLINTH_STATE_DIR": str(tmp_path / "state")}
+    own = subprocess.run([*PLINTH, *words], capture_output=True, text=True, cwd=tmp_path, env=env)
+    prepared = run_prepared(words, tmp_path, env)
+    assert (prepared.returncode, prepared.stderr) == (own.returncode, own.stderr)
+    assert prepared.stdout.splitlines()[:10] == own.stdout.splitlines()[:10]
 
 
 def loaded_by(*words):

@@ -106,11 +106,9 @@ def test_ticked_runs_are_compared_with_the_oldest(tmp_path):
 @pytest.mark.parametrize(
     "query", ["", "?bundle=", "?bundle=..", "?bundle=%3Cscript%3E", "?bundle={key}", "?bundle={key}&bundle={key}"]
 )
-def test_what_cannot_be_compared_is_a_page_that_says_why(tmp_path, query):
-    written(tmp_path / "b")
-    with Served(tmp_path) as served:
-        (key,) = keys(catalogue(served))
-        status, _, page = served.ask("/compare" + query.format(key=key))
+def test_what_cannot_be_compared_is_a_page_that_says_why(server, query):
+    (key,) = keys(catalogue(server))
+    status, _, page = server.ask("/compare" + query.format(key=key))
     assert status in (404, 422)
     assert "<script" not in page
     assert status == 404 or "two runs are needed" in page

@@ -21,6 +21,7 @@ from plinth.system.mounts import mounts_within
 from plinth.system.owner import server_owner
 from plinth.system.process import Child
 from plinth.system.runner import Runner
+from prepared_plinth import PreparedProcess, run_prepared
 from servers import all_installations
 
 EXPERIMENT = """\
@@ -56,7 +57,7 @@ probe = "10ms"
 class Running:
     """A `plinth` that was started; its stderr is read line by line as it comes."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str] | PreparedProcess) -> None:
         self.process = process
         self.lines: list[str] = []
         self._queue: queue.Queue[str | None] = queue.Queue()
@@ -116,7 +117,9 @@ class Project:
         return {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "PLINTH_STATE_DIR": str(self.state), **changes}
 
     def plinth(self, *words: object, timeout_s: float = 120, prefix: tuple[str, ...] = (), **env: str):
-        """Run a command to its end."""
+        """Run a command to its end; one with a `prefix` in a process of its own."""
+        if not prefix:
+            return run_prepared(words, self.folder, self.environment(**env), timeout_s)
         return subprocess.run(
             [*prefix, sys.executable, "-m", "plinth", *map(str, words)],
             cwd=self.folder,
@@ -134,13 +137,13 @@ class Project:
         self,
         *words: object,
         command: tuple[object, ...] | None = None,
-        program: tuple[str, ...] = ("-m", "plinth"),
+        program: tuple[str, ...] = (),
         stdout: int | IO[str] = subprocess.DEVNULL,
     ) -> Running:
-        """`plinth run x.toml`, left running; `program`: what Python runs instead of plinth's own module."""
+        """`plinth run x.toml`, left running; `program`: what a Python of its own runs instead."""
         arguments = command or ("run", "x.toml", "--bundle", self.bundle, *words)
-        running = Running(
-            subprocess.Popen(
+        if program:
+            process = subprocess.Popen(
                 [sys.executable, *program, *map(str, arguments)],
                 cwd=self.folder,
                 env=self.environment(),
@@ -149,7 +152,9 @@ class Project:
                 text=True,
                 start_new_session=True,
             )
-        )
+        else:
+            process = PreparedProcess(arguments, self.folder, self.environment(), stdout)
+        running = Running(process)
         self.started.append(running)
         return running
 

@@ -112,7 +112,9 @@ def test_space_that_runs_out_in_the_middle_of_a_trial(project):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500m,mode=0755", "plinth-test", small], check=True)
     try:
         with_storage(project, f'path = "{small}"')
-        running = project.start(*ONE, "--set", "measure.duration=60s")
+        # Segments that are kept for later would let the load go on for a long time.
+        small_wal = ("--set", "server.settings.wal_recycle=off", "--set", "server.settings.min_wal_size=32MB")
+        running = project.start(*ONE, "--set", "measure.duration=60s", *small_wal)
         running.wait_for("load tpcb")
         until(lambda: serves_clients(small), 60)
         leave_free(small, 0)

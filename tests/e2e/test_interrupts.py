@@ -35,7 +35,7 @@ def interrupted_project(project):
 def interrupt_once(project, nothing_left, delay_s, number):
     """Start a run, send the signal `delay_s` after its first words; returns how long it was until undoing began, or the run
     had ended, and what it said last before that."""
-    running = project.start()
+    running = project.start(program=("-m", "plinth"))
     assert running.next_line() is not None
     time.sleep(delay_s)
     running.signal(number)

@@ -11,10 +11,18 @@ from user_mode_linux import Disk, check_inside
 
 
 @pytest.mark.timeout(720)
-def test_arrays_and_volumes_are_made_read_back_undone_and_survive_kills() -> None:
+def test_arrays_and_volumes_are_made_read_back_and_undone() -> None:
     check_inside("tests/support/arrays_inside.py", disks=[Disk(2**30)], modules=["loop"], timeout_s=330)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(720)
+def test_arrays_of_every_level_are_made_and_survive_kills() -> None:
+    long = ("-m", "long", "tests/support/arrays_inside.py")
+    check_inside(*long, disks=[Disk(2**30)], modules=["loop"], timeout_s=330)
+
+
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_postgresql_runs_on_arrays_of_whole_disks() -> None:
     disks = [Disk(2**29, serial=f"S4EVNF0M51230{number}") for number in range(4)]

@@ -94,6 +94,10 @@ def values(facts: StorageFacts, kind: str) -> dict[str, object]:
     return {fact.name: fact.value for fact in node.facts}
 
 
+USUAL = (
+    "raid0",
+    "striped",
+)  # the others, and deaths at every command, when the outer test asks for those that are long
 CASES = {
     "raid0": ("md", "ab", 'level = 0\nchunk_size = "64KiB"\n', {"chunk_size": "65536"}),
     "raid1": ("md", "ab", "level = 1\n", {}),
@@ -109,7 +113,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [case if case in USUAL else pytest.param(case, marks=pytest.mark.long) for case in CASES]
+)
 def test_made_as_planned_read_back_and_taken_down(bench: Bench, journal: Journal, case: str) -> None:
     kind, members, more, expected = CASES[case]
     storage = bench.storage(kind, members, more)
@@ -181,6 +187,7 @@ class DyingRunner(Runner):
         return completed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "members", "more"), [("md", "ab", "level = 1\n"), ("lvm", "a", "")], ids=["md", "lvm"]
 )

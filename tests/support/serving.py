@@ -4,24 +4,19 @@ import http.client
 import os
 import signal
 import socket
-import subprocess
-import sys
 from urllib.parse import parse_qs, urlsplit
+
+from prepared_plinth import PreparedProcess
 
 
 class Served:
     """A server that has printed its address; ended by `interrupt`."""
 
     def __init__(self, directory, *options, **environment):
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "plinth", "serve", str(directory), "--port", "0", *map(str, options)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **environment},
-        )
+        words = ["serve", directory, "--port", "0", *options]
+        self._process = PreparedProcess(words, None, {**os.environ, **environment})
         self.address = self._process.stdout.readline().strip()
-        assert self.address, self._process.communicate()[1]
+        assert self.address, self._process.stderr.read()
         parts = urlsplit(self.address)
         self.port = parts.port
         self.token = parse_qs(parts.query)["token"][0]
@@ -62,5 +57,4 @@ class Served:
     def interrupt(self, number=signal.SIGINT):
         """End it as Ctrl-C does; exit code and what it wrote to standard error."""
         self._process.send_signal(number)
-        _, errors = self._process.communicate(timeout=60)
-        return self._process.returncode, errors
+        return self._process.wait(60), self._process.stderr.read()

@@ -4,10 +4,11 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
+
+from prepared_plinth import run_prepared
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 
@@ -57,13 +58,8 @@ class Shape:
 
 def plinth(scratch: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the command with its state in `scratch`."""
-    return subprocess.run(
-        [sys.executable, "-m", "plinth", *map(str, words)],
-        env={**os.environ, "NO_COLOR": "1", "PLINTH_STATE_DIR": str(scratch / "state")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "NO_COLOR": "1", "PLINTH_STATE_DIR": str(scratch / "state")}
+    return run_prepared(words, None, environment, timeout_s=600)
 
 
 def run_shape(scratch: Path, experiment: str, *changes: str) -> Shape:

@@ -77,7 +77,7 @@ def run_inside(
 
 
 def check_inside(*tests: str, disks: Sequence[Disk] = (), modules: Sequence[str] = (), timeout_s: float = 180) -> None:
-    """Run pytest on `tests`, paths in this repository, inside; fails with its output unless all of them passed.
+    """Run pytest on `tests`, paths in this repository or options, inside; fails with its output unless all of them passed.
 
     A guest that does not end in time is started once more: on a busy machine user-mode-linux itself stops now and then. A
     hang of ours comes back.

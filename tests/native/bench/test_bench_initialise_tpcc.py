@@ -20,7 +20,7 @@ LARGE = ("customer", "history", "new_order", "order_line", "orders", "stock")
     [
         ("-s 1 -q", [("p", 8)], 0),
         ("-s 2 --partitions=2 --foreign-keys -F 90", [("f", 10), ("p", 8)], 2),
-        ("-s 1 --partitions=3 --partition-method=hash -I dtgp", [("p", 8)], 3),
+        pytest.param("-s 1 --partitions=3 --partition-method=hash -I dtgp", [("p", 8)], 3, marks=pytest.mark.long),
     ],
 )
 def test_tables_are_those_of_the_dataset(

@@ -92,8 +92,8 @@ LARGE = ("customer", "history", "orders", "new_order", "order_line", "stock")
 
 @pytest.fixture(scope="module")
 def whole(loaded: Place) -> dict[str, tuple[Any, ...]]:
-    """ALL_ROWS of three warehouses in whole tables. The hash of a text is the same in all versions."""
-    place = Place(loaded.server, "tpcc_whole", warehouses=3)
+    """ALL_ROWS of two warehouses in whole tables. The hash of a text is the same in all versions."""
+    place = Place(loaded.server, "tpcc_whole", warehouses=2)
     place.load()
     found = {table: place.rows(ALL_ROWS.format(table))[0] for table in (*LARGE, "warehouse", "district", "item")}
     place.control.close()
@@ -101,10 +101,11 @@ def whole(loaded: Place) -> dict[str, tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.parametrize("server", ["debian"], indirect=True)
 def test_partitions_by_warehouse_have_the_rows_of_whole_tables(
     server: Server, whole: dict[str, tuple[Any, ...]]
 ) -> None:
-    parts = Place(server, "tpcc_parts", warehouses=3, partitions=2, foreign_keys=True)
+    parts = Place(server, "tpcc_parts", warehouses=2, partitions=2, foreign_keys=True)
     try:
         tasks = parts.load()
         assert "check foreign keys" in tasks
@@ -175,6 +176,7 @@ def test_trials_are_not_held_to_the_initial_population(loaded: Place) -> None:
     assert len(check_conditions(loaded.control, initial=False)) == 11
 
 
+@pytest.mark.parametrize("server", ["debian"], indirect=True)
 @pytest.mark.parametrize("loaded_with", [{"foreign_keys": True, "streams": 1, "seed": 2}])
 def test_foreign_keys_hold_and_another_seed_has_other_rows(
     server: Server, loaded: Place, loaded_with: dict[str, Any]

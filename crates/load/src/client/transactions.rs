@@ -62,8 +62,8 @@ impl Client {
         now_ns: u64,
     ) {
         let ended = self.record(outcome, context, now_ns);
-        if context.recorder.is_measuring()
-            && let Some(log) = &mut context.log
+        if let Some(log) = &mut context.log
+            && context.recorder.is_measuring()
         {
             log.ended(self.number, self.measured, &ended);
         }
@@ -118,7 +118,7 @@ impl Client {
             self.close();
             return Ok(false);
         }
-        let before = (self.state != State::New).then_some(self.script);
+        let before = self.script;
         self.script = context.choose_script();
         self.rolls_back = false;
         self.step = 0;
@@ -130,11 +130,11 @@ impl Client {
                 None => return Ok(false),
             },
         };
-        if self.intended_ns > context.ends_ns {
-            self.close();
-            return Ok(false);
-        }
         if self.intended_ns > now_ns {
+            if self.intended_ns > context.ends_ns {
+                self.close();
+                return Ok(false);
+            }
             self.state = State::Waiting;
             let sleeper = (self.intended_ns, self.index);
             context.sleepers.push(Reverse(sleeper));
@@ -144,14 +144,15 @@ impl Client {
     }
 
     /// When the transaction is due in a closed loop: now, or after keying and think times.
-    fn after_wait(&self, before: Option<usize>, context: &mut Context<'_>, now_ns: u64) -> u64 {
+    /// `before`: the script of the client's transaction before, if there was one.
+    fn after_wait(&self, before: usize, context: &mut Context<'_>, now_ns: u64) -> u64 {
         let Some(pacing) = &mut context.pacing else {
             return now_ns;
         };
         now_ns
-            + match before {
-                Some(before) => pacing.between_ns(before, self.script),
-                None => pacing.first_ns(self.script),
+            + match self.state {
+                State::New => pacing.first_ns(self.script),
+                _ => pacing.between_ns(before, self.script),
             }
     }
 
