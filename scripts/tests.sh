@@ -29,7 +29,7 @@ tests() { # FILE...: 1 when tests failed, 2 when pytest itself did
 }
 rest() {
   local code=0 ended=0
-  cargo test --workspace --quiet || code=2
+  cargo test --workspace --lib --bins --tests --quiet || code=2 # none are in documentation
   scripts/npm.sh test || code=2
   tests "${rest[@]}" || ended=$?
   return $((ended > code ? ended : code))

@@ -54,7 +54,7 @@ def test_main_effects_are_means_over_the_others_and_interactions_ratios_of_ratio
 
 
 def test_intervals_of_effects_hold_the_truth_as_often_as_they_say() -> None:
-    count, held = 150, 0
+    count, held = 75, 0
     design = design_of(noisy(0).plan)
     for seed in range(count):
         found = effects_of(design, judge_trials(noisy(seed)), seed)

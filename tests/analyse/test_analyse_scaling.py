@@ -11,7 +11,7 @@ from plinth.analyse.scaling import Levels, gains_end, holds_end, knee, scalabili
 from plinth.model.estimate import Estimate
 from plinth.model.sweep import Knee, ScalabilityFit
 
-COUNT = 300
+COUNT = 150
 
 
 def slack(share: float) -> float:

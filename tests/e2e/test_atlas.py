@@ -13,7 +13,7 @@ from plinth.tasks.kept_images import kept_image
 from power_cut_experiment import LEDGER, TPCB, TPCB_WITH_LEDGER, experiment
 
 DURABILITY = (
-    'atlas = 6\nrecordings = 2\nrecord = "1s"\nmodes = ["drop", "torn"]\nmoments = ["load", "checkpoint"]\n'
+    'atlas = 4\nrecordings = 2\nrecord = "1s"\nmodes = ["drop", "torn"]\nmoments = ["load", "checkpoint"]\n'
     'points = ["change"]\ntear_sizes = [512]\nstop_after = 9'
 )
 ATLAS = experiment(
@@ -42,11 +42,11 @@ def atlas(module_project):
 def test_images_of_recorded_disks_show_what_was_lost_by_each_moment(atlas):
     """synchronous_commit = off loses commits; with on, the control, nothing is missing."""
     project, cuts = atlas
-    assert [cut.failure for cut in cuts] == [None] * 12
+    assert [cut.failure for cut in cuts] == [None] * 8
     for cut in cuts:
         assert cut.disks == ("data", "wal") and len(cut.points) == len(cut.reports) == 2
         assert cut.recording in (1, 2) and cut.recovery_s is not None
-    assert len({cut.acknowledged for cut in cuts}) > 6, "each is of another moment, with its own commits"
+    assert len({cut.acknowledged for cut in cuts}) > 4, "each is of another moment, with its own commits"
     on = [cut for cut in cuts if cut.variant == "synchronous-commit-on"]
     assert all(not cut.damage for cut in on) and {(cut.mode, cut.moment) for cut in on} == {
         (mode, moment) for mode in ("drop", "torn") for moment in ("load", "checkpoint")
@@ -59,7 +59,7 @@ def test_images_of_recorded_disks_show_what_was_lost_by_each_moment(atlas):
         assert timeline is None or sum(timeline.lost) == cut.lost_commits
     report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
     tests = {variant["id"]: variant["durability"] for variant in report["analysis"]["variants"]}
-    assert [tests["synchronous-commit-on"][key] for key in ("made", "images", "independent", "damaged")] == [6, 6, 2, 0]
+    assert [tests["synchronous-commit-on"][key] for key in ("made", "images", "independent", "damaged")] == [4, 4, 2, 0]
     assert sorted(path.name for path in (project.bundle / "recordings").iterdir()) == sorted(
         {f"{cut.variant}-recording-{cut.recording:04d}" for cut in cuts if cut.damage}
     )
@@ -171,7 +171,7 @@ def test_what_was_not_kept_is_not_opened(atlas):
             "only emulated disks can be",
         ),
         (ATLAS.replace("[durability]", '[durability]\ndisks = "one"'), "a cut of all disks at once"),
-        (ATLAS.replace("atlas = 6", "atlas = 0"), "nothing would be tested"),
+        (ATLAS.replace("atlas = 4", "atlas = 0"), "nothing would be tested"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused_in_the_plan(project, text, said):

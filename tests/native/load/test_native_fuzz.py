@@ -8,11 +8,14 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 FUZZ = ROOT / "scripts" / "fuzz.sh"
-SECONDS = 4  # of each target, enough for tens of thousands of inputs
+SECONDS = 10  # of each target, enough for tens of thousands of inputs
 
 
 def fuzz(seconds: int, *targets: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([FUZZ, str(seconds), *targets], capture_output=True, text=True)
+
+
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.timeout(600)  # the targets are compiled first
