@@ -32,7 +32,7 @@ class EventPrinter:
             for line in self._lines(event):
                 self._asked.print_message(line)
         if dropped:
-            self._asked.print_message(f"warning: {dropped} further errors came too fast to be told one by one")
+            self._asked.print_message(f"warning: {dropped} further errors came too fast to be reported one by one")
 
     def _lines(self, event: dict[str, Any]) -> Iterable[str]:
         client: int = event["client"]

@@ -30,7 +30,9 @@ class LedgerFinding(Frozen):
     kind: FindingKind
     client: int
     number: int
-    commit_class: CommitClass | None = Field(description="What the client was told; None: it never sent the commit.")
+    commit_class: CommitClass | None = Field(
+        description="The answer that the client got; None: it never sent the commit."
+    )
     sent_ns: int | None = Field(default=None, description="When the message with the commit was about to be sent.")
     answered_ns: int | None = Field(default=None, description="When the answer had been read; None without one.")
     detail: str = Field(description="What the database has, for people.")

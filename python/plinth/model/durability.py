@@ -30,7 +30,7 @@ DamageKind = Literal[
     "server crashed",
     "recovery refused",
 ]
-"""What a power cut did to the database: what contradicts the commits that clients were told of, and what the checks found.
+"""What a power cut did to the database: what contradicts the commits that were acknowledged to clients, and what the checks found.
 "server crashed": while it was checked. "recovery refused": the server, or the file system below it, did not come up again."""
 
 

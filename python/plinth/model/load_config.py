@@ -217,7 +217,7 @@ class LoadConfig(Finite):
     log: LogFiles | None = None
     ledger: LedgerFiles | None = Field(
         default=None,
-        description="Record what each client was told of each commit. Scripts get two statements before each COMMIT, on the "
+        description="Record the answer that each client got to each commit. Scripts get two statements before each COMMIT, on the "
         "tables plinth_ledger_commits and plinth_ledger_clients.",
     )
     shell_user: ShellUser | None = Field(

@@ -196,7 +196,7 @@ class NetworkSpec(LinkAsked):
 
 
 def link_sentences(settings: Mapping[Direction, LinkSettings]) -> list[str]:
-    """Directions of links with what they are like, for people; directions that are alike are told together."""
+    """Directions of links with what they are like, for people; directions that are alike are described together."""
     alike: dict[str, list[Direction]] = {}
     for direction, one in settings.items():
         alike.setdefault(one.words, []).append(direction)

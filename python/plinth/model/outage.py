@@ -29,7 +29,7 @@ class Failover(Frozen):
     detect_s: float = Field(description="From the fault to the last of the probes that had to fail.")
     promote_s: float = Field(description="From there until the promoted node was out of recovery, with the fencing.")
     first_write_s: float | None = Field(
-        description="From there until a client was told of its first commit there; None: none was before the load ended."
+        description="From there until a client got the answer to its first commit there; None: none was before the load ended."
     )
     rejoin: Rejoin | None = Field(default=None, description="None where it was not asked for.")
 
@@ -53,7 +53,7 @@ class Outage(Frozen):
         "end of the load."
     )
     failover: Failover | None = None
-    acknowledged: int = Field(description="Commits that clients were told of without a warning.")
+    acknowledged: int = Field(description="Commits that were acknowledged to clients without a warning.")
     lost: int = Field(description="Of these, missing in the end.")
     lost_s: float | None = Field(description="From when the oldest of the lost commits was acknowledged, to the fault.")
     lost_wal_bytes: int | None = Field(

@@ -113,7 +113,7 @@ class WorkloadSpec(TpccOptions):
     reconnect: bool = Field(default=False, description="A new connection for each transaction, whose time is recorded.")
     ledger: bool = Field(
         default=False,
-        description="Record what each client was told of each commit, and compare that with the database after each trial: "
+        description="Record the answer that each client got to each commit, and compare that with the database after each trial: "
         "before each COMMIT or END, scripts get two statements, which insert a row and update one in tables of the ledger's "
         "own. Each script needs a transaction block. The built-in workload ledger does so in any case.",
     )

@@ -135,7 +135,7 @@ class ServerFaults:
         return self._servers[self.primary].control
 
     def cancel_waits(self) -> None:
-        """Cancel commits that wait for a standby: their clients are told that they are only local."""
+        """Cancel commits that wait for a standby: their clients get the warning that they are only local."""
         import psycopg
 
         for name in self.writable():

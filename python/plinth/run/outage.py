@@ -74,7 +74,7 @@ def gap_of(ledger: CommitLedger, fault_ns: int, resumed_ns: int) -> tuple[float 
 
     From `resumed_ns` on only a server that was promoted or started again can acknowledge what is sent. Where no server was, as
     when a standby is killed, commits on their way may still be acknowledged just after the fault: then it is the longest time
-    without one. It lasted to the end if the commits that waited then were told that they are only local.
+    without one. It lasted to the end if the commits that waited then were acknowledged with the warning that they are only local.
     """
     import numpy as np
 

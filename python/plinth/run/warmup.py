@@ -18,7 +18,7 @@ def check_warmup(workload: WorkloadSpec, measure: MeasureSpec) -> None:
     hint = "leave measure.warmup_max out, and let measure.warmup say how long every warm-up lasts"
     if workload.driver != "plinth":
         raise UsageError(
-            f"driver {workload.driver!r} has a warm-up of fixed length: its clients are told its end before the load begins; only "
+            f"driver {workload.driver!r} has a warm-up of fixed length: its clients get its end before the load begins; only "
             'driver = "plinth" can end it once throughput is steady (measure.warmup_max)',
             where="workload.driver",
             hint=hint,

@@ -1849,7 +1849,7 @@ export interface Outage {
   recovered_s: number | null;
   failover: Failover | null;
   /**
-   * Commits that clients were told of without a warning.
+   * Commits that were acknowledged to clients without a warning.
    */
   acknowledged: number;
   /**
@@ -1894,7 +1894,7 @@ export interface Failover {
    */
   promote_s: number;
   /**
-   * From there until a client was told of its first commit there; None: none was before the load ended.
+   * From there until a client got the answer to its first commit there; None: none was before the load ended.
    */
   first_write_s: number | null;
   /**
