@@ -47,8 +47,8 @@ clients = 4
 storage = ["disk", "memory"]
 
 [measure]
-warmup = "200ms"
-duration = "500ms"
+warmup = "100ms"
+duration = "400ms"
 repeats = 2
 probe = "10ms"
 """

@@ -24,8 +24,8 @@ builtin = "tpcb-like"
 workload.clients = [1, 4]
 
 [measure]
-warmup = "200ms"
-duration = "1s"
+warmup = "100ms"
+duration = "400ms"
 repeats = 1
 """
 

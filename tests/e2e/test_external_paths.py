@@ -6,8 +6,8 @@ import pytest
 
 MEASURE = """\
 [measure]
-warmup = "200ms"
-duration = "1s"
+warmup = "100ms"
+duration = "400ms"
 repeats = 1
 probe = "10ms"
 aa = false

@@ -28,8 +28,8 @@ clients = 2
 [matrix]
 storage = [{names}]
 [measure]
-warmup = "200ms"
-duration = "1s"
+warmup = "100ms"
+duration = "500ms"
 repeats = 1
 probe = "10ms"
 aa = false
