@@ -21,7 +21,7 @@ from plinth.model.probe import FsyncProbe
 @pytest.fixture(scope="module")
 def finished(module_project):
     """A run with everything in it, small. Its tests only read it."""
-    done = module_project.run("--set", "measure.repeats=3", "--set", "measure.duration=2s")
+    done = module_project.run("--set", "measure.repeats=3", "--set", "measure.duration=3s")
     assert done.returncode in (0, 3), done.stderr
     module_project.output = done.stdout
     return module_project

@@ -21,7 +21,7 @@ question = "What can PostgreSQL run on?"
 dataset = { kind = "tpcb", scale = 1 }
 workload = { builtin = "tpcb-like", clients = 2 }
 matrix = { storage = LEVELS }
-measure = { warmup = "100ms", duration = "300ms", repeats = 1, aa = false }
+measure = { warmup = "100ms", duration = "500ms", repeats = 1, aa = false }
 
 [storage.memory]
 kind = "tmpfs"

@@ -192,6 +192,7 @@ def _run(request: Any, stdout: int, stderr: int) -> NoReturn:
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
+    tempfile.tempdir = None  # as kept from the environment of before
     sys.argv = request["argv"]
     sys.exit(main())
 
