@@ -101,7 +101,7 @@ def test_a_ledger_without_space_fails_each_recording_by_itself_and_says_so(proje
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "plinth-test", str(small)], check=True)
     project.bundle = small / "bundle"
     try:
-        project.write(ATLAS_OF_ONE.replace("atlas = 6", "atlas = 2"))
+        project.write(ATLAS_OF_ONE.replace("atlas = 4", "atlas = 2"))
         run = project.start("--yes")
         run.wait_for("cut the power")
         ballast = small / "ballast"
@@ -125,7 +125,7 @@ def test_images_of_an_interrupted_recording_are_kept_beside_those_of_the_next_at
 ):
     """With synchronous_commit = off every image lacks commits. Ctrl-C, then resume: the rest is of a new recording."""
     project.write(
-        ATLAS_OF_ONE.replace("atlas = 6\nrecordings = 2", "atlas = 4\nrecordings = 1").replace(MATRIX_OF_ONE, OFF)
+        ATLAS_OF_ONE.replace("atlas = 4\nrecordings = 2", "atlas = 4\nrecordings = 1").replace(MATRIX_OF_ONE, OFF)
     )
     run = project.start("--yes")
     run.wait_for("lost commit", timeout_s=90)
