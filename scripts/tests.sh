@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every test that is not long. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then three
-# parts at the same time: what makes storages, and whole runs, wait more than they work; the rest keeps two processors busy
-# meanwhile. At the end it lists what was not run, and what failed.
+# Every test that is not long. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then the
+# others in parts, three at a time: what makes storages, and whole runs, wait more than they work; the rest keeps two
+# processors busy meanwhile. At the end it lists what was not run, and what failed.
 # One or two tests that failed are run again by themselves. Those that pass then are reported as unstable, with their first
 # failure: each is a fault to be found, of the test or of what it tests, but does not tell whether this change is sound.
 set -uo pipefail
@@ -13,26 +13,31 @@ trap 'rm -rf "$logs"' EXIT
 # What a script starts in the background ignores Ctrl-C, which some tests send. What failed is kept for each part.
 pytest() { env --default-signal=INT .venv/bin/pytest -o cache_dir="$logs/$part.cache" "$@"; }
 exact=tests/disk/test_disk_accuracy.py
-storages=() runs=() rest=()
-while read -r file; do
+declare -A files=(["the disk"]="$exact")
+for file in $(find tests -name 'test_*.py' | sort); do
   case $file in
-    "$exact") ;;
-    tests/storage/* | tests/disk/* | tests/system/* | tests/findings/* | tests/test_user_mode_linux.py) storages+=("$file") ;;
-    tests/e2e/*) runs+=("$file") ;;
-    *) rest+=("$file") ;;
+    "$exact") continue ;;
+    tests/storage/* | tests/disk/* | tests/system/* | tests/findings/* | tests/test_user_mode_linux.py) name=storages ;;
+    tests/e2e/test_[a-e]*) name=runs-a-to-e ;;
+    tests/e2e/test_[f-p]*) name=runs-f-to-p ;;
+    tests/e2e/*) name=runs-q-to-z ;;
+    tests/native/*) name=native ;;
+    *) name="the rest" ;;
   esac
-done < <(find tests -name 'test_*.py' | sort)
+  files[$name]+="$file "
+done
 long=$(part=long pytest -m long --collect-only --quiet --no-header tests) || { echo "$long"; exit 1; }
-tests() { # FILE...: 1 when tests failed, 2 when pytest itself did
-  pytest "$@"
+tests() { # 1 when tests failed, 2 when pytest itself did
+  local those
+  read -ra those <<<"${files[$part]}"
+  pytest "${those[@]}"
   case $? in 0) return 0 ;; 1) return 1 ;; *) return 2 ;; esac
 }
-rest() {
-  local code=0 ended=0
-  cargo test --workspace --lib --bins --tests --quiet || code=2 # none are in documentation
+units() { # none are in documentation
+  local code=0
+  cargo test --workspace --lib --bins --tests --quiet || code=2
   scripts/npm.sh test || code=2
-  tests "${rest[@]}" || ended=$?
-  return $((ended > code ? ended : code))
+  return $code
 }
 part() { # NAME COMMAND...: what it says, with its name before each line; kept for the end
   part=$1
@@ -50,19 +55,21 @@ ended() { # PART CODE
   [ "$2" -eq 0 ] || failed+=("$1")
   [ "$2" -le "$worst" ] || worst=$2
 }
-part "the disk" tests "$exact"
+part "the disk" tests
 ended "the disk" $?
-declare -A started
-part storages tests "${storages[@]}" &
-started["storages"]=$!
-part runs tests "${runs[@]}" &
-started["runs"]=$!
-part "the rest" rest &
-started["the rest"]=$!
-for name in "${!started[@]}"; do
-  wait "${started[$name]}"
-  ended "$name" $?
+declare -A under_way=()
+wait_for_one() {
+  local pid code=0
+  wait -n -p pid || code=$?
+  ended "${under_way[$pid]}" "$code"
+  unset "under_way[$pid]"
+}
+for name in runs-q-to-z storages "the rest" native runs-a-to-e runs-f-to-p units; do
+  [ ${#under_way[@]} -lt 3 ] || wait_for_one
+  if [ "$name" = units ]; then part units units & else part "$name" tests & fi
+  under_way[$!]=$name
 done
+while [ ${#under_way[@]} -gt 0 ]; do wait_for_one; done
 echo "Not run, since they take long (make test-long): ten times as many comparisons with pgbench, and"
 grep :: <<<"$long"
 for name in "${failed[@]}"; do

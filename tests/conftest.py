@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from children import ChildResult, run_in_child
+from plinth.model.errors import PlinthError
 from plinth.system.mounts import mounts_within
+
+
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
+    """What fails by an error of Plinth's shows its details too, such as what a command wrote to stderr."""
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, PlinthError):
+        for line in error.details:
+            error.add_note(line)
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
 """A server, and fleets of three machines: processes of this machine, and names of it that an sshd of our own answers to."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from fleets import HOSTS, MakeConfig, MakeFleet
 from own_sshd import Sshd, own_sshd
 from plinth.fleet import FleetLoad
 from plinth.fleet.executors import executor_of
@@ -16,10 +17,6 @@ from plinth.server import Cluster
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from servers import new_clusters
-
-HOSTS = ("client1", "client2", "client3")
-MakeFleet = Callable[..., FleetLoad]
-MakeConfig = Callable[..., LoadConfig]
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from children import ChildResult
-from conftest import MakeConfig, MakeFleet
+from fleets import MakeConfig, MakeFleet
 from own_sshd import Sshd
 from plinth.fleet import agent as agent_of_fleet
 from plinth.fleet.agent import serve

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from conftest import MakeConfig, MakeFleet
+from fleets import MakeConfig, MakeFleet
 from plinth.fleet.merge import add_histograms, merged_second
 from plinth.load import Load, Rate
 from plinth.model.connection import Connection

@@ -18,7 +18,7 @@ from plinth.network import NetworkLayout
 from plinth.network.undo import delete_namespace, network_daemons
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.journal import Journal
-from plinth.system.paths import work_dir
+from plinth.system.paths import ensure, work_dir
 from plinth.system.process import all_exit
 from plinth.system.runner import Runner
 
@@ -37,6 +37,7 @@ class Made:
     def __init__(self, run_id: str) -> None:
         self.runner = Runner()
         self.journal = Journal.create(run_id, UNDO_HANDLERS)
+        ensure(work_dir())
         self.layout = NetworkLayout(self.journal.label, work_dir() / f"{self.journal.label}-network", NODES)
         self.layout.check(self.runner)
         for action in self.layout.actions():
@@ -56,6 +57,11 @@ class Made:
         daemons = network_daemons(self.control.path, self.layout.label)
         folder = [self.layout.folder] if self.layout.folder.exists() else []
         return [*namespaces, *daemons, *folder]
+
+
+@pytest.fixture(autouse=True)
+def own_state(state_dir: Path) -> None:
+    """Journals and networks of these tests are in a place of their own."""
 
 
 @pytest.fixture

@@ -17,25 +17,19 @@ _KNOBS = ("scheduler", "write_cache", "nr_requests", "wbt_lat_usec")
 
 
 class Found(NamedTuple):
-    """What has `mark` (a part of every path and label of the test's own), and what belongs to nobody in particular."""
+    """What has `mark`, a part of every path and label of the test's own."""
 
     mounts: list[str]
     loops: list[str]
-    zram: list[str]
-    pools: list[str]
-    arrays: list[str]
     processes: list[str]
     files: list[str]
 
 
 def found(mark: Path) -> Found:
-    """What there is of a test whose files are all below `mark`, and what there is of things without a path."""
+    """What there is of a test whose files are all below `mark`."""
     return Found(
         mounts=[f"{mount.source} on {mount.point}" for mount in mounts() if _within(mount.point, mark)],
         loops=[loop["name"] for loop in _loops() if _within(loop["back-file"], mark)],
-        zram=sorted(folder.name for folder in Path("/sys/block").glob("zram*")),
-        pools=sorted(entry.name for entry in Path("/sys/fs/btrfs").glob("*-*")),
-        arrays=sorted(folder.name for kind in ("md*", "dm-*") for folder in Path("/sys/block").glob(kind)),
         processes=[line for line in map(_command, Path("/proc").glob("[0-9]*")) if str(mark) in line],
         files=sorted(str(path) for path in mark.rglob("*") if _is_ours(path.relative_to(mark))),
     )
@@ -44,7 +38,7 @@ def found(mark: Path) -> Found:
 @contextmanager
 def nothing_left(mark: Path) -> Iterator[None]:
     """What is within leaves nothing behind: mounts, loop devices, zram, pools, arrays, processes, files, knobs."""
-    before, knobs = found(mark), _knobs()
+    before, knobs, nameless = found(mark), _knobs(), _nameless()
     yield
     after = found(mark)
     differing = {
@@ -53,13 +47,31 @@ def nothing_left(mark: Path) -> Iterator[None]:
         if was != is_
     }
     assert not differing, differing
+    with contextlib.suppress(AssertionError):  # runs of other tests make such things too, and undo them
+        until(lambda: not _nameless() - nameless, timeout_s=60)
+    assert not _nameless() - nameless
     with contextlib.suppress(AssertionError):  # the kernel sets them back once it has detached a device, by and by
         until(lambda: not _changed(knobs), timeout_s=5)
     assert not _changed(knobs), f"knobs of block devices outlive what was attached to them: {_changed(knobs)}"
 
 
+def _nameless() -> set[str]:
+    """What shows no path or label of whoever made it: zram devices, btrfs file systems, arrays. None comes back by the same name."""
+    devices = [folder for kind in ("zram*", "md*", "dm-*") for folder in Path("/sys/block").glob(kind)]
+    names = {entry.name for entry in Path("/sys/fs/btrfs").glob("*-*")}
+    for device in devices:
+        with contextlib.suppress(FileNotFoundError):  # it has just ended
+            names.add(f"{device.name}, disk {(device / 'diskseq').read_text().strip()}")
+    return names
+
+
 def _changed(knobs: dict[str, str]) -> dict[str, str]:
-    return {knob: value for knob, value in _knobs().items() if knobs.get(knob, value) != value}
+    """Knobs with another value than before. The kernel itself turns the cache of a device on when a file is first attached to it."""
+    return {
+        knob: value
+        for knob, value in _knobs().items()
+        if knobs.get(knob, value) != value and (Path(knob).name, value) != ("write_cache", "write back")
+    }
 
 
 def _is_ours(path: Path) -> bool:

@@ -33,7 +33,7 @@ matrix.storage = ["a"]
 _OF_RUNS = ("duckdb", "numpy", "psycopg", "plinth.analyse", "plinth.bundle", "plinth.report", "plinth.run.conduct")
 _NUMBER = struct.Struct("i")
 _lock = threading.Lock()
-_server: "socket.socket | None" = None
+_server: "tuple[int, socket.socket] | None" = None
 
 
 class PreparedProcess:
@@ -125,15 +125,17 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _running_server() -> socket.socket:
+    """A child of this very process: one of the parent's would not be in the namespaces that a forked child has entered."""
     global _server
-    if _server is None:
-        _server, its = socket.socketpair()
+    if _server is None or _server[0] != os.getpid():
+        ours, its = socket.socketpair()
         with its:
             subprocess.Popen(
                 [sys.executable, __file__, str(its.fileno())], pass_fds=[its.fileno()], start_new_session=True
             )
-        atexit.register(_server.close)  # which ends it
-    return _server
+        atexit.register(ours.close)  # which ends it
+        _server = (os.getpid(), ours)
+    return _server[1]
 
 
 def _serve(requests: socket.socket) -> None:
