@@ -16,6 +16,7 @@ from plinth.model.plan import Plan
 from plinth.model.workload import Driver
 from plinth.run import recovery
 from plinth.run.budget import WriteBudget
+from plinth.run.clock import SystemClock
 from plinth.run.command_log import CommandLog
 from plinth.run.context import RunContext
 from plinth.run.destroy import check_destroy
@@ -26,7 +27,7 @@ from plinth.run.live_log import LiveLog
 from plinth.run.needs import check_needs
 from plinth.run.power_cuts import PowerCuts
 from plinth.run.provision import Provision
-from plinth.run.trial import SystemClock, TrialRunner
+from plinth.run.trial import TrialRunner
 from plinth.run.trials_end import TrialsEndRule
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system import cancel

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
-from plinth.bundle import BundleWriter, read_loaded
-from plinth.model.base import Gap, SettingValue
+from plinth.bundle import BundleWriter
 from plinth.model.errors import MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
 from plinth.model.fault import server_actions
@@ -14,36 +13,29 @@ from plinth.model.standby import StandbyFacts
 from plinth.model.trial import Restored
 from plinth.run.atlas import Atlas
 from plinth.run.budget import WriteBudget
+from plinth.run.cluster_preparation import ClusterPreparation
 from plinth.run.context import RunContext
 from plinth.run.examination import examine_for_run, keep_examination
 from plinth.run.failures import Failures, reason_of
 from plinth.run.faults import ServerFaults
 from plinth.run.full_storage import hint_at_full_storage
 from plinth.run.listener import Listener
-from plinth.run.loading import LoadSession, load_dataset
 from plinth.run.needs import check_needs
 from plinth.run.network import RunNetwork, TrialLinks
+from plinth.run.node_settings import settings_as_standby, settings_of_node
 from plinth.run.power import Power
 from plinth.run.power_cut import CutSubject
-from plinth.run.restoring import restoring_of
-from plinth.run.stall import StallWatch
+from plinth.run.restoring import loaded_copies
 from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
 from plinth.run.storages import Storages
 from plinth.run.topology import Node, Topology
 from plinth.server import (
-    STANDBY_SETTINGS,
     Cluster,
     ExternalServer,
-    LoadedCopy,
     Standby,
     await_caught_up,
-    base_backup,
-    connect,
-    database_errors,
-    found_before_connecting,
     server_step_id,
-    settings_of_standby,
 )
 from plinth.storage import Storage
 from plinth.storage.kinds.emulated import Emulated
@@ -51,7 +43,6 @@ from plinth.system.journal import Journal, NotUndone
 from plinth.system.page_cache import drop_page_cache
 from plinth.system.paths import work_dir
 from plinth.system.runner import Runner
-from plinth.workload import dataset_of, load_settings
 
 # What a server logs by a crash: each backend of hundreds says in three lines that it ends, then recovery begins.
 _CRASH_LINES = 2_000
@@ -80,15 +71,15 @@ class Provision:
         self._storages = Storages(context, runner, journal, listener, self.failures)
         self.runner = runner
         self._network = RunNetwork(context.network, runner, journal) if context.network is not None else None
-        self._connections = connections
         self._journal = journal
         self._listener = listener
         self._managed: dict[str, dict[str, Cluster]] = {}
         """The servers that Plinth has made, by cluster and node."""
         self._external: dict[str, ExternalServer] = {}
         self._planned = {cluster.id: cluster for cluster in plan.clusters}
-        strings = (cluster.primary.server.connection for cluster in plan.clusters)
-        self._found = found_before_connecting(connections.get(one, one) for one in strings if one is not None)
+        self._preparation = ClusterPreparation(
+            plan, context, runner, journal, listener, connections, self._managed, self._external
+        )
 
     def prepare(self, writer: BundleWriter) -> dict[str, StorageFacts]:
         """Make the storages, then initialise, start and load each cluster.
@@ -168,7 +159,7 @@ class Provision:
             if fresh or cluster != variant.cluster:
                 self._stop(cluster)
         servers = self._managed[variant.cluster]
-        asked = {name: self._settings_of(variant, name) for name in servers}
+        asked = {name: settings_of_node(self.plan, variant, name) for name in servers}
         for name, server in servers.items():  # each after the one that it streams from
             server.apply(asked[name])
         standbys = self.await_standbys(variant)
@@ -205,22 +196,12 @@ class Provision:
 
         return ServerFaults(
             self._managed[variant.cluster],
-            lambda node: self._settings_of(variant, node),
-            self._settings_of_standby(variant, PRIMARY),
+            lambda node: settings_of_node(self.plan, variant, node),
+            settings_as_standby(self.plan, variant, PRIMARY),
             power_of,
             self.runner,
             self._journal,
         )
-
-    def _settings_of(self, variant: Variant, node: str) -> dict[str, SettingValue]:
-        """The settings of a variant on one of its nodes."""
-        if node == PRIMARY:
-            return dict(variant.settings)
-        return self._settings_of_standby(variant, node)
-
-    def _settings_of_standby(self, variant: Variant, node: str) -> dict[str, SettingValue]:
-        of_cluster = [one.settings for one in self.plan.variants if one.cluster == variant.cluster]
-        return settings_of_standby(variant.settings, variant.standby_settings.get(node, {}), of_cluster)
 
     def restore(self, variant: Variant) -> Restored | None:
         """Put the files of a variant's servers back to what they were after loading; None where that is not planned."""
@@ -228,7 +209,8 @@ class Provision:
         if not planned.restored:
             return None
         self._stop(planned.id)
-        restored = {copy.node: copy.restore(self._listener.progress) for copy in self._loaded_copies(planned)}
+        copies = loaded_copies(planned, self.plan, self.context, self.runner, self._journal)
+        restored = {copy.node: copy.restore(self._listener.progress) for copy in copies}
         return Restored(
             how={
                 role if node == PRIMARY else f"{role} of {node}": how
@@ -237,13 +219,6 @@ class Provision:
             },
             duration_s=sum(one.duration_s for one in restored.values()),
         )
-
-    def _loaded_copies(self, planned: PlannedCluster) -> list[LoadedCopy]:
-        restoring = restoring_of(self.plan, self.context)
-        return [
-            LoadedCopy(self.context.layout(planned, node), restoring.ways(planned, node), self.runner, self._journal)
-            for node in planned.nodes
-        ]
 
     def restart_cold(self, variant: Variant) -> Topology:
         """Stop the servers of a variant, drop the page cache of the machine, and start them as they were."""
@@ -383,10 +358,7 @@ class Provision:
             return
         try:
             with self._storages.looked_after(self._names_needed(planned)):
-                if planned.is_external:
-                    self._prepare_external(planned, writer)
-                else:
-                    self._prepare_managed(planned, first, writer)
+                self._preparation.prepare(planned, first, writer)
         except UsageError:
             raise
         except PlinthError as error:
@@ -412,87 +384,3 @@ class Provision:
         """The PANIC lines in the logs of a cluster's servers since their last start."""
         servers = self._managed.get(cluster, {}).values()
         return [line for server in servers for line in server.log_tail(_CRASH_LINES) if "PANIC:" in line]
-
-    def _prepare_managed(self, planned: PlannedCluster, first: Variant, writer: BundleWriter | None) -> None:
-        primary = Cluster(self.context.layout(planned, planned.primary), self.runner, self._journal)
-        self._managed[planned.id] = {PRIMARY: primary}
-        whole = primary.layout.whole_step()
-        is_there = self._journal.has(whole.id)  # a run that was killed has made it
-        self._listener.phase(f"{'resume with' if is_there else 'initialise'} cluster {planned.id}")
-        if not is_there:
-            primary.initdb()
-        copies = self._loaded_copies(planned) if planned.restored and writer is not None else []
-        for copy in copies:
-            if copy.node == PRIMARY:
-                copy.check()
-            if copy.is_whole:  # the run may have been killed while it restored them
-                copy.restore(self._listener.progress)
-        # Standbys come once all is loaded: until then no commit may wait for them.
-        alone = {name: value for name, value in first.settings.items() if name.lower() != STANDBY_SETTINGS[0]}
-        primary.start({**(alone if planned.standbys else first.settings), **load_settings(planned.dataset)})
-        if not is_there:
-            primary.make_tablespaces()
-            self._journal.record(whole)
-        with StallWatch(f"load into {planned.id}", primary.connection, self._listener.note, local=True) as stalls:
-            self._load(planned, primary, writer, stalls, resuming=is_there)
-        primary.stop()
-        if planned.standbys:
-            primary.start(alone)
-            self._prepare_standbys(planned, first, writer)
-        for copy in copies:
-            copy.check()
-            if not copy.is_whole:
-                self._listener.phase(f"copy the files of {copy.name} as loaded")
-                copy.make()
-
-    def _prepare_standbys(self, planned: PlannedCluster, first: Variant, writer: BundleWriter | None) -> None:
-        """Make the standbys of a loaded primary that runs, wait until they have caught up, and stop all."""
-        servers = self._managed[planned.id]
-        for node in planned.standbys:
-            assert node.upstream is not None, "it is a standby"
-            standby = Standby(self.context.layout(planned, node), servers[node.upstream], self.runner, self._journal)
-            servers[node.name] = standby
-            whole = standby.layout.whole_step()
-            if not self._journal.has(whole.id):
-                self._listener.phase(f"make standby {node.name} of {planned.id} by a base backup")
-                duration_s, size_bytes = standby.back_up(self._listener.progress)
-                if writer is not None:
-                    writer.write_backup(base_backup(planned.id, standby, duration_s, size_bytes))
-                self._journal.record(whole)
-            standby.start(self._settings_of(first, node.name))
-        self.await_standbys(first)
-        self._stop(planned.id)
-
-    def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter | None) -> None:
-        connection = planned.primary.server.connection
-        assert connection is not None, "it is an external server"
-        self._listener.phase("connect to the external server")
-        whole = self._connections.get(connection, connection)
-        name = planned.id_of(planned.primary)
-        external = ExternalServer(self._found.get(whole, whole), self.plan.run_id, name)
-        self._external[planned.id] = external
-        with StallWatch(f"load into {planned.id}", external.connection, self._listener.note, local=False) as stalls:
-            resuming = external.open(self._journal)
-            self._load(planned, external, writer, stalls, resuming=resuming)
-
-    def _load(
-        self,
-        planned: PlannedCluster,
-        server: Cluster | ExternalServer,
-        writer: BundleWriter | None,
-        stalls: StallWatch,
-        *,
-        resuming: bool,
-    ) -> None:
-        """Load what is not there; `resuming`: a run that was killed may have begun."""
-        self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
-        target, managed = server.connection, server if isinstance(server, Cluster) else None
-        with database_errors("load the dataset", planned.id), LoadSession(connect(target), target, managed) as session:
-            dataset = dataset_of(planned.dataset, self.plan.dataset_files)
-            loaded = load_dataset(planned, dataset, session, stalls.passing_on(self._listener.progress))
-        if writer is None or (resuming and planned.id in read_loaded(writer.folder)):
-            return  # it was looked at when all of it had been loaded
-        if resuming:
-            gap = Gap(what="time to load", reason="a run was killed while it loaded; this is what was left to do")
-            loaded = loaded.model_copy(update={"gaps": (*loaded.gaps, gap)})
-        writer.write_loaded(loaded)

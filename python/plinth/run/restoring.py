@@ -9,9 +9,11 @@ from plinth.model.errors import Problem
 from plinth.model.experiment import RestoreAsked
 from plinth.model.plan import Plan, PlannedCluster, PlannedNode
 from plinth.run.context import RunContext
-from plinth.server import RestoreWay
+from plinth.server import LoadedCopy, RestoreWay
 from plinth.storage import Storage
 from plinth.storage.capacity import copies_share_blocks
+from plinth.system.journal import Journal
+from plinth.system.runner import Runner
 
 _STANDBYS = "snapshots are taken of servers without standbys only"
 
@@ -105,3 +107,14 @@ def restoring_of(plan: Plan, context: RunContext) -> Restoring:
         ((cluster.storages, bool(cluster.standbys)) for cluster in plan.clusters),
         plan.experiment.measure.restore,
     )
+
+
+def loaded_copies(
+    planned: PlannedCluster, plan: Plan, context: RunContext, runner: Runner, journal: Journal
+) -> list[LoadedCopy]:
+    """The copies of a cluster's files as loaded, one for each node."""
+    restoring = restoring_of(plan, context)
+    return [
+        LoadedCopy(context.layout(planned, node), restoring.ways(planned, node), runner, journal)
+        for node in planned.nodes
+    ]

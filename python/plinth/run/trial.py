@@ -1,7 +1,6 @@
 """One trial: the server with its settings, the load, what is observed beside it, and what must hold afterwards."""
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -19,11 +18,11 @@ from plinth.model.outage import Outage
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
 from plinth.model.standby import StandbyFacts
 from plinth.model.trial import CacheState, Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
-from plinth.model.units import format_count
-from plinth.model.workload import Driver, WorkloadSpec
+from plinth.model.workload import Driver
 from plinth.observe import Observation, Observer
 from plinth.run.actions import ActionSchedule
 from plinth.run.cache_state import Prepared, verify_cold, warm
+from plinth.run.clock import Clock
 from plinth.run.device_io import device_io, devices_of
 from plinth.run.failures import reason_of
 from plinth.run.faults import RETRY_CONNECT_S, ServerFaults, ended_well
@@ -33,6 +32,7 @@ from plinth.run.network import TrialLinks, with_healing
 from plinth.run.outage import after_faults
 from plinth.run.stall import StallWatch
 from plinth.run.topology import Node, Server, Topology
+from plinth.run.trial_checks import ended_transactions, failure_of_checks, failure_of_load, transactions_check
 from plinth.run.warmup import WarmupWatch
 from plinth.server import connect, database_errors
 from plinth.system import cancel
@@ -45,37 +45,6 @@ if TYPE_CHECKING:
     import psycopg
 
 _POLL_S = 0.1
-# After one of these a client stops, so that the load is not the one that was asked for.
-_ENDS_A_CLIENT = {"connect", "timeout", "connection_lost", "protocol", "script", "client_died"}
-# Of these a client connects again where the trial has faults of its servers.
-_TRIED_AGAIN = {"connect", "timeout", "connection_lost"}
-# A session's start commits some transactions of its own, and autovacuum and the control connection a few more.
-_OWN_COMMITS_PER_CLIENT: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalchemy": 12}
-_OWN_COMMITS = 100
-
-
-class Clock(Protocol):
-    """The clocks that a trial is timed by."""
-
-    def unix_ns(self) -> int:
-        """The wall clock, in ns since 1970."""
-        ...
-
-    def monotonic_ns(self) -> int:
-        """CLOCK_MONOTONIC, in ns, by which samples are taken."""
-        ...
-
-
-class SystemClock:
-    """The clocks of this machine."""
-
-    def unix_ns(self) -> int:
-        """The wall clock, in ns since 1970."""
-        return time.time_ns()
-
-    def monotonic_ns(self) -> int:
-        """CLOCK_MONOTONIC, in ns."""
-        return time.monotonic_ns()
 
 
 class Provisioned(Protocol):
@@ -240,7 +209,7 @@ class TrialRunner:
         primary = topology.primary
         standbys = self._provision.await_standbys(variant)
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
-            ended = _ended_transactions(control, variant.workload)
+            ended = ended_transactions(control, variant.workload)
         observer = self._observer(primary, cluster, devices)
         measure = self._plan.experiment.measure
         ledger = self._make_ledger(trial) if variant.workload.keeps_ledger else None
@@ -273,7 +242,7 @@ class TrialRunner:
             network = links.ended() if links else None
         assert t0_ns is not None, "the load has ended"
         checks = list(cached.checks) if cached else []
-        failure = failure or actions.failure or ended_well(faults) or _failure_of_load(load, faults)
+        failure = failure or actions.failure or ended_well(faults) or failure_of_load(load, faults)
         if failure is None:
             to = server.connection if faults is None else faults.control()
             with database_errors("check the trial", variant.label), connect(to) as control:
@@ -285,12 +254,9 @@ class TrialRunner:
                     checks += found
                 else:
                     checks += dataset.after_trial(control, before, variant.workload, load)
-                    if ledger is not None:
-                        checks += ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
-                    exclusive = variant.workload.builtin is not None and not observation.shares_database
-                    ended = _ended_transactions(control, variant.workload) - ended
-                    checks.append(_transactions_check(ended, load, variant.workload, exclusive))
-            failure = _failure_of_checks(checks)
+                    ended = ended_transactions(control, variant.workload) - ended
+                    checks += _undisturbed(variant, load, observation, ledger, ended, control)
+            failure = failure_of_checks(checks)
         if cached is not None:
             gaps += cached.gaps
         return _Measured(
@@ -389,6 +355,21 @@ class TrialRunner:
         return self._clock.monotonic_ns() - (self._clock.unix_ns() - unix_ns)
 
 
+def _undisturbed(
+    variant: Variant,
+    load: LoadResult,
+    observation: Observation,
+    ledger: Path | None,
+    ended: int,
+    control: "psycopg.Connection[Any]",
+) -> list[Check]:
+    """What must hold of a load on a server that nothing was done to: the ledger's commits are there, and the server has counted
+    as many."""
+    checks = [] if ledger is None else ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
+    exclusive = variant.workload.builtin is not None and not observation.shares_database
+    return [*checks, transactions_check(ended, load, variant.workload, exclusive)]
+
+
 def _checkpoint(control: "psycopg.Connection[Any]") -> list[Gap]:
     """Begin the trial with nothing left to write; on a server of somebody else's we may not be allowed to."""
     import psycopg
@@ -398,52 +379,6 @@ def _checkpoint(control: "psycopg.Connection[Any]") -> list[Gap]:
     except psycopg.errors.InsufficientPrivilege as error:
         return [Gap(what="CHECKPOINT before the trial", reason=str(error).strip())]
     return []
-
-
-def _ended_transactions(control: "psycopg.Connection[Any]", workload: WorkloadSpec) -> int:
-    """Committed transactions of this database, with what finished sessions have reported; of a workload that rolls some
-    back on purpose, those that were rolled back too."""
-    row = control.execute(
-        "SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()"
-    ).fetchone()
-    assert row is not None, "the database that we are in has a row"
-    commits, rollbacks = map(int, row)
-    return commits + rollbacks if workload.rolls_back else commits
-
-
-def _transactions_check(ended: int, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:
-    """`exclusive`: each transaction of the load is one of the server, and nobody else works in this database."""
-    done = load.totals.done
-    most = done + load.totals.open + workload.clients * _OWN_COMMITS_PER_CLIENT[workload.driver] + _OWN_COMMITS
-    counters = "xact_commit"
-    if workload.rolls_back:
-        counters = "xact_commit + xact_rollback"
-        most += sum(error.count for error in load.errors)
-    return Check(
-        name=f"pg_stat_database.{counters} = transactions done, and a few of sessions' starts and maintenance",
-        expected=f"{done} to {most}" if exclusive else f"at least {done}",
-        got=str(ended),
-        ok=ended >= done and (ended <= most or not exclusive),
-    )
-
-
-def _failure_of_load(load: LoadResult, faults: ServerFaults | None) -> str | None:
-    """Why a load that came to its end is still a failed trial."""
-    ending = _ENDS_A_CLIENT if faults is None else _ENDS_A_CLIENT - _TRIED_AGAIN
-    missing = [error for error in load.errors if error.kind in ending]
-    if missing:
-        what = ", ".join(sorted({error.kind.replace("_", " ") for error in missing}))
-        return f"{format_count(sum(error.count for error in missing), 'client')} did not work to the end ({what}): {missing[0].message}"
-    if load.measured.done == 0:
-        first = load.errors[0].message if load.errors else "no transaction ended in the measured time"
-        return f"nothing was measured: {first}"
-    return None
-
-
-def _failure_of_checks(checks: list[Check]) -> str | None:
-    """What did not hold although it must."""
-    wrong = [f"{check.name}: expected {check.expected}, got {check.got}" for check in checks if not check.ok]
-    return "; ".join(wrong) or None
 
 
 def _output(

@@ -1,0 +1,66 @@
+"""What must hold when the load of a trial has ended, and what makes the trial a failure."""
+
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.load import LoadResult
+from plinth.model.trial import Check
+from plinth.model.units import format_count
+from plinth.model.workload import Driver, WorkloadSpec
+from plinth.run.faults import ServerFaults
+
+if TYPE_CHECKING:
+    import psycopg
+
+# After one of these a client stops, so that the load is not the one that was asked for.
+_ENDS_A_CLIENT = {"connect", "timeout", "connection_lost", "protocol", "script", "client_died"}
+# Of these a client connects again where the trial has faults of its servers.
+_TRIED_AGAIN = {"connect", "timeout", "connection_lost"}
+# A session's start commits some transactions of its own, and autovacuum and the control connection a few more.
+_OWN_COMMITS_PER_CLIENT: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalchemy": 12}
+_OWN_COMMITS = 100
+
+
+def ended_transactions(control: "psycopg.Connection[Any]", workload: WorkloadSpec) -> int:
+    """Committed transactions of this database, with what finished sessions have reported; of a workload that rolls some
+    back on purpose, those that were rolled back too."""
+    row = control.execute(
+        "SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+    ).fetchone()
+    assert row is not None, "the database that we are in has a row"
+    commits, rollbacks = map(int, row)
+    return commits + rollbacks if workload.rolls_back else commits
+
+
+def transactions_check(ended: int, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:
+    """`exclusive`: each transaction of the load is one of the server, and nobody else works in this database."""
+    done = load.totals.done
+    most = done + load.totals.open + workload.clients * _OWN_COMMITS_PER_CLIENT[workload.driver] + _OWN_COMMITS
+    counters = "xact_commit"
+    if workload.rolls_back:
+        counters = "xact_commit + xact_rollback"
+        most += sum(error.count for error in load.errors)
+    return Check(
+        name=f"pg_stat_database.{counters} = transactions done, and a few of sessions' starts and maintenance",
+        expected=f"{done} to {most}" if exclusive else f"at least {done}",
+        got=str(ended),
+        ok=ended >= done and (ended <= most or not exclusive),
+    )
+
+
+def failure_of_load(load: LoadResult, faults: ServerFaults | None) -> str | None:
+    """Why a load that came to its end is still a failed trial."""
+    ending = _ENDS_A_CLIENT if faults is None else _ENDS_A_CLIENT - _TRIED_AGAIN
+    missing = [error for error in load.errors if error.kind in ending]
+    if missing:
+        what = ", ".join(sorted({error.kind.replace("_", " ") for error in missing}))
+        return f"{format_count(sum(error.count for error in missing), 'client')} did not work to the end ({what}): {missing[0].message}"
+    if load.measured.done == 0:
+        first = load.errors[0].message if load.errors else "no transaction ended in the measured time"
+        return f"nothing was measured: {first}"
+    return None
+
+
+def failure_of_checks(checks: list[Check]) -> str | None:
+    """What did not hold although it must."""
+    wrong = [f"{check.name}: expected {check.expected}, got {check.got}" for check in checks if not check.ok]
+    return "; ".join(wrong) or None
