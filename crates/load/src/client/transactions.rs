@@ -55,6 +55,7 @@ impl Client {
     }
 
     /// The transaction has ended, and its client continues.
+    #[inline]
     pub(super) fn end_transaction(
         &mut self,
         outcome: Outcome,
@@ -70,6 +71,7 @@ impl Client {
     }
 
     /// Aggregates the end of the transaction. The log does not get it: as pgbench's, it has none with which its client ends.
+    #[inline]
     pub(super) fn record(
         &mut self,
         outcome: Outcome,
