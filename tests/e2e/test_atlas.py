@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -149,6 +151,36 @@ def test_images_of_an_interrupted_recording_are_kept_beside_those_of_the_next_at
             found = image.checked_at(damaged.points)
         assert sum(damage.count for damage in found.damage) == damaged.lost_commits
     nothing_left()
+
+
+def test_an_image_that_the_kernel_does_not_mount_is_a_result_with_its_words(project, nothing_left):
+    """The superblock is zeroed below the file system, over and over, while the disk is recorded."""
+    project.write(ATLAS_OF_ONE.replace("recordings = 2", "recordings = 1"))
+    run = project.start("--yes")
+    run.wait_for("cut the power")
+    (disk,) = project.state.glob("work/*/disk/disk.img")
+    zeroed = threading.Event()
+
+    def zero_superblock() -> None:
+        with disk.open("r+b", buffering=0) as file:
+            while not zeroed.wait(0.01):
+                os.pwrite(file.fileno(), bytes(1024), 1024)
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(zero_superblock)
+        try:
+            run.wait_for("recovery refused", timeout_s=90)
+        finally:
+            zeroed.set()
+        writing.result()
+    code, stderr = run.end()
+    assert code == 0 and "Traceback" not in stderr, stderr
+    nothing_left()
+    refused = [
+        damage for cut in read_cuts(project.bundle) for damage in cut.damage if damage.kind == "recovery refused"
+    ]
+    assert refused and all("mount" in damage.evidence[0] for damage in refused)
+    assert any("superblock" in line for damage in refused for line in damage.evidence)
 
 
 def test_what_was_not_kept_is_not_opened(atlas):
