@@ -208,13 +208,17 @@ def test_an_honest_drive_keeps_every_acknowledged_commit_and_each_cut_lowers_the
     place.pull_the_plug()
     with place.recovered():
         both = place.verify(code=0)
+    without_server = (*PLINTH, "verify", str(place.witness.folder), "--verdict", "--json")
+    assert json.loads(place.witness.machine.run(*without_server)) == both
     assert (first["cuts"], both["cuts"]) == (1, 2)
     assert both["acknowledged"] > first["acknowledged"] > ENOUGH
     assert (both["lost"], both["damaged_cuts"]) == (0, 0)
     assert first["damaged_share_at_most"] == pytest.approx(0.95)
     assert both["damaged_share_at_most"] == pytest.approx(1 - 0.05**0.5)
     assert all(check["not_run"] is None for check in both["rounds"][1]["checks"] if check["name"] != "pg_checksums")
-    assert "has not booted anew" in both["notes"][0], "its power went here, and not that of its machine"
+    assert "has not booted anew since the loads of rounds 1 and 2 began" in both["notes"][0], (
+        "its power went here, and not that of its machine"
+    )
 
 
 def test_a_drive_that_lies_is_found_whether_it_loses_the_last_commits_or_all(place: Place):

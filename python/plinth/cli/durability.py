@@ -207,6 +207,10 @@ def verify(
             help="The server does not start any more, which is the result: why, by the last lines of its log.",
         ),
     ] = None,
+    only_verdict: Annotated[
+        bool,
+        Parameter(name="--verdict", negative="", help="Only say what all verified rounds show; no server is asked."),
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Compare the last round with the database after the restart, check all tables and indexes, and say what all rounds show.
@@ -219,11 +223,16 @@ def verify(
 
       plinth durability verify rounds "host=db1 dbname=plinth"
       plinth durability verify rounds --recovery-refused "PANIC: could not locate a valid checkpoint record"
+      plinth durability verify rounds --verdict
     """
     from plinth.system.conninfo import resolve
     from plinth.witness.verify import record_refused_recovery, verdict, verify_last_round
 
-    if recovery_refused is None:
+    if only_verdict:
+        if connection or recovery_refused is not None:
+            raise UsageError("--verdict compares nothing: it takes neither a connection nor --recovery-refused")
+        found = None
+    elif recovery_refused is None:
         found = verify_last_round(folder, resolve(connection))
     elif connection:
         raise UsageError(
@@ -235,7 +244,8 @@ def verify(
     if as_json:
         print_json(all_rounds.model_dump_json(indent=1))
     else:
-        _show_round(found)
+        if found is not None:
+            _show_round(found)
         _show_verdict(all_rounds)
     return FAILED_GATE if all_rounds.damaged else 0
 

@@ -109,7 +109,7 @@ def is_of(tables: RoundInTables | None, then: WitnessRound, earlier: Collection[
         raise RunError(
             f"another load has emptied the tables since round {then.number}, for another witness",
             where=where,
-            hint="nothing can be said of this round any more; delete its folder on the witness to forget it",
+            hint="nothing more can be found out about this round: `--verdict` shows what was found before; to forget it, delete its folder on the witness",
         )
     return False
 
@@ -140,7 +140,7 @@ def check_is_same(now: TestedServer, then: WitnessRound, where: str) -> None:
         raise RunError(
             f"database {now.database} was dropped and made anew since the load began",
             where=where,
-            hint="nothing can be said of this round; delete its folder on the witness to forget it",
+            hint="nothing can be found out about this round; delete its folder on the witness to forget it",
         )
 
 

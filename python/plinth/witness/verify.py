@@ -182,13 +182,19 @@ def _notes(rounds: Sequence[WitnessRound], cuts: Sequence[VerifiedRound]) -> lis
     still_up = [str(one.number) for one in cuts if one.has_rebooted is False]
     if still_up:
         notes.append(
-            f"the server's machine has not booted anew since the load of round {', '.join(still_up)} began: only if its drives "
+            f"the server's machine has not booted anew since {_loads(still_up)} began: only if its drives "
             "lost their power by themselves was that a power cut"
         )
     unknown = [str(one.number) for one in cuts if one.has_rebooted is None and one.server_version is not None]
     if unknown:
         notes.append(
-            f"whether the server's machine has booted anew since the load of round {', '.join(unknown)} began is not known: "
+            f"whether the server's machine has booted anew since {_loads(unknown)} began is not known: "
             "the role may not read it (a superuser may)"
         )
     return notes
+
+
+def _loads(rounds: Sequence[str]) -> str:
+    if len(rounds) == 1:
+        return f"the load of round {rounds[0]}"
+    return f"the loads of rounds {', '.join(rounds[:-1])} and {rounds[-1]}"
