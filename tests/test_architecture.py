@@ -30,6 +30,12 @@ def test_no_two_files_of_tests_have_one_name():
     assert [name for name, files in names.items() if files > 1] == [], "pytest imports them by their names alone"
 
 
+def test_nothing_is_imported_from_a_conftest():
+    """There is one in several folders; where all are collected together, the name means the last."""
+    importing = [path.name for path in (ROOT / "tests").rglob("*.py") if "conftest" in imported_modules(path)]
+    assert importing == [], "move it to tests/support"
+
+
 def test_the_native_module_is_imported_by_few():
     users = {
         path.relative_to(PACKAGE).parts[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleets import HOSTS, MakeConfig, MakeFleet
+from fleets import HOSTS, MakeConfig, MakeFleet, running_agents
 from own_sshd import Sshd, own_sshd
 from plinth.fleet import FleetLoad
 from plinth.fleet.executors import executor_of
@@ -17,6 +17,15 @@ from plinth.server import Cluster
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from servers import new_clusters
+from waiting import until
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Agents of before, such as of another test run beside this one, are not ours."""
+    before = running_agents()
+    yield
+    until(lambda: running_agents() <= before)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from children import ChildResult
-from fleets import MakeConfig, MakeFleet
+from fleets import MakeConfig, MakeFleet, running_agents
 from own_sshd import Sshd
 from plinth.fleet import agent as agent_of_fleet
 from plinth.fleet.agent import serve
@@ -29,25 +28,6 @@ from plinth.system.runner import Runner
 from waiting import until
 
 
-def _agents() -> set[int]:
-    """The pids of all agents of this installation; not of the shells and ssh sessions around them."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            if b"agent" in words[1:5] and words[0].startswith(bytes(Path(sys.executable).parent)):
-                found.add(int(process.name))
-    return found
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    """Agents of before, such as of another test run beside this one, are not ours."""
-    before = _agents()
-    yield
-    until(lambda: _agents() <= before)
-
-
 @pytest.mark.parametrize(
     ("spec", "sent"), [("local", signal.SIGSTOP), ("ssh", signal.SIGKILL)], indirect=["spec"], ids=["stopped", "killed"]
 )
@@ -55,11 +35,11 @@ def test_an_agent_that_is_killed_or_stopped_is_named(
     spec: FleetSpec, fleet: MakeFleet, config: MakeConfig, sent: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plinth.fleet.asking.ANSWER_TIMEOUT_S", 1.0)
-    before = _agents()
+    before = running_agents()
     load = fleet(spec, config(duration_s=600.0))
     load.start()
     assert not load.wait(0.3)
-    victim = max(_agents() - before)
+    victim = max(running_agents() - before)
     os.kill(victim, sent)
     try:
         with pytest.raises(RunError, match=r"the agent on machine \S+ is lost") as failed:
@@ -180,14 +160,14 @@ def test_more_than_any_message_may_have_is_not_waited_for() -> None:
 def test_agents_end_with_a_coordinator_that_is_killed(
     spec: FleetSpec, fleet: MakeFleet, config: MakeConfig, in_child: Callable[..., ChildResult]
 ) -> None:
-    before = _agents()
+    before = running_agents()
 
     def run_and_die() -> None:
         load = fleet(spec, config(duration_s=600.0))
         load.start()
         assert not load.wait(0.3)
-        assert len(_agents() - before) == 3
+        assert len(running_agents() - before) == 3
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(run_and_die).signal == signal.SIGKILL
-    until(lambda: _agents() <= before)
+    until(lambda: running_agents() <= before)

@@ -1,6 +1,9 @@
-"""The names and types that tests of fleets share."""
+"""What tests of fleets share."""
 
+import contextlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from plinth.fleet import FleetLoad
 from plinth.load import LoadConfig
@@ -8,3 +11,14 @@ from plinth.load import LoadConfig
 HOSTS = ("client1", "client2", "client3")
 MakeFleet = Callable[..., FleetLoad]
 MakeConfig = Callable[..., LoadConfig]
+
+
+def running_agents() -> set[int]:
+    """The pids of all agents of this installation; not of the shells and ssh sessions around them."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if b"agent" in words[1:5] and words[0].startswith(bytes(Path(sys.executable).parent)):
+                found.add(int(process.name))
+    return found
