@@ -118,3 +118,11 @@ def test_the_cache_that_trials_begin_with_takes_time() -> None:
     assert as_is < of("warm") < as_is + 3 * 3.0, "all of it is read"
     slow = Pace(flush_s=0, page_write_s=0, write_bytes_per_s=1e6)
     assert of("warm", slow) - of("as-is", slow) > 3 * 100
+
+
+def test_the_machines_of_a_fleet_begin_together_in_each_trial() -> None:
+    def of(**fleet: object) -> float:
+        e = experiment(**ONE, matrix={"storage": ["disk"]}, measure=MEASURE, workload={"builtin": "tpcb-like"}, **fleet)
+        return plan_of(e, places={"disk": Place(), "wal": Place()}).estimated_s
+
+    assert of(fleet={"address": "local", "machines": 1}) - of() == approx(3 * 4.0)

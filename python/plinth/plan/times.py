@@ -28,6 +28,8 @@ JOBS_OF_SHAPE: dict[IoShape, int] = {
 }
 """Of `plinth probe io` (probe/io_jobs.py), which the plan does not import; a test compares them."""
 _START_STOP_S = 2.0
+_FLEET_START_S = 4.0
+"""Agents start and connect, clocks are compared, and all begin 2 s after that."""
 _UNDO_STORAGE_S = 0.5
 _ANALYSIS_S = 2.0
 _ANALYSIS_TRIAL_S = 0.1
@@ -87,6 +89,7 @@ def estimated_s(
         + ending_s
         + sum(
             trial_s
+            + (0.0 if experiment.fleet is None else _FLEET_START_S)
             + _START_STOP_S * len(by_id[variant.cluster].nodes)
             + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
             + restore_s(by_id[variant.cluster], places)
