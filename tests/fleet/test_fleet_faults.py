@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import threading
@@ -17,6 +18,7 @@ from fleets import MakeConfig, MakeFleet, running_agents
 from own_sshd import Sshd
 from plinth.fleet import agent as agent_of_fleet
 from plinth.fleet.agent import serve
+from plinth.fleet.check import check_fleet
 from plinth.fleet.executors import executor_of
 from plinth.fleet.link import Link, Lost
 from plinth.fleet.protocol import Done, Polled, Request, parsed
@@ -62,6 +64,16 @@ def test_a_machine_that_does_not_reach_the_server_is_named(
     with pytest.raises(RunError, match="refused") as failed:
         load.start()
     assert failed.value.where is not None and failed.value.where.startswith("machine ")
+
+
+def test_a_check_says_why_a_machine_does_not_reach_the_server_and_where_to_look(
+    tmp_path: Path, connection: Connection
+) -> None:
+    executor = executor_of(FleetSpec(address="local", machines=1), Runner(), LogFile(tmp_path / "log"))
+    (found,) = check_fleet(executor, replace(connection, host="127.0.0.1", port=1))
+    (problem,) = found.problems
+    words = r"it does not reach the server \(.*refused.*does it listen there\?\): look at listen_addresses, pg_hba.conf and "
+    assert re.match(words, problem), problem
 
 
 def test_another_version_is_refused_before_anything_connects(

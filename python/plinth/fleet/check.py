@@ -67,6 +67,6 @@ def _problems(versions: str | None, clock: ClockOffset, reached: Reached | None)
         )
     if reached is not None and reached.error is not None:
         found.append(
-            f"it does not reach the server: {reached.error}: look at listen_addresses, pg_hba.conf and the firewall of the server"
+            f"it does not reach the server ({reached.error}): look at listen_addresses, pg_hba.conf and the firewall of the server"
         )
     return found
