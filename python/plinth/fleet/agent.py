@@ -32,7 +32,8 @@ from plinth.fleet.usage import UsageWatch
 from plinth.load import Load
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError
-from plinth.model.load_config import LoadConfig, LoadScript
+from plinth.model.load_config import LoadConfig, LoadScript, ShellUser
+from plinth.system.owner import SHELL_COMMANDS, shell_user
 
 _REACH_TRANSACTIONS = 20
 _REACH_TIMEOUT_S = 3.0
@@ -124,7 +125,7 @@ class Agent:
     def _prepare(self, config: LoadConfig | None) -> Reply:
         if config is None or config.part is None or self._load is not None:
             raise PlinthError("an agent takes one part of a load")
-        self._load = load = Load(config)
+        self._load = load = Load(config.model_copy(update={"shell_user": _shell_user_of(config)}))
 
         def connect() -> None:
             try:
@@ -154,6 +155,12 @@ class Agent:
             self._usage.look(progress.phase == "measure")
         # Histograms of the rows that the progress has, and maybe of one that was finished since.
         return Polled(state="ended" if has_ended else "running", progress=progress), load.take_histograms()
+
+
+def _shell_user_of(config: LoadConfig) -> ShellUser | None:
+    """Who runs shell commands of scripts is a matter of this machine: where the agent is root, the user who runs servers here."""
+    sources = [script.source for script in config.scripts if isinstance(script, LoadScript)]
+    return shell_user() if any(command in source for command in SHELL_COMMANDS for source in sources) else None
 
 
 def hello() -> Hello:
