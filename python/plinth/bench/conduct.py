@@ -51,6 +51,7 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
             print(report(asked, tables, outcome), end="", file=said, flush=True)
             if warehouses is not None:
                 print("\n".join(closing_lines(asked, warehouses, load.result)), file=said, flush=True)
+            _print_machines(asked, load.result, said)
         if everything is not None:
             of_tpcc = {} if warehouses is None else {"tpcc": figures(asked, warehouses, load.result)}
             print(_as_json(load.result, of_tpcc), file=everything)
@@ -62,6 +63,17 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
     elif load.aborted:
         asked.print_message("error: Run was aborted; the above results are incomplete.")
     return 2 if load.aborted else 0
+
+
+def _print_machines(asked: BenchOptions, result: "LoadResult", said: TextIO) -> None:
+    """What each machine of a fleet did; nothing of a load by this one alone."""
+    if result.fleet is None:
+        return
+    from plinth.bench.fleet import machine_lines
+
+    print("\n".join(machine_lines(result.fleet, result.measured_ns)), file=said, flush=True)
+    if result.fleet.excluded is not None:
+        asked.print_message(f"warning: {result.fleet.excluded}")
 
 
 def _as_json(result: "LoadResult", more: Mapping[str, object]) -> str:

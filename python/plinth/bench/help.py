@@ -83,6 +83,10 @@ Extensions to pgbench (names in full):
   --arrivals=poisson|uniform
                            with -R: at random intervals (default), or evenly
                            spaced
+  --fleet=N|HOST,HOST,...  drive the load from N processes of this machine, or
+                           from hosts, by ssh; -c and -R are totals, -j is for
+                           each machine
+  --fleet-command=PATH     plinth on the hosts (default: plinth)
   --form=statements|procedures
                            with -b tpcc: client SQL (default), or one call of a
                            procedure for each transaction

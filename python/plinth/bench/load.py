@@ -5,10 +5,12 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from plinth.bench.events import EventPrinter
 from plinth.bench.failure import BenchFailure
+from plinth.bench.fleet_options import fleet_words
 from plinth.bench.libpq_messages import as_libpq
 from plinth.bench.lossless import raw_of, text_of
 from plinth.bench.options import BenchOptions
@@ -18,6 +20,8 @@ from plinth.bench.scripts import BenchScript
 from plinth.system.owner import SHELL_COMMANDS, shell_user
 
 if TYPE_CHECKING:
+    from plinth._native import LoadRun
+    from plinth.bench.fleet import FleetRun
     from plinth.model.connection import Connection
     from plinth.model.load import Histogram, LoadResult, ScriptTotals
 
@@ -46,27 +50,50 @@ class BenchLoad:
 
     def run(self) -> Outcome:
         """Run to the end. Ctrl-C ends it early, with what was measured. Raises BenchFailure when it cannot begin."""
-        from plinth._native import ConfigError, ConnectError, EngineError, LoadRun, ScriptError
+        progress = Progress(self._asked, self._err)
+        with self._opened() as run:
+            self._start(run)
+            self._follow(run, progress, time.time_ns())
+            given = run.result()
+        from plinth.model.load import LoadResult  # only now: the first transaction does not wait for it
+        from plinth.model.shown import bytes_shown_in_json
+
+        self.result = LoadResult.model_validate_json(bytes_shown_in_json(given))
+        return self._outcome()
+
+    @contextmanager
+    def _opened(self) -> "Iterator[LoadRun | FleetRun]":
+        """The load by this process, or by the machines of the fleet. Raises BenchFailure for what it cannot run."""
+        from plinth._native import ConfigError, LoadRun, ScriptError
+
+        config = json.dumps(self._config(), ensure_ascii=False)
+        try:
+            alone = LoadRun(config)
+        except ScriptError as error:
+            raise BenchFailure(f"{error.file}:{error.line}: {error.message}") from error
+        except ConfigError as error:
+            raise BenchFailure(str(error)) from error
+        fleet = self._asked.fleet
+        if fleet is None:
+            yield alone
+            return
+        from plinth.bench.fleet import FleetRun
+
+        self._asked.print_message(f"load from {fleet_words(fleet)}")
+        with FleetRun(config, fleet) as run:
+            yield run
+
+    def _start(self, run: "LoadRun | FleetRun") -> None:
+        from plinth._native import ConnectError, EngineError
 
         try:
-            progress = Progress(self._asked, self._err)
-            run = LoadRun(json.dumps(self._config(), ensure_ascii=False))
-            began_unix_ns = time.time_ns()
             run.start()
         except ConnectError as error:
             raise BenchFailure(
                 as_libpq(error.message), then=f"could not create connection for client {error.client}"
             ) from error
-        except ScriptError as error:
-            raise BenchFailure(f"{error.file}:{error.line}: {error.message}") from error
-        except (ConfigError, EngineError) as error:
+        except EngineError as error:
             raise BenchFailure(str(error)) from error
-        self._follow(run, progress, began_unix_ns)
-        from plinth.model.load import LoadResult  # only now: the first transaction does not wait for it
-        from plinth.model.shown import bytes_shown_in_json
-
-        self.result = LoadResult.model_validate_json(bytes_shown_in_json(run.result()))
-        return self._outcome()
 
     @property
     def aborted(self) -> bool:
@@ -78,8 +105,9 @@ class BenchLoad:
         """The thread of the first client that did; threads have as many clients as one another, or the first ones more."""
         first = self._events.first_aborted or 0
         dealt = 0
-        for thread in range(self._asked.jobs):
-            dealt += -(-(self._asked.clients - dealt) // (self._asked.jobs - thread))
+        threads = self._asked.threads
+        for thread in range(threads):
+            dealt += -(-(self._asked.clients - dealt) // (threads - thread))
             if first < dealt:
                 return thread
         raise AssertionError("every client has a thread")
@@ -119,6 +147,11 @@ class BenchLoad:
         """As root shell commands run as the user who runs servers, with our environment: the script is the caller's own."""
         if not any(command["name"] in SHELL_COMMANDS for each in self._commands for command in each):
             return None
+        if self._asked.fleet is not None:  # where each agent finds out who that is
+            self._asked.print_message(
+                "warning: shell commands of scripts run on each machine of the fleet, never as root"
+            )
+            return None
         user = shell_user()
         if user is None:
             return None
@@ -143,7 +176,7 @@ class BenchLoad:
             "failures_detailed": asked.failures_detailed,
         }
 
-    def _follow(self, run: Any, progress: Progress, began_unix_ns: int) -> None:
+    def _follow(self, run: "LoadRun | FleetRun", progress: Progress, began_unix_ns: int) -> None:
         try:
             while not run.wait(_POLL_S):
                 self._print_progress(json.loads(run.progress()), progress, began_unix_ns)

@@ -10,20 +10,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plinth.bench.failure import BenchFailure
+from plinth.bench.fleet_options import complete_fleet
 from plinth.bench.getopt_long import options, usage
 from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int
 from plinth.bench.rate import read_rate
 from plinth.bench.scripts import BenchScript, ListRequested, builtin, script_file, show
 from plinth.bench.seed import read_seed
-from plinth.bench.tpcc_options import read_mix, tpcc_scripts
+from plinth.bench.tpcc_options import FORMS, ISOLATIONS, PACINGS, choose_tpcc, complete_tpcc, set_mix, tpcc_option
 
 if TYPE_CHECKING:
+    from plinth.model.fleet import FleetSpec
     from plinth.model.load_config import Arrivals, Rate
 
 INIT_STEPS = "dtgGvpf"
-FORMS = ("statements", "procedures")
-ISOLATIONS = ("read-committed", "repeatable-read", "serializable")
-PACINGS = ("none", "spec")
 PROTOCOLS = ("simple", "extended", "prepared")
 DEFAULT_TRANSACTIONS = 10
 MOST_WAREHOUSES = 100_000
@@ -90,7 +89,21 @@ class BenchOptions:
     percentiles: tuple[float, ...] = ()
     json: str | None = None
     warmup_s: float = 0.0
+    fleet_machines: str | None = None
+    """--fleet as it was given, and --fleet-command."""
+    fleet_command: str | None = None
+    fleet: "FleetSpec | None" = None
+    """The machines that drive the load; None for this one alone."""
     modes: set[str] = field(default_factory=set)
+
+    @property
+    def threads(self) -> int:
+        """The threads of the whole load: -j are those of each machine of a fleet."""
+        if self.fleet is None:
+            return self.jobs
+        from plinth.fleet.split import threads_of_fleet
+
+        return threads_of_fleet(self.clients, self.jobs, self.fleet.number_of_machines)
 
 
 Apply = Callable[[BenchOptions, str], None]
@@ -135,36 +148,12 @@ def _add(asked: BenchOptions, script: BenchScript) -> None:
 def _builtin(name: str | None) -> Apply:
     def apply(asked: BenchOptions, value: str) -> None:
         if name is None and value.partition("@")[0] == "tpcc":
-            _tpcc(asked, value)
+            choose_tpcc(asked, value)
             return
         _add(asked, builtin(name or value))
         asked.uses_builtin = True
 
     return apply
-
-
-def _tpcc(asked: BenchOptions, value: str) -> None:
-    if "@" in value:
-        raise BenchFailure(
-            f"-b {value}: tpcc has no weight, for it cannot be mixed with other scripts",
-            hint="Its own types have cards of a deck that is dealt whole: --mix=45,43,4,4,4.",
-        )
-    asked.tpcc = True
-
-
-def _tpcc_option(key: str, values: Sequence[str]) -> Apply:
-    """An option of tpcc with these values."""
-
-    def apply(asked: BenchOptions, value: str) -> None:
-        if value not in values:
-            raise BenchFailure(f'invalid {key}: "{value}"', detail=f"Expecting one of: {', '.join(values)}.")
-        asked.tpcc_options[key] = value
-
-    return apply
-
-
-def _mix(asked: BenchOptions, value: str) -> None:
-    asked.tpcc_options["mix"] = read_mix(value)
 
 
 def _clients(asked: BenchOptions, value: str) -> None:
@@ -325,11 +314,13 @@ OPTIONS = (
 OURS = (
     Option("arrivals", None, True, _BENCH, _arrivals),
     Option("continue-on-error", None, False, _BENCH, _flag("continue_on_error")),
-    Option("form", None, True, _BENCH, _tpcc_option("form", FORMS)),
-    Option("isolation", None, True, _BENCH, _tpcc_option("isolation", ISOLATIONS)),
+    Option("fleet", None, True, _BENCH, _text("fleet_machines")),
+    Option("fleet-command", None, True, _BENCH, _text("fleet_command")),
+    Option("form", None, True, _BENCH, tpcc_option("form", FORMS)),
+    Option("isolation", None, True, _BENCH, tpcc_option("isolation", ISOLATIONS)),
     Option("json", None, True, _BENCH, _text("json")),
-    Option("mix", None, True, _BENCH, _mix),
-    Option("pacing", None, True, _BENCH, _tpcc_option("pacing", PACINGS)),
+    Option("mix", None, True, _BENCH, set_mix),
+    Option("pacing", None, True, _BENCH, tpcc_option("pacing", PACINGS)),
     Option("percentiles", None, True, _BENCH, _percentiles),
     Option("warmup", None, True, _BENCH, _warmup),
 )
@@ -357,7 +348,7 @@ def parse(words: Sequence[str], environment: Mapping[str, str], print_message: C
         option.apply(asked, found.value or "")
         asked.modes.add(option.mode)
     if asked.tpcc and not asked.initialize:
-        _complete_tpcc(asked)
+        complete_tpcc(asked)
     if not asked.scripts and not asked.initialize:
         asked.scripts.append(builtin("tpcb-like"))
         asked.uses_builtin = True
@@ -405,27 +396,6 @@ def _check_warehouses(asked: BenchOptions) -> None:
         )
 
 
-def _complete_tpcc(asked: BenchOptions) -> None:
-    """Raises BenchFailure for what the TPC-C-derived workload cannot do."""
-    if asked.scripts:
-        raise BenchFailure(
-            "-b tpcc cannot be mixed with other scripts: its transactions are dealt from a deck of their own, whose mix is exact",
-            hint="Run both at the same time, each in a database of its own.",
-        )
-    if asked.variables:
-        raise BenchFailure("-D/--define sets variables of scripts, and tpcc is none")
-    if asked.protocol_given and asked.protocol == "simple":
-        raise BenchFailure(
-            "-M simple: the statements of tpcc have parameters, which only extended and prepared can send",
-            hint="Leave -M out for prepared.",
-        )
-    if asked.rate is not None and asked.tpcc_options.get("pacing") == "spec":
-        raise BenchFailure("-R/--rate and --pacing=spec both say when transactions begin: give one of them")
-    if not asked.protocol_given:
-        asked.protocol = "prepared"
-    asked.scripts = tpcc_scripts(asked.tpcc_options)
-
-
 def _complete_benchmark(asked: BenchOptions) -> None:
     if asked.transactions == 0 and asked.time_s == 0:
         asked.transactions = DEFAULT_TRANSACTIONS
@@ -435,6 +405,7 @@ def _complete_benchmark(asked: BenchOptions) -> None:
     for wrong, message in _contradictions(asked, defaulted):
         if wrong:
             raise BenchFailure(message)
+    complete_fleet(asked)
 
 
 def _contradictions(asked: BenchOptions, defaulted: bool) -> Iterable[tuple[bool, str]]:

@@ -74,7 +74,7 @@ def _parameters(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> Ite
         yield f"partitions: {tables.partitions}"
     yield f"query mode: {asked.protocol}"
     yield f"number of clients: {asked.clients}"
-    yield f"number of threads: {asked.jobs}"
+    yield f"number of threads: {asked.threads}"
     if asked.max_tries:
         yield f"maximum number of tries: {asked.max_tries}"
 

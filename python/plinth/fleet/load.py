@@ -65,6 +65,7 @@ class FleetLoad:
         self._events: list[LoadEvent] = []
         self._events_dropped = 0
         self._is_open = False
+        self._is_stopping = False
         self._result: LoadResult | None = None
 
     @property
@@ -87,7 +88,7 @@ class FleetLoad:
             self._measure_clocks()
             self._go()
         except BaseException:
-            self._end()
+            self.close()
             raise
 
     def progress(self) -> LoadProgress:
@@ -131,7 +132,7 @@ class FleetLoad:
         request = Request(kind="measure", at_ns=(math.ceil(elapsed_s) + _BEGIN_LEAD_S) * 1_000_000_000)
         ends = {reply.warmup_ns for reply in self._guarded(lambda: ask_all(self._agents, request, Measuring))}
         if len(ends) > 1:
-            self._end()
+            self.close()
             raise RunError("the machines of the fleet would end their warm-up at different times: one of them is late")
         return ends.pop()
 
@@ -146,6 +147,12 @@ class FleetLoad:
             raise RunError("the load has not ended")
         return self._result
 
+    def close(self) -> None:
+        """End the agents, whatever they do. A load that has ended has ended them."""
+        self._is_open = False
+        with cancel.masked():
+            self._stack.close()
+
     @property
     def _agents(self) -> list[Started]:
         return [one.started for one in self._machines]
@@ -155,13 +162,8 @@ class FleetLoad:
         try:
             return act()
         except BaseException:
-            self._end()
+            self.close()
             raise
-
-    def _end(self) -> None:
-        self._is_open = False
-        with cancel.masked():
-            self._stack.close()
 
     def _greet(self) -> None:
         replies = ask_all(self._agents, Request(kind="hello"), Hello, START_TIMEOUT_S)
@@ -204,6 +206,9 @@ class FleetLoad:
                 self._events_dropped += machine.polled.progress.events_dropped
             add_histograms(self._histograms, histograms)
         self._close_rows()
+        if self._config.exit_on_abort and not self._is_stopping and any(one.kind == "aborted" for one in self._events):
+            self._is_stopping = True  # the agent has stopped its own clients
+            ask_all([one.started for one in self._machines if not one.has_ended], Request(kind="stop"), Done)
 
     def _check_state(self, machine: _Machine) -> None:
         if machine.polled.state == "failed":
@@ -232,7 +237,7 @@ class FleetLoad:
         fleet = self._fleet_trial()
         merged = merged_result(results, self._series, self._t0_unix_ns)
         self._result = merged.model_copy(update={"fleet": fleet})
-        self._end()
+        self.close()
 
     def _fleet_trial(self) -> FleetTrial:
         machines = tuple(map(self._machine_trial, self._machines))

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from plinth.fleet.executors import Started
 from plinth.fleet.link import Link
@@ -18,6 +19,7 @@ from plinth.system.runner import Runner
 
 _END_TIMEOUT_S = 3.0
 """An agent needs 2 s for a load that does not end."""
+_MOST_BYTES = 64 * 1024
 
 
 class LocalExecutor:
@@ -33,10 +35,11 @@ class LocalExecutor:
         """While it is entered, the agents run; those that do not end with their connections are killed."""
         started: list[Started] = []
         children: list[Child] = []
+        said = partial(_said_since, self._log, _length(self._log))
         try:
             for number in range(1, self._machines + 1):
                 ours, theirs = socket.socketpair()
-                started.append(Started(f"local-{number}", Link(ours)))
+                started.append(Started(f"local-{number}", Link(ours), said))
                 with theirs:
                     argv = [sys.executable, "-m", "plinth", "agent", "--descriptor", str(theirs.fileno())]
                     children.append(self._runner.spawn(argv, log=self._log, pass_fds=[theirs.fileno()]))
@@ -45,6 +48,25 @@ class LocalExecutor:
             for one in started:
                 one.link.close()
             _end(children)
+
+
+def _length(log: LogFile) -> int:
+    """How much is in the log already."""
+    file = log.to_read()
+    if file is None:
+        return 0
+    with file:
+        return file.seek(0, os.SEEK_END)
+
+
+def _said_since(log: LogFile, offset: int) -> str:
+    """The last that was added to the log: of all agents, which share it."""
+    file = log.to_read()
+    if file is None:
+        return ""
+    with file:
+        file.seek(max(offset, file.seek(0, os.SEEK_END) - _MOST_BYTES))
+        return file.read().decode(errors="replace")
 
 
 def _end(children: list[Child]) -> None:
