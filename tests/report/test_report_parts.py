@@ -167,6 +167,8 @@ class TestText:
         wide = NoiseFloor(ratio=few, smallest_ratio=8.4, alarm=False)
         assert said(wide).startswith("Noise floor: n/a: not enough trials") and "about 4 more" in said(wide)
         assert "8.4" not in said(wide)
+        one = few.model_copy(update={"more_trials": 1})
+        assert "about 1 more trial of each" in said(wide.model_copy(update={"ratio": one}))
 
     def test_what_has_no_interval_for_want_of_trials_says_so_in_its_cell(self) -> None:
         few = Estimate(value=86_000, interval=None, n=3, method="test", note="not enough trials", more_trials=4)

@@ -6,7 +6,7 @@ from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPe
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds, more_command, number, percent_or_times, times
 from plinth.model.report import PublishedFactRow, PublishedRatioRow, PublishedRow
-from plinth.model.units import format_decimal_size
+from plinth.model.units import format_count, format_decimal_size
 from plinth.model.waits import CLIENT_KINDS
 from plinth.model.wear import SmartReading
 
@@ -77,7 +77,7 @@ def noise_sentence(analysis: Analysis) -> str:
     if noise.ratio.interval is None and noise.ratio.more_trials is not None:
         return (
             f"Noise floor: n/a: {noise.ratio.note}, although both variants of the A/A pair are the same; "
-            f"about {noise.ratio.more_trials} more trials of each would give a result "
+            f"about {format_count(noise.ratio.more_trials, 'more trial')} of each would give a result "
             f"({more_command(noise.ratio.more_trials)})."
         )
     smallest = percent_or_times(noise.smallest_ratio)
