@@ -41,7 +41,7 @@ pub struct Config {
     /// How long the load runs before it is measured.
     #[serde(default)]
     pub warmup_s: f64,
-    /// The warm-up goes on until [`crate::LoadRun::begin_measuring`], at the longest so long; `warmup_s` is then the least.
+    /// The warm-up continues until [`crate::LoadRun::begin_measuring`], but no longer than this; `warmup_s` is then its minimum.
     #[serde(default)]
     pub warmup_max_s: Option<f64>,
     /// How long it is measured.

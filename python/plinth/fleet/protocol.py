@@ -31,7 +31,7 @@ from plinth.model.shown import bytes_shown_in_json
 
 PROTOCOL_VERSION = 1
 LEASE_S = 10.0
-"""How long an agent goes on without a request."""
+"""How long an agent continues without a request."""
 ANSWER_TIMEOUT_S = 5.0
 """How long a reply may take; an agent that is stopped or cut off is lost after that."""
 START_TIMEOUT_S = 60.0

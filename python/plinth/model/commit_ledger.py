@@ -95,7 +95,7 @@ class LedgerCheck(Frozen):
 
     @property
     def summary(self) -> str:
-        """A summary for people: the losses first, then all other findings."""
+        """A summary for people: lost commits first, then all other findings."""
         lost = f"{self.lost:,} of {format_count(self.acknowledged, 'acknowledged commit')} are missing"
         others = [f"{kind}: {count:,}" for kind, count in self.counts.items() if kind != "lost commit"]
         return "; ".join([lost, *others])

@@ -75,7 +75,7 @@ class DurabilitySpec(Frozen):
         default=("load", "checkpoint", "recovery", "extension", "segment-switch", "control-file"),
         min_length=1,
         description="When the power goes, in turn: load, at a random moment of the load; beside the load, checkpoint, in a checkpoint, "
-        "extension, while a table is extended, segment-switch, while WAL goes on to the next segment, control-file, when a checkpoint "
+        "extension, while a table is extended, segment-switch, while WAL switches to the next segment, control-file, when a checkpoint "
         "has just written pg_control; recovery, once more while the server recovers from a cut in the load (live cuts only).",
         examples=[["load"]],
     )

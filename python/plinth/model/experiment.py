@@ -193,7 +193,7 @@ class MeasureSpec(Frozen):
         default=None,
         gt=0,
         alias="warmup_max",
-        description="The warm-up goes on until throughput is steady, at the longest so long: a trial that is not steady by then "
+        description="The warm-up continues until throughput is steady, but no longer than this: a trial that is not steady by then "
         "is measured all the same, and the report says so. Default: every warm-up lasts as long as warmup.",
         examples=["60s"],
     )

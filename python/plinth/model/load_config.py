@@ -162,7 +162,7 @@ class LoadConfig(Finite):
     warmup_max_s: float | None = Field(
         json_schema_extra=bounds(ge=0, le=MAX_DURATION_S),
         default=None,
-        description="The warm-up goes on until it is ended (`begin_measuring`), at the longest so long; warmup_s is then the least.",
+        description="The warm-up continues until it is ended (`begin_measuring`), but no longer than this; warmup_s is then its minimum.",
     )
     duration_s: float | None = Field(
         json_schema_extra=bounds(gt=0, le=MAX_DURATION_S), default=None, description="How long it is measured."

@@ -67,7 +67,7 @@ def comparison_page(compared: RunsComparison) -> str:
 
 
 def live_page(bundle: CataloguedBundle, made_with: LivePage) -> str:
-    """The page that shows a run while it goes on; its script does the rest. Nothing of the bundle is in `made_with`."""
+    """The page that shows a run while it is running; its script does the rest. Nothing of the bundle is in `made_with`."""
     one = bundle.listed
     name = _name(one)
     return page(

@@ -94,7 +94,7 @@ def listed_bundle(root: BundleFolder, name: str, problem: str | None, answer: An
 
 
 def reason_of_end(folder: BundleFolder, manifest: Manifest) -> str | None:
-    """Why the run of a bundle ended before its end; None of one that goes on, or is complete."""
+    """Why the run of a bundle ended before its end; None for one that is running or complete."""
     if manifest.status == "running" and not is_locked(folder.descriptor):
         return f"its run was killed: `plinth resume {folder.path}` finishes it where it began"
     return manifest.reason

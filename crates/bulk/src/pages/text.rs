@@ -11,7 +11,7 @@ const SAFE_DIGITS: usize = 18;
 /// The reason why a field cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum FieldError {
-    #[error("the row ends before it, or goes on behind it")]
+    #[error("the row ends before it, or continues behind it")]
     Shape,
     #[error("null in some rows and not in others")]
     Nulls,

@@ -313,7 +313,7 @@ mod tests {
             (
                 &[INT8],
                 "1\t2\n",
-                "column 0: the row ends before it, or goes on behind it",
+                "column 0: the row ends before it, or continues behind it",
             ),
             (&[INT8], "1", "column 0: the row ends before it"),
             (&[varchar], "abc\n", "column 0: does not fit in the varchar"),

@@ -163,7 +163,7 @@ async def _close_all(agents: "list[_SshAgent]", log: LogFile) -> None:
 
 
 class _EventLoop:
-    """An asyncio loop in a thread of its own, so that the work of connections goes on while the caller waits."""
+    """An asyncio loop in a thread of its own, so that connections are served while the caller waits."""
 
     def __enter__(self) -> "_EventLoop":
         self._loop = asyncio.new_event_loop()
