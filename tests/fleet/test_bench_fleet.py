@@ -20,6 +20,7 @@ from fleets import running_agents
 from native_server import PASSWORD, Server
 from own_sshd import Sshd
 from plinth.model.connection import Connection
+from plinth.model.fleet_trial import FleetTrial
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.workload.tpcc_conditions import check_conditions
@@ -105,11 +106,11 @@ def test_the_report_is_that_of_one_engine_and_has_the_machines_below(
     names = ["local-1", "local-2", "local-3"] if machines == ["--fleet=3"] else ["client1", "client2", "client3"]
     assert re.findall(r"^machine (\S+): 2 clients, 1 thread$", below, re.MULTILINE) == names
     assert re.findall(r" - number of transactions actually processed: (\d+) \(tps = \d+\.\d+\)", below) == ["40"] * 3
-    fleet = json.loads(file.read_text())["fleet"]
-    assert [one["measured"]["done"] for one in fleet["machines"]] == [40] * 3
+    fleet = FleetTrial.model_validate(json.loads(file.read_text())["fleet"])
+    assert [one.measured.done for one in fleet.machines] == [40] * 3
     (skew_ms,) = re.findall(r"^start skew of the machines = (\S+) ms$", below, re.MULTILINE)
-    assert float(skew_ms) == pytest.approx(fleet["skew_ns"] / 1e6, abs=0.001)
-    assert ("warning: fleet start" in reported.err) == (fleet["skew_ns"] > fleet["skew_limit_ns"])
+    assert float(skew_ms) == pytest.approx((fleet.skew_ns or 0) / 1e6, abs=0.001)
+    assert ("warning: fleet start" in reported.err) == (fleet.excluded is not None)
 
 
 def test_an_open_loop_reports_its_progress_and_what_it_skipped(
@@ -253,6 +254,23 @@ def test_a_machine_whose_localhost_is_its_own_does_not_reach_the_server(encrypte
     assert 'error: machine client1: connection to server at "127.0.0.1", port' in reported.err
     assert "Connection refused" in reported.err
     assert "hint: Each machine looks for the server at localhost of its own: give -h" in reported.err
+
+
+def test_a_server_that_has_no_room_is_no_matter_of_its_address(
+    encrypted: Both, encrypting: tuple[Server, Authority], tmp_path: Path
+) -> None:
+    script = tmp_path / "one.sql"
+    script.write_text("SELECT 1;\n")
+    server, _ = encrypting
+    server.execute("alter role tls_user connection limit 1")
+    try:
+        refused = encrypted.plinth("-n", "-f", str(script), "-c", "3", *SSH)
+    finally:
+        server.execute("alter role tls_user connection limit -1")
+    assert refused.code == 1 and "hint" not in refused.err
+    assert re.search(
+        r'error: machine client\d: connection to server at "\S+", port \d+ failed: FATAL:  too many', refused.err
+    )
 
 
 def test_a_machine_that_is_lost_is_named(bench: Both, tmp_path: Path) -> None:

@@ -66,14 +66,37 @@ def test_a_machine_that_does_not_reach_the_server_is_named(
     assert failed.value.where is not None and failed.value.where.startswith("machine ")
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"host": "127.0.0.1", "port": 1},
+            r"it does not reach the server \(cannot connect to 127.0.0.1:1: .*\?\): look at listen_addresses and the firewall",
+        ),
+        (
+            {"user": "nosuch"},
+            r"the server does not let it in \(cannot log in .*\): look at user, password and pg_hba.conf of the server",
+        ),
+    ],
+)
 def test_a_check_says_why_a_machine_does_not_reach_the_server_and_where_to_look(
-    tmp_path: Path, connection: Connection
+    tmp_path: Path, connection: Connection, changes: dict[str, object], words: str
 ) -> None:
     executor = executor_of(FleetSpec(address="local", machines=1), Runner(), LogFile(tmp_path / "log"))
-    (found,) = check_fleet(executor, replace(connection, host="127.0.0.1", port=1))
+    (found,) = check_fleet(executor, replace(connection, **changes))
     (problem,) = found.problems
-    words = r"it does not reach the server \(.*refused.*does it listen there\?\): look at listen_addresses, pg_hba.conf and "
     assert re.match(words, problem), problem
+
+
+def test_all_hosts_that_cannot_be_reached_are_named(sshd: Sshd, tmp_path: Path) -> None:
+    hosts = ("nosuch1.invalid", "client1", "nosuch2.invalid")
+    spec = FleetSpec(address="ssh", hosts=hosts, ssh_config=str(sshd.config))
+    with pytest.raises(RunError, match=r"no agent could be started on nosuch1.invalid: ") as failed:
+        with executor_of(spec, Runner(), LogFile(tmp_path / "log")).agents():
+            raise AssertionError("an agent was started")
+    (other,) = failed.value.details
+    assert "no agent could be started on nosuch2.invalid" in other
+    assert failed.value.hint is not None and "a name that this machine can look up" in failed.value.hint
 
 
 def test_another_version_is_refused_before_anything_connects(
@@ -90,6 +113,7 @@ def test_a_host_without_plinth_says_what_its_shell_said(sshd: Sshd, fleet: MakeF
     with pytest.raises(RunError, match="the agent on machine client1 is lost") as failed:
         fleet(spec, config()).start()
     assert any("/nowhere/plinth" in line for line in failed.value.details)
+    assert failed.value.hint == "see what `ssh client1 /nowhere/plinth --version` says"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from plinth.bench.failure import BenchFailure
 from plinth.bench.libpq_messages import as_libpq
 from plinth.fleet import FleetLoad
 from plinth.fleet.executors import executor_of
+from plinth.load.engine import OF_ENGINE
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, PlinthError
 from plinth.model.fleet import FleetSpec
@@ -26,7 +27,6 @@ from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 
 _SLICE_S = 0.1
-_OF_ENGINE = "the load could not run: "
 _WHILE_RUNNING = 2
 _LOOPBACK = ("localhost", "127.", "::1")
 _Result = TypeVar("_Result")
@@ -148,18 +148,18 @@ def _share(busy: float | None) -> str:
 
 @contextmanager
 def _failures(hint: str | None = None, exit_code: int = 1) -> Iterator[None]:
-    """Errors of the fleet as bench reports them; `hint` where an error has none of its own."""
+    """Errors of the fleet as bench reports them; `hint` where a machine does not reach the server."""
     try:
         yield
     except PlinthError as error:
         where = (
             f"{error.where}: " if error.where and error.where.startswith("machine ") else ""
         )  # else a key of experiments
-        message = error.message
-        if message.startswith(_OF_ENGINE):
-            message = as_libpq(message.removeprefix(_OF_ENGINE))
+        message = error.message.removeprefix(OF_ENGINE)
+        if not message.startswith("cannot connect"):
+            hint = None
         raise BenchFailure(
-            f"{where}{message}", lines=error.details, hint=error.hint or hint, exit_code=exit_code
+            f"{where}{as_libpq(message)}", lines=error.details, hint=error.hint or hint, exit_code=exit_code
         ) from error
 
 

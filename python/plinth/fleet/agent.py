@@ -30,6 +30,7 @@ from plinth.fleet.protocol import (
 )
 from plinth.fleet.usage import UsageWatch
 from plinth.load import Load
+from plinth.load.engine import OF_ENGINE
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError
 from plinth.model.load_config import LoadConfig, LoadScript, ShellUser
@@ -197,7 +198,7 @@ def reach(connection: Connection | None) -> Reached:
         round_trip_ns = outcome.transactions().percentile_ns(0.5)
         return Reached(server_version=outcome.result.engine.server_version, round_trip_ns=round_trip_ns)
     except PlinthError as error:
-        return Reached(error=str(error))
+        return Reached(error=error.message.removeprefix(OF_ENGINE))
 
 
 def _is_socket(descriptor: int) -> bool:

@@ -1,12 +1,13 @@
 """Requests to the agents of a fleet, sent to all before the first reply is awaited."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from plinth.fleet.clock import EXCHANGES, ClockOffset, Exchange, clock_offset
 from plinth.fleet.executors import Started
-from plinth.fleet.protocol import ANSWER_TIMEOUT_S, ClockReading, Reply, Request, parsed
+from plinth.fleet.protocol import ANSWER_TIMEOUT_S, START_TIMEOUT_S, ClockReading, Hello, Reply, Request, parsed
 from plinth.model.errors import RunError
 
 _Reply = TypeVar("_Reply", bound=Reply)
@@ -29,6 +30,30 @@ def ask_all(
 ) -> list[_Reply]:
     """The replies to the same request."""
     return [reply for reply, _ in ask_each(agents, [request] * len(agents), model, timeout_s)]
+
+
+def greet(agents: Sequence[Started]) -> list[Hello]:
+    """Who and what the agents are, once their programs are loaded. Raises RunError, which says where to look, of one that has ended."""
+    request = Request(kind="hello").model_dump_json().encode()
+    for agent in agents:
+        with _as_lost(agent):
+            agent.link.send(request)
+    replies = []
+    for agent in agents:
+        with _as_lost(agent):
+            frame = agent.link.receive(START_TIMEOUT_S)
+        replies.append(parsed(Hello, frame.document))
+    return replies
+
+
+@contextmanager
+def _as_lost(agent: Started) -> Iterator[None]:
+    try:
+        yield
+    except RunError as error:
+        lost = agent.lost(error)
+        lost.hint = None if agent.to_try is None else f"see what `{agent.to_try}` says"
+        raise lost from error
 
 
 def measure_clocks(agents: Sequence[Started]) -> list[ClockOffset]:

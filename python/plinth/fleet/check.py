@@ -3,10 +3,10 @@
 import time
 from typing import NamedTuple
 
-from plinth.fleet.asking import ask_all, measure_clocks
+from plinth.fleet.asking import ask_all, greet, measure_clocks
 from plinth.fleet.clock import ClockOffset
 from plinth.fleet.executors import Executor
-from plinth.fleet.protocol import START_TIMEOUT_S, Hello, Reached, Request
+from plinth.fleet.protocol import Hello, Reached, Request
 from plinth.fleet.versions import version_problems
 from plinth.model.connection import Connection
 from plinth.model.fleet_trial import MAX_SKEW_NS
@@ -33,10 +33,9 @@ def check_fleet(executor: Executor, connection: Connection | None) -> list[Machi
     Raises RunError where an agent cannot be started or does not answer.
     """
     with executor.agents() as agents:
-        hello = Request(kind="hello")
-        ask_all(agents, hello, Hello, START_TIMEOUT_S)
+        greet(agents)
         asked_ns = time.time_ns()
-        hellos = ask_all(agents, hello, Hello)
+        hellos = ask_all(agents, Request(kind="hello"), Hello)
         clocks = measure_clocks(agents)
         reached: list[Reached | None] = [None] * len(agents)
         if connection is not None:
@@ -66,7 +65,11 @@ def _problems(versions: str | None, clock: ClockOffset, reached: Reached | None)
             "starts: the way to it is too slow, take a nearer coordinator"
         )
     if reached is not None and reached.error is not None:
-        found.append(
-            f"it does not reach the server ({reached.error}): look at listen_addresses, pg_hba.conf and the firewall of the server"
-        )
+        found.append(_unreached(reached.error))
     return found
+
+
+def _unreached(error: str) -> str:
+    if error.startswith("cannot log in"):
+        return f"the server does not let it in ({error}): look at user, password and pg_hba.conf of the server"
+    return f"it does not reach the server ({error}): look at listen_addresses and the firewall of the server"

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from plinth.fleet.asking import ask_all, ask_each, measure_clocks
+from plinth.fleet.asking import ask_all, ask_each, greet, measure_clocks
 from plinth.fleet.clock import ClockOffset
 from plinth.fleet.executors import Executor, Started
 from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second, transactions_of
-from plinth.fleet.protocol import START_TIMEOUT_S, Collected, Done, Hello, Measuring, Polled, ProtocolError, Request
+from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, ProtocolError, Request
 from plinth.fleet.split import clients_of, parts_of
 from plinth.fleet.versions import check_versions
 from plinth.model.errors import RunError
@@ -166,8 +166,7 @@ class FleetLoad:
             raise
 
     def _greet(self) -> None:
-        replies = ask_all(self._agents, Request(kind="hello"), Hello, START_TIMEOUT_S)
-        for machine, hello in zip(self._machines, replies, strict=True):
+        for machine, hello in zip(self._machines, greet(self._agents), strict=True):
             machine.hello = hello
         check_versions({one.started.name: one.hello for one in self._machines})
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from plinth.model.load import Histogram, LoadProgress, LoadResult
 
+OF_ENGINE = "the load could not run: "
+"""How messages of its errors begin."""
 _POLL_S = 0.1
 _GRACE_S = 5.0
 
@@ -230,4 +232,4 @@ def _plinth_errors() -> Iterator[None]:
     except ConfigError as error:
         raise UsageError(f"the load makes no sense: {error}") from error
     except EngineError as error:
-        raise RunError(f"the load could not run: {error}") from error
+        raise RunError(f"{OF_ENGINE}{error}") from error

@@ -20,6 +20,8 @@ class Started(NamedTuple):
     link: Link
     said: Callable[[], str] = str
     """What the agent has printed so far."""
+    to_try: str | None = None
+    """A command that shows why an agent cannot be started there."""
 
     def lost(self, error: RunError) -> RunError:
         """The error that the agent no longer answers, with what it printed last."""

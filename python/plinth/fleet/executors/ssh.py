@@ -42,11 +42,16 @@ class SshExecutor:
         with _EventLoop() as loop:
             opened = loop.run(self._open_all())
             try:
-                for host, one in zip(self._hosts, opened, strict=True):
-                    if isinstance(one, BaseException):
-                        raise self._not_started(host, one) from one
+                errors = {
+                    host: one for host, one in zip(self._hosts, opened, strict=True) if isinstance(one, BaseException)
+                }
+                if errors:
+                    raise self._none_started(errors)
                 agents = [one for one in opened if isinstance(one, _SshAgent)]
-                yield [Started(host, one.link, one.text) for host, one in zip(self._hosts, agents, strict=True)]
+                yield [
+                    Started(host, one.link, one.text, f"ssh {host} {self._fleet.command} --version")
+                    for host, one in zip(self._hosts, agents, strict=True)
+                ]
             finally:
                 with cancel.masked():
                     loop.run(_close_all([one for one in opened if isinstance(one, _SshAgent)], self._log))
@@ -85,6 +90,13 @@ class SshExecutor:
             raise
         return _SshAgent(Link(ours), connection, process, reader, writer)
 
+    def _none_started(self, errors: dict[str, BaseException]) -> Exception:
+        """The first error, with the others in further lines."""
+        first, *others = (self._not_started(host, error) for host, error in errors.items())
+        if isinstance(first, RunError):
+            first.details = tuple(map(str, others))
+        return first
+
     def _not_started(self, host: str, error: BaseException) -> Exception:
         if isinstance(error, UsageError):
             return error
@@ -95,6 +107,8 @@ class SshExecutor:
             hint = f"`ssh {host}` once, and compare the key that it shows with the host's own"
         elif isinstance(error, asyncssh.PermissionDenied):
             hint = "a key of yours must be in authorized_keys there; nothing is asked at the terminal"
+        elif isinstance(error, socket.gaierror):
+            hint = "a name that this machine can look up, or a Host of the OpenSSH configuration"
         reason = str(error) or type(error).__name__
         return RunError(f"no agent could be started on {host}: {reason}", where="fleet.hosts", hint=hint)
 
