@@ -12,11 +12,13 @@ the threads of one load are dealt to the agents in turn, so that seeds are disjo
 
 protocol.py     the messages, and frames of JSON with bytes
 link.py         one end of a connection
-agent.py        what runs on each machine; lease.py: when it ends by itself
+agent.py        what runs on each machine
 split.py        how clients and threads are divided
 clock.py        offsets of clocks, by NTP's four times
 merge.py        one result of all agents': counts of equal buckets are added
 load.py         `FleetLoad`, a `plinth.load.LoadDriver`
+copying.py      `FleetCopy`: the rows of a dataset, sent by all machines; agent_copy.py: an agent's part
+starting.py     what an agent starts while it answers
 executors/      how agents are started: on this machine, by ssh
 check.py        whether the machines of a fleet can drive a load
 """
@@ -27,7 +29,10 @@ from plinth.model.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.fleet.check import MachineCheck, check_fleet
+    from plinth.fleet.copying import FleetCopy
     from plinth.fleet.load import FleetLoad
 
-__getattr__ = lazy_exports(__name__, {"FleetLoad": "load", "MachineCheck": "check", "check_fleet": "check"})
-__all__ = ["FleetLoad", "MachineCheck", "check_fleet"]
+__getattr__ = lazy_exports(
+    __name__, {"FleetCopy": "copying", "FleetLoad": "load", "MachineCheck": "check", "check_fleet": "check"}
+)
+__all__ = ["FleetCopy", "FleetLoad", "MachineCheck", "check_fleet"]

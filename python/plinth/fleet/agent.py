@@ -14,11 +14,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from plinth import __version__
+from plinth.fleet.agent_copy import AgentCopy
 from plinth.fleet.link import Link, Lost, Silent
 from plinth.fleet.protocol import (
     LEASE_S,
     ClockReading,
     Collected,
+    Copied,
     Done,
     Hello,
     Measuring,
@@ -28,6 +30,7 @@ from plinth.fleet.protocol import (
     Request,
     parsed,
 )
+from plinth.fleet.starting import Starting
 from plinth.fleet.usage import UsageWatch
 from plinth.load import Load
 from plinth.load.engine import OF_ENGINE
@@ -72,12 +75,12 @@ def connection_of_standard_streams() -> socket.socket:
 
 
 class Agent:
-    """The state of one agent: at most one load."""
+    """The state of one agent: at most one load, or one part of a dataset."""
 
     def __init__(self) -> None:
         self._load: Load | None = None
-        self._failure: str | None = None
-        self._is_connected = False
+        self._starting: Starting | None = None
+        self._copy: AgentCopy | None = None
         self._is_told = False
         self._usage = UsageWatch()
 
@@ -105,10 +108,15 @@ class Agent:
                 case "measure":
                     return Measuring(warmup_ns=self._of_load().begin_measuring(request.at_ns)), b""
                 case "stop":
-                    self._of_load().stop()
+                    (self._copy or self._of_load()).stop()
                     return Done(), b""
                 case "collect":
                     return Collected(result=self._of_load().result(), usage=self._usage.usage()), b""
+                case "copy":
+                    self._copy = self._new_copy(request.bulk)
+                    return Done(), b""
+                case "copied":
+                    return Copied() if self._copy is None else self._copy.state(), b""
         except PlinthError as error:
             return Reply(refused=str(error)), b""
 
@@ -117,6 +125,13 @@ class Agent:
         if self._load is not None:
             self._load.stop()
             self._load.wait(_END_TIMEOUT_S)
+        if self._copy is not None:
+            self._copy.end()
+
+    def _new_copy(self, config_json: str) -> AgentCopy:
+        if self._load is not None or self._copy is not None:
+            raise PlinthError("an agent sends the rows of one part")
+        return AgentCopy(config_json)
 
     def _of_load(self) -> Load:
         if self._load is None:
@@ -124,29 +139,19 @@ class Agent:
         return self._load
 
     def _prepare(self, config: LoadConfig | None) -> Reply:
-        if config is None or config.part is None or self._load is not None:
+        if config is None or config.part is None or self._load is not None or self._copy is not None:
             raise PlinthError("an agent takes one part of a load")
         self._load = load = Load(config.model_copy(update={"shell_user": _shell_user_of(config)}))
-
-        def connect() -> None:
-            try:
-                load.start()
-                self._is_connected = True
-            except PlinthError as error:
-                self._failure = str(error)
-            except Exception as error:  # noqa: BLE001 - what goes wrong in this thread is the coordinator's to hear
-                self._failure = f"the agent broke: {type(error).__name__}: {error}"
-
-        threading.Thread(target=connect, name="connect", daemon=True).start()
+        self._starting = Starting(load.start)
         return Done()
 
     def _poll(self) -> tuple[Reply, bytes]:
-        load = self._load
-        if load is None:
+        load, starting = self._load, self._starting
+        if load is None or starting is None:
             return Polled(state="idle"), b""
-        if self._failure is not None:
-            return Polled(state="failed", failure=self._failure), b""
-        if not self._is_connected:
+        if starting.failure is not None:
+            return Polled(state="failed", failure=starting.failure), b""
+        if not starting.is_done:
             return Polled(state="connecting"), b""
         if not self._is_told:
             return Polled(state="connected"), b""

@@ -12,6 +12,8 @@ The coordinator sends requests, and gets a reply to each, in order; nothing is s
     measure   Measuring                when the warm-up ends
     stop      Done
     collect   Collected                the result
+    copy      Done                     connecting the streams that send rows has begun
+    copied    Copied                   how far they are, and at their end the result; `stop` ends them, too
 
 A request that cannot be done is answered by Refused. The agent ends when the connection does, or when no request has come for
 LEASE_S.
@@ -23,6 +25,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from plinth.model.base import Frozen
+from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.connection import Connection
 from plinth.model.errors import RunError
 from plinth.model.load import LoadProgress, LoadResult
@@ -45,9 +48,10 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class Request(Frozen):
     """What the coordinator asks for. Passwords are in here only: never in arguments, environments or logs."""
 
-    kind: Literal["hello", "clock", "reach", "prepare", "poll", "go", "measure", "stop", "collect"]
+    kind: Literal["hello", "clock", "reach", "prepare", "poll", "go", "measure", "stop", "collect", "copy", "copied"]
     connection: Connection | None = Field(default=None, repr=False, description="Of reach.")
     load: LoadConfig | None = Field(default=None, repr=False, description="Of prepare: the agent's part.")
+    bulk: str = Field(default="", repr=False, description="Of copy: the bulk loader's configuration, as JSON.")
     at_ns: int = Field(default=0, description="Of go: T0, by the agent's clock; of measure: since T0, not before.")
 
 
@@ -114,6 +118,15 @@ class Collected(Reply):
 
     result: LoadResult | None = None
     usage: Usage = Usage()
+
+
+class Copied(Reply):
+    """How far an agent is with the rows that it sends."""
+
+    state: Literal["idle", "connecting", "running", "ended", "failed"] = "idle"
+    failure: str | None = Field(default=None, description="Why it could not begin.")
+    progress: BulkProgress | None = None
+    result: BulkResult | None = Field(default=None, description="Once it has ended.")
 
 
 class ProtocolError(RunError):

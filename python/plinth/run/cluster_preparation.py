@@ -6,6 +6,7 @@ from plinth.bundle import BundleWriter, read_loaded
 from plinth.model.base import Gap
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant
 from plinth.run.context import RunContext
+from plinth.run.fleet import fleet_loader
 from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
 from plinth.run.node_settings import settings_of_node
@@ -142,7 +143,11 @@ class ClusterPreparation:
         """Load what is not there; `resuming`: a run that was killed may have begun."""
         self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
         target, managed = server.connection, server if isinstance(server, Cluster) else None
-        with database_errors("load the dataset", planned.id), LoadSession(connect(target), target, managed) as session:
+        fleet = fleet_loader(self._plan.experiment.fleet, self._runner, self._context.log("fleet.log"))
+        with (
+            database_errors("load the dataset", planned.id),
+            LoadSession(connect(target), target, managed, fleet) as session,
+        ):
             dataset = dataset_of(planned.dataset, self._plan.dataset_files)
             loaded = load_dataset(planned, dataset, session, stalls.passing_on(self._listener.progress))
         if writer is None or (resuming and planned.id in read_loaded(writer.folder)):

@@ -1,19 +1,25 @@
 """The fleet of a run: why an experiment cannot be driven by one, whether its machines are there, and the load of a trial."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from plinth.fleet import FleetLoad, check_fleet
+from plinth.fleet import FleetCopy, FleetLoad, check_fleet
 from plinth.fleet.executors import executor_of
 from plinth.load import LoadConfig
 from plinth.model.errors import MissingCapability, Problem
 from plinth.model.experiment import Experiment, ServerSpec
 from plinth.model.fleet import FleetSpec
-from plinth.model.units import format_count
+from plinth.model.units import format_count, format_size
 from plinth.model.workload import WorkloadSpec
 from plinth.plan import Expanded
 from plinth.run.listener import Listener
+from plinth.run.loading import MakeFleetLoader
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
+from plinth.workload.bulk import Loader, bulk_loader
+
+LEAST_BYTES = 128 * 2**20
+"""Of rows for each machine: fewer are sent sooner than an agent has started."""
 
 
 def fleet_problems(experiment: Experiment, expanded: Expanded) -> list[Problem]:
@@ -51,6 +57,20 @@ def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Lis
 def fleet_load(fleet: FleetSpec, config: LoadConfig, runner: Runner, log: LogFile) -> FleetLoad:
     """The load of one trial, whose agents are started with it and end with it."""
     return FleetLoad(config, executor_of(fleet, runner, log), fleet.address)
+
+
+def fleet_loader(fleet: FleetSpec | None, runner: Runner, log: LogFile) -> MakeFleetLoader | None:
+    """What sends the rows of datasets: as many machines as it is worth to start agents on. None without a fleet."""
+    if fleet is None:
+        return None
+
+    def make(config: dict[str, Any], size_bytes: float) -> Loader:
+        machines = min(fleet.number_of_machines, len(config["pieces"]), int(size_bytes // LEAST_BYTES))
+        if machines < 2:
+            return bulk_loader(config)
+        return FleetCopy(config, executor_of(fleet.model_copy(update={"machines": machines}), runner, log))
+
+    return make
 
 
 def _of_experiment(experiment: Experiment) -> Iterator[Problem]:
@@ -98,7 +118,16 @@ def _of_workload(fleet: FleetSpec, workload: WorkloadSpec) -> Iterator[Problem]:
 
 def machines_words(fleet: FleetSpec | None) -> str:
     """What the plan says of a trial's machines; nothing of a load by this machine alone."""
-    if fleet is None:
+    return "" if fleet is None else f" on {_machines(fleet)}"
+
+
+def copying_words(fleet: FleetSpec | None) -> str:
+    """What the plan says of the machines that send rows: it is `fleet_loader` that decides how many."""
+    if fleet is None or fleet.number_of_machines == 1:
         return ""
+    return f"; from each of up to {_machines(fleet)} that gets {format_size(LEAST_BYTES)} or more to send"
+
+
+def _machines(fleet: FleetSpec) -> str:
     which = ", ".join(fleet.hosts[: fleet.number_of_machines]) or fleet.address
-    return f" on {format_count(fleet.number_of_machines, 'machine')} ({which})"
+    return f"{format_count(fleet.number_of_machines, 'machine')} ({which})"

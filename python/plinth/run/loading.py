@@ -1,7 +1,7 @@
 """Loading a cluster's dataset: how long each part took, and the size of the tables."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -13,9 +13,14 @@ from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
 from plinth.server import Cluster, connect
 from plinth.workload import Dataset, LoadServer, loaded_tables
+from plinth.workload.bulk import Loader, bulk_loader
 
 if TYPE_CHECKING:
     import psycopg
+
+
+MakeFleetLoader = Callable[[dict[str, Any], float], Loader]
+"""Makes the loader of a configuration of the bulk loader, for rows of about so many bytes."""
 
 
 class TaskClock:
@@ -39,12 +44,19 @@ class TaskClock:
 
 class LoadSession:
     """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `cluster`
-    one that is left alone. Closed at the end of its block."""
+    one that is left alone. Rows are sent from this machine, or by the machines of a `fleet`. Closed at the end of its block."""
 
-    def __init__(self, control: "psycopg.Connection[Any]", target: Connection, cluster: Cluster | None = None) -> None:
+    def __init__(
+        self,
+        control: "psycopg.Connection[Any]",
+        target: Connection,
+        cluster: Cluster | None = None,
+        fleet: MakeFleetLoader | None = None,
+    ) -> None:
         self.control = control
         self.target = target
         self._cluster = cluster
+        self._fleet = fleet
 
     def __enter__(self) -> Self:
         return self
@@ -53,6 +65,10 @@ class LoadSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.control.close()
+
+    def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
+        """What sends rows of about `size_bytes`."""
+        return bulk_loader(config) if self._fleet is None else self._fleet(config, size_bytes)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:

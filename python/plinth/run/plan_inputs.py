@@ -18,12 +18,14 @@ from plinth.model.workload import WorkloadSpec
 from plinth.plan import MEMORY, Place, PlanInputs
 from plinth.run.context import RunContext
 from plinth.run.destroy import destructive_targets
+from plinth.run.fleet import copying_words, machines_words
 from plinth.run.restoring import Restoring
 from plinth.run.state_steps import cache_steps, keeping_steps, restoring_steps
 from plinth.run.undo import undo_step
 from plinth.storage import Storage
 from plinth.system.runner import Runner
 from plinth.workload import Dataset
+from plinth.workload.loading import COPY_STEP
 
 
 def plan_inputs(
@@ -38,7 +40,7 @@ def plan_inputs(
     """What is known of the machine, for storages as `context` has them; `installations` are by cluster."""
 
     def provision_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
-        return _provision_steps(context, clusters, dataset_of, restoring)
+        return _provision_steps(context, clusters, dataset_of, restoring, fleet)
 
     def teardown_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
         """The steps that the journal undoes at the end, the last first."""
@@ -68,6 +70,7 @@ def _provision_steps(
     clusters: Sequence[PlannedCluster],
     dataset_of: Callable[[DatasetSpec], Dataset],
     restoring: Restoring,
+    fleet: FleetSpec | None,
 ) -> list[Step]:
     steps = [step for storage in context.used_storages(clusters) for step in storage.steps()]
     steps += [action.step for action in context.network.actions()] if context.network is not None else []
@@ -77,9 +80,8 @@ def _provision_steps(
         else:
             steps += context.layout(cluster, cluster.primary).steps()
         for step in dataset_of(cluster.dataset).steps():
-            steps.append(
-                step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})
-            )
+            title = f"{cluster.id}: {step.title}{copying_words(fleet) if step.id == COPY_STEP else ''}"
+            steps.append(step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": title}))
         for node in cluster.standbys:
             steps += context.layout(cluster, node).steps()
         steps += keeping_steps(context, cluster, restoring)
@@ -136,7 +138,8 @@ def _trial_steps(
     checkpoint = "CHECKPOINT, then " if measure.cache == "as-is" else ""
     load = (
         f"trial {trial.number}, {variant.label}: {checkpoint}{', '.join(s.name for s in variant.scripts)} by "
-        f"{format_count(workload.clients, 'client')}, {workload.protocol} protocol, {_driver(workload)}{ledger}seed {trial.seed}"
+        f"{format_count(workload.clients, 'client')}{machines_words(fleet)}, {workload.protocol} protocol, "
+        f"{_driver(workload)}{ledger}seed {trial.seed}"
     )
     steps = [
         *cache_steps(context, trial, variant, cluster, measure),

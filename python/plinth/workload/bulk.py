@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from plinth.model.connection import Connection
@@ -42,6 +43,29 @@ class Loader(Protocol):
         ...
 
 
+MakeLoader = Callable[[dict[str, Any]], Loader]
+"""Makes a loader that sends rows by COPY, of a configuration as `BulkLoad` takes it."""
+
+
+def bulk_loader(config: dict[str, Any]) -> Loader:
+    """The bulk loader of this process."""
+    from plinth._native import BulkLoad
+
+    with loader_errors():
+        return BulkLoad(json.dumps(config))
+
+
+@contextmanager
+def loader_errors() -> Iterator[None]:
+    """Convert errors of loaders to RunError."""
+    from plinth._native import EngineError
+
+    try:
+        yield
+    except EngineError as error:
+        raise RunError(f"loading the dataset failed: {error}") from error
+
+
 def watched(
     make: Callable[[], Loader], task: str, report: Report, *, row_bytes: float, there: int = 0
 ) -> dict[str, Any]:
@@ -50,8 +74,6 @@ def watched(
     Whatever is raised meanwhile, such as Interrupted by a signal, ends it. Of the rows, `there` are there already; one
     takes about `row_bytes` in its table.
     """
-    from plinth._native import EngineError
-
     began = time.monotonic()
 
     def tell(done: int, total: int) -> None:
@@ -62,7 +84,7 @@ def watched(
         state = json.loads(loader.progress())
         tell(state["rows_done"], state["rows_total"])
 
-    try:
+    with loader_errors():
         loader = make()
         look()
         try:
@@ -75,8 +97,6 @@ def watched(
             loader.wait(_STOP_TIMEOUT_S)
             raise
         result = json.loads(loader.result())
-    except EngineError as error:
-        raise RunError(f"loading the dataset failed: {error}") from error
     if not result["errors"]:
         tell(result["rows"], result["rows"])
     return result
@@ -87,25 +107,25 @@ def copy(
     target: Connection,
     report: Report,
     *,
+    make: MakeLoader,
     streams: int,
     size_key: str,
     there: int,
     row_bytes: float,
 ) -> None:
-    """Send rows by COPY; `load` has keys of the bulk loader's configuration (crates/bulk). Raises RunError.
+    """Send rows by COPY, by a loader that is made by `make`; `load` has keys of the bulk loader's configuration (crates/bulk).
+    Raises RunError.
 
     `size_key` is the key that the user reduces when there is no space; `there` and `row_bytes` are those of
     `watched`.
     """
-    from plinth._native import BulkLoad
-
     config = {
         "connection": target.for_engine(),
         "streams": streams,
         "connect_timeout_s": 10.0,
         **load,
     }
-    result = watched(lambda: BulkLoad(json.dumps(config)), "load rows", report, row_bytes=row_bytes, there=there)
+    result = watched(lambda: make(config), "load rows", report, row_bytes=row_bytes, there=there)
     if result["errors"]:
         raise _failure(result["errors"], size_key)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.dataset import LEDGER, LoadedTables
@@ -19,6 +20,9 @@ from plinth.workload.server import LoadServer
 
 if TYPE_CHECKING:
     import psycopg
+
+COPY_STEP = "dataset.copy"
+"""The id of the step that sends the rows."""
 
 # Before it, a page that COPY FREEZE filled was not marked as all visible.
 _FREEZING_VERSION = 140_000
@@ -186,6 +190,7 @@ class Recipe:
                 },
                 server.target,
                 report,
+                make=partial(server.loader, size_bytes=left * self.row_bytes),
                 streams=min(self.streams(version), len(pieces)),
                 size_key=f"dataset.{self.spec.size_key}",
                 there=self.rows - left,

@@ -1,9 +1,10 @@
 """The interface to the server that a dataset is loaded into."""
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from plinth.model.connection import Connection
+from plinth.workload.bulk import Loader
 
 if TYPE_CHECKING:
     import psycopg
@@ -20,6 +21,10 @@ class LoadServer(Protocol):
     @property
     def target(self) -> Connection:
         """Where further sessions connect."""
+        ...
+
+    def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
+        """What sends rows of about `size_bytes` in their tables by COPY: of this process, or of several machines."""
         ...
 
     def stopped(self) -> AbstractContextManager[None]:
