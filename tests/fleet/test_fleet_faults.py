@@ -175,7 +175,7 @@ def test_an_agent_without_its_coordinator_ends_its_load(
 
 def test_requests_out_of_order_are_refused_and_garbage_ends_the_agent() -> None:
     with _served() as (link, _, codes):
-        for kind in ("go", "measure", "stop", "collect", "prepare", "reach"):
+        for kind in ("go", "measure", "stop", "collect", "prepare", "reach", "copy", "ledger"):
             assert _ask(link, Request(kind=kind), Done).refused
         assert _ask(link, Request(kind="poll"), Polled).state == "idle"
         link.send(b'{"kind": "shell"}')

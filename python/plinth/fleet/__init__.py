@@ -18,6 +18,7 @@ clock.py        offsets of clocks, by NTP's four times
 merge.py        one result of all agents': counts of equal buckets are added
 load.py         `FleetLoad`, a `plinth.load.LoadDriver`
 copying.py      `FleetCopy`: the rows of a dataset, sent by all machines; agent_copy.py: an agent's part
+ledger.py       ledgers of commits, collected from all; agent_ledger.py: an agent's
 starting.py     what an agent starts while it answers
 executors/      how agents are started: on this machine, by ssh
 check.py        whether the machines of a fleet can drive a load

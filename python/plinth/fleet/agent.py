@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from plinth import __version__
 from plinth.fleet.agent_copy import AgentCopy
+from plinth.fleet.agent_ledger import AgentLedger
 from plinth.fleet.link import Link, Lost, Silent
 from plinth.fleet.protocol import (
     LEASE_S,
@@ -80,6 +81,7 @@ class Agent:
     def __init__(self) -> None:
         self._load: Load | None = None
         self._starting: Starting | None = None
+        self._ledger: AgentLedger | None = None
         self._copy: AgentCopy | None = None
         self._is_told = False
         self._usage = UsageWatch()
@@ -112,6 +114,10 @@ class Agent:
                     return Done(), b""
                 case "collect":
                     return Collected(result=self._of_load().result(), usage=self._usage.usage()), b""
+                case "ledger":
+                    if self._ledger is None or not self._of_load().wait(0):
+                        raise PlinthError("the agent has no ledger that is complete")
+                    return self._ledger.piece(request.number, request.offset)
                 case "copy":
                     self._copy = self._new_copy(request.bulk)
                     return Done(), b""
@@ -125,6 +131,8 @@ class Agent:
         if self._load is not None:
             self._load.stop()
             self._load.wait(_END_TIMEOUT_S)
+        if self._ledger is not None:
+            self._ledger.close()
         if self._copy is not None:
             self._copy.end()
 
@@ -141,9 +149,18 @@ class Agent:
     def _prepare(self, config: LoadConfig | None) -> Reply:
         if config is None or config.part is None or self._load is not None or self._copy is not None:
             raise PlinthError("an agent takes one part of a load")
-        self._load = load = Load(config.model_copy(update={"shell_user": _shell_user_of(config)}))
-        self._starting = Starting(load.start)
+        changes: dict[str, object] = {"shell_user": _shell_user_of(config)}
+        if config.ledger is not None:
+            self._ledger = AgentLedger()
+            changes["ledger"] = config.ledger.model_copy(update={"folder": str(self._ledger.folder)})
+        self._load = Load(config.model_copy(update=changes))
+        self._starting = Starting(self._start)
         return Done()
+
+    def _start(self) -> None:
+        self._of_load().start()
+        if self._ledger is not None:
+            self._ledger.hold()
 
     def _poll(self) -> tuple[Reply, bytes]:
         load, starting = self._load, self._starting

@@ -5,11 +5,13 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeVar
 
 from plinth.fleet.asking import ask_all, ask_each, greet, measure_clocks
 from plinth.fleet.clock import ClockOffset
 from plinth.fleet.executors import Executor, Started
+from plinth.fleet.ledger import collect_ledgers
 from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second, transactions_of
 from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, ProtocolError, Request
 from plinth.fleet.split import clients_of, parts_of
@@ -232,6 +234,9 @@ class FleetLoad:
             if collected.result is None:
                 raise ProtocolError(f"the agent on {machine.started.name} has no result")
             machine.collected = collected
+        if self._config.ledger is not None:
+            offsets_ns = [one.clock.offset_ns for one in self._machines]
+            collect_ledgers(self._agents, offsets_ns, Path(self._config.ledger.folder))
         results = [one.result for one in replies if one.result is not None]
         fleet = self._fleet_trial()
         merged = merged_result(results, self._series, self._t0_unix_ns)

@@ -12,6 +12,7 @@ The coordinator sends requests, and gets a reply to each, in order; nothing is s
     measure   Measuring                when the warm-up ends
     stop      Done
     collect   Collected                the result
+    ledger    LedgerPiece, and bytes   a piece of a file of the ledger of commits, once the load has ended
     copy      Done                     connecting the streams that send rows has begun
     copied    Copied                   how far they are, and at their end the result; `stop` ends them, too
 
@@ -48,10 +49,14 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class Request(Frozen):
     """What the coordinator asks for. Passwords are in here only: never in arguments, environments or logs."""
 
-    kind: Literal["hello", "clock", "reach", "prepare", "poll", "go", "measure", "stop", "collect", "copy", "copied"]
+    kind: Literal[
+        "hello", "clock", "reach", "prepare", "poll", "go", "measure", "stop", "collect", "ledger", "copy", "copied"
+    ]
     connection: Connection | None = Field(default=None, repr=False, description="Of reach.")
     load: LoadConfig | None = Field(default=None, repr=False, description="Of prepare: the agent's part.")
     bulk: str = Field(default="", repr=False, description="Of copy: the bulk loader's configuration, as JSON.")
+    number: int = Field(default=0, description="Of ledger: which of the agent's files.")
+    offset: int = Field(default=0, description="Of ledger: from where.")
     at_ns: int = Field(default=0, description="Of go: T0, by the agent's clock; of measure: since T0, not before.")
 
 
@@ -118,6 +123,14 @@ class Collected(Reply):
 
     result: LoadResult | None = None
     usage: Usage = Usage()
+
+
+class LedgerPiece(Reply):
+    """What the bytes behind it are of."""
+
+    thread: int = Field(default=-1, description="Whose file it is, among the threads of the whole load.")
+    files: int = Field(default=0, ge=0, description="How many files the agent has.")
+    is_last: bool = Field(default=True, description="The file ends with these bytes.")
 
 
 class Copied(Reply):

@@ -8,6 +8,7 @@ from plinth.fleet.executors import executor_of
 from plinth.load import LoadConfig
 from plinth.model.errors import MissingCapability, Problem
 from plinth.model.experiment import Experiment, ServerSpec
+from plinth.model.fault import ServerAction
 from plinth.model.fleet import FleetSpec
 from plinth.model.units import format_count, format_size
 from plinth.model.workload import WorkloadSpec
@@ -80,6 +81,13 @@ def _of_experiment(experiment: Experiment) -> Iterator[Problem]:
             path=["durability"],
             hint="leave [durability] or [fleet] out",
         )
+    for number, action in enumerate(experiment.measure.actions):
+        if isinstance(action, ServerAction):
+            yield Problem(
+                "what is done to servers is measured with the load of this machine alone",
+                path=["measure", "action", number],
+                hint="leave the action or [fleet] out",
+            )
 
 
 def _of_server(fleet: FleetSpec, server: ServerSpec) -> Iterator[Problem]:
@@ -100,12 +108,6 @@ def _of_workload(fleet: FleetSpec, workload: WorkloadSpec) -> Iterator[Problem]:
             f"clients of {workload.driver} run on this machine alone",
             path=["workload", "driver"],
             hint='with [fleet], use driver = "plinth"',
-        )
-    if workload.keeps_ledger:
-        yield Problem(
-            "the ledger of commits is kept by the load of this machine alone",
-            path=["workload", "ledger"],
-            hint="leave the ledger or [fleet] out",
         )
     machines = fleet.number_of_machines
     if workload.clients < machines:
