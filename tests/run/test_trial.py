@@ -235,6 +235,9 @@ class Provisioned:
     def faults(self, variant: Variant) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def disks(self, variant: Variant) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def after_failure(self, variant: Variant) -> str | None:
         self.asked_for_cause += 1
         return self.cause

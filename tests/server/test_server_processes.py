@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic_ns
 
 import pytest
 
@@ -17,13 +18,20 @@ from plinth.model.errors import Refused
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.installations import find_installation
-from plinth.server.processes import end_server, postmaster_pid, serving, stop_labelled_server
+from plinth.server.processes import (
+    continue_processes,
+    end_server,
+    postmaster_pid,
+    serving,
+    stop_labelled_server,
+    suspend_processes,
+)
 from plinth.system.clean import clean
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
-from plinth.system.process import Child, all_exit
+from plinth.system.process import STATE, Child, all_exit, stat_fields
 from plinth.system.runner import Runner
 
 LABEL = "plinth-pm"
@@ -111,6 +119,25 @@ def test_a_server_with_a_stopped_child_is_ended_by_harder_ways(server: Path) -> 
     end_server(server, [(signal.SIGINT, 0.5), (signal.SIGQUIT, 0.5), (signal.SIGKILL, 10.0)])
     assert serving(server) == []
     assert still_there(memory) == set()
+
+
+def test_a_paused_server_does_nothing_until_it_is_continued(server: Path) -> None:
+    before = monotonic_ns()
+    assert before <= suspend_processes(server) <= monotonic_ns()
+    pids = serving(server)
+    assert len(pids) >= 4
+    assert {stat_fields(Path(f"/proc/{pid}"))[STATE] for pid in pids} == {"T"}
+    continue_processes(server)
+    assert not any(stat_fields(Path(f"/proc/{pid}"))[STATE] == "T" for pid in pids)
+    assert serving(server) == pids
+
+
+def test_a_paused_server_shuts_down_when_it_is_asked_to(server: Path) -> None:
+    """As by `plinth clean`, when the run that had paused it was killed."""
+    suspend_processes(server)
+    stop_labelled_server(server, LABEL)
+    assert serving(server) == []
+    assert "database system is shut down" in (server.parent / "log").read_text()
 
 
 def kill_postmaster(data_directory: Path) -> None:

@@ -47,23 +47,7 @@ def cache_text(physics: Physics) -> str:
 
 def physics_text(physics: Physics) -> str:
     """Return all parameters, each by the key that sets it."""
-    rows = []
-    for name, field in Physics.model_fields.items():
-        value = getattr(physics, name)
-        if name.endswith("_ns"):
-            shown = _latency(value)
-        elif name.endswith("_bytes_per_s"):
-            shown = f"{value / 1e6:g} MB/s" if value else "no limit"
-        elif name == "cache_bytes":
-            shown = format_size(value) if value else "0 (write-through)"
-        elif name == "atomic_write_bytes":
-            shown = f"{value} bytes"
-        elif name.endswith("_iops"):
-            shown = str(value) if value else "no limit"
-        else:
-            shown = str(value).lower()
-        rows.append(f"  {field.alias or name:<17} {shown}")
-    return "\n".join(rows)
+    return "\n".join(f"  {key:<17} {value}" for key, value in physics.parts())
 
 
 def _latency(latency_ns: int) -> str:

@@ -6,10 +6,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from plinth.model.action_base import TimedAction
+from plinth.model.action_base import LastingAction, TimedAction
+from plinth.model.disk_action import DiskAction
 from plinth.model.fault import (
+    ContinueAction,
     FailoverAction,
+    FillAction,
+    FreeAction,
     KillAction,
+    PauseAction,
     PowerAction,
     PromoteAction,
     StartAction,
@@ -73,7 +78,7 @@ class SqlAction(StatementAction):
         return self.sql
 
 
-class NetworkAction(TimedAction, LinkAsked):
+class NetworkAction(LastingAction, LinkAsked):
     """Links of [network] change, for packets that are sent from then on; what is not named stays as it is."""
 
     do: Literal["network"]
@@ -93,7 +98,11 @@ class NetworkAction(TimedAction, LinkAsked):
 
     def what(self) -> str:
         """A description of the action."""
-        return f"network: {self.link or 'all links'}: {self.words()}"
+        return f"network: {self.link or 'all links'}: {self.words()}{self.duration_words()}"
+
+    def ending(self) -> str:
+        """A description of how its effect ends."""
+        return f"network: {self.link or 'all links'}: as before"
 
     def changes(self, nodes: Iterable[str]) -> dict[Direction, LinkChanges]:
         """What is changed of which directions, of those between `nodes`."""
@@ -108,6 +117,11 @@ Action = Annotated[
     | ReloadAction
     | SqlAction
     | NetworkAction
+    | DiskAction
+    | PauseAction
+    | ContinueAction
+    | FillAction
+    | FreeAction
     | KillAction
     | StopAction
     | StartAction

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from plinth.model.base import Frozen
 from plinth.model.disk_recording import CutEffect, ImageSource, ImageStatus, RecordingStatus
-from plinth.model.units import BytesPerSecond, LatencyNs, SizeBytes, parse_size
+from plinth.model.units import BytesPerSecond, LatencyNs, SizeBytes, format_duration, format_size, parse_size
 
 ATOMIC_WRITE_BYTES = (512, 4096, 8192, 16384)
 """The units of drives: sectors, and what NVMe drives may promise beyond them."""
@@ -102,6 +102,29 @@ class Physics(Frozen):
         description="Mean of the seeks between random places of the whole disk.",
         examples=["7.8ms"],
     )
+
+    def parts(self) -> list[tuple[str, str]]:
+        """Each value that is named: the key that sets it, and the value for people."""
+        named = {name: value for name, value in self if value is not None}
+        return [(type(self).model_fields[name].alias or name, _shown(name, value)) for name, value in named.items()]
+
+    def words(self) -> str:
+        """What is named, for people."""
+        return ", ".join(f"{key} {value}" for key, value in self.parts())
+
+
+def _shown(name: str, value: float) -> str:
+    if name.endswith("_ns"):
+        return format_duration(value / 1e9) if value else "0"
+    if name.endswith("_bytes_per_s"):
+        return f"{value / 1e6:g} MB/s" if value else "no limit"
+    if name == "cache_bytes":
+        return format_size(value) if value else "0 (write-through)"
+    if name == "atomic_write_bytes":
+        return f"{value} bytes"
+    if name.endswith("_iops"):
+        return str(value) if value else "no limit"
+    return str(value).lower()
 
 
 class IgnoreFlush(Frozen):

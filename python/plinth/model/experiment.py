@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from plinth.model.action import Action
+from plinth.model.action_base import check_times
 from plinth.model.base import Frozen, Name, SettingValue
 from plinth.model.dataset import DatasetSpec
 from plinth.model.drive import DriveSpec
@@ -388,11 +389,7 @@ class MeasureSpec(Frozen):
 
     @model_validator(mode="after")
     def _actions_are_within_the_measured_time(self) -> "MeasureSpec":
-        for action in self.actions:
-            if action.at_s >= self.duration_s:
-                raise ValueError(
-                    f"action {action.title()}: the measured time is {format_duration(self.duration_s)} and over by then"
-                )
+        check_times(self.actions, self.duration_s)
         return self
 
 

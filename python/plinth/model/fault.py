@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plinth.model.action_base import TimedAction
+from plinth.model.action_base import LastingAction, TimedAction
 from plinth.model.base import Name
 from plinth.model.power_cut import CutMode
 from plinth.model.standby import PRIMARY
@@ -31,6 +31,71 @@ class OfNode(ServerAction, ABC):
     def nodes(self) -> tuple[str, ...]:
         """The node."""
         return (self.node,)
+
+
+class PauseAction(OfNode, LastingAction):
+    """All processes of a node's server are stopped (SIGSTOP): it hangs, as on a machine that stalls. It keeps its connections and its
+    locks, and goes on where it was. Stopping or starting it ends the pause, too."""
+
+    do: Literal["pause"]
+
+    def what(self) -> str:
+        """A description of the action."""
+        return f"pause {self.node}{self.duration_words()}"
+
+    def ending(self) -> str:
+        """A description of how its effect ends."""
+        return f"continue {self.node}"
+
+
+class ContinueAction(OfNode):
+    """A paused server goes on (SIGCONT); nothing of one that was ended meanwhile."""
+
+    do: Literal["continue"]
+
+    def what(self) -> str:
+        """A description of the action."""
+        return f"continue {self.node}"
+
+
+class OfPlace(OfNode, ABC):
+    """An action on one of the places where a node is stored."""
+
+    holds: Literal["data", "wal"] = Field(
+        default="data",
+        description="The storage that holds the data directory or the WAL, which may be the same.",
+        examples=["wal"],
+    )
+
+    @property
+    def place(self) -> str:
+        """The place, for people."""
+        return f"{self.node}'s {'data' if self.holds == 'data' else 'WAL'} storage"
+
+
+class FillAction(OfPlace, LastingAction):
+    """All space of a storage that is free then is taken, by one file; what the server frees later is free again. It has to be a file
+    system of its own."""
+
+    do: Literal["fill"]
+
+    def what(self) -> str:
+        """A description of the action."""
+        return f"fill {self.place}{self.duration_words()}"
+
+    def ending(self) -> str:
+        """A description of how its effect ends."""
+        return f"free {self.place}"
+
+
+class FreeAction(OfPlace):
+    """The space that was taken is free again. A server that has ended meanwhile stays so until it is started."""
+
+    do: Literal["free"]
+
+    def what(self) -> str:
+        """A description of the action."""
+        return f"free {self.place}"
 
 
 class KillAction(OfNode):

@@ -1,7 +1,8 @@
 """The plan: an experiment with every default explicit, every command named, time and space estimated."""
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
@@ -24,6 +25,11 @@ PLAN_VERSION = 2  # 2: a cluster has nodes
 
 DATA_ROLE = "data"
 WAL_ROLE = "WAL"
+
+
+def storage_that_holds(what: Literal["data", "wal"], roles: Mapping[str, str]) -> str:
+    """The storage of a node's data directory, or of its WAL, which may be the same."""
+    return roles.get(WAL_ROLE, roles[DATA_ROLE]) if what == "wal" else roles[DATA_ROLE]
 
 
 def tablespace_role(name: str) -> str:

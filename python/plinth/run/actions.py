@@ -1,5 +1,6 @@
 """Actions at set times beside the load: each is done in its turn by a thread, and becomes an event of the trial."""
 
+import bisect
 import contextlib
 import threading
 import time
@@ -7,13 +8,14 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from plinth.model.action import Action, NetworkAction
+from plinth.model.action import Action, StatementAction
+from plinth.model.action_base import LastingAction
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, Reported
 from plinth.model.fault import ServerAction
 from plinth.model.trial import Event
 from plinth.model.units import format_duration
-from plinth.run.faults import ServerFaults
+from plinth.run.effects import Effects
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
 
@@ -31,30 +33,31 @@ class _ActionEvent(NamedTuple):
     text: str
 
 
+class _Due(NamedTuple):
+    """An action that begins at a time, or whose effect ends then."""
+
+    at_s: float
+    action: Action
+    is_ending: bool = False
+
+
 class ActionSchedule:
     """The actions of one trial. Leaving it ends them: what runs is cancelled, and what had not begun is an event, too.
 
     One that fails ends the schedule, and is why the trial fails: it was not measured as it was asked for. One session does
     all SQL, opened when the schedule is entered, so that its start disturbs nothing that is measured.
 
-    `change_links` changes the emulated network; None where there are no standbys, which actions of it then say. `faults` does
-    what is about servers. An action of it is brought to its end even if the load has ended before; and once `wait_s` has passed
-    since the measured phase began, commits that wait for a standby are cancelled, so that the load can end.
+    `effects` does what is not SQL. What lasts is ended when its time is over, and everything once `wait_s` has passed since the
+    measured phase began: clients that wait for a paused server, or a standby behind a partition, then end. An action of servers
+    is brought to its end even if the load has ended before; and after `wait_s` commits that wait for a standby are
+    cancelled, so that the load can end.
     """
 
-    def __init__(
-        self,
-        actions: Sequence[Action],
-        to: Connection,
-        change_links: Callable[[NetworkAction], None] | None = None,
-        faults: ServerFaults | None = None,
-        wait_s: float = 0.0,
-    ) -> None:
-        self._faults = faults
+    def __init__(self, actions: Sequence[Action], to: Connection, effects: Effects, wait_s: float = 0.0) -> None:
+        self._effects = effects
         self._wait_s = wait_s
         self._token: cancel.CancelToken | None = None
         self._doing_fault = False
-        self._change_links = change_links
         self._actions = sorted(actions, key=lambda action: action.at_s)
         self._to = to
         self._ended = threading.Event()
@@ -125,20 +128,29 @@ class ActionSchedule:
     def _work(self) -> None:
         connection = self._connection
         assert connection is not None, "it is entered"
-        left = list(self._actions)
+        left = [_Due(action.at_s, action) for action in self._actions]
         with contextlib.suppress(Reported), cancel.scope() as self._token:
-            while left and self._is_due(left[0].at_s) and self._do(left.pop(0), connection):
-                pass
-            self._end_waits()
+            while left and self._failure is None and self._is_due(left[0].at_s):
+                due = left.pop(0)
+                if due.is_ending:
+                    self._end_effect(due.action)
+                elif self._do(due.action, connection) and (ending := _ending_of(due)):
+                    bisect.insort_right(left, ending, key=lambda due: due.at_s)
+            if self._failure is None:
+                self._is_due(self._wait_s)
+            for action in self._effects.lasting():
+                self._end_effect(action)
+            self._cancel_waits()
         why = "an action before it failed" if self._failure else "the load had ended"
-        for action in left:
-            self._note("action_missed", f"{action.title()}: not done, as {why}")
+        for due in left:
+            if not due.is_ending:
+                self._note("action_missed", f"{due.action.title()}: not done, as {why}")
 
-    def _end_waits(self) -> None:
+    def _cancel_waits(self) -> None:
         """Cancel commits that wait for a standby, from the end of the measured phase to that of the load."""
-        if self._faults is not None and self._is_due(self._wait_s):
+        if self._effects.faults is not None and self._is_due(self._wait_s):
             while not self._ended.wait(_CANCEL_AGAIN_S):
-                self._faults.cancel_waits()
+                self._effects.faults.cancel_waits()
 
     def _is_due(self, at_s: float) -> bool:
         """Wait for a time of the measured phase; whether that came before the end of the load."""
@@ -147,47 +159,63 @@ class ActionSchedule:
         return not self._ended.wait(max(0.0, due_s - time.monotonic()))
 
     def _do(self, action: Action, connection: "psycopg.Connection[Any]") -> bool:
-        """Whether it was done, so that the next may follow."""
-        if isinstance(action, NetworkAction) and self._change_links is None:
-            self._note("action_missed", f"{action.title()}: not done, as there are no standbys")
-            return True
-        began_ns = self._note("action_start", action.what())
-        failure = self._failure_of(action, connection)
+        """Whether it was done."""
+        if reason := self._effects.lacks(action):
+            self._note("action_missed", f"{action.title()}: not done, as {reason}")
+            return False
+        return self._timed(action, action.what(), lambda: self._work_on(action, connection))
+
+    def _end_effect(self, action: Action) -> None:
+        if isinstance(action, LastingAction) and self._effects.is_in_force(action):
+            self._timed(action, action.ending(), lambda: self._effects.end(action))
+
+    def _timed(self, action: Action, what: str, work: Callable[[], object]) -> bool:
+        """Do something, between two events; whether that went well."""
+        began_ns = self._note("action_start", what)
+        self._doing_fault = not isinstance(action, StatementAction)
+        failure = _failure_of(work)
         self._doing_fault = False
         took = format_duration(round((time.monotonic_ns() - began_ns) / 1e9, 3))
         if failure is None:
-            self._note("action_end", f"{action.what()}: took {took}")
+            self._note("action_end", f"{what}: took {took}")
         elif self._ended.is_set() and not isinstance(action, ServerAction):
-            self._note("action_end", f"{action.what()}: cancelled after {took}, as the load had ended")
+            self._note("action_end", f"{what}: cancelled after {took}, as the load had ended")
         else:
-            self._note("action_end", f"{action.what()}: failed after {took}: {failure}")
+            self._note("action_end", f"{what}: failed after {took}: {failure}")
             self._failure = f"the action {action.title()} failed: {failure.splitlines()[0]}"
         return failure is None
 
-    def _failure_of(self, action: Action, connection: "psycopg.Connection[Any]") -> str | None:
-        """Do it; why it failed."""
-        import psycopg
-
-        try:
-            if isinstance(action, NetworkAction):
-                assert self._change_links is not None, "there are links"
-                self._change_links(action)
-            elif isinstance(action, ServerAction):
-                assert self._faults is not None, "there are servers"
-                self._doing_fault = True
-                self._faults.do(action, self._ended)
-            elif self._faults is not None:  # the primary may be another by now
-                with connect(self._to) as fresh:
-                    fresh.execute(action.statement().encode())
-            else:
-                connection.execute(action.statement().encode())
-        except psycopg.Error as error:
-            return str(error).strip() or type(error).__name__
-        except PlinthError as error:
-            return error.message
-        return None
+    def _work_on(self, action: Action, connection: "psycopg.Connection[Any]") -> None:
+        if not isinstance(action, StatementAction):
+            self._effects.do(action, self._ended)
+        elif self._effects.faults is not None:  # the primary may be another by now
+            with connect(self._to) as fresh:
+                fresh.execute(action.statement().encode())
+        else:
+            connection.execute(action.statement().encode())
 
     def _note(self, kind: str, text: str) -> int:
         now_ns = time.monotonic_ns()
         self._action_events.append(_ActionEvent(now_ns, kind, text))
         return now_ns
+
+
+def _ending_of(due: _Due) -> _Due | None:
+    """When the effect of an action ends, where that is said."""
+    lasting = due.action
+    if not isinstance(lasting, LastingAction) or lasting.for_s is None:
+        return None
+    return _Due(due.at_s + lasting.for_s, due.action, is_ending=True)
+
+
+def _failure_of(work: Callable[[], object]) -> str | None:
+    """Do it; why it failed."""
+    import psycopg
+
+    try:
+        work()
+    except psycopg.Error as error:
+        return str(error).strip() or type(error).__name__
+    except PlinthError as error:
+        return error.message
+    return None

@@ -1,13 +1,26 @@
 """Why the faults of an experiment's actions cannot be made on what it measures, or would show nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 from plinth.model.action import Action
+from plinth.model.action_base import TimedAction
+from plinth.model.disk_action import DiskAction
 from plinth.model.errors import Problem
 from plinth.model.experiment import ServerSpec
-from plinth.model.fault import FailoverAction, PowerAction, PromoteAction, ServerAction
+from plinth.model.fault import (
+    ContinueAction,
+    FailoverAction,
+    FillAction,
+    FreeAction,
+    PauseAction,
+    PowerAction,
+    PromoteAction,
+    ServerAction,
+)
 from plinth.model.nearest import nearest
 from plinth.model.standby import PRIMARY
+from plinth.model.storage import FilledStorage
 from plinth.model.workload import WorkloadSpec
 from plinth.plan import Expanded
 from plinth.run.context import RunContext
@@ -20,10 +33,11 @@ def fault_problems(actions: Sequence[Action], restore: str, context: RunContext,
     faults: dict[int, ServerAction] = {
         number: action for number, action in enumerate(actions) if isinstance(action, ServerAction)
     }
-    if not faults:
+    changes_of_disks = {number: action for number, action in enumerate(actions) if isinstance(action, DiskAction)}
+    if not faults and not changes_of_disks:
         return []
     found: dict[str, Problem] = {}
-    if restore == "none":
+    if faults and restore == "none":
         problem = Problem(
             "after a fault the servers are not what they were: their files have to be restored before the next trial",
             path=_RESTORE,
@@ -35,9 +49,12 @@ def fault_problems(actions: Sequence[Action], restore: str, context: RunContext,
         found[message] = Problem(message, path=["measure", "action", changes[1]], hint="leave one of them out")
     clusters = {cluster.id: cluster.server for cluster in expanded.clusters}
     for variant in expanded.variants:
+        server = clusters[variant.cluster]
         for problem in (
-            *_of_workload(variant.workload),
-            *_of_servers(clusters[variant.cluster], faults, context),
+            *(_of_workload(variant.workload) if faults else ()),
+            *_of_servers(server, faults, context),
+            *_of_disks(server, changes_of_disks, context),
+            *_of_endings(faults),
         ):
             found.setdefault(problem.message, problem)
     return list(found.values())
@@ -59,23 +76,16 @@ def _of_workload(workload: WorkloadSpec) -> Iterator[Problem]:
 
 
 def _of_servers(server: ServerSpec, faults: dict[int, ServerAction], context: RunContext) -> Iterator[Problem]:
-    if server.connection is not None:
+    if server.connection is not None and faults:
         yield Problem(
             "an external server is not ours to stop or promote",
             path=["measure", "action", next(iter(faults))],
             hint="take a managed server: [storage.NAME] instead of server.connection",
         )
         return
-    nodes = [PRIMARY, *server.standby]
     for number, action in faults.items():
         path: list[str | int] = ["measure", "action", number]
-        for node in action.nodes():
-            if node not in nodes:
-                yield Problem(
-                    f"{action.what()}: {node!r} is not one of: {', '.join(nodes)}",
-                    path=path,
-                    hint=nearest(node, nodes) or "describe it as [server.standby.NAME]",
-                )
+        yield from _of_nodes(server, action, action.nodes(), path)
         promoted = action.nodes() if isinstance(action, FailoverAction | PromoteAction) else ()
         if PRIMARY in promoted:
             yield Problem("the primary takes writes already: a standby is promoted", path=path)
@@ -84,14 +94,115 @@ def _of_servers(server: ServerSpec, faults: dict[int, ServerAction], context: Ru
             yield Problem("there is no standby that could be promoted", path=path, hint=hint)
         if isinstance(action, PowerAction):
             yield from _of_power(server, action, path, context)
+        if isinstance(action, FillAction):
+            yield from _of_filling(server, action, path, context)
+
+
+def _of_nodes(
+    server: ServerSpec, action: TimedAction, named: Iterable[str], path: list[str | int]
+) -> Iterator[Problem]:
+    nodes = [PRIMARY, *server.standby]
+    for node in named:
+        if node not in nodes:
+            yield Problem(
+                f"{action.what()}: {node!r} is not one of: {', '.join(nodes)}",
+                path=path,
+                hint=nearest(node, nodes) or "describe it as [server.standby.NAME]",
+            )
+
+
+def _of_endings(faults: dict[int, ServerAction]) -> Iterator[Problem]:
+    """What ends something has something to end."""
+    for number, action in faults.items():
+        before = [other for other in faults.values() if other.at_s <= action.at_s]
+        if isinstance(action, ContinueAction):
+            needed = "pause"
+            missing = not any(isinstance(one, PauseAction) and one.node == action.node for one in before)
+        elif isinstance(action, FreeAction):
+            needed = "fill"
+            missing = not any(isinstance(one, FillAction) and one.node == action.node for one in before)
+        else:
+            continue
+        if missing:
+            yield Problem(
+                f"{action.title()}: no action before it does that to {action.node}",
+                path=["measure", "action", number],
+                hint=f'add an action with do = "{needed}" before it, or leave this one out',
+            )
+
+
+def _of_disks(server: ServerSpec, changes: dict[int, DiskAction], context: RunContext) -> Iterator[Problem]:
+    """The disks that change are emulated, and no other node uses them."""
+    for number, action in changes.items():
+        path: list[str | int] = ["measure", "action", number]
+        if server.connection is not None:
+            yield Problem("the disks of an external server are not emulated by this run", path=path)
+            continue
+        yield from _of_nodes(server, action, (action.node,), path)
+        below = _below(server, context, action.holds)
+        found = [name for name in sorted(below.get(action.node, ())) if context.storages[name].disks()]
+        if action.node in below and not found:
+            where = ", ".join(sorted(_used(server, action.holds)[action.node]))
+            yield Problem(
+                f"{action.what()}: there is no emulated disk below storage {where}",
+                path=path,
+                hint='use kind = "emulated"',
+            )
+        yield from _of_sharing(action, [action.node], _below(server, context), set(found), path, "changes with them")
+
+
+def _of_filling(
+    server: ServerSpec, action: FillAction, path: list[str | int], context: RunContext
+) -> Iterator[Problem]:
+    """What is filled is a file system of its own, and no other node is stored in it."""
+    used = _used(server, action.holds).get(action.node, set())
+    for name in sorted(used):
+        if not isinstance(context.storages[name].spec, FilledStorage):
+            yield Problem(
+                f"{action.what()}: {name} is a directory, which shares its file system with all else that is there",
+                path=["storage", name],
+                hint='use kind = "loop", which is a file system in a file of its own',
+            )
+    yield from _of_sharing(action, [action.node], _used(server), used, path, "would be full")
+
+
+def _used(server: ServerSpec, holds: Literal["data", "wal"] | None = None) -> dict[str, set[str]]:
+    """The storages of each node: all of them, or that of its data directory, or of its WAL."""
+
+    def of(data: str | None, wal: str | None, others: Iterable[str] = ()) -> set[str]:
+        chosen = {"data": [data], "wal": [wal or data], None: [data, wal, *others]}[holds]
+        return {name for name in chosen if name}
+
+    used = {PRIMARY: of(server.storage, server.wal_storage, server.tablespaces.values())}
+    return used | {name: of(standby.storage, standby.wal_storage) for name, standby in server.standby.items()}
+
+
+def _below(server: ServerSpec, context: RunContext, holds: Literal["data", "wal"] | None = None) -> dict[str, set[str]]:
+    """As `_used`, with all that these storages are built on."""
+    return {node: {one.name for one in context.closure(tuple(names))} for node, names in _used(server, holds).items()}
+
+
+def _of_sharing(
+    action: TimedAction,
+    nodes: Sequence[str],
+    of_nodes: dict[str, set[str]],
+    struck: set[str],
+    path: list[str | int],
+    what: str,
+) -> Iterator[Problem]:
+    """No other node than `nodes` is stored on what is `struck`."""
+    for other in sorted(of_nodes.keys() - set(nodes)):
+        if shared := struck & of_nodes[other]:
+            yield Problem(
+                f"{action.what()}: {other} is stored on {', '.join(sorted(shared))}, too, and {what}",
+                path=path,
+                hint="give each node storages of its own",
+            )
 
 
 def _of_power(server: ServerSpec, action: PowerAction, path: list[str | int], context: RunContext) -> Iterator[Problem]:
     """The disks of a node whose power is cut are emulated, and no other node uses them."""
-    used = {PRIMARY: {name for name in (server.storage, server.wal_storage, *server.tablespaces.values()) if name}}
-    for name, standby in server.standby.items():
-        used[name] = {one for one in (standby.storage, standby.wal_storage) if one}
-    below = {node: {one.name for one in context.closure(tuple(names))} for node, names in used.items()}
+    used, below = _used(server), _below(server, context)
     for node in action.node:
         for name in sorted(used.get(node, ())):
             if refusal := context.storages[name].power_cut_refusal():
@@ -100,10 +211,4 @@ def _of_power(server: ServerSpec, action: PowerAction, path: list[str | int], co
                     path=["storage", name],
                     hint='use kind = "emulated"',
                 )
-        for other in below.keys() - set(action.node):
-            if node in below and (shared := below[node] & below[other]):
-                yield Problem(
-                    f"{action.what()}: {other} is stored on {', '.join(sorted(shared))}, too, and keeps its power",
-                    path=path,
-                    hint="give each node storages of its own",
-                )
+        yield from _of_sharing(action, action.node, below, below.get(node, set()), path, "keeps its power")

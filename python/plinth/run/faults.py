@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from threading import Event
 from types import TracebackType
 from typing import Self
@@ -12,8 +13,13 @@ from plinth.model.base import SettingValue
 from plinth.model.connection import Connection, Host
 from plinth.model.errors import PlinthError, RunError
 from plinth.model.fault import (
+    ContinueAction,
     FailoverAction,
+    FillAction,
+    FreeAction,
     KillAction,
+    OfPlace,
+    PauseAction,
     PowerAction,
     PromoteAction,
     ServerAction,
@@ -26,6 +32,7 @@ from plinth.run.cut_check import inserted_lsn
 from plinth.run.power import Power
 from plinth.server import Cluster, Standby, connect, database_errors
 from plinth.server.promotion import follow, promote, received_bytes, rejoin, switch_lsn, takes_writes
+from plinth.storage.filling import fill_up, free_again
 from plinth.system import cancel
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
@@ -59,7 +66,8 @@ class Marks:
 
 
 class ServerFaults:
-    """What the actions of one trial do to its servers. Leaving it ends all of them, restores their power, and makes `servers` what it was.
+    """What the actions of one trial do to its servers. Leaving it ends all of them, restores their power, frees what was filled, and
+    makes `servers` what it was.
 
     Their files are then whatever the faults have left: they are restored before the next trial.
     """
@@ -70,6 +78,7 @@ class ServerFaults:
         settings_of: Callable[[str], dict[str, SettingValue]],
         standby_settings: Mapping[str, SettingValue],
         power_of: Callable[[str], Power],
+        root_of: Callable[[OfPlace], Path],
         runner: Runner,
         journal: Journal,
     ) -> None:
@@ -83,6 +92,10 @@ class ServerFaults:
         self._standby_settings = standby_settings
         self._power_of = power_of
         self._off: dict[str, Power] = {}
+        self._root_of = root_of
+        self._paused: set[str] = set()
+        self._full: set[Path] = set()
+        """The roots of file systems that are full."""
         self._runner = runner
         self._journal = journal
 
@@ -98,6 +111,8 @@ class ServerFaults:
                     server.kill()
             for name in tuple(self._off):
                 self._off.pop(name).restore()
+            for root in tuple(self._full):
+                self._free(root)
             self._servers.update(self._as_before)
             for name, upstream in self._upstreams.items():
                 standby = self._servers[name]
@@ -148,13 +163,23 @@ class ServerFaults:
             case KillAction(node=node):
                 with self._position([node]) as note:
                     at_ns = self._servers[node].crash(note)
+                self._paused.discard(node)
                 self._note_fault(action, at_ns)
             case StopAction(node=node, mode=mode):
                 with self._position([node]) as note:
                     note()
                 self._note_fault(action, time.monotonic_ns())
+                self._proceed(node)
                 self._servers[node].stop() if mode == "fast" else self._servers[node].stop_immediately()
-            case PowerAction(node=nodes, mode=mode):
+            case PauseAction(node=node):
+                self._pause(action, node)
+            case ContinueAction(node=node):
+                self._proceed(node)
+            case FillAction():
+                self._fill(action)
+            case FreeAction():
+                self._free(self._root_of(action))
+            case PowerAction(node=nodes):
                 self._cut_power(action, nodes)
             case StartAction(node=node):
                 self._start(node)
@@ -164,6 +189,19 @@ class ServerFaults:
                 self._fail_over(action, ended)
             case _:
                 raise AssertionError(f"{action} is no fault")
+
+    def is_in_force(self, action: PauseAction | FillAction) -> bool:
+        """Whether the effect of an action has not ended."""
+        if isinstance(action, PauseAction):
+            return action.node in self._paused
+        return self._root_of(action) in self._full
+
+    def end(self, action: PauseAction | FillAction) -> None:
+        """End the effect of an action."""
+        if isinstance(action, PauseAction):
+            self._proceed(action.node)
+        else:
+            self._free(self._root_of(action))
 
     @contextmanager
     def _position(self, nodes: Sequence[str]) -> Iterator[Callable[[], None]]:
@@ -187,6 +225,30 @@ class ServerFaults:
         if self.marks.fault_ns is None:
             self.marks.fault_ns = self.marks.resumed_ns = at_ns
 
+    def _pause(self, action: PauseAction, node: str) -> None:
+        with self._position([node]) as note:
+            note()
+        self._paused.add(node)
+        self._note_fault(action, self._servers[node].suspend())
+
+    def _proceed(self, node: str) -> None:
+        if node in self._paused:
+            self._servers[node].proceed()
+            self._paused.discard(node)
+
+    def _fill(self, action: FillAction) -> None:
+        root = self._root_of(action)
+        with self._position([action.node]) as note:
+            note()
+        self._note_fault(action, time.monotonic_ns())
+        self._full.add(root)
+        fill_up(root)
+
+    def _free(self, root: Path) -> None:
+        if root in self._full:
+            free_again(root)
+            self._full.discard(root)
+
     def _cut_power(self, action: PowerAction, nodes: Sequence[str]) -> None:
         powers = {node: self._power_of(node) for node in nodes}
         with self._position(nodes) as note:
@@ -197,9 +259,11 @@ class ServerFaults:
             power.cut(action.mode, number)
         for node in nodes:
             self._servers[node].lose_power()
+            self._paused.discard(node)
         self.marks.unpowered |= set(nodes)
 
     def _start(self, node: str) -> None:
+        self._proceed(node)
         self._restore_power(node)
         began = time.monotonic_ns()
         self._servers[node].start(self._settings_of(node))
@@ -226,6 +290,7 @@ class ServerFaults:
         self.marks.detected_ns = time.monotonic_ns()
         old = self.primary
         self._servers[old].kill()  # fenced: it may only hang, and answer again later
+        self._paused.discard(old)
         self.marks.resumed_ns = time.monotonic_ns()
         received = {name: at for name in self.standbys if (at := received_bytes(self._servers[name])) is not None}
         if not received:

@@ -7,6 +7,7 @@ from plinth.model.action import Action, NetworkAction
 from plinth.model.errors import RunError
 from plinth.model.network import (
     Direction,
+    LinkChanges,
     LinkCounters,
     LinkSettings,
     MeasuredLink,
@@ -59,7 +60,7 @@ class RunNetwork:
 def with_healing(actions: Sequence[Action], network: NetworkSpec | None, duration_s: float) -> tuple[Action, ...]:
     """The actions of a trial, and what lets packets pass again when its time is over: transactions that wait for a standby then
     end, also of a partition that the experiment does not heal."""
-    of_links = [action for action in actions if isinstance(action, NetworkAction)]
+    of_links = [action for action in actions if isinstance(action, NetworkAction) and action.for_s is None]
     asked = [*of_links, *((network, *network.link.values()) if network is not None else ())]
     if not any(one.partitioned or one.loss for one in asked):
         return tuple(actions)
@@ -72,6 +73,8 @@ class TrialLinks:
 
     def __init__(self, layout: NetworkLayout, cluster: PlannedCluster, asked: Mapping[Direction, LinkSettings]) -> None:
         self._layout = layout
+        self._former: dict[int, dict[Direction, LinkChanges]] = {}
+        """What actions have changed, as it was before, by the action."""
         self._before = layout.control.status()
         _check(self._before, asked)
         self._used = [(node.upstream, node.name) for node in cluster.standbys if node.upstream is not None]
@@ -89,7 +92,19 @@ class TrialLinks:
 
     def change(self, action: NetworkAction) -> None:
         """Change links during the trial."""
-        self._layout.control.change(action.changes(self._layout.nodes))
+        changes = action.changes(self._layout.nodes)
+        status = self._layout.control.status()
+        self._former[id(action)] = {
+            direction: LinkChanges(
+                **{name: getattr(status.link(direction).settings, name) for name, value in change if value is not None}
+            )
+            for direction, change in changes.items()
+        }
+        self._layout.control.change(changes)
+
+    def restore(self, action: NetworkAction) -> None:
+        """Set what an action changed to what it was before."""
+        self._layout.control.change(self._former.pop(id(action)))
 
     def ended(self) -> TrialNetwork:
         """What was found by the end of the load."""

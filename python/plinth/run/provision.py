@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from plinth.bundle import BundleWriter
+from plinth.model.disk_action import DiskAction
 from plinth.model.errors import MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
-from plinth.model.fault import server_actions
-from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant
+from plinth.model.fault import OfPlace, server_actions
+from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant, storage_that_holds
 from plinth.model.probe_io import IoMoment
 from plinth.model.standby import StandbyFacts
 from plinth.model.trial import Restored
@@ -15,6 +17,7 @@ from plinth.run.atlas import Atlas
 from plinth.run.budget import WriteBudget
 from plinth.run.cluster_preparation import ClusterPreparation
 from plinth.run.context import RunContext
+from plinth.run.disks import TrialDisks
 from plinth.run.examination import examine_for_run, keep_examination
 from plinth.run.failures import Failures, reason_of
 from plinth.run.faults import ServerFaults
@@ -38,6 +41,7 @@ from plinth.server import (
     server_step_id,
 )
 from plinth.storage import Storage
+from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.page_cache import drop_page_cache
@@ -194,14 +198,31 @@ class Provision:
             storages = self.context.closure(tuple(dict.fromkeys(roles[node].values())))
             return Power(storages, "all", self.runner, self._journal)
 
+        def root_of(action: OfPlace) -> Path:
+            return self.context.storages[storage_that_holds(action.holds, roles[action.node])].mount_point
+
         return ServerFaults(
             self._managed[variant.cluster],
             lambda node: settings_of_node(self.plan, variant, node),
             settings_as_standby(self.plan, variant, PRIMARY),
             power_of,
+            root_of,
             self.runner,
             self._journal,
         )
+
+    def disks(self, variant: Variant) -> AbstractContextManager[TrialDisks | None]:
+        """What changes the variant's emulated disks, as actions ask for; None without any. Left, it changes them back."""
+        if not any(isinstance(action, DiskAction) for action in self.plan.experiment.measure.actions):
+            return nullcontext()
+        roles = {node.name: node.roles for node in self._planned[variant.cluster].nodes}
+
+        def disks_of(action: DiskAction) -> list[DiskControl]:
+            of_node = roles[action.node]
+            names = of_node.values() if action.holds is None else [storage_that_holds(action.holds, of_node)]
+            return [disk for storage in self.context.closure(tuple(dict.fromkeys(names))) for disk in storage.disks()]
+
+        return TrialDisks(disks_of)
 
     def restore(self, variant: Variant) -> Restored | None:
         """Put the files of a variant's servers back to what they were after loading; None where that is not planned."""

@@ -47,6 +47,7 @@ class Storages:
         self._listener.phase(f"{'resume with' if is_there else 'make'} storage {storage.name}")
         try:
             if is_there:
+                storage.end_faults()
                 facts = storage.facts(self._runner)
             else:
                 facts = storage.prepare(self._runner, self._journal, report=self._listener.progress)

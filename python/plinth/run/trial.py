@@ -24,6 +24,8 @@ from plinth.run.actions import ActionSchedule
 from plinth.run.cache_state import Prepared, verify_cold, warm
 from plinth.run.clock import Clock
 from plinth.run.device_io import device_io, devices_of
+from plinth.run.disks import TrialDisks
+from plinth.run.effects import Effects
 from plinth.run.failures import reason_of
 from plinth.run.faults import RETRY_CONNECT_S, ServerFaults, ended_well
 from plinth.run.listener import Listener, LiveSecond
@@ -72,6 +74,10 @@ class Provisioned(Protocol):
 
     def faults(self, variant: Variant) -> AbstractContextManager[ServerFaults | None]:
         """What does the faults of the experiment's actions; None without any. Left, it sets the servers right again."""
+        ...
+
+    def disks(self, variant: Variant) -> AbstractContextManager[TrialDisks | None]:
+        """What changes the variant's emulated disks, as actions ask for; None without any. Left, it changes them back."""
         ...
 
     def links(self, variant: Variant) -> AbstractContextManager[TrialLinks | None]:
@@ -215,9 +221,9 @@ class TrialRunner:
         ledger = self._make_ledger(trial) if variant.workload.keeps_ledger else None
         t0_ns, outage = None, None
         target = server.connection if faults is None else faults.connection
-        with self._provision.links(variant) as links:
+        with self._provision.links(variant) as links, self._provision.disks(variant) as disks:
             scheduled = with_healing(measure.actions, variant.network, measure.duration_s)
-            actions = ActionSchedule(scheduled, target, links.change if links else None, faults, measure.duration_s)
+            actions = ActionSchedule(scheduled, target, Effects(links, disks, faults), measure.duration_s)
             observer.start(self._clock.monotonic_ns())
             try:
                 config = load_of(

@@ -20,7 +20,16 @@ from plinth.server.facts import managed_facts
 from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ClusterLayout
 from plinth.server.log import TAIL_LINES
 from plinth.server.postmaster import START_TIMEOUT_S, Postmaster
-from plinth.server.processes import IMMEDIATE, KILL, crash_processes, end_server, kill_processes, serving
+from plinth.server.processes import (
+    IMMEDIATE,
+    KILL,
+    continue_processes,
+    crash_processes,
+    end_server,
+    kill_processes,
+    serving,
+    suspend_processes,
+)
 from plinth.server.readback import check_taken, read_rows
 from plinth.server.settings import SettingsProbe
 from plinth.server.values import setting_text
@@ -208,6 +217,14 @@ class Cluster:
         at_ns = crash_processes(self.layout.data_directory, just_before)
         self.kill()
         return at_ns
+
+    def suspend(self) -> int:
+        """Stop all of its processes (SIGSTOP), as they are; returns CLOCK_MONOTONIC in ns just before."""
+        return suspend_processes(self.layout.data_directory)
+
+    def proceed(self) -> None:
+        """Let its processes go on after `suspend`."""
+        continue_processes(self.layout.data_directory)
 
     def stop_immediately(self) -> None:
         """Shut down without a checkpoint (pg_ctl stop --mode=immediate): it will recover at its next start."""

@@ -2,16 +2,17 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import monotonic_ns
+from time import monotonic, monotonic_ns
 
 from plinth.model.errors import Refused, RunError
 from plinth.server.shared_memory import remove_left_shared_memory
 from plinth.system.directory import LABEL_FILE, nearest_label
 from plinth.system.ending import handles, kill_all, send
 from plinth.system.gate import waits_to_become
-from plinth.system.process import all_exit, arguments
+from plinth.system.process import STATE, all_exit, arguments, stat_fields
 from plinth.system.timeout import call_with_timeout
 
 FAST = (signal.SIGINT, 60.0)
@@ -21,6 +22,9 @@ KILL = (signal.SIGKILL, 15.0)
 
 _POSTGRES = "postgres"
 _LAST_TIMEOUT_S = 1.0
+_LOOK_AGAIN_S = 0.001
+_STOPPED = "TZX"
+"""States of processes that do nothing: stopped, or ended."""
 
 
 def serving(data_directory: Path) -> list[int]:
@@ -67,6 +71,31 @@ def crash_processes(data_directory: Path, just_before: Callable[[], object]) -> 
     return at_ns
 
 
+def suspend_processes(data_directory: Path) -> int:
+    """SIGSTOP to the postmaster, which starts others, and then to every process that serves `data_directory`; returns CLOCK_MONOTONIC
+    in ns just before. Raises RunError when one does not stop, as one that hangs in the kernel."""
+    postmaster = postmaster_pid(data_directory)
+    at_ns = monotonic_ns()
+    deadline = monotonic() + _LAST_TIMEOUT_S
+    while True:
+        with handles(lambda: serving(data_directory)) as processes:
+            for pid in sorted(processes, key=lambda pid: pid != postmaster):
+                send(processes[pid], signal.SIGSTOP)
+        if not (running := [pid for pid in serving(data_directory) if not _is_stopped(pid)]):
+            return at_ns
+        if monotonic() > deadline:
+            continue_processes(data_directory)
+            raise RunError(f"a PostgreSQL server could not be paused: {_pids(running)}", where=str(data_directory))
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def continue_processes(data_directory: Path) -> None:
+    """SIGCONT to every process that serves `data_directory`; nothing for one that runs."""
+    with handles(lambda: serving(data_directory)) as processes:
+        for pidfd in processes.values():
+            send(pidfd, signal.SIGCONT)
+
+
 def kill_processes(data_directory: Path) -> None:
     """SIGKILL to every process that serves `data_directory`, of which nothing is read: its disk may hang.
 
@@ -83,6 +112,8 @@ def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, fl
             targets, sent = _targets(data_directory, list(processes), how)
             for pid in targets:
                 send(processes[pid], sent)
+            for pidfd in processes.values():
+                send(pidfd, signal.SIGCONT)  # one that was paused takes no other signal but SIGKILL
             all_exit(list(processes.values()), timeout_s)
     left = serving(data_directory)
     if left and ways[-1][0] == signal.SIGKILL:  # processes that were started since
@@ -138,6 +169,13 @@ def _is_about_to(pid: int) -> bool:
     process = Path(f"/proc/{pid}")
     command = waits_to_become(arguments(process, process.stat().st_uid))
     return bool(command) and Path(command[0]).name == _POSTGRES
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        return stat_fields(Path(f"/proc/{pid}"))[STATE] in _STOPPED
+    except (FileNotFoundError, ProcessLookupError):
+        return True  # it has ended
 
 
 def _program(pid: int) -> str:

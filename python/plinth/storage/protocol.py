@@ -15,6 +15,7 @@ from plinth.model.storage import Reference
 from plinth.storage.actions import Action
 from plinth.storage.ballast import fill_action, fill_of, with_ballast
 from plinth.storage.capacity import filesystem_of, usable_bytes
+from plinth.storage.filling import free_again
 from plinth.storage.inspect.describe import storage_facts
 from plinth.storage.requirements import Requirements
 from plinth.system.directory import label_of
@@ -174,6 +175,11 @@ class Storage(ABC, Generic[Spec]):
     def disks(self) -> "Sequence[DiskControl]":
         """Its own emulated disks, by their controls; of those that it is built on these know."""
         return ()
+
+    def end_faults(self) -> None:
+        """Undo what the actions of a trial that was killed have left: a file that fills it."""
+        if not self.is_raw:
+            free_again(self.mount_point)
 
     def detach(self, runner: Runner, journal: Journal) -> None:
         """Undo what the system forgets when it loses its power: its mount, its attached devices. Whatever uses it has ended.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from plinth.model.disk import DiskConfig, DiskProfile
+from plinth.model.disk import DiskConfig, DiskProfile, Physics
 from plinth.model.disk_recording import ImageSource, RecordingBase, RecordingStatus
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
 from plinth.model.nearest import nearest
@@ -100,11 +100,10 @@ class Emulated(BlockStorage[EmulatedStorage]):
 
     def pace(self) -> Pace | None:
         """The pace of the profile, with the latencies that `physics` changes; None for an unknown profile."""
-        profile = next((profile for profile in _profiles() if profile.name == self.spec.profile), None)
+        profile = self._profile()
         if profile is None:
             return None
-        changed = {name: value for name, value in self.spec.physics if value is not None}
-        usual, physics = profile.physics, profile.physics.model_copy(update=changed)
+        usual, physics = profile.physics, self._physics_over(profile)
         write_ns = (physics.write_latency_ns or 0) - (usual.write_latency_ns or 0)
         read_ns = (physics.read_latency_ns or 0) - (usual.read_latency_ns or 0)
         flush_ns = (physics.flush_latency_ns or 0) - (usual.flush_latency_ns or 0)
@@ -239,6 +238,20 @@ class Emulated(BlockStorage[EmulatedStorage]):
         """Kill the daemons, so that processes that wait for their disks get an error."""
         for mount in self._named("disk"):
             kill_daemon(mount, self.label)
+
+    def end_faults(self) -> None:
+        """As of every storage; and physics that are not those of the profile with the storage's own changes."""
+        super().end_faults()
+        if (profile := self._profile()) is not None:
+            for disk in self.disks():
+                disk.set_physics(self._physics_over(profile))
+
+    def _profile(self) -> DiskProfile | None:
+        return next((profile for profile in _profiles() if profile.name == self.spec.profile), None)
+
+    def _physics_over(self, profile: DiskProfile) -> Physics:
+        changed = {name: value for name, value in self.spec.physics if value is not None}
+        return profile.physics.model_copy(update=changed)
 
     def _check_profile(self) -> None:
         profiles = [profile.name for profile in _profiles()]
