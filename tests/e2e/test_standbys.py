@@ -73,6 +73,11 @@ def test_they_are_made_read_back_and_reported(project, nothing_left):
     markdown = project.plinth("report", project.bundle, "--markdown").stdout
     assert "| a of 1-disk | primary | memory (data) |" in markdown
     assert "sync in FIRST 1 (a)" in markdown
+    assert "n/a: it streams from a, of which nothing is sampled" in markdown, "b is behind a"
+    report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
+    assert {"lag", "lag_bytes", "retained"} <= {panel["id"] for panel in report["panels"]}
+    lags = {one["name"]: one["lag"] for one in report["standbys"]}
+    assert "of WAL kept for it" in lags["a of 1-disk"] and lags["a of 1-disk"] in done.stdout.replace("\n", " ")
     assert "b of 1-disk" in (project.bundle / "derived" / "report.html").read_text()
     nothing_left()
 

@@ -11,6 +11,7 @@ test("a row of each standby, and nothing without one", () => {
     storage: "memory (data)",
     backup: "56 MB in 1 s, 56 MB/s",
     states: "sync in FIRST 1 (a)",
+    lag: "flushed 12 ms after the primary, at most 4 MB behind",
   };
   const text = standbysView(report({ standbys: [standby] }))?.textContent ?? "";
   for (const value of Object.values(standby)) expect(text).toContain(value);

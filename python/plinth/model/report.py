@@ -371,6 +371,7 @@ class StandbyText(Frozen):
     storage: str
     backup: str = Field(description="Size, duration and rate of the base backup that it was made by.")
     states: str = Field(description="Its synchronous state, as its upstream said it, by variant.")
+    lag: str = Field(description="How far it was behind in the measured time, and the WAL that was kept for it.")
 
 
 class LinkText(Frozen):

@@ -76,7 +76,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         wear=contents.wear,
         flushes=storage_flushes(contents.probes),
         datasets=tuple(contents.datasets.values()),
-        standbys=standby_texts(contents),
+        standbys=standby_texts(contents, binned.lags),
         links=link_texts(contents),
         outages=outage_texts(contents),
         machines=machine_texts(contents),

@@ -39,6 +39,10 @@ class Line:
     readings: tuple[Reading, ...]
     counter: bool = True
     device: RoledDevice | None = None
+    scale: float = 1.0
+    """What values are multiplied by, to be in the panel's unit."""
+    one_of: bool = False
+    """Whether the readings are of one thing, one after the other, and not parts of a sum."""
 
 
 MAX_WAITS = 6
@@ -197,7 +201,19 @@ def is_drawn(reading: Reading) -> bool:
         return reading.metric in _DEVICE_METRICS
     if reading.source == WAITS:
         return reading.metric == BACKENDS and wait_of(reading.object).of_clients
-    return reading in _HOST_READINGS
+    return reading in _HOST_READINGS or is_of_replication(reading)
+
+
+def is_of_replication(reading: Reading) -> bool:
+    """Return whether a series says how far a standby is behind, or what is kept for it."""
+    if reading.source == "pg_replication":
+        return reading.metric.endswith(("_lag_s", "_behind_bytes"))
+    return reading.source == "pg_slots" and reading.metric == "retained_bytes"
+
+
+def standby_of(reading: Reading) -> str:
+    """Return the name of the standby, which is also that of its slot; connections of one are told apart by their pids."""
+    return reading.object.rpartition("/")[0] if reading.source == "pg_replication" else reading.object
 
 
 _DEVICE_METRICS = {reading.metric for line in device_lines([RoledDevice("")]) for reading in line.readings}

@@ -356,9 +356,9 @@ def _ceilings(report: Report) -> str:
 
 
 def _standbys(report: Report) -> str:
-    """How each standby was made and found."""
-    rows = [(one.name, one.upstream, one.storage, one.backup, one.states) for one in report.standbys]
-    return _table(("Standby", "From", "Storage", "Base backup", "Synchronous state"), rows) if rows else ""
+    """How each standby was made and found, and how far it was behind."""
+    rows = [(one.name, one.upstream, one.storage, one.backup, one.states, one.lag) for one in report.standbys]
+    return _table(("Standby", "From", "Storage", "Base backup", "Synchronous state", "Lag"), rows) if rows else ""
 
 
 def _links(report: Report) -> str:

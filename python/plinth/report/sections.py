@@ -79,7 +79,8 @@ SECTIONS = SectionTexts(
     standbys=SectionText(
         title="Standbys",
         note="The base backup as pg_basebackup took it, with its checkpoint and its fsync of all files. The states are those of "
-        "pg_stat_replication before each trial, once the standby had replayed all WAL.",
+        "pg_stat_replication before each trial, once the standby had replayed all WAL. Lags are the means of its columns in the measured time "
+        "(lowest to highest of the variants), without the moments in which nothing was behind; the charts of the trials show them over time.",
     ),
     network=SectionText(
         title="Emulated network",

@@ -1,24 +1,34 @@
 """The standbys of a run in words: how each was made, and how it was found before the trials of each variant."""
 
+from collections.abc import Mapping, Sequence
+
 from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE
-from plinth.model.plan import PlannedCluster, PlannedNode
+from plinth.model.plan import PRIMARY, PlannedCluster, PlannedNode
 from plinth.model.report import StandbyText
 from plinth.model.standby import BaseBackup
 from plinth.model.units import format_decimal_size, format_duration
+from plinth.report.lags import Lag, lag_words, lags_of
 
 
-def standby_texts(contents: BundleContents) -> tuple[StandbyText, ...]:
-    """Of every standby of every cluster, in the order of the plan."""
-    return tuple(_text(contents, cluster, node) for cluster in contents.plan.clusters for node in cluster.standbys)
+def standby_texts(contents: BundleContents, lags: Sequence[Mapping[str, Lag]] | None = None) -> tuple[StandbyText, ...]:
+    """Of every standby of every cluster, in the order of the plan. `lags`: of each trial of the bundle, by standby, if they are known."""
+    if lags is None:
+        has_any = any(cluster.standbys for cluster in contents.plan.clusters)
+        lags = [lags_of(trial) for trial in contents.trials] if has_any else []
+    return tuple(
+        _text(contents, cluster, node, lags) for cluster in contents.plan.clusters for node in cluster.standbys
+    )
 
 
 def standby_sentence(text: StandbyText) -> str:
     """What the terminal says of one."""
-    return f"from {text.upstream}, on {text.storage}; base backup {text.backup}; {text.states}"
+    return f"from {text.upstream}, on {text.storage}; base backup {text.backup}; {text.states}; {text.lag}"
 
 
-def _text(contents: BundleContents, cluster: PlannedCluster, node: PlannedNode) -> StandbyText:
+def _text(
+    contents: BundleContents, cluster: PlannedCluster, node: PlannedNode, lags: Sequence[Mapping[str, Lag]]
+) -> StandbyText:
     made = next((one for one in contents.backups if (one.cluster, one.standby) == (cluster.id, node.name)), None)
     states: dict[str, list[str]] = {}
     for variant in contents.plan.variants:
@@ -31,8 +41,22 @@ def _text(contents: BundleContents, cluster: PlannedCluster, node: PlannedNode) 
         upstream=node.upstream or "",
         storage=", ".join(f"{storage} ({role})" for role, storage in node.roles.items()),
         backup=_backup(made),
+        lag=lag_words(_lags_of(contents, cluster, node, lags), None if node.upstream == PRIMARY else node.upstream),
         states=shown or f"{NOT_AVAILABLE}: no trial was run with it",
     )
+
+
+def _lags_of(
+    contents: BundleContents, cluster: PlannedCluster, node: PlannedNode, lags: Sequence[Mapping[str, Lag]]
+) -> dict[str, list[Lag]]:
+    """The lags of a standby in the trials that came to their end, by variant."""
+    own = {variant.id for variant in contents.plan.variants if variant.cluster == cluster.id}
+    found: dict[str, list[Lag]] = {}
+    for of_trial, by_standby in zip(contents.trials, lags, strict=True):
+        trial = of_trial.trial
+        if trial.variant in own and trial.status == "complete" and node.name in by_standby:
+            found.setdefault(trial.variant, []).append(by_standby[node.name])
+    return found
 
 
 def _backup(made: BaseBackup | None) -> str:

@@ -27,6 +27,7 @@ from plinth.report.catalogue import (
     is_drawn,
     wait_lines,
 )
+from plinth.report.lags import LAG_PANELS, LAG_SOURCES, Lag, lag_lines, lags_of
 from plinth.report.series import (
     Floats,
     bin_count,
@@ -68,6 +69,8 @@ class Timelines(NamedTuple):
     columns: tuple[tuple[tuple[Value, ...] | None, ...], ...]
     gaps: tuple[tuple[PanelGap, ...], ...]
     ends_s: tuple[float, ...]
+    lags: tuple[Mapping[str, Lag], ...]
+    """Of each trial, by standby."""
 
 
 def timelines(contents: BundleContents) -> Timelines:
@@ -77,15 +80,24 @@ def timelines(contents: BundleContents) -> Timelines:
     lines = _lines(trials)
     ends_s = tuple(trial.end_s for trial in trials)
     bin_s = bin_width(ends_s, len(lines))
+    panels = _panels(contents, lines)
     columns = tuple(_columns(trial, lines, bin_s) for trial in trials)
     return Timelines(
-        panels=PANELS,
+        panels=panels,
         series=tuple(SeriesInfo(panel=line.panel, label=line.label) for line in lines),
         bin_s=bin_s,
         columns=columns,
-        gaps=tuple(_gaps(trial, lines, of_trial) for trial, of_trial in zip(trials, columns, strict=True)),
+        gaps=tuple(_gaps(trial, panels, lines, of_trial) for trial, of_trial in zip(trials, columns, strict=True)),
         ends_s=ends_s,
+        lags=tuple(lags_of(trial.contents, trial.tracks) for trial in trials),
     )
+
+
+def _panels(contents: BundleContents, lines: Sequence[Line]) -> tuple[Panel, ...]:
+    """Return the panels; those of replication where there are standbys, of our own or of an external server."""
+    drawn = {line.panel for line in lines}
+    has_standbys = any(cluster.standbys for cluster in contents.plan.clusters)
+    return (*PANELS, *(panel for panel in LAG_PANELS if has_standbys or panel.id in drawn))
 
 
 def _read_storages(contents: BundleContents, variant: Variant) -> dict[str, StorageFacts]:
@@ -111,9 +123,9 @@ def _lines(trials: Sequence[TrialTracks]) -> list[Line]:
     seen = {reading for trial in trials for reading in trial.tracks}
     seconds = [second for trial in trials for second in trial.contents.series]
     load = [line for line in LOAD_LINES if _is_always_drawn(line) or _any_of(seconds, line)]
-    observed = [*device_lines(devices), *HOST_LINES, *wait_lines(waits)]
+    observed = [*device_lines(devices), *HOST_LINES, *wait_lines(waits), *lag_lines(seen)]
     lines = load + [line for line in observed if seen.intersection(line.readings)]
-    place = {panel.id: place for place, panel in enumerate(PANELS)}
+    place = {panel.id: place for place, panel in enumerate((*PANELS, *LAG_PANELS))}
     return sorted(lines, key=lambda line: place[line.panel])
 
 
@@ -166,7 +178,7 @@ def _column(
     ]
     if not parts:
         return None
-    total = np.sum(parts, axis=0)
+    total = (np.fmax.reduce(parts) if line.one_of else np.sum(parts, axis=0)) * line.scale
     return rounded(total) if np.isfinite(total).any() else None
 
 
@@ -181,14 +193,17 @@ def _load_column(trial: TrialContents, metric: str, bins: int, bin_s: int) -> tu
 
 
 def _gaps(
-    trial: TrialTracks, lines: Sequence[Line], columns: Sequence[tuple[Value, ...] | None]
+    trial: TrialTracks,
+    panels: Sequence[Panel],
+    lines: Sequence[Line],
+    columns: Sequence[tuple[Value, ...] | None],
 ) -> tuple[PanelGap, ...]:
     filled = {line.panel for line, column in zip(lines, columns, strict=True) if column is not None}
-    return tuple(PanelGap(panel=p.id, reason=_reason(trial, p.id)) for p in PANELS if p.id not in filled)
+    return tuple(PanelGap(panel=p.id, reason=_reason(trial, p.id)) for p in panels if p.id not in filled)
 
 
 def _reason(trial: TrialTracks, panel: str) -> str:
-    source = PANEL_SOURCES[panel]
+    source = {**PANEL_SOURCES, **LAG_SOURCES}[panel]
     if source == DEVICE and trial.storages and not any(facts.block_devices for facts in trial.storages.values()):
         places = (f"{facts.filesystem} at {facts.path}" for facts in trial.storages.values())
         return f"no block device is known under {', '.join(dict.fromkeys(places))}"

@@ -2151,6 +2151,10 @@ export interface StandbyText {
    * Its synchronous state, as its upstream said it, by variant.
    */
   states: string;
+  /**
+   * How far it was behind in the measured time, and the WAL that was kept for it.
+   */
+  lag: string;
 }
 /**
  * What has to be said beside figures of the TPC-C-derived workload.

@@ -1,4 +1,4 @@
-/** The standbys: where each streams from, what its base backup took, and its synchronous state by variant. */
+/** The standbys: where each streams from, what its base backup took, its synchronous state by variant, its lag. */
 import type { Report, StandbyText } from "../format/report";
 import { h, scrolling } from "./dom";
 import { type Column, dataTable } from "./table";
@@ -9,6 +9,7 @@ const COLUMNS: readonly Column<StandbyText>[] = [
   { head: "Storage", cell: (standby) => standby.storage },
   { head: "Base backup", cell: (standby) => standby.backup },
   { head: "Synchronous state", cell: (standby) => standby.states },
+  { head: "Lag", cell: (standby) => standby.lag },
 ];
 
 /** Nothing where no server has a standby. */
