@@ -118,7 +118,8 @@ def test_a_plan_loads_no_statistics_no_database_and_nothing_that_runs():
         "plinth.run.trial",
         "plinth.bundle",
         "plinth.analyse",
-        "plinth.report",
+        "plinth.report.build",
+        "plinth.report.terminal",
         "plinth.cli.help",
         "plinth.observe.observer",
         "plinth.server.cluster",
@@ -421,3 +422,28 @@ def test_names_of_files_and_storages_steer_no_terminal(tmp_path):
     plan = plinth("plan", tmp_path / "e.toml", "--json")
     assert json.loads(plan.stdout)["experiment"]["storage"]["disk"]["path"] == str(folder)
     assert not set("\x1b\x07\x9b\u202e") & set(made.stdout + steps.stdout + plan.stdout)
+
+
+@pytest.fixture
+def without_viewer(tmp_path):
+    """A Python path on which Plinth is as in a source tree whose web page was not built."""
+    package = REPOSITORY / "python" / "plinth"
+    copy = tmp_path / "path" / "plinth"
+    (copy / "report").mkdir(parents=True)
+    for place, folder in ((copy, package), (copy / "report", package / "report")):
+        for entry in folder.iterdir():
+            if entry.name not in ("report", "viewer.html", "__pycache__"):
+                (place / entry.name).symlink_to(entry)
+    return str(copy.parent)
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "resume"])
+def test_a_report_that_cannot_be_written_is_found_before_anything_is_made(tmp_path, without_viewer, command):
+    (tmp_path / "x.toml").write_text(template("x", "x.toml"))
+    env = {**os.environ, "PYTHONPATH": without_viewer, "PLINTH_STATE_DIR": str(tmp_path / "state")}
+    before = set(tmp_path.iterdir())
+    done = subprocess.run([*PLINTH, command, "x.toml"], capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert done.returncode == 5, done.stderr
+    assert "the viewer of HTML reports is not built" in done.stderr
+    assert "`make build` builds it" in done.stderr
+    assert set(tmp_path.iterdir()) == before

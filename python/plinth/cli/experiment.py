@@ -117,9 +117,11 @@ def plan(
     """
     from plinth.cli.plan_view import show_plan
     from plinth.experiment import load_experiment
+    from plinth.report import check_viewer
     from plinth.run import make_plan
 
     loaded = load_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
+    check_viewer()
     made = make_plan(loaded, run_id="RUN", bundle=Path("bundles/RUN"), fit=scale_to_fit)
     if as_json:
         print_json(made.model_dump_json(indent=1))

@@ -86,6 +86,7 @@ def run(
     from plinth.cli.bundle_experiment import bundle_of, confirm, overrides_of
     from plinth.cli.plan_view import full_size_sentence
     from plinth.experiment import load_experiment
+    from plinth.report import check_viewer
     from plinth.run import make_plan, run_plan
 
     _one_form(as_json, plots)
@@ -97,6 +98,7 @@ def run(
         loaded = load_experiment(shared / "experiment.toml", (*overrides_of(shared), *overrides), full)
         confirm(loaded, shared, yes)
     require_objectives(loaded.experiment.objectives, fail_on, junit)
+    check_viewer()
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
     made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
     if full:
@@ -125,9 +127,11 @@ def resume(
       plinth resume bundles/ramdisk-20261122-091717
       plinth resume bundles/ramdisk-20261122-091717 --more 15
     """
+    from plinth.report import check_viewer
     from plinth.run import resume_bundle
 
     _one_form(as_json, plots)
+    check_viewer()
     with _listener(quiet) as listener:
         status = resume_bundle(bundle, listener, destroy, more)
         results = _results(status.bundle, listener)
