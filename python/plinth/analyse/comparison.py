@@ -112,8 +112,8 @@ def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate)
     if abs(math.log(quotient / ratio.value)) <= math.log(EQUIVALENCE):
         return None
     return (
-        f"{number(ratio.value)}x is the median of the ratios within the {ratio.n} blocks, in which what the machine did to a whole "
-        f"block cancels; the medians of all trials, which are in the table, are {number(quotient)}x apart"
+        f"{number(ratio.value)}x is the median of {ratio.n} ratios, each between trials of the same block, which a slow period of the "
+        f"machine slows alike; the medians of all trials, shown in the table, have the ratio {number(quotient)}x"
     )
 
 

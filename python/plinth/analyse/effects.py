@@ -2,7 +2,8 @@
 
 In log(tps) the effect of a level is the mean, over all combinations of the other factors, of its difference to the first level; an
 interaction is how that difference changes with a level of another factor (Montgomery, Design and Analysis of Experiments, ch. 5).
-Each block has one trial of every variant, so it gives each contrast once, and what the machine did to a whole block cancels.
+Each block has one trial of every variant, so it gives each contrast once. A slow period of the
+machine slows both sides of it, and does not change their ratio.
 """
 
 import itertools
