@@ -66,8 +66,8 @@ def test_levels_of_a_number_stand_in_their_order_and_are_not_ranked_by_speed() -
 def test_a_select_is_not_set_beside_an_update() -> None:
     matrix = {"workload.builtin": ["select-only", "tpcb-like"], "workload.active_rows": [1000, 10_000]}
     assert compared(swept(matrix)) == {
-        ("select-only, 10000 active rows", "select-only, 1000 active rows"),
-        ("tpcb-like, 10000 active rows", "tpcb-like, 1000 active rows"),
+        ("select-only, 10,000 active rows", "select-only, 1,000 active rows"),
+        ("tpcb-like, 10,000 active rows", "tpcb-like, 1,000 active rows"),
     }
     alone = swept({"workload.builtin": ["select-only", "tpcb-like"]})
     assert compared(alone) == {("tpcb-like", "select-only")}, "where nothing else is varied, that is the question"
@@ -217,8 +217,8 @@ def test_a_working_set_that_outgrows_memory_is_a_fall() -> None:
         "workload.active_rows": [10_000, 30_000, 100_000, 1_000_000],
     }
     select, update = analyse(sweep(matrix, falls)).answer.removesuffix(".").split(". ")
-    assert select.startswith("select-only: throughput falls above 100000 active rows, to ")
-    assert update.startswith("tpcb-like: throughput falls above 100000 active rows, to ")
+    assert select.startswith("select-only: throughput falls above 100,000 active rows, to ")
+    assert update.startswith("tpcb-like: throughput falls above 100,000 active rows, to ")
 
 
 def test_a_setting_without_effect_is_said_to_have_none() -> None:

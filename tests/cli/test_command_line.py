@@ -270,6 +270,21 @@ def test_a_plan_is_readable_in_80_columns(tmp_path):
     assert done.stdout.count("CHECKPOINT, then") == len({line for line in lines if "CHECKPOINT, then" in line}) == 7
 
 
+def test_a_plan_has_a_column_for_each_factor(tmp_path):
+    plinth("init", "x.toml", cwd=tmp_path)
+    rates = ("--set", "matrix.workload.rate=[500,20_000]", "--set", "measure.aa=false")
+    lines = plinth("plan", "x.toml", *rates, cwd=tmp_path).stdout.splitlines()
+    (head,) = [place for place, line in enumerate(lines) if line.split()[:1] == ["variant"]]
+    assert lines[head].split() == ["variant", "storage", "rate"]
+    assert [line.split()[-1] for line in lines[head + 1 : head + 5]] == ["500", "20,000", "500", "20,000"]
+
+
+def test_a_plan_whose_trials_can_end_at_the_last_only_says_one_number(tmp_path):
+    plinth("init", "x.toml", cwd=tmp_path)
+    target = ("--set", "measure.target=5%", "--repeats", "4")
+    assert "3 variants, 12 trials of" in plinth("plan", "x.toml", *target, cwd=tmp_path).stdout
+
+
 def test_a_plan_writes_settings_as_postgresql_does(tmp_path):
     plinth("init", "x.toml", cwd=tmp_path)
     done = plinth("plan", "x.toml", "--set", "matrix.server.settings.fsync=[true,false]", cwd=tmp_path)

@@ -212,9 +212,9 @@ def test_scale_to_fit_cuts_rows_where_they_are_the_size():
     assert (small, overrides) == (1000, (f"dataset.rows=[1000, {large}]",))
     assert 10**8 < large < 10**9
     assert [v.label for v in plan_of(cut, available_bytes=20 * GIB).variants] == [
-        "disk, 1000 rows",
-        f"disk, {large} rows",
-        "disk, 1000 rows (A/A)",
+        "disk, 1,000 rows",
+        f"disk, {large:,} rows",
+        "disk, 1,000 rows (A/A)",
     ]
 
 

@@ -126,3 +126,28 @@ def test_the_machines_of_a_fleet_begin_together_in_each_trial() -> None:
         return plan_of(e, places={"disk": Place(), "wal": Place()}).estimated_s
 
     assert of(fleet={"address": "local", "machines": 1}) - of() == approx(3 * 4.0)
+
+
+def test_trials_that_end_with_a_budget_take_no_longer_than_it_but_all_up_to_the_first_look() -> None:
+    def of(**measure: object) -> float:
+        usual = MEASURE | {"repeats": 20, "target": "5%", "probe": "0s"}
+        places = {"disk": Place("1", "/", 100 * GIB), "wal": Place("1", "/", 100 * GIB)}
+        two = experiment(**ONE, matrix={"storage": ["disk", "wal"]}, measure=usual | measure)
+        return plan_of(two, places=places).estimated_s
+
+    block_s = 2 * (10.0 + 2.0)
+    assert of() - of(budget="5min") == approx(20 * block_s - 300)
+    assert of() - of(budget="30s") == approx(16 * block_s), "nothing is decided before the fourth block"
+    assert of(budget="1h") == of()
+
+
+def test_a_budget_is_judged_by_the_shortest_warm_up_that_a_steady_window_allows() -> None:
+    def warnings(**measure: object) -> list[str]:
+        usual = MEASURE | {"target": "5%", "budget": "90s", "repeats": 20}
+        places = {"disk": Place("1", "/", 100 * GIB), "wal": Place("1", "/", 100 * GIB)}
+        two = experiment(**ONE, matrix={"storage": ["disk", "wal"]}, measure=usual | measure)
+        return list(plan_of(two, places=places).warnings)
+
+    assert not any("measure.budget" in one for one in warnings())
+    (said,) = [one for one in warnings(warmup_max="60s", steady_window="20s") if "measure.budget" in one]
+    assert said.endswith("before which nothing is decided take 3 min 52 s or more")

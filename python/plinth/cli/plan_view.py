@@ -86,19 +86,15 @@ def show_plan(plan: Plan, console: Console) -> None:
 def _how_many(plan: Plan) -> str:
     """ "10 trials", or how few and how many there may be where they end once they have decided."""
     most = len(plan.trials)
-    return (
-        format_count(most, "trial")
-        if plan.experiment.measure.target is None
-        else f"{FIRST_LOOK * len(plan.variants)} to {most} trials"
-    )
+    least = most if plan.experiment.measure.target is None else min(most, FIRST_LOOK * len(plan.variants))
+    return format_count(most, "trial") if least == most else f"{least} to {most} trials"
 
 
 def _warmup(measure: MeasureSpec) -> str:
     """ "5 s warm-up", or from how long to how long it lasts where it ends once throughput is steady."""
-    least, longest = format_duration(measure.warmup_s), format_duration(measure.longest_warmup_s)
+    least, longest = format_duration(measure.shortest_warmup_s), format_duration(measure.longest_warmup_s)
     if measure.warmup_max_s is None:
         return f"{least} warm-up"
-    least = format_duration(max(measure.warmup_s, measure.steady_window_s))
     return f"{least} to {longest} warm-up, until throughput is steady over {format_duration(measure.steady_window_s)},"
 
 
@@ -116,8 +112,9 @@ def _end_of_trials(target: float, budget_s: float | None) -> str:
 def _variants(plan: Plan) -> RenderableType:
     """What differs between the variants as columns; what all have in common once, below."""
     clusters = {cluster.id: cluster for cluster in plan.clusters}
-    baselines = {stratum.baseline for stratum in design_of(plan).strata}
-    described = [_described(variant, clusters[variant.cluster]) for variant in plan.variants]
+    design = design_of(plan)
+    baselines = {stratum.baseline for stratum in design.strata}
+    described = [_described(variant, clusters[variant.cluster], design) for variant in plan.variants]
     common = {
         name: value
         for name, value in described[0].items()
@@ -126,8 +123,9 @@ def _variants(plan: Plan) -> RenderableType:
     table = Table(box=None, pad_edge=False)
     table.add_column("  variant", overflow="fold")
     varied = [name for name in described[0] if name not in common]
+    numeric = {"clients", *(factor.title for factor in design.factors if factor.unit is not None)}
     for name in varied:
-        table.add_column(name, justify="right" if name == "clients" else "left", overflow="fold")
+        table.add_column(name, justify="right" if name in numeric else "left", overflow="fold")
     for variant, values in zip(plan.variants, described, strict=True):
         mark = " *" if variant.id in baselines else ""
         table.add_row(f"  {variant.id}{mark}", *(values[name] for name in varied))
@@ -147,7 +145,12 @@ def _baselines(design: Design) -> str:
     return f"baselines: {compared} compared at each level of {fixed} (measure.compare)"
 
 
-def _described(variant: Variant, cluster: PlannedCluster) -> dict[str, str]:
+_OF_WORKLOAD = ("workload.builtin", "workload.script", "workload.clients", "workload.protocol", "workload.driver")
+"""Keys that the columns of every plan show."""
+
+
+def _described(variant: Variant, cluster: PlannedCluster, design: Design) -> dict[str, str]:
+    others = [one for one in design.factors if one.name.startswith("workload.") and one.name not in _OF_WORKLOAD]
     return {
         "storage": _stored_on(cluster),
         "PostgreSQL": cluster.installation.version if cluster.installation else "external",
@@ -155,6 +158,10 @@ def _described(variant: Variant, cluster: PlannedCluster) -> dict[str, str]:
         "workload": _workload(variant),
         "clients": str(variant.workload.clients),
         "protocol": variant.workload.protocol,
+        **{
+            factor.title: next((one.text for one in factor.levels if one.level == variant.levels.get(factor.name)), "")
+            for factor in others
+        },
     }
 
 

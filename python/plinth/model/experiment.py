@@ -367,6 +367,11 @@ class MeasureSpec(Frozen):
         return self.warmup_s if self.warmup_max_s is None else self.warmup_max_s
 
     @property
+    def shortest_warmup_s(self) -> float:
+        """How long a warm-up lasts at least: one that ends when throughput is steady sees a whole steady_window."""
+        return self.warmup_s if self.warmup_max_s is None else max(self.warmup_s, self.steady_window_s)
+
+    @property
     def longest_trial_s(self) -> float:
         """The load of one trial at the longest."""
         return self.longest_warmup_s + self.duration_s

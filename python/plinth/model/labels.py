@@ -33,7 +33,8 @@ def level_label(factor: str, level: Level) -> str:
     if factor == RATE and isinstance(level, int | float):
         return f"{number(level)}/s"
     if factor in _UNITS:
-        return f"{level} {_UNITS[factor]}" if level == 1 else f"{level} {_UNITS[factor]}s"
+        count = f"{level:,}" if isinstance(level, int) else level
+        return f"{count} {_UNITS[factor]}" if level == 1 else f"{count} {_UNITS[factor]}s"
     if factor.startswith("server.settings."):
         return f"{factor_title(factor)}={level_text(level)}"
     if factor.startswith("server.tablespaces."):

@@ -223,7 +223,7 @@ def _of_target(experiment: Experiment, variants: Sequence[Variant]) -> list[str]
         return [
             f"measure.target: there is nothing to compare, so the run does not end before measure.repeats = {measure.repeats}"
         ]
-    looked_at_s = FIRST_LOOK * len(variants) * (measure.warmup_s + measure.duration_s)
+    looked_at_s = FIRST_LOOK * len(variants) * (measure.shortest_warmup_s + measure.duration_s)
     if measure.budget_s is not None and measure.budget_s < looked_at_s:
         return [
             f"measure.budget = {format_duration(measure.budget_s)}: the {FIRST_LOOK} trials of each variant before which nothing is "

@@ -7,7 +7,7 @@ server's stop ends with, writes the pages that the trial has changed, and waits 
 from collections.abc import Mapping, Sequence
 
 from plinth.model.dataset import NumbersDataset
-from plinth.model.experiment import Experiment, MeasureSpec
+from plinth.model.experiment import FIRST_LOOK, Experiment, MeasureSpec
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
 from plinth.model.probe_kinds import IoShape
 from plinth.plan.needs import Place
@@ -80,6 +80,15 @@ def estimated_s(
     io_s = measure.probe_io_s * sum(JOBS_OF_SHAPE[shape] for shape in set(measure.probe_io))
     probing_s += len(storages) * len(set(measure.probe_io_at)) * io_s
     planned = (variants[trial.variant] for trial in trials)
+    trials_s = sum(
+        trial_s
+        + (0.0 if experiment.fleet is None else _FLEET_START_S)
+        + _START_STOP_S * len(by_id[variant.cluster].nodes)
+        + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
+        + restore_s(by_id[variant.cluster], places)
+        + _preparing_s(measure, by_id[variant.cluster], paces[variant.cluster])
+        for variant in planned
+    )
     ending_s = len(storages) * _UNDO_STORAGE_S + _ANALYSIS_S + len(trials) * _ANALYSIS_TRIAL_S
     return (
         filling_s
@@ -87,16 +96,19 @@ def estimated_s(
         + loading_s
         + _cutting_s(experiment, variants)
         + ending_s
-        + sum(
-            trial_s
-            + (0.0 if experiment.fleet is None else _FLEET_START_S)
-            + _START_STOP_S * len(by_id[variant.cluster].nodes)
-            + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
-            + restore_s(by_id[variant.cluster], places)
-            + _preparing_s(measure, by_id[variant.cluster], paces[variant.cluster])
-            for variant in planned
-        )
+        + _within_budget_s(measure, trials, trials_s)
     )
+
+
+def _within_budget_s(measure: MeasureSpec, trials: Sequence[PlannedTrial], trials_s: float) -> float:
+    """Of the trials, which end with the last block that `measure.budget` has room for, at the first look at the earliest.
+
+    Blocks that are added later, by their number, are run whatever the budget.
+    """
+    blocks = len({trial.block for trial in trials})
+    if measure.budget_s is None or trials[0].block > 1:
+        return trials_s
+    return min(trials_s, max(measure.budget_s, trials_s * FIRST_LOOK / blocks))
 
 
 def _preparing_s(measure: MeasureSpec, cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
