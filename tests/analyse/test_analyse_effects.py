@@ -98,7 +98,8 @@ def test_every_form_of_the_report_has_effects_and_the_ratio_at_each_level() -> N
     assert all(cell is not None and cell.verdict == "better" for row in table.rows for cell in row.cells)
     markdown = render_markdown(run.report)
     assert (
-        "| Ratio to disk | memory |" in markdown and "| memory over disk, at 16 clients over at 1 client |" in markdown
+        "| Ratio to disk | memory |" in markdown
+        and "| memory over disk, at 16 clients compared with 1 client |" in markdown
     )
     terminal = " ".join(render_terminal(run.analysis, width=100, color=False).split())
-    assert "memory over disk, at 16 clients over at 1 client: 1.5" in terminal
+    assert "memory over disk, at 16 clients compared with 1 client: 1.5" in terminal

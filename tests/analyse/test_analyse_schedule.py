@@ -13,6 +13,8 @@ from plinth.model.contents import BundleContents
 from plinth.model.load import Totals
 from plinth.model.plan import Variant
 from plinth.model.sweep import ScalingCurve
+from plinth.report import render_markdown, render_terminal
+from reported import reported
 
 RATES = {"workload.rate": [2000, 500, 1000, 4000]}
 CAPACITY = {"disk": 1500.0, "memory": 3000.0}
@@ -129,6 +131,33 @@ def test_storages_that_keep_up_are_compared_by_latency_and_otherwise_by_throughp
     )
     by_latency = {one.variant for one in analysis.comparisons if one.latency_p99 is not None}
     assert by_latency == {"memory-500-s", "memory-1000-s"}
+    assert not any(one.is_undecided for one in analysis.comparisons)
+
+
+def test_the_tables_of_an_open_loop_have_its_latency_and_no_verdict_on_what_was_asked_for() -> None:
+    run = reported(scheduled({"storage": ["disk", "memory"], **RATES}))
+    lines = render_terminal(run.analysis, width=80, color=False).splitlines()
+    assert "p50 / p99" in lines[0]
+    rows = [line for line in render_markdown(run.report).splitlines() if "| memory, " in line]
+    assert ["same schedule" in row and "p99 0.12" in row for row in rows[:4]] == [True, True, False, False]
+    assert run.report.ratios is not None
+    cells = [row.cells[0] for row in run.report.ratios.rows]
+    assert [cell and cell.verdict for cell in cells] == ["same schedule", "same schedule", "better", "better"]
+    effects = run.analysis.sweep and run.analysis.sweep.effects
+    assert effects and effects.missing == "the throughput of an open loop is what its schedule asks for"
+
+
+def test_the_answer_says_briefly_where_latencies_have_no_interval() -> None:
+    contents = scheduled({"storage": ["disk", "memory"], **RATES}, lambda variant, block: 0.0)
+    variants = {one.id: one for one in contents.plan.variants}
+    for trial in [one.trial for one in contents.trials]:
+        if variants[trial.variant].label == "memory, 500/s":
+            wild = histogram({2_000_000 * 12 ** (trial.block % 3): 1000})
+            contents = edit_trial(contents, trial.number, histograms=(wild,))
+    analysis = analyse(contents)
+    assert "x disk's (not enough trials) at 500/s, 0.12" in analysis.answer
+    assert "spans a factor" not in analysis.answer
+    assert {one.variant for one in analysis.comparisons if one.is_undecided} == {"memory-500-s"}
 
 
 @pytest.mark.parametrize(

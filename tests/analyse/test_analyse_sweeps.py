@@ -1,6 +1,7 @@
 """Sweeps: the order of levels, which variants are compared with which, and what is corrected together."""
 
 import math
+import re
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyse_bundles import sweep
+from analyse_bundles import server_facts, sweep
 from plinth.analyse import analyse
 from plinth.model.analysis import Analysis
 from plinth.model.factors import design_of
 from plinth.model.plan import Variant
 from plinth.model.sweep import ScalingCurve
 from plinth.plan.variants import expand
+from plinth.report import render_terminal
 
 NOISE = (1.0, 1.03, 0.98, 1.01, 0.96)
 TWIN_NOISE = (1.01, 0.99, 1.02, 0.97, 1.0)
@@ -244,7 +246,46 @@ def test_many_that_are_inconclusive_share_a_sentence() -> None:
     together, along, *_ = answer.split(". ")
     assert together.startswith("Inconclusive at every level: ") and together.count("; ") == 2
     assert together.count(" ran at ") == 3 and "x disk, synchronous_commit=on" in together
-    assert along.startswith("The effect of clients is inconclusive: ") and along.endswith(" and 1 more")
+    assert along == (
+        "The effect of clients is inconclusive: disk, synchronous_commit=on; disk, synchronous_commit=off; "
+        "memory, synchronous_commit=on; 1 more"
+    )
+
+
+def test_the_baseline_and_what_a_level_alone_decides_are_said_once() -> None:
+    matrix = {
+        "storage": ["ssd", "memory"],
+        "server.settings.synchronous_commit": ["on", "off"],
+        "workload.clients": [1, 2, 4],
+    }
+
+    def of_place(variant: Variant, block: int) -> float:
+        is_slow = variant.levels["storage"] == "ssd" and variant.settings["synchronous_commit"] == "on"
+        return 100 * (1 if is_slow else 20 / variant.workload.clients) * noise(variant, block)
+
+    contents = sweep(matrix, of_place)
+    off = server_facts(synchronous_commit="off")
+    servers = {
+        one.id: off if one.settings["synchronous_commit"] == "off" else contents.servers[one.id]
+        for one in contents.plan.variants
+    }
+    contents = replace(contents, servers=servers)
+    first, *others = analyse(contents).answer.removesuffix(".").split(". ")
+    assert first.count("x ssd, synchronous_commit=on (95 % CI ") == 1
+    assert re.search(r" at 1 client, \S+x \(95 % CI [^)]+\) at 4 clients$", first)
+    assert others[-2:] == [
+        "Memory can lose acknowledged commits in a power failure",
+        "ssd, synchronous_commit=off may lose recent commits in a power failure",
+    ]
+
+
+def test_curves_without_a_knee_for_the_same_reason_share_a_line() -> None:
+    matrix = {"storage": ["disk", "memory"], "workload.clients": [1, 2, 4]}
+    analysis = analyse(sweep(matrix, lambda variant, block: 1000 * noise(variant, block)))
+    text = " ".join(render_terminal(analysis, width=80, color=False).split())
+    assert "Scaling: all 2 curves: knee n/a: a knee needs at least 4 levels; there are 3" in text
+    assert text.count("a knee needs") == 1
+    assert "Effects of factors: " in text
 
 
 def test_a_fit_is_of_clients_in_a_closed_loop_only() -> None:

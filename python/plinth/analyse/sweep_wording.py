@@ -1,15 +1,17 @@
 """The sentences of a sweep: which level is faster from where on, and up to which level throughput rises."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plinth.analyse.scaling import Levels
-from plinth.analyse.wording import NEAR, Side, commits_of, latency_of, sentence
+from plinth.analyse.wording import NEAR, Side, commits_of, possessive, sentence
 from plinth.model.analysis import Comparison, VariantResult, Verdict
 from plinth.model.estimate import Estimate
-from plinth.model.figures import number, times_of
-from plinth.model.labels import RATE, levels_label
+from plinth.model.figures import NOT_ENOUGH, number, times_of
+from plinth.model.labels import RATE, level_label, levels_label
+from plinth.model.level import Level
+from plinth.model.safety import SafetyGrade
 from plinth.model.sweep import Factor, ScalingCurve, Sweep
 from plinth.model.units import format_count
 
@@ -109,21 +111,30 @@ def _along(factor: Factor, curves: Sequence[ScalingCurve]) -> list[str]:
             f"{format_count(left, 'more curve')} of {factor.title} {'is' if left == 1 else 'are'} in the report"
         )
     if still_open:
-        named = ", ".join(curve.label for curve in still_open[:_MOST_NAMED])
-        more = f" and {left} more" if (left := len(still_open) - _MOST_NAMED) > 0 else ""
+        named = "; ".join(curve.label for curve in still_open[:_MOST_NAMED])  # a label may have commas
+        more = f"; {left} more" if (left := len(still_open) - _MOST_NAMED) > 0 else ""
         parts.append(f"{_EFFECT} {factor.title} is inconclusive: {named}{more}")
     return parts
 
 
 def _sides(results: Iterable[VariantResult], sweep: Sweep) -> list[Side]:
-    """Each combination of named levels once: what becomes of a commit does not depend on clients or rows."""
+    """Each combination of named levels once, since what becomes of a commit does not depend on clients or rows; where a level alone
+    decides it, such as memory, that level."""
     numbers = {factor.name for factor in sweep.factors if factor.unit is not None or factor.is_workload}
-    sides: dict[Side, None] = {}
-    for result in results:
-        if not result.is_aa_twin:
-            named = {name: level for name, level in result.levels.items() if name not in numbers}
-            sides[Side(levels_label(named) or "every variant", result.safety.grade)] = None
-    return list(sides)
+    found: list[tuple[Mapping[str, Level], SafetyGrade]] = [
+        ({name: level for name, level in result.levels.items() if name not in numbers}, result.safety.grade)
+        for result in results
+        if not result.is_aa_twin
+    ]
+    return list(dict.fromkeys(Side(_decides(levels, found) or "every variant", grade) for levels, grade in found))
+
+
+def _decides(levels: Mapping[str, Level], found: Sequence[tuple[Mapping[str, Level], SafetyGrade]]) -> str:
+    """The first of these levels with which every variant has the same grade; else all of them."""
+    for name, level in levels.items():
+        if len({grade for others, grade in found if others.get(name) == level}) == 1:
+            return level_label(name, level)
+    return levels_label(levels)
 
 
 @dataclass(frozen=True)
@@ -226,21 +237,36 @@ def _comparison_sentence(contest: _LevelComparison) -> str:
 def _ratios(places: Sequence[int], contest: _LevelComparison) -> str:
     """The smallest and the largest of the ratios at these levels."""
     by_size = sorted(places, key=lambda place: contest.comparisons[place].ratio.value)
+    ends = [(place, contest.comparisons[place].ratio) for place in sorted({by_size[0], by_size[-1]})]
+    return _at_ends(ends, contest.baseline, contest.labels, is_one=len(places) == 1)
+
+
+def _at_ends(ends: Sequence[tuple[int, Estimate]], base: str, labels: Sequence[str], *, is_one: bool) -> str:
+    """Ratios at one or two levels, the base said once: "3.0x disk (95 % CI 2.9 to 3.1) at 8 clients, 1.5x (...) at 16 clients"."""
+    if is_one:
+        return times_of(ends[0][1], base)
     return ", ".join(
-        times_of(contest.comparisons[place].ratio, contest.baseline)
-        + (f" at {contest.labels[place]}" if len(places) > 1 else "")
-        for place in sorted({by_size[0], by_size[-1]})
+        f"{times_of(_briefly(ratio), '' if later else base)} at {labels[place]}"
+        for later, (place, ratio) in enumerate(ends)
     )
+
+
+def _briefly(ratio: Estimate) -> Estimate:
+    """Among others, that trials are too few is enough to say; the table has how many would do."""
+    if ratio.interval is not None or ratio.more_trials is None:
+        return ratio
+    return ratio.model_copy(update={"note": NOT_ENOUGH})
 
 
 def _scheduled_part(contest: _LevelComparison, places: Sequence[int]) -> str:
     """Where both keep up with the schedule of an open loop: p99 latency at the first and the last of these levels."""
-    ratios = [
-        latency_of(ratio, contest.baseline) + (f" at {contest.labels[place]}" if len(places) > 1 else "")
+    ends = [
+        (place, ratio)
         for place in sorted({places[0], places[-1]})
         if (ratio := contest.comparisons[place].latency_p99) is not None
     ]
-    return f"keeps up with the schedule as {contest.baseline} does {_where(places, contest)}: p99 latency {', '.join(ratios)}"
+    ratios = _at_ends(ends, possessive(contest.baseline), contest.labels, is_one=len(places) == 1)
+    return f"keeps up with the schedule as {contest.baseline} does {_where(places, contest)}: p99 latency {ratios}"
 
 
 def _where(places: Sequence[int], contest: _LevelComparison) -> str:

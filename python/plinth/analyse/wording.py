@@ -40,10 +40,17 @@ def commit_clause(grade: SafetyGrade) -> str:
     return _ALONE[grade]
 
 
+_ABBREVIATIONS = frozenset(
+    ["btrfs", "hdd", "lvm", "md", "nfs", "nvme", "raid", "sas", "sata", "ssd", "tmpfs", "wal", "xfs", "zfs", "zram"]
+)
+"""Names of storages that look wrong with one capital letter."""
+
+
 def sentence(text: str) -> str:
-    """With a capital letter and a full stop; names that are no plain word, such as ext4 or wal_sync_method=fsync, stay."""
+    """With a capital letter and a full stop; names that are no plain word, such as ssd, ext4 or wal_sync_method=fsync, stay."""
     first = text.split(maxsplit=1)[0].rstrip(",:.")
-    return (text[:1].upper() + text[1:] if first.isalpha() else text) + "."
+    is_word = first.isalpha() and first not in _ABBREVIATIONS
+    return (text[:1].upper() + text[1:] if is_word else text) + "."
 
 
 def commit_sentence(labels: Sequence[str], grade: SafetyGrade) -> str:
@@ -100,7 +107,12 @@ def comparison_sentence(
 
 def latency_of(ratio: Estimate, baseline: str) -> str:
     """p99 latency beside the baseline's: "0.31x disk's (95 % CI 0.28 to 0.35)"."""
-    return times_of(ratio, f"{baseline}'{'' if baseline.endswith('s') else 's'}")
+    return times_of(ratio, possessive(baseline))
+
+
+def possessive(label: str) -> str:
+    """ "disk's", "4 clients'"."""
+    return f"{label}'{'' if label.endswith('s') else 's'}"
 
 
 def scheduled_sentence(latencies: Sequence[tuple[str, Estimate]], baseline: str, sides: Sequence[Side]) -> str:

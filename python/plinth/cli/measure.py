@@ -182,7 +182,7 @@ def _conclude(
         return 1
     if failed_gate:
         return failed_gate
-    undecided = any(comparison.verdict == "undecided" for comparison in results.analysis.comparisons)
+    undecided = any(comparison.is_undecided for comparison in results.analysis.comparisons)
     # A variant whose power cuts say nothing is not one that was tested.
     untested = any(one.durability is not None and not one.durability.made for one in results.analysis.variants)
     return UNDECIDED if undecided or untested else 0

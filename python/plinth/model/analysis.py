@@ -381,6 +381,14 @@ class Comparison(Frozen):
         description="Memory ran at 3.1x disk (95 % CI 2.8 to 3.4). Memory can lose acknowledged commits in a power failure."
     )
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether more trials are needed: of latencies where both sides do what a schedule asks for, of throughput elsewhere."""
+        if self.latency_p99 is None:
+            return self.verdict == "undecided"
+        interval = self.latency_p99.interval
+        return interval is None or interval.low <= 1 <= interval.high
+
 
 class NoiseFloor(Frozen):
     """What the A/A pair shows: the smallest ratio that this machine could have distinguished from no difference."""

@@ -28,11 +28,13 @@ def times(estimate: Estimate) -> str:
 
 
 def times_of(estimate: Estimate, base: str) -> str:
-    """A ratio with its interval, for a sentence: "3.1x disk (95 % CI 2.8 to 3.4)"; without one, why there is none."""
+    """A ratio with its interval, for a sentence: "3.1x disk (95 % CI 2.8 to 3.4)"; without one, why there is none. `base` may be
+    empty where the sentence has said it."""
     value, interval = _times(estimate)
+    of = f"{value}x {base}".rstrip()
     if estimate.interval is None or interval is None:
-        return f"{value}x {base}" + (f" ({estimate.note})" if estimate.note else "")
-    return f"{value}x {base} ({estimate.interval.level:.0%} CI {' to '.join(interval)})".replace("% CI", " % CI")
+        return of + (f" ({estimate.note})" if estimate.note else "")
+    return f"{of} ({estimate.interval.level:.0%} CI {' to '.join(interval)})".replace("% CI", " % CI")
 
 
 def _times(estimate: Estimate) -> tuple[str, tuple[str, str] | None]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plinth.model.analysis import Analysis, Verdict
+from plinth.model.analysis import Analysis
 from plinth.model.base import Frozen
 from plinth.model.doctor import DoctorRecord
 from plinth.model.estimate import Estimate
@@ -317,10 +317,10 @@ class RatioRow(Frozen):
 
 
 class RatioCell(Frozen):
-    """One ratio with its interval, and the verdict on it."""
+    """One ratio with its interval, of p99 latencies where both sides keep up with the same schedule, and the verdict on it."""
 
     ratio: str
-    verdict: Verdict
+    verdict: str
 
 
 class ParetoText(Frozen):

@@ -8,7 +8,7 @@ from plinth.model.labels import levels_label
 from plinth.model.report import CurveText, EffectText, RatioCell, RatioRow, RatioTable
 from plinth.model.sweep import Effect, Factor, LevelUnit, ScalingCurve, Sweep
 from plinth.model.units import format_size
-from plinth.report.text import latency, ratio
+from plinth.report.text import latency, ratio, ratio_of, short_verdict
 
 CURVE_HEADS = ("Curve", "Throughput", "Knee (95 % CI)", "Scalability law")
 EFFECT_HEADS = ("Effect", "Ratio (95 % CI)")
@@ -39,9 +39,9 @@ def effect_texts(sweep: Sweep | None) -> tuple[EffectText, ...]:
 
 
 def _effect_name(effect: Effect) -> str:
-    """Name an effect: "memory over disk"; an interaction: "memory over disk, at 16 clients over at 1 client"."""
+    """Name an effect: "memory over disk"; an interaction: "memory over disk, at 16 clients compared with 1 client"."""
     first, *second = effect.labels
-    return ", ".join([first, *(f"at {label.replace(' over ', ' over at ')}" for label in second)])
+    return ", ".join([first, *(f"at {label.replace(' over ', ' compared with ')}" for label in second)])
 
 
 def ratio_table(analysis: Analysis) -> RatioTable | None:
@@ -62,7 +62,7 @@ def ratio_table(analysis: Analysis) -> RatioTable | None:
     for stratum in sweep.strata:
         own = {names[id_]: comparisons[id_] for id_ in stratum.variants if id_ in comparisons}
         cells = [
-            RatioCell(ratio=ratio(own[name].ratio), verdict=own[name].verdict) if name in own else None
+            RatioCell(ratio=ratio_of(own[name]), verdict=short_verdict(own[name])) if name in own else None
             for name in columns
         ]
         rows.append(RatioRow(stratum=stratum.label, cells=tuple(cells)))

@@ -49,7 +49,9 @@ from plinth.report.text import (
     rate,
     ratio,
     ratio_notes,
+    ratio_of,
     server_work,
+    short_verdict,
     top_waits,
     variant_name,
 )
@@ -84,7 +86,8 @@ class _Layout(NamedTuple):
     without: frozenset[str] = frozenset()
 
 
-_GIVEN_UP = ("client CPU", "ceiling", "group", "p50 / p99", "verdict", "ratio")
+_LATENCY = "p50 / p99"
+_GIVEN_UP = ("client CPU", "ceiling", "group", _LATENCY, "verdict", "ratio")
 """Columns to omit on narrow terminals, in this order. Safety is never omitted: a fast figure without it would mislead."""
 
 
@@ -92,6 +95,8 @@ def _layouts(analysis: Analysis) -> list[_Layout]:
     """Return layouts from wide to narrow."""
     between_drivers = any("workload.driver" in variant.levels for variant in analysis.variants)
     order = (*_GIVEN_UP[1:], _GIVEN_UP[0]) if between_drivers else _GIVEN_UP
+    if any(variant.open_loop is not None for variant in analysis.variants):  # whose latency is what differs
+        order = (*(column for column in order if column != _LATENCY), _LATENCY)
     stacked = [_Layout(stacked=True, without=frozenset(order[:count])) for count in range(len(order) + 1)]
     return [_Layout(), *stacked]
 
@@ -140,6 +145,7 @@ def render_terminal(
         for line in (
             *_objectives(analysis),
             *_scaling(analysis),
+            *_effects(analysis),
             *_trade_offs(analysis),
             *_durability(analysis),
             *_new_orders(analysis, tpcc),
@@ -176,26 +182,37 @@ def _objectives(analysis: Analysis) -> list[Text]:
 
 
 def _scaling(analysis: Analysis) -> list[Text]:
-    """Knee and fitted law of the curves of a sweep; the trend of throughput is in the answer, and all there is of an open loop.
-    Then the main effects of the factors."""
+    """Knee and fitted law of the curves of a sweep, those that say the same together; the trend of throughput is in the answer, and all
+    there is of an open loop."""
     sweep = analysis.sweep
     texts = zip(sweep.curves, curve_texts(sweep), strict=True) if sweep else ()
     curves = [text for curve, text in texts if curve.schedule is None]
+    named: dict[tuple[str, str], list[str]] = {}
+    for one in curves:
+        named.setdefault((one.knee, one.law), []).append(one.name)
     lines = [
         Text.assemble(
-            (f"{one.name}: ", "bold"), f"knee {one.knee}", (f"; scalability law {one.law}" if one.law else "", "dim")
+            (f"all {len(curves)} curves: " if len(names) == len(curves) > 1 else f"{'; '.join(names)}: ", "bold"),
+            f"knee {knee}",
+            (f"; scalability law {law}" if law else "", "dim"),
         )
-        for one in curves[:_MAX_VARIANTS]
+        for (knee, law), names in list(named.items())[:_MAX_VARIANTS]
     ]
+    return [_title(SECTIONS.sweep), *lines, *_more(len(named), "curves")] if lines else []
+
+
+def _effects(analysis: Analysis) -> list[Text]:
+    """What each factor does on the mean of the others, and which depend on one another."""
     effects = effect_texts(analysis.sweep)
-    lines += [*_more(len(curves), "curves")]
-    lines += [Text.assemble((f"{one.effect}: ", "bold"), one.ratio) for one in effects[:_MAX_VARIANTS]]
-    return [_title(SECTIONS.sweep), *lines, *_more(len(effects), "effects")] if lines else []
+    lines = [Text.assemble((f"{one.effect}: ", "bold"), one.ratio) for one in effects[:_MAX_VARIANTS]]
+    return [_title(SECTIONS.effects), *lines, *_more(len(effects), "effects")] if lines else []
 
 
 def _trade_offs(analysis: Analysis) -> list[Text]:
     """The Pareto front of each stratum, and the dominated variants."""
     found = list(pareto_sentences(analysis))
+    if len(found) > 1 and not any(point.dominated_by for front in analysis.pareto for point in front.points):
+        return [_title(SECTIONS.pareto), Text("none is dominated by another at the same levels")]
     lines = [
         Text.assemble((f"{stratum}: " if stratum else "", "bold"), text) for stratum, text in found[:_MAX_VARIANTS]
     ]
@@ -385,7 +402,7 @@ _COLUMNS = (
     _Column("group", wraps=True),
     _Column("tps", "right"),
     _Column("ratio"),
-    _Column("p50 / p99", "right"),
+    _Column(_LATENCY, "right"),
     _Column("client CPU", "right"),
     _Column("ceiling", "right"),
     _Column("commits", wraps=True),
@@ -450,12 +467,12 @@ def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layou
         Text(variant_name(variant), style="bold"),
         Text(variant.group or ""),
         _figure(rate(variant.tps), layout),
-        _figure(ratio(comparison.ratio) if comparison else "", layout),
+        _figure(ratio_of(comparison) if comparison else "", layout),
         Text(latency_pair(variant.latency)),
         Text(client_cpu(variant)),
         _figure(ceiling(variant.ceiling), layout),
         Text(commits(variant), style=_SAFETY_STYLES[variant.safety.grade]),
-        Text(comparison.verdict, style=_VERDICT_STYLES[comparison.verdict]) if comparison else Text(""),
+        Text(short_verdict(comparison), style=_VERDICT_STYLES[comparison.verdict]) if comparison else Text(""),
     )
 
 

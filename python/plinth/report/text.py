@@ -32,10 +32,26 @@ def ratio(of: Estimate) -> str:
     return times(of) if of.interval else times(of) + bounds(of, number)
 
 
+AT_SCHEDULE = "same schedule"
+"""In the place of a verdict on throughput, where both sides of a comparison do what a schedule asks for."""
+
+
+def ratio_of(of: Comparison) -> str:
+    """Format the ratio of a comparison for a table; of p99 latencies where both sides keep up with the same schedule: "p99 0.24x"."""
+    return ratio(of.ratio) if of.latency_p99 is None else f"p99 {ratio(of.latency_p99)}"
+
+
+def short_verdict(of: Comparison) -> str:
+    """Format the verdict on throughput; where a schedule decides that, say so."""
+    return of.verdict if of.latency_p99 is None else AT_SCHEDULE
+
+
 def verdict(of: Comparison | None) -> str:
     """Format the verdict, and for an undecided one the number of trials that would decide it: "undecided (about 15 more trials)"."""
     if of is None:
         return ""
+    if of.latency_p99 is not None:
+        return AT_SCHEDULE
     more = "" if of.more_trials is None else f" (about {of.more_trials} more trial{'s' * (of.more_trials > 1)})"
     return of.verdict + more
 
@@ -43,7 +59,7 @@ def verdict(of: Comparison | None) -> str:
 def ratio_notes(analysis: Analysis) -> list[str]:
     """Explain ratios that differ visibly from the quotient of the two medians."""
     labels = {variant.id: variant.label for variant in analysis.variants}
-    return [f"{labels[one.variant]}: {one.note}." for one in analysis.comparisons if one.note]
+    return [f"{labels[one.variant]}: {one.note}." for one in analysis.comparisons if one.note and not one.latency_p99]
 
 
 def ceiling(of: CommitCeiling | None) -> str:

@@ -1644,11 +1644,11 @@ export interface RatioRow {
   cells: (RatioCell | null)[];
 }
 /**
- * One ratio with its interval, and the verdict on it.
+ * One ratio with its interval, of p99 latencies where both sides keep up with the same schedule, and the verdict on it.
  */
 export interface RatioCell {
   ratio: string;
-  verdict: "better" | "worse" | "no difference shown" | "undecided";
+  verdict: string;
 }
 /**
  * A main effect or an interaction in words, in the order of analysis.sweep.effects.

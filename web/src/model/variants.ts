@@ -13,8 +13,12 @@ import { type ColourName, PALETTE, paletteColour } from "./colours";
 export interface RankedRow {
   readonly variant: VariantResult;
   readonly comparison: Comparison | null;
-  /** Throughput against the baseline's; of the A/A twin too, which has no verdict. */
+  /**
+   * Throughput against the baseline's; of the A/A twin too, which has no verdict. Of open loops that keep up with the same schedule,
+   * where throughput is what was asked for: p99 latency.
+   */
   readonly ratio: Estimate | null;
+  readonly isOfLatency: boolean;
   readonly workload: string;
 }
 
@@ -24,7 +28,11 @@ export function ranking(report: Report): RankedRow[] {
   return report.analysis.variants.map((variant, place) => ({
     variant,
     comparison: comparisons.get(variant.id) ?? null,
-    ratio: (variant.is_aa_twin ? report.analysis.noise : comparisons.get(variant.id))?.ratio ?? null,
+    ratio:
+      comparisons.get(variant.id)?.latency_p99 ??
+      (variant.is_aa_twin ? report.analysis.noise : comparisons.get(variant.id))?.ratio ??
+      null,
+    isOfLatency: comparisons.get(variant.id)?.latency_p99 != null,
     workload: report.variants[place]?.workload ?? "",
   }));
 }

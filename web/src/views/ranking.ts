@@ -42,8 +42,8 @@ export function rankingView(report: Report): HTMLElement {
 
 /** Why a ratio is not the quotient of the two medians, where they differ visibly. */
 function ratioNotes(rows: readonly RankedRow[]): HTMLElement | null {
-  const noted = rows.flatMap(({ variant, comparison }) =>
-    comparison?.note ? [`${variant.label}: ${comparison.note}.`] : [],
+  const noted = rows.flatMap(({ variant, comparison, isOfLatency }) =>
+    comparison?.note && !isOfLatency ? [`${variant.label}: ${comparison.note}.`] : [],
   );
   if (noted.length === 0) return null;
   return h("div", { class: "footnote ratio-notes" }, ...noted.map((text) => h("p", {}, text)));
@@ -143,13 +143,14 @@ function tpsOf({ variant: { tps } }: RankedRow): Content {
     : h("span", { class: "na" }, "n/a: no trial counts");
 }
 
-function ratioOf({ ratio }: RankedRow): Content {
+function ratioOf({ ratio, isOfLatency }: RankedRow): Content {
   if (!ratio) return "";
   const parts = ratioParts(ratio);
-  return figure(parts.figure, spread(ratio, parts.interval));
+  return figure((isOfLatency ? "p99 " : "") + parts.figure, spread(ratio, parts.interval));
 }
 
 function verdict(comparison: NonNullable<RankedRow["comparison"]>): string {
+  if (comparison.latency_p99 !== null) return "same schedule";
   const more =
     comparison.more_trials === null
       ? ""
