@@ -3,13 +3,14 @@
 import math
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from analyse_bundles import sweep
+from analyse_bundles import server_facts, sweep
 from browser import check_report
 from plinth.model.plan import Variant
 from plinth.model.published import PublishedFigure, Reference
@@ -105,6 +106,39 @@ def test_two_numbers_are_a_heat_map_and_three_factors_small_multiples(tmp_path: 
     drawings = [chart["id"] for chart in three["charts"] if chart["id"].startswith("scaling-")]
     assert len(drawings) == 4, "shared_buffers on each storage, and clients on each"
     assert not any("Throughput over" in name for name in three["tables"])
+
+
+@pytest.fixture(scope="module")
+def long_labels() -> Reported:
+    """Three factors, noise, and every grade of safety."""
+
+    def noisy(variant: Variant, block: int) -> float:
+        rng = np.random.default_rng(zlib.crc32(f"{variant.id} {block}".encode()))
+        is_slow = variant.levels["storage"] == "ssd" and variant.settings["synchronous_commit"] == "on"
+        return (100 if is_slow else 6000) * math.exp(0.2 * rng.standard_normal())
+
+    matrix: dict[str, Sequence[Any]] = {
+        "storage": ["ssd", "memory"],
+        "workload.clients": [1, 4, 16],
+        "server.settings.synchronous_commit": ["on", "off"],
+    }
+    contents = sweep(matrix, noisy, repeats=3)
+    servers = {
+        one.id: server_facts(synchronous_commit=str(one.settings["synchronous_commit"]))
+        for one in contents.plan.variants
+    }
+    return reported(replace(contents, servers=servers))
+
+
+@pytest.mark.parametrize("view", ["light", "tablet", "phone"])
+def test_a_ranking_with_long_labels_is_not_cut_off(long_labels: Reported, tmp_path: Path, view: str) -> None:
+    assert max(len(one.label) for one in long_labels.analysis.variants) > 30
+    assert {one.safety.grade for one in long_labels.analysis.variants} == {
+        "keeps",
+        "may lose recent commits",
+        "does not keep",
+    }
+    drawn(long_labels, tmp_path, view)
 
 
 def test_a_plain_comparison_has_no_curves() -> None:

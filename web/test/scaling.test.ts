@@ -113,9 +113,9 @@ test("an open loop is drawn beside its schedule, and its latencies bear their ra
 test("points of an open loop that lie on one another have one label, which stays within the chart", () => {
   const points = [
     [100, 100, 5],
-    [1000, 800, 900],
-    [2000, 806, 950],
-    [4000, 810, 990],
+    [1000, 800, 740],
+    [2000, 806, 760],
+    [4000, 790, 1040],
   ] as const;
   const levels = points.map(([x, tps, p99_ms]) => ({
     x,

@@ -16,6 +16,17 @@ describe("ranking", () => {
     ]);
   });
 
+  test("of open loops that keep up with one schedule the ratio is that of latencies", () => {
+    const all = report();
+    const [first] = all.analysis.comparisons;
+    if (!first) throw new Error("there is a comparison");
+    const latency = { ...first.ratio, value: 0.25 };
+    const analysis = { ...all.analysis, comparisons: [{ ...first, latency_p99: latency }] };
+    const [memory, disk] = ranking({ ...all, analysis });
+    expect([memory?.ratio?.value, memory?.isOfLatency]).toEqual([0.25, true]);
+    expect(disk?.isOfLatency).toBe(false);
+  });
+
   test("the headline is about the fastest variant that was compared", () => {
     expect(headline(report())?.variant.id).toBe("memory");
     const none = report();

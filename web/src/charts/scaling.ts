@@ -21,7 +21,7 @@ export function scalingOption(panel: CurvePanel, theme: Theme): EChartsOption {
   const logX = isLogarithmic(ticks);
   const span = Math.max(...ticks) - Math.min(...ticks);
   return {
-    grid: { left: 64, right: 24, top: 14, bottom: 40 },
+    grid: { left: 64, right: 24, top: 36, bottom: 40 },
     tooltip: {
       trigger: "item",
       ...tooltipLook(theme),
@@ -138,6 +138,7 @@ export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme):
   const levels = known.flatMap((curve) => curve.levels);
   const { max, step } = linearAxis(Math.max(...levels.map(({ tps }) => tps)));
   const latencies = levels.map(({ p99_ns }) => p99_ns);
+  const ends = logAxis(Math.min(...latencies), Math.max(...latencies));
   return {
     grid: { left: 64, right: 24, top: 14, bottom: 40 },
     tooltip: {
@@ -156,14 +157,14 @@ export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme):
     },
     yAxis: {
       type: "log",
-      ...logAxis(Math.min(...latencies), Math.max(...latencies)),
+      ...ends,
       axisLine: { show: false },
       splitLine: { lineStyle: { color: theme.rule } },
       axisLabel: { color: theme.muted, fontSize: 11, formatter: (value: number) => tick(value, "ns") },
     },
     series: known.map(({ name, colour, levels: own }) => {
       const paint = theme.colours[paletteColour(colour)];
-      const labels = stickLabels(own, max, levelText);
+      const labels = stickLabels(own, max, Math.log10(ends.max / ends.min), levelText);
       return {
         type: "line" as const,
         name,
@@ -197,6 +198,7 @@ export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme):
 function stickLabels(
   levels: readonly { readonly x: number; readonly tps: number; readonly p99_ns: number }[],
   maxTps: number,
+  decades: number,
   text: (x: number) => string,
 ): string[] {
   let first = 0;
@@ -205,7 +207,7 @@ function stickLabels(
     const isClose =
       next !== undefined &&
       Math.abs(next.tps - level.tps) < 0.04 * maxTps &&
-      Math.abs(Math.log10(next.p99_ns / level.p99_ns)) < 0.08;
+      Math.abs(Math.log10(next.p99_ns / level.p99_ns)) < 0.06 * decades;
     if (isClose) return "";
     const from = levels[first] ?? level;
     first = place + 1;
@@ -225,6 +227,10 @@ function named(name: string, theme: Theme) {
 
 function rateAxis(figures: readonly number[], theme: Theme) {
   const look = {
+    name: "tps",
+    nameLocation: "end" as const,
+    nameGap: 14,
+    nameTextStyle: { color: theme.muted, fontSize: 11, align: "right" as const },
     axisLine: { show: false },
     axisTick: { show: false },
     splitLine: { lineStyle: { color: theme.rule } },

@@ -8,6 +8,8 @@ import { safetyBadge } from "./safety";
 import { type Column, type Content, dataTable } from "./table";
 
 const ROW_PX = 30;
+/** Letters from which on a label leaves no room for intervals beside their figures. */
+const LONG_LABEL = 28;
 /** The rest are shown on demand; the baseline always is. */
 const MOST_ROWS = 15;
 
@@ -18,8 +20,9 @@ export function rankingView(report: Report): HTMLElement {
     ...row,
     isMore: place >= MOST_ROWS && !row.variant.is_baseline,
   }));
+  const isStacked = rows.some(({ variant }) => variant.label.length > LONG_LABEL);
   const table = dataTable(columns(report, max, step), shown, {
-    class: "ranking",
+    class: isStacked ? "ranking stacked" : "ranking",
     rowHead: 1,
     rowAttributes: ({ variant, isMore }) => ({
       class: [variant.is_aa_twin ? "twin" : variant.is_baseline && "baseline", isMore && "more"]

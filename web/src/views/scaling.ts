@@ -92,14 +92,13 @@ function curveColumns(curves: readonly CurveText[]): Column<CurveText>[] {
 
 function charts(panel: CurvePanel, place: number): HTMLElement[] {
   const over = panelTitle(panel);
-  const key = h(
-    "ul",
-    { class: "key" },
-    ...panel.curves.map((curve) => entry(curve.name, paletteColour(curve.colour))),
-  );
+  // A key of one entry says nothing.
+  const key =
+    panel.curves.length > 1 &&
+    h("ul", { class: "key" }, ...panel.curves.map((curve) => entry(curve.name, paletteColour(curve.colour))));
   const holder = h("div", { class: "chart tall", role: "img", "aria-label": over.throughput });
   new Chart(`scaling-${place}`, holder, (theme) => scalingOption(panel, theme));
-  const throughput = [h("h3", {}, over.throughput), key, holder];
+  const throughput = [h("h3", {}, over.throughput), ...(key ? [key] : []), holder];
   if (!isOpenLoop(panel)) return throughput;
   const other = h("div", { class: "chart tall", role: "img", "aria-label": over.latency });
   new Chart(`latency-over-throughput-${place}`, other, (theme) => hockeyStickOption(panel, theme));
