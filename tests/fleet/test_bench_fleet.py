@@ -25,6 +25,7 @@ from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.workload.tpcc_conditions import check_conditions
 from servers import all_installations
+from waiting import until
 
 NOWHERE = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"})
 SSH = ("--fleet=client1,client2,client3", f"--fleet-command={Path(sys.executable).with_name('plinth')}")
@@ -218,11 +219,10 @@ def test_ctrl_c_ends_all_machines_with_a_report_and_the_password_was_in_memory_o
         said = child.stderr.readline()
         assert child.poll() is None, said
     seen = b"".join(_bytes(file) for name in ("cmdline", "environ") for file in Path("/proc").glob(f"[0-9]*/{name}"))
-    logs = b"".join(_bytes(file) for folder in Path("/tmp").glob("plinth-bench-*") for file in folder.rglob("*"))
     agents = running_agents() - before
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=30)
-    assert len(agents) == 3 and b"plinth\0agent" in seen and PASSWORD.encode() not in seen + logs
+    assert len(agents) == 3 and b"plinth\0agent" in seen and PASSWORD.encode() not in seen
     assert child.returncode == -signal.SIGINT
     assert err.endswith("error: Run was interrupted; the above results are incomplete.\n")
     (done,) = re.findall(r"^number of transactions actually processed: (\d+)$", out, re.MULTILINE)
@@ -273,7 +273,10 @@ def test_a_server_that_has_no_room_is_no_matter_of_its_address(
     )
 
 
-def test_a_machine_that_is_lost_is_named(bench: Both, tmp_path: Path) -> None:
+def test_a_machine_that_is_lost_is_named_with_what_it_said_last(
+    bench: Both, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONFAULTHANDLER", "1")
     script = tmp_path / "sleep.sql"
     script.write_text("SELECT pg_sleep(0.01);\n")
     before = running_agents()
@@ -281,10 +284,26 @@ def test_a_machine_that_is_lost_is_named(bench: Both, tmp_path: Path) -> None:
     assert child.stderr is not None
     while not child.stderr.readline().startswith("progress:"):
         assert child.poll() is None
-    os.kill(max(running_agents() - before), signal.SIGKILL)
+    os.kill(max(running_agents() - before), signal.SIGABRT)
     out, err = child.communicate(timeout=30)
     assert child.returncode == 2 and "tps = " not in out
     assert re.search(r"error: the agent on machine local-\d is lost: the connection has ended", err, re.MULTILINE)
+    assert "in _run_module_as_main" in err, "the end of what it printed"
+
+
+@pytest.mark.parametrize("machines", [["--fleet=3"], SSH], ids=["local", "ssh"])
+def test_agents_end_with_a_bench_that_is_killed(bench: Both, tmp_path: Path, machines: list[str]) -> None:
+    script = tmp_path / "sleep.sql"
+    script.write_text("SELECT pg_sleep(0.01);\n")
+    before = running_agents()
+    child = bench.start_plinth("-n", "-f", str(script), "-c", "3", "-T", "600", "-P", "1", *machines)
+    assert child.stderr is not None
+    while not child.stderr.readline().startswith("progress:"):
+        assert child.poll() is None
+    assert len(running_agents() - before) == 3
+    child.kill()
+    child.communicate()
+    until(lambda: running_agents() <= before)
 
 
 def test_a_client_that_ends_the_run_ends_it_on_all_machines(bench: Both, tmp_path: Path) -> None:

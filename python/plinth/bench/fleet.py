@@ -1,7 +1,7 @@
 """The load of `plinth bench --fleet`: several machines in the place of one engine, and the lines of the report about each."""
 
+import os
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -45,8 +45,7 @@ class FleetRun:
 
     def __enter__(self) -> "FleetRun":
         with ExitStack() as stack, _failures():
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="plinth-bench-"))
-            executor = executor_of(self._fleet, Runner(), LogFile(Path(folder) / "agents.log"))
+            executor = executor_of(self._fleet, Runner(), stack.enter_context(_log_in_memory()))
             self._load = FleetLoad(self._config, executor, self._fleet.address)
             stack.callback(self._load.close)
             self._left = stack.pop_all()
@@ -144,6 +143,17 @@ def _of_machine(machine: MachineTrial, measured_ns: int) -> Iterator[str]:
 
 def _share(busy: float | None) -> str:
     return "n/a" if busy is None else f"{busy:.1%} busy"
+
+
+@contextmanager
+def _log_in_memory() -> Iterator[LogFile]:
+    """What agents print, which only an error about them shows: nothing is left of it, however this process ends."""
+    descriptor = os.memfd_create("agents.log")
+    try:
+        opened = Path(f"/proc/self/fd/{descriptor}")
+        yield LogFile(opened, lambda flags: os.open(opened, flags & ~(os.O_NOFOLLOW | os.O_CREAT)))
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
