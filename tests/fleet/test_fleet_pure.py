@@ -119,10 +119,12 @@ def test_what_a_message_holds_is_not_in_the_error_about_it() -> None:
     assert "sesame" not in str(refused.value)
 
 
-def _trial(*first_starts_ns: int | None) -> FleetTrial:
+def _trial(*first_starts_ns: int | None, clock_error_ns: int = 100_000) -> FleetTrial:
     totals = Totals(scheduled=1, done=1, failed=0, skipped=0, open=0, retries=0, retried=0)
     machines = tuple(
-        MachineTrial.model_construct(name=f"m{n}", first_start_ns=start_ns, measured=totals)
+        MachineTrial.model_construct(
+            name=f"m{n}", first_start_ns=start_ns, measured=totals, clock_error_ns=clock_error_ns
+        )
         for n, start_ns in enumerate(first_starts_ns)
     )
     known = [start for start in first_starts_ns if start is not None]
@@ -144,6 +146,12 @@ def test_a_trial_that_did_not_begin_together_is_excluded_by_a_rule(
 ) -> None:
     excluded = _trial(*starts_ns).excluded
     assert excluded is None if words is None else excluded is not None and words in excluded
+
+
+def test_a_trial_whose_clocks_are_not_known_well_enough_is_excluded() -> None:
+    assert _trial(0, 1_000, clock_error_ns=2_500_000).excluded is None
+    excluded = _trial(0, 1_000, clock_error_ns=20_300_000).excluded
+    assert excluded is not None and "that of m0 is known to within 20.3 ms only" in excluded
 
 
 @pytest.mark.parametrize(

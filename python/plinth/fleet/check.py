@@ -9,10 +9,8 @@ from plinth.fleet.executors import Executor
 from plinth.fleet.protocol import Hello, Reached, Request
 from plinth.fleet.versions import version_problems
 from plinth.model.connection import Connection
-from plinth.model.fleet_trial import MAX_SKEW_NS
+from plinth.model.fleet_trial import MAX_CLOCK_ERROR_NS, MAX_SKEW_NS
 
-MAX_CLOCK_ERROR_NS = MAX_SKEW_NS // 2
-"""A clock that is known less exactly leaves too little of the time within which machines must begin."""
 _REACH_TIMEOUT_S = 10.0
 
 

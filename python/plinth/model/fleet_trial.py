@@ -7,6 +7,8 @@ from plinth.model.totals import Totals
 
 MAX_SKEW_NS = 5_000_000
 """How far apart the machines of a fleet may begin: a trial in which they were further apart is excluded."""
+MAX_CLOCK_ERROR_NS = MAX_SKEW_NS // 2
+"""A clock that is known less exactly leaves too little of the time within which machines must begin."""
 
 
 class MachineTrial(Frozen):
@@ -54,6 +56,12 @@ class FleetTrial(Frozen):
         """The rule by which the trial is left out of the statistics; None if it is not."""
         if self.skew_ns is None:
             return "fleet start: a machine served no client, so that its start is not known"
+        unsure = max(self.machines, key=lambda one: one.clock_error_ns)
+        if unsure.clock_error_ns > self.skew_limit_ns // 2:
+            return (
+                f"fleet clocks: that of {unsure.name} is known to within {unsure.clock_error_ns / 1e6:.1f} ms only, so that it "
+                f"is not known whether machines began within {self.skew_limit_ns / 1e6:g} ms"
+            )
         allowed = f"{self.skew_limit_ns / 1e6:g} ms are allowed"
         if self.skew_ns > self.skew_limit_ns:
             return f"fleet start: machines began up to {self.skew_ns / 1e6:.1f} ms after one another; {allowed}"
