@@ -13,8 +13,9 @@ from plinth.cli.printing import print_json, print_plain
 
 if TYPE_CHECKING:
     from plinth.fleet import MachineCheck
+    from plinth.tasks.fleet import FleetFound
 
-_LACKING = 5
+_LACKING, _NOT_STARTED = 5, 1
 _EXAMPLE = """
 In an experiment:
 
@@ -64,10 +65,13 @@ def check(
     with tempfile.TemporaryDirectory(prefix="plinth-fleet-") as folder:
         found = check_machines(loaded, server, LogFile(Path(folder) / "agents.log"))
     if as_json:
-        print_json(json.dumps([_as_json(one) for one in found], indent=1))
+        ended = [_not_started_as_json(name, str(error)) for name, error in found.not_started.items()]
+        print_json(json.dumps([*(_as_json(one) for one in found.machines), *ended], indent=1))
     else:
         _show(found)
-    return _LACKING if any(one.problems for one in found) else 0
+    if found.not_started:
+        return _NOT_STARTED
+    return _LACKING if any(one.problems for one in found.machines) else 0
 
 
 def _as_json(one: "MachineCheck") -> dict[str, object]:
@@ -82,14 +86,19 @@ def _as_json(one: "MachineCheck") -> dict[str, object]:
     }
 
 
-def _show(found: "list[MachineCheck]") -> None:
+def _not_started_as_json(name: str, problem: str) -> dict[str, object]:
+    nothing = dict.fromkeys(("agent", "clock_offset_ns", "clock_error_ns", "wall_clock_offset_ns", "reached"))
+    return {"name": name, **nothing, "problems": [problem]}
+
+
+def _show(found: "FleetFound") -> None:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for title in ("machine", "host", "cores", "plinth", "Python", "clock known to", "wall clock", "server"):
         table.add_column(title, overflow="fold")
-    for one in found:
+    for one in found.machines:
         hello = one.hello
         table.add_row(
             Text(one.name),
@@ -102,11 +111,14 @@ def _show(found: "list[MachineCheck]") -> None:
             Text(_reached(one)),
         )
     output_console().print(table)
-    for one in found:
+    for one in found.machines:
         for problem in one.problems:
             print_plain(f"{one.name}: {problem}")
-    number = sum(bool(one.problems) for one in found)
-    print_plain(f"{len(found) - number} of {len(found)} machines can drive a load together")
+    for name, error in found.not_started.items():
+        for line in (f"{name}: {error}", *error.details, *([f"hint: {error.hint}"] if error.hint else [])):
+            print_plain(line)
+    well = sum(not one.problems for one in found.machines)
+    print_plain(f"{well} of {len(found.machines) + len(found.not_started)} machines can drive a load together")
 
 
 def _reached(one: "MachineCheck") -> str:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from plinth.fleet.clock import EXCHANGES, ClockOffset, Exchange, clock_offset
-from plinth.fleet.executors import Started
+from plinth.fleet.executors import NotStarted, Started
 from plinth.fleet.protocol import ANSWER_TIMEOUT_S, START_TIMEOUT_S, ClockReading, Hello, Reply, Request, parsed
 from plinth.model.errors import RunError
 
@@ -33,27 +33,30 @@ def ask_all(
 
 
 def greet(agents: Sequence[Started]) -> list[Hello]:
-    """Who and what the agents are, once their programs are loaded. Raises RunError, which says where to look, of one that has ended."""
+    """Who and what the agents are, once their programs are loaded. Raises NotStarted, which says where to look, of those that end."""
     request = Request(kind="hello").model_dump_json().encode()
-    for agent in agents:
-        with _as_lost(agent):
-            agent.link.send(request)
+    ended: dict[str, RunError] = {}
     replies = []
     for agent in agents:
-        with _as_lost(agent):
-            frame = agent.link.receive(START_TIMEOUT_S)
-        replies.append(parsed(Hello, frame.document))
+        with _ending(agent, ended):
+            agent.link.send(request)
+    for agent in agents:
+        if agent.name not in ended:
+            with _ending(agent, ended):
+                replies.append(parsed(Hello, agent.link.receive(START_TIMEOUT_S).document))
+    if ended:
+        raise NotStarted(ended)
     return replies
 
 
 @contextmanager
-def _as_lost(agent: Started) -> Iterator[None]:
+def _ending(agent: Started, ended: dict[str, RunError]) -> Iterator[None]:
     try:
         yield
     except RunError as error:
         lost = agent.lost(error)
         lost.hint = None if agent.to_try is None else f"see what `{agent.to_try}` says"
-        raise lost from error
+        ended[agent.name] = lost
 
 
 def measure_clocks(agents: Sequence[Started]) -> list[ClockOffset]:

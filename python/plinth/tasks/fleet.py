@@ -1,19 +1,28 @@
 """`plinth fleet check`: look at the machines of an experiment's fleet."""
 
+from typing import NamedTuple
+
 from plinth.experiment import LoadedExperiment
 from plinth.fleet import MachineCheck, check_fleet
-from plinth.fleet.executors import executor_of
-from plinth.model.errors import UsageError
+from plinth.fleet.executors import NotStarted, executor_of
+from plinth.model.errors import RunError, UsageError
 from plinth.system.conninfo import resolve
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 
 
-def check_machines(loaded: LoadedExperiment, server: str | None, log: LogFile) -> list[MachineCheck]:
+class FleetFound(NamedTuple):
+    """What was found of the machines on which an agent ran, and why none could be started on the others, by name."""
+
+    machines: list[MachineCheck]
+    not_started: dict[str, RunError]
+
+
+def check_machines(loaded: LoadedExperiment, server: str | None, log: LogFile) -> FleetFound:
     """What is found of each machine. `server` is a connection string; without it the experiment's external server has to be
     reached, and of a managed one, which does not run now, it is not asked.
 
-    Raises UsageError of an experiment without a fleet, RunError where an agent cannot be started or does not answer.
+    Raises UsageError of an experiment without a fleet, RunError where no agent can be started or one does not answer.
     """
     fleet, connection = loaded.experiment.fleet, loaded.experiment.server.connection
     if fleet is None:
@@ -24,4 +33,12 @@ def check_machines(loaded: LoadedExperiment, server: str | None, log: LogFile) -
         )
     if server is None and connection is not None:
         server = loaded.connections.get(connection, connection)
-    return check_fleet(executor_of(fleet, Runner(), log), None if server is None else resolve(server))
+    target = None if server is None else resolve(server)
+    try:
+        return FleetFound(check_fleet(executor_of(fleet, Runner(), log), target), {})
+    except NotStarted as error:
+        left = tuple(host for host in fleet.hosts[: fleet.number_of_machines] if host not in error.errors)
+        if not left:
+            raise
+        others = fleet.model_copy(update={"hosts": left, "machines": None})
+        return FleetFound(check_fleet(executor_of(others, Runner(), log), target), error.errors)

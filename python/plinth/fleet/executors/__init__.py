@@ -1,6 +1,6 @@
 """How the agents of a fleet are started: on this machine, or on hosts by ssh. All give connections to running agents."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -30,13 +30,23 @@ class Started(NamedTuple):
         return RunError(reason, where="fleet", details=lines)
 
 
+class NotStarted(RunError):
+    """Agents could not be started on some machines. It says the first error, and the others in further lines; `errors` are by name."""
+
+    def __init__(self, errors: Mapping[str, RunError]) -> None:
+        first, *others = errors.values()
+        details = (*first.details, *map(str, others))
+        super().__init__(first.message, where=first.where, hint=first.hint, details=details)
+        self.errors = dict(errors)
+
+
 class Executor(Protocol):
     """Starts the agents of a fleet."""
 
     def agents(self) -> AbstractContextManager[list[Started]]:
         """While it is entered, an agent runs on each machine; afterwards none does.
 
-        Raises RunError where one cannot be started, with the machine and the reason.
+        Raises NotStarted, or RunError, where one cannot be started, with the machine and the reason.
         """
         ...
 

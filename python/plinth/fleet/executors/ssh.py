@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from plinth.fleet.executors import Started
+from plinth.fleet.executors import NotStarted, Started
 from plinth.fleet.link import Link
 from plinth.model.errors import RunError, UsageError
 from plinth.model.extras import require_package
@@ -43,10 +43,12 @@ class SshExecutor:
             opened = loop.run(self._open_all())
             try:
                 errors = {
-                    host: one for host, one in zip(self._hosts, opened, strict=True) if isinstance(one, BaseException)
+                    host: self._not_started(host, one)
+                    for host, one in zip(self._hosts, opened, strict=True)
+                    if isinstance(one, BaseException)
                 }
                 if errors:
-                    raise self._none_started(errors)
+                    raise NotStarted(errors)
                 agents = [one for one in opened if isinstance(one, _SshAgent)]
                 yield [
                     Started(host, one.link, one.text, f"ssh {host} {self._fleet.command} --version")
@@ -90,16 +92,10 @@ class SshExecutor:
             raise
         return _SshAgent(Link(ours), connection, process, reader, writer)
 
-    def _none_started(self, errors: dict[str, BaseException]) -> Exception:
-        """The first error, with the others in further lines."""
-        first, *others = (self._not_started(host, error) for host, error in errors.items())
-        if isinstance(first, RunError):
-            first.details = tuple(map(str, others))
-        return first
-
-    def _not_started(self, host: str, error: BaseException) -> Exception:
+    def _not_started(self, host: str, error: BaseException) -> RunError:
+        """Raises UsageError of a configuration that must not be used."""
         if isinstance(error, UsageError):
-            return error
+            raise error
         import asyncssh
 
         hint = None
