@@ -55,6 +55,7 @@ plinth() {
   case "$*" in
     run*) more=(--repeats 1 --duration 200ms --yes) ;;
     "probe fsync"*) more=(--seconds 0.02 --quiet) ;;
+    "probe backup"*) more=(--repeats 1 --size 16MiB --quiet) ;;
     "probe io"*) more=(--seconds 0.05); [[ $* == *--size* ]] || more+=(--size 16MiB) ;;
   esac
   command plinth "$@" "${more[@]}"
