@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from plinth.analyse import comparison, wording
 from plinth.analyse.adaptive import Adaptive, Pair
 from plinth.analyse.caveats import caveats
+from plinth.analyse.commit_model import commit_models
 from plinth.analyse.comparison import Outcome, Ratio
 from plinth.analyse.curves import curves_of
 from plinth.analyse.cut_controls import controls_of
@@ -65,6 +66,7 @@ def analyse(contents: BundleContents) -> Analysis:
         noise=noise,
         noise_missing=noise_missing,
         rating=stated_rating(contents),
+        commit_models=commit_models(contents, results),
         preparations=tuple(preparations(measured)),
         warnings=caveats(contents, measured, results, design, noise, noise_missing),
         trials_planned=len(contents.expected_trials),

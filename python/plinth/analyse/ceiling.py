@@ -37,11 +37,11 @@ def commit_ceiling(
     if probe is None:
         return CommitCeiling(unavailable=f"storage {storage} was not probed")
     method = _setting("wal_sync_method", variant, server) or DEFAULT_METHOD
-    flush = _figure(probe, "preallocated", method, 1)
+    flush = figure_of(probe, "preallocated", method, 1)
     if isinstance(flush, str):
         return CommitCeiling(storage=storage, method=method, unavailable=flush)
     clients = variant.workload.clients
-    together = flush if clients == 1 else _figure(probe, "group_commit", method, clients)
+    together = flush if clients == 1 else figure_of(probe, "group_commit", method, clients)
     if isinstance(together, str):
         return CommitCeiling(storage=storage, method=method, unavailable=together)
     of_one = 1e9 / flush.median_ns
@@ -80,7 +80,7 @@ def _setting(name: str, variant: Variant, server: ServerFacts | None) -> str | N
     return str(variant.settings[name]) if name in variant.settings else None
 
 
-def _figure(probe: FsyncProbe, group: Group, method: str, writers: int) -> FsyncFigure | str:
+def figure_of(probe: FsyncProbe, group: Group, method: str, writers: int) -> FsyncFigure | str:
     """The figure of a case, or the reason for its absence."""
     for result in probe.of(group):
         if (result.case.method, result.case.writers) == (method, writers):

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
+from plinth.model.commit_model import CommitModel
 from plinth.model.cut_controls import CutControls
 from plinth.model.drive import Rating
 from plinth.model.durability import CutMoment, DamageKind, PowerCut
@@ -434,6 +435,9 @@ class Analysis(Frozen):
     noise_missing: str | None = Field(default=None, description="Why the noise floor is not known, where it is not.")
     rating: Rating | None = Field(
         default=None, description="Of the drive that the experiment states; from which lives are computed."
+    )
+    commit_models: tuple[CommitModel, ...] = Field(
+        default=(), description="Of each variant whose commits wait for standbys: predicted and measured."
     )
     preparations: tuple[str, ...] = Field(
         default=(),

@@ -438,6 +438,7 @@ class SectionTexts(Frozen):
     loaded: SectionText
     standbys: SectionText
     network: SectionText
+    commits: SectionText
     outages: SectionText
     machines: SectionText
     endurance: SectionText

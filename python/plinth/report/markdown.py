@@ -5,6 +5,7 @@ from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.shown import shown
 from plinth.model.units import format_duration, format_size
+from plinth.report.commits import commit_row
 from plinth.report.markdown_text import bullets as _list
 from plinth.report.markdown_text import plain as _text
 from plinth.report.markdown_text import section as _section
@@ -68,6 +69,7 @@ def render_markdown(report: Report) -> str:
         _section(titles.loaded.title, _loaded(report)),
         _section(titles.standbys.title, _standbys(report)),
         _section(titles.network.title, _links(report)),
+        _section(titles.commits.title, _commits(report)),
         _section(titles.outages.title, _outages(report)),
         _section(titles.machines.title, _machines(report)),
         _section(titles.endurance.title, _endurance(report)),
@@ -360,6 +362,12 @@ def _standbys(report: Report) -> str:
     """How each standby was made and found, and how far it was behind."""
     rows = [(one.name, one.upstream, one.storage, one.backup, one.states, one.lag) for one in report.standbys]
     return _table(("Standby", "From", "Storage", "Base backup", "Synchronous state", "Lag"), rows) if rows else ""
+
+
+def _commits(report: Report) -> str:
+    """What commits that wait for standbys take, predicted and measured."""
+    rows = [commit_row(one) for one in report.analysis.commit_models]
+    return _table(("Variant", "Commit, median", "Predicted", "Error", "Of which"), rows) if rows else ""
 
 
 def _links(report: Report) -> str:

@@ -87,6 +87,12 @@ SECTIONS = SectionTexts(
         note="Links between nodes that replication uses. Round trips of packets of 64 bytes were measured before each load, through "
         "the same links; what they take beyond the delays is the emulation and this machine.",
     ),
+    commits=SectionText(
+        title="Commits that wait for standbys",
+        note="Predicted: a commit of the variant that waits for no standby, the round trip to the standby that decides, and a durable write "
+        "there by as many writers as there are clients, each measured by itself; medians. Beside it the median of the commits. The replay, "
+        "for which remote_apply waits, is not in the model.",
+    ),
     outages=SectionText(
         title="Faults and failover",
         note="Without writes is the clients' own time, from the last commit that was acknowledged before the fault to the first that was "

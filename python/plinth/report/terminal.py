@@ -23,6 +23,7 @@ from plinth.model.report import (
 )
 from plinth.model.safety import SafetyGrade
 from plinth.model.terminal import text_console
+from plinth.report.commits import commit_sentence
 from plinth.report.io import io_lines
 from plinth.report.machines import machine_sentence
 from plinth.report.network import link_sentence
@@ -156,6 +157,7 @@ def render_terminal(
             *_probed(probed),
             *_standbys(standbys),
             *_links(links),
+            *_commits(analysis),
             *_outages(outages),
             *_machines(machines),
             *_published(beside),
@@ -313,6 +315,13 @@ def _links(links: Sequence[LinkText]) -> list[Text]:
     """How each link of the emulated network was."""
     lines = [Text.assemble((f"{one.link}: ", "bold"), link_sentence(one)) for one in links[:_MAX_VARIANTS]]
     return [_title(SECTIONS.network), *lines, *_more(len(links), "links")] if lines else []
+
+
+def _commits(analysis: Analysis) -> list[Text]:
+    """What commits that wait for standbys take, predicted and measured."""
+    found = analysis.commit_models
+    lines = [Text.assemble((f"{one.variant}: ", "bold"), commit_sentence(one)) for one in found[:_MAX_VARIANTS]]
+    return [_title(SECTIONS.commits), *lines, *_more(len(found))] if lines else []
 
 
 def _outages(outages: Sequence[OutageText]) -> list[Text]:

@@ -167,6 +167,10 @@ export interface Analysis {
    */
   rating: Rating | null;
   /**
+   * Of each variant whose commits wait for standbys: predicted and measured.
+   */
+  commit_models: CommitModel[];
+  /**
    * In which state the trials of each variant began, where the experiment asked for one; sentences.
    */
   preparations: string[];
@@ -1477,6 +1481,40 @@ export interface Rating {
   source: string;
 }
 /**
+ * Of one variant whose commits wait for standbys: local + round trip + the standby's flush. Times are medians of the commit alone.
+ */
+export interface CommitModel {
+  variant: string;
+  /**
+   * Of its statement COMMIT or END.
+   */
+  measured_ns: number | null;
+  /**
+   * The variant that differs in not waiting for a standby.
+   */
+  local: string | null;
+  /**
+   * What a commit takes there.
+   */
+  local_ns: number | null;
+  /**
+   * The standby that decides, by synchronous_standby_names.
+   */
+  standby: string | null;
+  /**
+   * Measured on the link to it before the loads; 0 without an emulated network.
+   */
+  round_trip_ns: number | null;
+  /**
+   * Of a durable write to its WAL's storage; 0 with remote_write, which does not wait for it.
+   */
+  flush_ns: number | null;
+  /**
+   * Why there is no prediction; shown as "n/a: why".
+   */
+  unavailable: string | null;
+}
+/**
  * Of the sections that more than one form of the report has.
  */
 export interface SectionTexts {
@@ -1497,6 +1535,7 @@ export interface SectionTexts {
   loaded: SectionText;
   standbys: SectionText;
   network: SectionText;
+  commits: SectionText;
   outages: SectionText;
   machines: SectionText;
   endurance: SectionText;

@@ -3,6 +3,7 @@ import type { Report, StackNode, StorageFacts } from "../format/report";
 import { shortList } from "../model/settings";
 import { digest } from "../model/stack";
 import { size } from "../model/units";
+import { commitsView } from "./commits";
 import { devicesTable } from "./devices";
 import { h, section } from "./dom";
 import { factList, row } from "./facts";
@@ -26,6 +27,7 @@ export function storageView(report: Report): HTMLElement {
     loadedView(report),
     standbysView(report),
     networkView(report),
+    commitsView(report),
     outagesView(report),
     loadMachinesView(report),
     devicesTable(report),

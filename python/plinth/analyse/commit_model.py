@@ -1,0 +1,156 @@
+"""Predicts what a commit takes that waits for standbys: local + round trip + the standby's flush.
+
+A primary sends WAL once it has flushed it, and a standby answers once it has flushed it, so that the three follow one another. Each was
+measured by itself: the commit of a variant that waits for no standby, the round trip of the link, and the fsync probe of the storage, by as
+many writers as there are clients. That remote_apply waits for the replay is not in the model, nor that all share a machine: its error
+shows what that makes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
+from plinth.analyse.ceiling import figure_of
+from plinth.model.analysis import VariantResult
+from plinth.model.commit_model import CommitModel
+from plinth.model.contents import BundleContents
+from plinth.model.plan import DATA_ROLE, PRIMARY, WAL_ROLE, PlannedNode, Variant
+from plinth.model.probe_kinds import DEFAULT_METHOD
+from plinth.model.standby import Quorum, quorum_of
+
+_COMMITS = {"end", "commit"}
+_NAMES, _LEVEL = "server.synchronous_standby_names", "server.settings.synchronous_commit"
+_REMOTE = {"on", "remote_write", "remote_apply"}
+
+
+def commit_models(contents: BundleContents, results: Sequence[VariantResult]) -> tuple[CommitModel, ...]:
+    """Of each variant whose commits wait for standbys, in the order of `results`."""
+    planned = {variant.id: variant for variant in contents.plan.variants}
+    found = {result.id: result for result in results}
+    return tuple(
+        _model(planned[result.id], quorum, contents, found)
+        for result in results
+        if (quorum := _waits_for(planned[result.id])) is not None and not result.is_aa_twin
+    )
+
+
+def _waits_for(variant: Variant) -> Quorum | None:
+    """The quorum that commits of a variant wait for; None where they wait for no standby."""
+    quorum = quorum_of(_setting(variant, "synchronous_standby_names", ""))
+    if quorum is None or not quorum.needed or _setting(variant, "synchronous_commit", "on") not in _REMOTE:
+        return None
+    return quorum
+
+
+def _model(
+    variant: Variant, quorum: Quorum, contents: BundleContents, results: Mapping[str, VariantResult]
+) -> CommitModel:
+    measured_ns = _commit_ns(results[variant.id])
+    if measured_ns is None:
+        reason = "its transactions have no statement END or COMMIT, or none was done"
+        return CommitModel(variant=variant.label, unavailable=reason)
+    model = CommitModel(variant=variant.label, measured_ns=measured_ns)
+    local = _local_of(variant, contents.plan.variants, results)
+    if local is None:
+        reason = "no variant that waits for its local flush only is like it otherwise"
+        return model.model_copy(update={"unavailable": reason})
+    model = model.model_copy(update={"local": local.label, "local_ns": _commit_ns(results[local.id])})
+    decides = _deciding(variant, quorum, contents)
+    if isinstance(decides, str):
+        return model.model_copy(update={"unavailable": decides})
+    name, round_trip_ns, flush_ns = decides
+    return model.model_copy(update={"standby": name, "round_trip_ns": round_trip_ns, "flush_ns": flush_ns})
+
+
+def _local_of(variant: Variant, others: Sequence[Variant], results: Mapping[str, VariantResult]) -> Variant | None:
+    """The variant that flushes locally and waits for no standby, and is like `variant` in all but that and the network; of several
+    the one that is most like it."""
+
+    def is_of_replication(factor: str) -> bool:
+        return factor in (_NAMES, _LEVEL) or factor.startswith("network.")
+
+    def alike(other: Variant) -> int:
+        return sum(other.levels.get(factor) == level for factor, level in variant.levels.items())
+
+    candidates = [
+        other
+        for other in others
+        if not other.is_aa_twin
+        and _waits_for(other) is None
+        and _setting(other, "synchronous_commit", "on") in (_REMOTE | {"local"})
+        and all(is_of_replication(f) or other.levels.get(f) == level for f, level in variant.levels.items())
+        and other.id in results
+        and _commit_ns(results[other.id]) is not None
+    ]
+    return max(candidates, key=alike, default=None)
+
+
+def _deciding(variant: Variant, quorum: Quorum, contents: BundleContents) -> tuple[str, float, int] | str:
+    """The standby that a commit waits for the longest, with its round trip and flush; or why it is not known."""
+    nodes = {node.name: node for node in contents.cluster_of(variant).standbys if node.upstream == PRIMARY}
+    possible = quorum.possible(list(nodes))
+    times: list[tuple[str, float, int]] = []
+    for name in possible:
+        flush = (
+            0
+            if _setting(variant, "synchronous_commit", "on") == "remote_write"
+            else _flush(nodes[name], variant, contents)
+        )
+        if isinstance(flush, str):
+            return flush
+        round_trip_ns = _round_trip_ns(name, variant, contents)
+        if round_trip_ns is None:
+            return f"no packet came back on the link to {name}"
+        times.append((name, round_trip_ns, flush))
+    if len(times) < quorum.needed:
+        return "the standbys that it names do not stream from the primary"
+    names = _setting(variant, "synchronous_standby_names", "")
+    if names.strip().startswith("any"):
+        times.sort(key=lambda one: one[1] + one[2])
+    elif "*" not in quorum.candidates:
+        listed = [name.lower() for name in quorum.candidates]
+        times.sort(key=lambda one: listed.index(one[0]))
+    return max(times[: quorum.needed], key=lambda one: one[1] + one[2])
+
+
+def _flush(node: PlannedNode, variant: Variant, contents: BundleContents) -> int | str:
+    storage = node.roles.get(WAL_ROLE, node.roles[DATA_ROLE])
+    probe = contents.probes.get(storage)
+    if probe is None:
+        return f"storage {storage} was not probed"
+    own = {name.lower(): str(value) for name, value in variant.standby_settings.get(node.name, {}).items()}
+    method = own.get("wal_sync_method", _setting(variant, "wal_sync_method", DEFAULT_METHOD))
+    clients = variant.workload.clients
+    # A standby flushes what has come meanwhile all at once, so that several commits share flushes, and wait for one under way.
+    found = figure_of(probe, *(("preallocated", method, 1) if clients == 1 else ("group_commit", method, clients)))
+    return found if isinstance(found, str) else found.median_ns
+
+
+def _round_trip_ns(standby: str, variant: Variant, contents: BundleContents) -> float | None:
+    """Of the link in the variant's trials; 0 where the servers talk over sockets of this machine."""
+    if variant.network is None:
+        return 0.0
+    found = [
+        link.round_trip_ns
+        for of_trial in contents.trials
+        if of_trial.trial.variant == variant.id and of_trial.trial.network is not None
+        for link in of_trial.trial.network.links
+        if (link.upstream, link.standby) == (PRIMARY, standby) and link.round_trip_ns is not None
+    ]
+    return median(found) if found else None
+
+
+def _commit_ns(result: VariantResult) -> int | None:
+    """The median of its commits; of several scripts that of those with the most."""
+    return max(_commits(result), default=(0, None))[1]
+
+
+def _commits(result: VariantResult) -> Iterator[tuple[int, int]]:
+    for one in result.statements:
+        if one.text.strip().rstrip(";").strip().lower() in _COMMITS:
+            yield one.latency.count, one.latency.p50_ns
+
+
+def _setting(variant: Variant, name: str, default: str) -> str:
+    asked = {key.lower(): str(value) for key, value in variant.settings.items()}
+    value = asked.get(name, default).lower()
+    return {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}.get(value, value)
