@@ -34,6 +34,7 @@ def _scratch() -> Iterator[Path]:
     yield path
     left = [mount.point for mount in mounts_within(path)]
     if left:
-        plinth(path, "clean")
+        for scratch in [one for one in (path, *path.iterdir()) if (one / "state").is_dir()]:
+            plinth(scratch, "clean")
     assert not left, f"the run left mounts behind: {left}"
     shutil.rmtree(path)

@@ -59,7 +59,7 @@ class Shape:
 def plinth(scratch: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the command with its state in `scratch`."""
     environment = {**os.environ, "NO_COLOR": "1", "PLINTH_STATE_DIR": str(scratch / "state")}
-    return run_prepared(words, None, environment, timeout_s=600)
+    return run_prepared(words, None, environment, timeout_s=1800)
 
 
 def run_shape(scratch: Path, experiment: str, *changes: str) -> Shape:
