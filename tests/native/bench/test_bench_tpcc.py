@@ -117,13 +117,13 @@ def test_procedures_are_called_and_paced_terminals_have_an_efficiency(bench: Bot
     assert "CALL" in _of_type(called.err, "payment").upper()
     assert json.loads(called.out)["tpcc"]["efficiency"] is None
     # Payments have the shortest keying time: some end in these seconds.
-    paced = bench.plinth("-n", "-b", "tpcc", "-T", "4", "-c", "10", "--pacing=spec", "--json=-")
+    paced = bench.plinth("-n", "-b", "tpcc", "-T", "7", "-c", "10", "--pacing=spec", "--json=-")
     assert paced.code == 0, paced.err
     document = json.loads(paced.out)
     nopm = document["tpcc"]["nopm"]
     assert document["tpcc"]["efficiency"] == pytest.approx(nopm / 12.86)
     assert "efficiency = " in paced.err and "no keying and think times" not in paced.err
-    assert 0 < document["measured"]["done"] < 40
+    assert 0 < document["measured"]["done"] < 70
 
 
 def test_progress_rate_and_json_on_standard_output(bench: Both) -> None:
