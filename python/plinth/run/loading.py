@@ -11,12 +11,14 @@ from plinth.model.errors import Refused
 from plinth.model.loaded import LoadedDataset, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
-from plinth.server import Cluster, connect
+from plinth.server import connect
 from plinth.workload import Dataset, LoadServer, loaded_tables
 from plinth.workload.bulk import Loader, bulk_loader
 
 if TYPE_CHECKING:
     import psycopg
+
+    from plinth.server import Cluster
 
 
 MakeFleetLoader = Callable[[dict[str, Any], float], Loader]
@@ -50,7 +52,7 @@ class LoadSession:
         self,
         control: "psycopg.Connection[Any]",
         target: Connection,
-        cluster: Cluster | None = None,
+        cluster: "Cluster | None" = None,
         fleet: MakeFleetLoader | None = None,
     ) -> None:
         self.control = control
