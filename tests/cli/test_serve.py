@@ -61,7 +61,7 @@ def test_the_catalogue_lists_question_answer_machine_date_and_state(tmp_path):
     assert page.count(escape(CONTENTS.plan.experiment.question)) == 2
     assert CONTENTS.host.cpu_model in page
     assert "2033-05-1" in page
-    assert 'class="complete"' in page
+    assert 'class="state complete"' in page
     assert "memory" in re.search(r'class="answer">(.*?)</div>', page)[1]
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_read_is_listed_with_the_reason_beside_what_can(tmp_path)
     assert len(keys(page)) == 1
     rows = {row.rpartition("/")[2]: row for row in re.findall(r"<tr>(.*?)</td></tr>", page)}
     for spoil, reason in SPOILT.items():
-        assert 'class="unreadable"' in rows[spoil.__name__]
+        assert 'class="state unreadable"' in rows[spoil.__name__]
         assert reason in rows[spoil.__name__]
 
 

@@ -67,6 +67,13 @@ async function follow(page) {
   await page.goto(address);
   const link = page.locator('a[href^="/live/"]');
   await link.waitFor({ timeout: TIMEOUT_MS });
+  await page.setViewportSize({ width: 700, height: 900 });
+  const lines = await link.evaluate((element) => element.getClientRects().length);
+  if (lines > 1) fail(`catalogue: the state of a run is broken over ${lines} lines`);
+  await page.setViewportSize({ width: 390, height: 844 });
+  const wide = await page.evaluate(() => document.querySelector(".scrolling").scrollWidth - innerWidth);
+  if (wide > 0) fail(`catalogue: on a phone its table is ${wide} px wider than the window`);
+  await page.setViewportSize({ width: 1280, height: 900 });
   await link.focus();
   await page.keyboard.press("Enter");
   await page.waitForURL("**/live/*");

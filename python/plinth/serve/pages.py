@@ -40,7 +40,7 @@ def catalogue_page(directory: str, bundles: Sequence[CataloguedBundle]) -> str:
         (
             f'<main><h1>{count}</h1>\n<form action="/compare" method="get">\n'
             "<p><button>Compare the ticked runs</button> The oldest of them is what the others are compared with.</p>\n"
-            f'<div class="scrolling"><table><thead><tr>{heads}</tr></thead>\n<tbody>\n',
+            f'<div class="scrolling"><table class="bundles"><thead><tr>{heads}</tr></thead>\n<tbody>\n',
             *(_row(bundle) for bundle in bundles),
             "</tbody></table></div></form></main>",
         ),
@@ -130,8 +130,8 @@ def _row(bundle: CataloguedBundle) -> str:
     )
     return (
         f'<tr><td>{box}</td><td class="date">{date(one.created_unix_ns)}</td>'
-        f'<td class="{one.status}">{_state(bundle)}{_note(one.reason)}</td><td>{_said(bundle, name)}</td>'
-        f"<td>{text(one.machine or 'n/a')}</td><td>{text(one.folder)}</td></tr>\n"
+        f'<td class="state {one.status}">{_state(bundle)}{_note(one.reason)}</td><td class="said">{_said(bundle, name)}</td>'
+        f'<td class="machine">{text(one.machine or "n/a")}</td><td class="folder">{text(one.folder)}</td></tr>\n'
     )
 
 

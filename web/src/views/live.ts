@@ -167,6 +167,7 @@ class LiveTrials {
       "section",
       { id: "trials", "aria-labelledby": "trials-title", hidden: true },
       h("h2", { id: "trials-title" }, "Every trial so far"),
+      h("p", { class: "lead" }, "Transactions per second. Every other block of trials is shaded."),
       h("div", { class: "controls" }, this.#key),
       this.#holder,
       this.#table,
