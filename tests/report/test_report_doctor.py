@@ -31,7 +31,8 @@ def test_what_is_wrong_is_a_warning_of_the_analysis_and_a_table_of_the_report() 
     )
     analysis = analyse(contents)
     assert (
-        "before the run, problem of machine: others took 1.9 of 2 processors; 1 more in the report" in analysis.warnings
+        "problem of the machine, found before the run: others took 1.9 of 2 processors; 1 more in the report"
+        in analysis.warnings
     )
     report = build_report(contents, analysis)
     assert report.doctor == contents.doctor

@@ -76,6 +76,17 @@ describe("panels", () => {
     ]);
   });
 
+  test("charts that are read side by side have one axis", () => {
+    const factors = [factor("clients", [1, 2]), factor("place", ["a", "b"]), factor("memory", ["x", "y"])];
+    const curves = ["a", "b"].flatMap((place) =>
+      ["x", "y"].map((memory) => curve("clients", "", { place, memory }, [place, place])),
+    );
+    const panels = curvePanels(swept(factors, curves, { a: {}, b: {} }));
+    const axes = panels.map((panel) => scalingOption(panel, THEME).yAxis);
+    expect(axes[0]).toMatchObject({ type: "log", min: 10, max: 10_000 });
+    expect(axes[0]).toEqual({ ...axes[1], axisLabel: expect.anything() });
+  });
+
   test("a level that was not measured has no point", () => {
     const made = swept([factor("clients", [1, 2])], [curve("clients", "", {}, ["one", "gone"])], { one: {} });
     expect(curvePanels(made)[0]?.curves[0]?.levels.map(({ x, tps }) => [x, tps])).toEqual([[1, 100]]);
@@ -126,6 +137,7 @@ test("points of an open loop that lie on one another have one label, which stays
   }));
   const panel: CurvePanel = {
     title: "",
+    rates: [],
     factor: factor("rate", [100, 1000, 2000, 4000]),
     curves: [{ name: "disk", colour: 0, levels, knee: null }],
   };

@@ -255,7 +255,8 @@ def _of_machine(contents: BundleContents) -> Iterator[str]:
         if found:
             weightiest, *others = found
             more = f"; {len(others)} more in the report" if others else ""
-            yield f"before the run, {weightiest.severity} of {weightiest.about}: {weightiest.saw}{more}"
+            about = "the machine" if weightiest.about == "machine" else weightiest.about
+            yield f"{weightiest.severity} of {about}, found before the run: {weightiest.saw}{more}"
 
 
 def _of_facts(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:

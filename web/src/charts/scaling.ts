@@ -9,13 +9,7 @@ import { type Theme, tooltipLook } from "./theme";
 
 /** The option of a panel of curves: lines through the medians, their intervals, published figures dashed, knees shaded. */
 export function scalingOption(panel: CurvePanel, theme: Theme): EChartsOption {
-  const { factor, curves } = panel;
-  const levels = curves.flatMap((curve) => curve.levels);
-  const highs = levels.flatMap(({ tps, interval: bounds, published }) => [
-    bounds?.high ?? tps,
-    bounds?.low ?? tps,
-    published ?? tps,
-  ]);
+  const { factor, curves, rates } = panel;
   const ticks = factor.levels.flatMap(({ value }) => (value === null ? [] : [value]));
   const texts = new Map(factor.levels.map(({ value, text }) => [value, text]));
   const logX = isLogarithmic(ticks);
@@ -42,7 +36,7 @@ export function scalingOption(panel: CurvePanel, theme: Theme): EChartsOption {
         formatter: (value: number) => texts.get(value) ?? number(value),
       },
     },
-    yAxis: rateAxis(highs, theme),
+    yAxis: rateAxis(rates, theme),
     series: [
       ...(isOpenLoop(panel) ? [askedFor(ticks, theme)] : []),
       ...curves.flatMap((curve) => curveSeries(curve, texts, theme)),

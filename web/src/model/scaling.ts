@@ -24,6 +24,8 @@ export interface CurvePanel {
   readonly factor: Factor;
   readonly title: string;
   readonly curves: readonly DrawnCurve[];
+  /** Throughputs, published ones, and ends of intervals, of all panels over this factor: they are read side by side, on the same axis. */
+  readonly rates: readonly number[];
 }
 
 /** Small multiples: within each, curves differ in the last of their other factors only. */
@@ -39,12 +41,20 @@ export function curvePanels(report: Report): CurvePanel[] {
         const title = shared.map(([name, level]) => levelLabel(sweep.factors, name, level)).join(", ");
         groups.set(title, [...(groups.get(title) ?? []), curve]);
       }
-      return [...groups].map(([title, curves]) => ({
+      const panels = [...groups].map(([title, curves]) => ({
         factor,
         title,
         curves: curves.map((curve, place) => drawnCurve(report, curve, place)),
       }));
+      const rates = panels.flatMap(({ curves }) =>
+        curves.flatMap(({ levels }) => levels.flatMap(drawnRates)),
+      );
+      return panels.map((panel) => ({ ...panel, rates }));
     });
+}
+
+function drawnRates({ tps, interval, published }: CurveLevel): number[] {
+  return [interval?.high ?? tps, interval?.low ?? tps, published ?? tps];
 }
 
 /** What the charts of a panel are called. */

@@ -54,7 +54,8 @@ export function evidence(report: Report): HTMLElement {
 const MOST_HEADLINE = 200;
 
 function answer(text: string): HTMLElement[] {
-  const [first = "", ...rest] = text.length > MOST_HEADLINE ? text.split(/(?<=\.) /) : [text];
+  const whole = text.replaceAll(" %", "\u00a0%"); // "95 %" stays in one line
+  const [first = "", ...rest] = whole.length > MOST_HEADLINE ? whole.split(/(?<=\.) /) : [whole];
   return [h("h1", {}, first), ...(rest.length > 0 ? [h("p", { class: "answer" }, rest.join(" "))] : [])];
 }
 
