@@ -142,3 +142,11 @@ def test_a_bundle_of_more_variants_than_can_be_analysed_is_refused_with_their_nu
     BundleWriter.create(tmp_path / "b", CONTENTS.plan.model_copy(update={"variants": many}), "spec = 1\n", "0.1.0")
     with pytest.raises(UsageError, match="1,001 variants; at most 1,000 can be analysed"):
         read_bundle(tmp_path / "b")
+
+
+def test_a_notebook_shows_what_was_opened_and_not_an_address(bundle):
+    shown = repr(bundle)
+    assert shown.startswith(f"OpenedBundle({str(bundle.path)!r}: {CONTENTS.manifest.experiment}, complete, ")
+    assert shown.endswith(f"{len(CONTENTS.trials)} of {len(CONTENTS.trials)} trials)")
+    table = bundle.trials()
+    assert repr(table).startswith(f"Table({len(table)} rows: trial, variant, level.storage, ")

@@ -33,6 +33,10 @@ class Table:
 
     columns: dict[str, Sequence[Any]]
 
+    def __repr__(self) -> str:
+        """Return the size and the columns, not the values, of which there may be millions."""
+        return f"Table({len(self):,} rows: {', '.join(self.columns)})"
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(next(iter(self.columns.values()), ()))
@@ -84,6 +88,12 @@ class OpenedBundle:
     def read(cls, path: str | Path) -> "OpenedBundle":
         """Read the bundle at `path`. Raises PlinthError when it is no bundle, a newer one, or corrupted."""
         return cls(read_bundle(Path(path)))
+
+    def __repr__(self) -> str:
+        """Return what a notebook shows of the bundle: its folder, experiment, status and number of trials."""
+        run = self.contents.manifest
+        trials = f"{len(self.contents.trials)} of {len(self.contents.expected_trials)} trials"
+        return f"OpenedBundle({str(self.path)!r}: {run.experiment}, {run.status}, {trials})"
 
     @property
     def path(self) -> Path:
