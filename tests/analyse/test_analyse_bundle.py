@@ -97,11 +97,22 @@ def test_verdicts(other: list[float], verdict: str) -> None:
             "Disk ran at 1,000 transactions/s (95 % CI 959 to 1,043). Disk keeps acknowledged commits. "
             "No trial of memory counts, so nothing is compared.",
         ),
-        ({"disk": [None] * 5, "memory": [None] * 5}, "Nothing was measured: no trial counts."),
+        (
+            {"disk": [None] * 5, "memory": [None] * 5},
+            "Nothing was measured: no trial counts. Trial 1 failed: the server ended in mid-trial.",
+        ),
     ],
 )
 def test_answer(tps: dict, answer: str) -> None:
     assert analyse(bundle(tps)).answer == answer
+
+
+def test_trials_that_failed_are_named_before_what_the_plan_warned_of() -> None:
+    contents = bundle({"disk": [None, 1000.0], "memory": [2000.0, 2100.0]})
+    plan = contents.plan.model_copy(update={"warnings": ("measure.aa = false: as was planned",)})
+    warnings = analyse(replace(contents, plan=plan)).warnings
+    first = [place for place, text in enumerate(warnings) if "the server ended in mid-trial" in text]
+    assert first[0] < warnings.index("measure.aa = false: as was planned")
 
 
 def test_where_the_same_is_distinguished_a_smaller_difference_is_undecided() -> None:

@@ -245,7 +245,10 @@ def _answer(
         return comparisons[0].sentence
     fastest = results[0]
     if fastest.tps is None:
-        return "Nothing was measured: no trial counts."
+        failed = (trial for result in results for trial in result.trials if trial.failure)
+        lost = min(failed, key=lambda trial: trial.number, default=None)
+        why = f" Trial {lost.number} failed: {lost.failure}." if lost else ""
+        return f"Nothing was measured: no trial counts.{why}"
     missing = [result.label for result in results if result.tps is None and not result.is_aa_twin]
     compared = f" No trial of {', '.join(missing)} counts, so nothing is compared." if missing else ""
     return wording.single_sentence(fastest, fastest.tps) + compared

@@ -33,6 +33,8 @@ def caveats(
     """All warnings, the most severe first."""
     return (
         *_of_run(contents),
+        *_of_lost_trials(measured),
+        *_of_plan(contents),
         *_of_design(contents, noise, noise_missing),
         *_of_extensions(contents),
         *_of_target(contents, measured, design),
@@ -48,7 +50,7 @@ def caveats(
 
 
 def _of_run(contents: BundleContents) -> Iterator[str]:
-    manifest, plan = contents.manifest, contents.plan
+    manifest = contents.manifest
     if manifest.status != "complete":
         why = f": {manifest.reason}" if manifest.reason else ""
         yield f"the run is {manifest.status}{why}; {len(contents.trials)} of {len(contents.expected_trials)} trials are in the bundle"
@@ -56,6 +58,10 @@ def _of_run(contents: BundleContents) -> Iterator[str]:
         yield from _missing(contents)
     for failure in manifest.failures:
         yield f"{failure.what} failed, and with it its trials: {failure.reason}"
+
+
+def _of_plan(contents: BundleContents) -> Iterator[str]:
+    plan = contents.plan
     if plan.overrides:
         yield f"differs from the experiment file: {'; '.join(plan.overrides)}"
     yield from plan.warnings
@@ -177,7 +183,7 @@ def _listed(design: Design) -> str:
     return " and ".join(design.factor(name).title for name in design.compared)
 
 
-def _of_trials(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
+def _of_lost_trials(measured: dict[str, Measured]) -> Iterator[str]:
     def failed(judged: JudgedTrial) -> str | None:
         trial = judged.contents.trial
         return (trial.failure or "no reason was kept") if trial.status == "failed" else None
@@ -185,6 +191,9 @@ def _of_trials(contents: BundleContents, measured: dict[str, Measured]) -> Itera
     yield from _grouped(measured, "failed", failed)
     yield from _grouped(measured, "excluded", lambda judged: judged.excluded)
     yield from _checks(measured)
+
+
+def _of_trials(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
     yield from _grouped(measured, "the cache was not in the state asked for", not_reached)
     longest = format_duration(contents.plan.experiment.measure.longest_warmup_s)
     yield from _grouped(measured, f"not steady after {longest} of warm-up", not_steady_after_warmup)
