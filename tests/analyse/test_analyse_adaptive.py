@@ -65,6 +65,11 @@ def test_a_spent_budget_is_said_with_how_to_go_on() -> None:
     assert "the comparison is not decided after 5 blocks" in said and "plinth resume BUNDLE --more N" in said
 
 
+def test_a_budget_of_one_block_is_said_in_the_singular() -> None:
+    found = analyse(ended(bundle(tps(1.02, 20, spread=0.05), target=0.01), 1, "budget", 1))
+    assert any("the comparison is not decided after 1 block, when measure.budget" in one for one in found.warnings)
+
+
 def test_trials_that_do_not_decide_what_they_ended_for_were_altered() -> None:
     found = analyse(ended(bundle(tps(1.0, 20, spread=0.1), target=0.01), 5, "decided"))
     assert any("as decided" in one and "altered after the run" in one for one in found.warnings)

@@ -128,9 +128,9 @@ def _of_target(contents: BundleContents, measured: dict[str, Measured], design: 
     elif undecided:
         open_ = adaptive.undecided_text(undecided)
         if end is None:
-            yield f"{open_} after {blocks} blocks, the most that measure.repeats allows"
+            yield f"{open_} after {format_count(blocks, 'block')}, the most that measure.repeats allows"
         else:
-            yield f"{open_} after {blocks} blocks, when measure.budget was spent; {more_command('N')} runs up to N blocks more"
+            yield f"{open_} after {format_count(blocks, 'block')}, when measure.budget was spent; {more_command('N')} runs up to N blocks more"
 
 
 def _date(unix_ns: int) -> str:

@@ -7,7 +7,7 @@ server's stop ends with, writes the pages that the trial has changed, and waits 
 from collections.abc import Mapping, Sequence
 
 from plinth.model.dataset import NumbersDataset
-from plinth.model.experiment import FIRST_LOOK, Experiment, MeasureSpec
+from plinth.model.experiment import Experiment, MeasureSpec
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
 from plinth.model.probe_kinds import IoShape
 from plinth.plan.needs import Place
@@ -101,14 +101,14 @@ def estimated_s(
 
 
 def _within_budget_s(measure: MeasureSpec, trials: Sequence[PlannedTrial], trials_s: float) -> float:
-    """Of the trials, which end with the last block that `measure.budget` has room for, at the first look at the earliest.
+    """Of the trials, which end with the last block that `measure.budget` has room for, after the first at the earliest.
 
     Blocks that are added later, by their number, are run whatever the budget.
     """
     blocks = len({trial.block for trial in trials})
     if measure.budget_s is None or trials[0].block > 1:
         return trials_s
-    return min(trials_s, max(measure.budget_s, trials_s * FIRST_LOOK / blocks))
+    return min(trials_s, max(measure.budget_s, trials_s / blocks))
 
 
 def _preparing_s(measure: MeasureSpec, cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
