@@ -64,7 +64,7 @@ def test_the_curves_in_words_are_the_same_in_every_form(clients: Reported) -> No
     disk, memory = clients.report.curves
     assert (disk.name, memory.name) == ("disk, over clients", "memory, over clients")
     assert disk.throughput.endswith("at 8 clients; above, nothing is gained")
-    assert " (95 % CI " in disk.knee
+    assert " clients (95 % CI " in disk.knee
     assert disk.law.startswith("does not hold: at ")
     markdown = render_markdown(clients.report)
     terminal = " ".join(render_terminal(clients.analysis, width=80, color=False).split())

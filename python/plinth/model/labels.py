@@ -48,6 +48,11 @@ def level_label(factor: str, level: Level) -> str:
     return level_text(level)
 
 
+def counts_things(factor: str) -> bool:
+    """Whether the factor's title is what its levels count: clients, rows; a number such as commit_delay counts nothing by its name."""
+    return factor in _UNITS
+
+
 def factor_title(factor: str) -> str:
     """What is varied: "clients", "active rows", "shared_buffers", "flush latency"."""
     if factor.startswith("server.settings."):

@@ -4,7 +4,7 @@ import math
 
 from plinth.model.analysis import Analysis
 from plinth.model.figures import NOT_AVAILABLE, number
-from plinth.model.labels import levels_label
+from plinth.model.labels import counts_things, levels_label
 from plinth.model.report import CurveText, EffectText, RatioCell, RatioRow, RatioTable
 from plinth.model.sweep import Effect, Factor, LevelUnit, ScalingCurve, Sweep
 from plinth.model.units import format_size
@@ -82,7 +82,8 @@ def knee_text(curve: ScalingCurve, factor: Factor) -> str:
     bounds = (
         at.interval and f" (95 % CI {_value(at.interval.low, factor.unit)} to {_value(at.interval.high, factor.unit)})"
     )
-    return f"{_value(at.value, factor.unit)}{bounds or ''}" + (f"; {at.note}" if at.note else "")
+    counted = f" {factor.title}" if counts_things(factor.name) else ""
+    return f"{_value(at.value, factor.unit)}{counted}{bounds or ''}" + (f"; {at.note}" if at.note else "")
 
 
 def fit_text(curve: ScalingCurve) -> str:
