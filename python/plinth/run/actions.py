@@ -134,7 +134,7 @@ class ActionSchedule:
                 due = left.pop(0)
                 if due.is_ending:
                     self._end_effect(due.action)
-                elif self._do(due.action, connection) and (ending := _ending_of(due)):
+                elif self._do(due.action, connection) and (ending := self._ending_of(due.action)):
                     bisect.insort_right(left, ending, key=lambda due: due.at_s)
             if self._failure is None:
                 self._is_due(self._wait_s)
@@ -157,6 +157,13 @@ class ActionSchedule:
         assert self._measured_from_s is not None, "it has begun"
         due_s = self._measured_from_s + at_s
         return not self._ended.wait(max(0.0, due_s - time.monotonic()))
+
+    def _ending_of(self, action: Action) -> _Due | None:
+        """When the effect of an action that was just done ends, where that is said."""
+        assert self._measured_from_s is not None, "it has begun"
+        if not isinstance(action, LastingAction) or action.for_s is None:
+            return None
+        return _Due(time.monotonic() - self._measured_from_s + action.for_s, action, is_ending=True)
 
     def _do(self, action: Action, connection: "psycopg.Connection[Any]") -> bool:
         """Whether it was done."""
@@ -198,14 +205,6 @@ class ActionSchedule:
         now_ns = time.monotonic_ns()
         self._action_events.append(_ActionEvent(now_ns, kind, text))
         return now_ns
-
-
-def _ending_of(due: _Due) -> _Due | None:
-    """When the effect of an action ends, where that is said."""
-    lasting = due.action
-    if not isinstance(lasting, LastingAction) or lasting.for_s is None:
-        return None
-    return _Due(due.at_s + lasting.for_s, due.action, is_ending=True)
 
 
 def _failure_of(work: Callable[[], object]) -> str | None:
