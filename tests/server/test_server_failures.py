@@ -1,11 +1,14 @@
 """What goes wrong with managed clusters: reported clearly, noticed, and nothing left behind."""
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -165,11 +168,26 @@ def test_a_server_that_does_not_answer_is_ended_and_that_is_said(
     monkeypatch.setattr(cluster_module, "IMMEDIATE", (signal.SIGQUIT, 0.2))
     cluster = make_cluster()
     cluster.start({})
+
     pid = cluster.postmaster_pid
     assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    with pytest.raises(RunError, match="ended without a checkpoint"):
-        cluster.stop()
+    pidfd, is_over = os.pidfd_open(pid), threading.Event()
+
+    def keep_stopped() -> None:
+        """Whoever ends a server continues it first: it is stopped again at once."""
+        with contextlib.suppress(ProcessLookupError):
+            while not is_over.wait(0.0005):
+                signal.pidfd_send_signal(pidfd, signal.SIGSTOP)
+
+    with ThreadPoolExecutor(1) as pool:
+        stopping = pool.submit(keep_stopped)
+        try:
+            with pytest.raises(RunError, match="ended without a checkpoint"):
+                cluster.stop()
+        finally:
+            is_over.set()
+        stopping.result()
+    os.close(pidfd)
     assert serving(cluster.layout.data_directory) == []
     assert journal.entries == ()
 

@@ -223,7 +223,7 @@ class Cluster:
         return suspend_processes(self.layout.data_directory)
 
     def proceed(self) -> None:
-        """Let its processes go on after `suspend`."""
+        """Continue its processes after `suspend` (SIGCONT)."""
         continue_processes(self.layout.data_directory)
 
     def stop_immediately(self) -> None:

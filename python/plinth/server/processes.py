@@ -2,13 +2,13 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic, monotonic_ns
 
 from plinth.model.errors import Refused, RunError
 from plinth.server.shared_memory import remove_left_shared_memory
+from plinth.system import cancel
 from plinth.system.directory import LABEL_FILE, nearest_label
 from plinth.system.ending import handles, kill_all, send
 from plinth.system.gate import waits_to_become
@@ -77,16 +77,19 @@ def suspend_processes(data_directory: Path) -> int:
     postmaster = postmaster_pid(data_directory)
     at_ns = monotonic_ns()
     deadline = monotonic() + _LAST_TIMEOUT_S
-    while True:
-        with handles(lambda: serving(data_directory)) as processes:
-            for pid in sorted(processes, key=lambda pid: pid != postmaster):
-                send(processes[pid], signal.SIGSTOP)
-        if not (running := [pid for pid in serving(data_directory) if not _is_stopped(pid)]):
-            return at_ns
-        if monotonic() > deadline:
-            continue_processes(data_directory)
-            raise RunError(f"a PostgreSQL server could not be paused: {_pids(running)}", where=str(data_directory))
-        time.sleep(_LOOK_AGAIN_S)
+    try:
+        while True:
+            with handles(lambda: serving(data_directory)) as processes:
+                for pid in sorted(processes, key=lambda pid: pid != postmaster):
+                    send(processes[pid], signal.SIGSTOP)
+            if not (running := [pid for pid in serving(data_directory) if not _is_stopped(pid)]):
+                return at_ns
+            if monotonic() > deadline:
+                raise RunError(f"a PostgreSQL server could not be paused: {_pids(running)}", where=str(data_directory))
+            cancel.sleep(_LOOK_AGAIN_S)
+    except BaseException:
+        continue_processes(data_directory)
+        raise
 
 
 def continue_processes(data_directory: Path) -> None:
