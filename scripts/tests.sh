@@ -64,7 +64,7 @@ wait_for_one() {
   ended "${under_way[$pid]}" "$code"
   unset "under_way[$pid]"
 }
-for name in runs-q-to-z storages "the rest" native runs-a-to-e runs-f-to-p units; do
+for name in "the rest" native runs-f-to-p runs-q-to-z runs-a-to-e storages units; do # the longest first
   [ ${#under_way[@]} -lt 3 ] || wait_for_one
   if [ "$name" = units ]; then part units units & else part "$name" tests & fi
   under_way[$!]=$name
