@@ -46,7 +46,9 @@ def keeps_up(due: Due, clients: int) -> bool:
 
 
 def latency_ratio(variant: Measured, baseline: Measured, seed: int) -> Estimate | None:
-    """p99 latency over the baseline's, within blocks, where all counted trials of both keep up with a schedule; None elsewhere."""
+    """p99 latency over the baseline's, within blocks, where all counted trials of both keep up with one schedule; None elsewhere."""
+    if variant.variant.workload.rate != baseline.variant.workload.rate:
+        return None  # throughput differs as it was asked to
     totals = [(one.contents.trial.measured, side.variant) for side in (variant, baseline) for one in side.counted]
     if not all(
         due is not None and of.workload.rate is not None and keeps_up(due, of.workload.clients) for due, of in totals

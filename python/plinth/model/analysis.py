@@ -385,7 +385,7 @@ class Comparison(Frozen):
     @property
     def is_undecided(self) -> bool:
         """Whether more trials are needed: of latencies where both sides do what one schedule asks for, of throughput elsewhere."""
-        if self.latency_p99 is None or self.verdict in ("better", "worse"):  # by schedules that ask for more, or less
+        if self.latency_p99 is None:
             return self.verdict == "undecided"
         interval = self.latency_p99.interval
         return interval is None or interval.low <= 1 <= interval.high
