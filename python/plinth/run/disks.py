@@ -1,10 +1,12 @@
 """The emulated disks of one trial, whose physics its actions change; they are what they were when it ends."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from plinth.model.disk import Physics
 from plinth.model.disk_action import DiskAction
+from plinth.run.overlay import Overlay
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -17,7 +19,9 @@ class TrialDisks:
 
     def __init__(self, disks_of: "Callable[[DiskAction], Sequence[DiskControl]]") -> None:
         self._disks_of = disks_of
-        self._before: list[tuple[DiskAction, DiskControl, Physics]] = []
+        self._overlay: Overlay[Path] = Overlay()
+        self._disks: dict[Path, DiskControl] = {}
+        """By their control sockets."""
 
     def __enter__(self) -> Self:
         return self
@@ -25,19 +29,18 @@ class TrialDisks:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
     ) -> None:
-        for action, _, _ in reversed(tuple(self._before)):
+        for action in self._overlay.owners():
             self.restore(action)
 
     def change(self, action: DiskAction) -> None:
         """Change what an action names, from now on. Raises PlinthError when a disk refuses it or does not answer."""
+        changes = {name: getattr(action.physics, name) for name in action.changes}
         for disk in self._disks_of(action):
-            physics = disk.status().physics
-            self._before.append((action, disk, Physics(**{name: getattr(physics, name) for name in action.changes})))
+            self._disks[disk.path] = disk
+            self._overlay.begin(action, disk.path, changes, dict(disk.status().physics))
             disk.set_physics(action.physics)
 
-    def restore(self, action: DiskAction) -> None:
-        """Set what an action changed to what it was before."""
-        for entry in [entry for entry in reversed(self._before) if entry[0] is action]:
-            _, disk, before = entry
-            disk.set_physics(before)
-            self._before.remove(entry)
+    def restore(self, action: object) -> None:
+        """End what an action changed: it is what it was before, or what another action in force has made of it."""
+        for path, settings in self._overlay.end(action).items():
+            self._disks[path].set_physics(Physics(**settings))

@@ -18,6 +18,7 @@ from plinth.model.network import (
 from plinth.model.plan import PlannedCluster, Variant
 from plinth.network import NetworkLayout, measure_round_trips
 from plinth.run.listener import Listener
+from plinth.run.overlay import Overlay
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
@@ -73,8 +74,7 @@ class TrialLinks:
 
     def __init__(self, layout: NetworkLayout, cluster: PlannedCluster, asked: Mapping[Direction, LinkSettings]) -> None:
         self._layout = layout
-        self._former: dict[int, dict[Direction, LinkChanges]] = {}
-        """What actions have changed, as it was before, by the action."""
+        self._overlay: Overlay[Direction] = Overlay()
         self._before = layout.control.status()
         _check(self._before, asked)
         self._used = [(node.upstream, node.name) for node in cluster.standbys if node.upstream is not None]
@@ -94,17 +94,15 @@ class TrialLinks:
         """Change links during the trial."""
         changes = action.changes(self._layout.nodes)
         status = self._layout.control.status()
-        self._former[id(action)] = {
-            direction: LinkChanges(
-                **{name: getattr(status.link(direction).settings, name) for name, value in change if value is not None}
-            )
-            for direction, change in changes.items()
-        }
+        for direction, change in changes.items():
+            named = {name: value for name, value in change if value is not None}
+            self._overlay.begin(action, direction, named, dict(status.link(direction).settings))
         self._layout.control.change(changes)
 
     def restore(self, action: NetworkAction) -> None:
-        """Set what an action changed to what it was before."""
-        self._layout.control.change(self._former.pop(id(action)))
+        """End what an action changed: it is what it was before, or what another action in force has made of it."""
+        ended = self._overlay.end(action)
+        self._layout.control.change({direction: LinkChanges(**settings) for direction, settings in ended.items()})
 
     def ended(self) -> TrialNetwork:
         """What was found by the end of the load."""
