@@ -34,6 +34,8 @@ def test_what_is_wrong_is_a_warning_of_the_analysis_and_a_table_of_the_report() 
         "problem of the machine, found before the run: others took 1.9 of 2 processors; 1 more in the report"
         in analysis.warnings
     )
+    milder = analyse(examined(finding("warning", "the governor is powersave")))
+    assert "found on the machine before the run: the governor is powersave" in milder.warnings
     report = build_report(contents, analysis)
     assert report.doctor == contents.doctor
     assert [(gap.where, gap.reason) for gap in report.gaps if gap.what == "machine: burst credits"] == [

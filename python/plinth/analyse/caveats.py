@@ -265,7 +265,10 @@ def _of_machine(contents: BundleContents) -> Iterator[str]:
             weightiest, *others = found
             more = f"; {len(others)} more in the report" if others else ""
             about = "the machine" if weightiest.about == "machine" else weightiest.about
-            yield f"{weightiest.severity} of {about}, found before the run: {weightiest.saw}{more}"
+            if weightiest.severity == "warning":  # as all of these are called
+                yield f"found on {about} before the run: {weightiest.saw}{more}"
+            else:
+                yield f"{weightiest.severity} of {about}, found before the run: {weightiest.saw}{more}"
 
 
 def _of_facts(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
