@@ -98,8 +98,10 @@ def test_all_machines_send_the_rows_of_one(
 
 @pytest.mark.parametrize("ending", ["a machine is lost", "interrupted"])
 def test_what_a_load_that_ended_early_has_sent_is_not_sent_again(
-    database: Database, tmp_path: Path, ending: str
+    database: Database, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("plinth.workload.bulk._POLL_S", 0.02)  # so that little has been sent at the first look
+    monkeypatch.setattr("plinth.fleet.task.POLL_S", 0.02)
     target, before = database(), running_agents()
     many = {**NUMBERS, "rows": 2_000_000}
     expected = Interrupted if ending == "interrupted" else RunError

@@ -16,6 +16,7 @@ agent.py        what runs on each machine
 split.py        how clients and threads are divided
 clock.py        offsets of clocks, by NTP's four times
 merge.py        one result of all agents': counts of equal buckets are added
+task.py         what all agents do together: opened, polled, closed
 load.py         `FleetLoad`, a `plinth.load.LoadDriver`
 copying.py      `FleetCopy`: the rows of a dataset, sent by all machines; agent_copy.py: an agent's part
 ledger.py       ledgers of commits, collected from all; agent_ledger.py: an agent's

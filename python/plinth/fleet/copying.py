@@ -5,21 +5,18 @@ not, however it ends; the next load sends what is missing.
 """
 
 import json
-import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from plinth.fleet.asking import ask_all, ask_each, greet
 from plinth.fleet.executors import Executor, Started
 from plinth.fleet.protocol import Copied, Done, Request
+from plinth.fleet.task import POLL_S, FleetTask
 from plinth.fleet.versions import check_versions
 from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.errors import RunError
 from plinth.system import cancel
-
-_POLL_S = 0.2
 
 
 @dataclass
@@ -32,36 +29,29 @@ class _Machine:
         return self.copied.state == "ended"
 
 
-class FleetCopy:
+class FleetCopy(FleetTask[_Machine]):
     """`config` is that of one bulk load; `streams` are for each machine. Agents run from `start` to the end."""
 
     def __init__(self, config: dict[str, Any], executor: Executor) -> None:
+        super().__init__(executor)
         self._config = config
-        self._executor = executor
-        self._stack = ExitStack()
-        self._machines: list[_Machine] = []
-        self._is_open = False
-        self._is_stopping = False
-        self._next_poll_at = 0.0
 
     def start(self, check: Callable[[], None] | None = None) -> None:
         """Start the agents, and return when all streams send. Cancelled with the caller's work, whatever `check` is.
 
         Raises RunError when one cannot begin, MissingCapability when versions differ.
         """
-        self._is_open = True
-        try:
-            started = self._stack.enter_context(self._executor.agents())
-            parts = _dealt(self._config, len(started))
-            self._machines = [_Machine(one) for one in started]
-            check_versions({one.name: hello for one, hello in zip(started, greet(started), strict=True)})
-            ask_each(started, [Request(kind="copy", bulk=json.dumps(part)) for part in parts], Done)
-            while any(one.copied.state in ("idle", "connecting") for one in self._machines):
-                self._poll()
-                cancel.sleep(_POLL_S / 4)
-        except BaseException:
-            self._close()
-            raise
+        self._guarded(self._start)
+
+    def _start(self) -> None:
+        started = self._open()
+        parts = _dealt(self._config, len(started))
+        self._machines = [_Machine(one) for one in started]
+        check_versions({one.name: hello for one, hello in zip(started, greet(started), strict=True)})
+        ask_each(started, [Request(kind="copy", bulk=json.dumps(part)) for part in parts], Done)
+        while any(one.copied.state in ("idle", "connecting") for one in self._machines):
+            self._poll()
+            cancel.sleep(POLL_S / 4)
 
     def progress(self) -> str:
         """That of all machines together."""
@@ -79,21 +69,6 @@ class FleetCopy:
         """All streams withdraw. Returns at once."""
         if self._is_open:
             self._guarded(self._ask_to_stop)
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait for the end for at most `timeout_s` seconds; return whether it has come. Raises RunError if a machine is lost."""
-        deadline = time.monotonic() + timeout_s
-        while self._is_open:
-            left_s = deadline - time.monotonic()
-            due_s = self._next_poll_at - time.monotonic()
-            if due_s > left_s:
-                cancel.sleep(max(left_s, 0))
-                return False
-            cancel.sleep(max(due_s, 0))
-            self._guarded(self._poll)
-            if all(one.has_ended for one in self._machines):
-                self._close()
-        return True
 
     def result(self) -> str:
         """The sums, and the errors of all machines, with their names. Raises RunError before the end."""
@@ -116,8 +91,7 @@ class FleetCopy:
             ),
         ).model_dump_json()
 
-    def _poll(self) -> None:
-        self._next_poll_at = time.monotonic() + _POLL_S
+    def _look(self) -> None:
         running = [one for one in self._machines if not one.has_ended]
         for machine, reply in zip(
             running, ask_all([one.started for one in running], Request(kind="copied"), Copied), strict=True
@@ -128,22 +102,8 @@ class FleetCopy:
         if not self._is_stopping and any(one.copied.result and one.copied.result.errors for one in self._machines):
             self._ask_to_stop()  # as the streams of one machine end with the first that fails
 
-    def _ask_to_stop(self) -> None:
-        self._is_stopping = True
-        ask_all([one.started for one in self._machines if not one.has_ended], Request(kind="stop"), Done)
-
-    def _guarded(self, act: Callable[[], None]) -> None:
-        """Do it; whatever fails ends all agents, and with them their streams."""
-        try:
-            act()
-        except BaseException:
-            self._close()
-            raise
-
-    def _close(self) -> None:
-        self._is_open = False
-        with cancel.masked():
-            self._stack.close()
+    def _finish(self) -> None:
+        """Each agent's last answer has its result."""
 
 
 def _dealt(config: dict[str, Any], machines: int) -> list[dict[str, Any]]:

@@ -2,11 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from plinth.fleet.asking import ask_all, ask_each, greet, measure_clocks
 from plinth.fleet.clock import ClockOffset
@@ -15,6 +13,7 @@ from plinth.fleet.ledger import collect_ledgers
 from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second, transactions_of
 from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, ProtocolError, Request
 from plinth.fleet.split import clients_of, parts_of
+from plinth.fleet.task import POLL_S, FleetTask
 from plinth.fleet.versions import check_versions
 from plinth.model.errors import RunError
 from plinth.model.fleet_trial import FleetTrial, MachineTrial
@@ -26,10 +25,8 @@ Phase = Literal["connect", "warmup", "measure", "done"]
 
 LEAD_NS = 2_000_000_000
 """From the last agreement on clocks to T0."""
-_POLL_S = 0.2
 _PHASES: tuple[Phase, ...] = ("connect", "warmup", "measure", "done")
 _BEGIN_LEAD_S = 2
-_Result = TypeVar("_Result")
 
 
 @dataclass
@@ -49,25 +46,20 @@ class _Machine:
         return self.polled.state == "ended"
 
 
-class FleetLoad:
+class FleetLoad(FleetTask[_Machine]):
     """Splits a load over the agents that `executor` starts. `config.threads` are for each machine; clients and rate are totals."""
 
     def __init__(self, config: LoadConfig, executor: Executor, address: str) -> None:
+        super().__init__(executor)
         self._config = config
-        self._executor = executor
         self._address = address
-        self._stack = ExitStack()
-        self._machines: list[_Machine] = []
         self._t0_ns: int | None = None
         self._t0_unix_ns = 0
-        self._next_poll_at = 0.0
         self._histograms: dict[int, SecondHistograms] = {}
         self._series: list[Second] = []
         self._given = 0
         self._events: list[LoadEvent] = []
         self._events_dropped = 0
-        self._is_open = False
-        self._is_stopping = False
         self._result: LoadResult | None = None
 
     @property
@@ -80,18 +72,16 @@ class FleetLoad:
 
         Raises RunError if an agent is lost or connects no client, MissingCapability if versions differ.
         """
-        try:
-            self._is_open = True
-            started = self._stack.enter_context(self._executor.agents())
-            parts = parts_of(self._config, len(started))
-            self._machines = [_Machine(one, part) for one, part in zip(started, parts, strict=True)]
-            self._greet()
-            self._connect()
-            self._measure_clocks()
-            self._go()
-        except BaseException:
-            self.close()
-            raise
+        self._guarded(self._start)
+
+    def _start(self) -> None:
+        started = self._open()
+        parts = parts_of(self._config, len(started))
+        self._machines = [_Machine(one, part) for one, part in zip(started, parts, strict=True)]
+        self._greet()
+        self._connect()
+        self._measure_clocks()
+        self._go()
 
     def progress(self) -> LoadProgress:
         """The progress of all agents together, and the seconds and events since the last call."""
@@ -111,21 +101,6 @@ class FleetLoad:
             events=tuple(events),
             events_dropped=dropped,
         )
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait for the end for at most `timeout_s` seconds; return whether the load has ended. Raises RunError if an agent is lost."""
-        deadline = time.monotonic() + timeout_s
-        while self._is_open:
-            left_s = deadline - time.monotonic()
-            due_s = self._next_poll_at - time.monotonic()
-            if due_s > left_s:
-                cancel.sleep(max(left_s, 0))
-                return False
-            cancel.sleep(max(due_s, 0))
-            self._guarded(self._poll)
-            if all(one.has_ended for one in self._machines):
-                self._guarded(self._collect)
-        return True
 
     def begin_measuring(self) -> int:
         """End the warm-up of all agents with the same second, two seconds ahead. Returns how long it lasts then, in ns."""
@@ -149,23 +124,9 @@ class FleetLoad:
             raise RunError("the load has not ended")
         return self._result
 
-    def close(self) -> None:
-        """End the agents, whatever they do. A load that has ended has ended them."""
-        self._is_open = False
-        with cancel.masked():
-            self._stack.close()
-
     @property
     def _agents(self) -> list[Started]:
         return [one.started for one in self._machines]
-
-    def _guarded(self, act: Callable[[], _Result]) -> _Result:
-        """Do it; whatever fails ends all agents, whose load would be without a result."""
-        try:
-            return act()
-        except BaseException:
-            self.close()
-            raise
 
     def _greet(self) -> None:
         for machine, hello in zip(self._machines, greet(self._agents), strict=True):
@@ -178,7 +139,7 @@ class FleetLoad:
             self._poll()
             if all(one.polled.state == "connected" for one in self._machines):
                 return
-            cancel.sleep(_POLL_S / 4)
+            cancel.sleep(POLL_S / 4)
 
     def _measure_clocks(self) -> None:
         for machine, clock in zip(self._machines, measure_clocks(self._agents), strict=True):
@@ -195,8 +156,7 @@ class FleetLoad:
             raise RunError(f"the agents took longer than {LEAD_NS / 1e9:g} s to take the time of the start")
         cancel.sleep(left_s)
 
-    def _poll(self) -> None:
-        self._next_poll_at = time.monotonic() + _POLL_S
+    def _look(self) -> None:
         running = [one for one in self._machines if not one.has_ended]
         replies = ask_each([one.started for one in running], [Request(kind="poll")] * len(running), Polled)
         for machine, (machine.polled, histograms) in zip(running, replies, strict=True):
@@ -208,8 +168,7 @@ class FleetLoad:
             add_histograms(self._histograms, histograms)
         self._close_rows()
         if self._config.exit_on_abort and not self._is_stopping and any(one.kind == "aborted" for one in self._events):
-            self._is_stopping = True  # the agent has stopped its own clients
-            ask_all([one.started for one in self._machines if not one.has_ended], Request(kind="stop"), Done)
+            self._ask_to_stop()  # the agent has stopped its own clients
 
     def _check_state(self, machine: _Machine) -> None:
         if machine.polled.state == "failed":
@@ -228,7 +187,7 @@ class FleetLoad:
             for one in self._machines:
                 one.rows.pop(row, None)
 
-    def _collect(self) -> None:
+    def _finish(self) -> None:
         replies = ask_all(self._agents, Request(kind="collect"), Collected)
         for machine, collected in zip(self._machines, replies, strict=True):
             if collected.result is None:
@@ -241,7 +200,6 @@ class FleetLoad:
         fleet = self._fleet_trial()
         merged = merged_result(results, self._series, self._t0_unix_ns)
         self._result = merged.model_copy(update={"fleet": fleet})
-        self.close()
 
     def _fleet_trial(self) -> FleetTrial:
         machines = tuple(map(self._machine_trial, self._machines))
