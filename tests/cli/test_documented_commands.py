@@ -26,7 +26,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
 ]
 BLOCK = re.compile(
-    r"^(?:<!-- not run by tests: (?P<reason>.+) -->\n)?```sh\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL
+    r"^(?:<!-- not run by tests: (?P<reason>[^\n]+) -->\n)?```sh\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL
 )
 NOT_ONES_OF_USERS = {"agent"}
 """Commands that Plinth calls itself on other machines."""
@@ -101,6 +101,14 @@ def blocks() -> list[Documented]:
         for page in PAGES
         for number, found in enumerate(BLOCK.finditer(page.read_text()), start=1)
     ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_block_is_overlooked(page: Path):
+    found = [block for block in blocks() if block.page == page]
+    text = page.read_text()
+    assert len(found) == len(re.findall(r"^```sh$", text, re.MULTILINE))
+    assert sum(block.reason is not None for block in found) == text.count("<!-- not run by tests:")
 
 
 def command_lines(page: Path) -> list[str]:
