@@ -129,32 +129,26 @@ def test_a_partition_ends_by_itself(project, nothing_left):
     nothing_left()
 
 
-def test_a_kill_of_plinth_in_the_midst_leaves_nothing_that_clean_does_not_undo(project, nothing_left):
-    """The server is paused, its storage full, and its disk slow."""
-    faults = (
-        action("100ms", "fill") + action("100ms", "disk", 'physics.flush_latency = "300ms"') + action("200ms", "pause")
-    )
-    project.write(EXPERIMENT + faults)
+def killed_once_paused(project, pause_at: str) -> None:
+    """Kill a run whose server is paused, its storage full, and its disk slow."""
+    faults = action("100ms", "fill") + action("100ms", "disk", 'physics.flush_latency = "300ms"')
+    project.write(EXPERIMENT + faults + action(pause_at, "pause"))
     running = project.start()
     running.wait_for("copy the files of 1-disk as loaded", timeout_s=120)
     until(lambda: paused_in(project.state), timeout_s=60)
     running.signal(signal.SIGKILL)
     running.end()
+
+
+def test_a_kill_of_plinth_in_the_midst_leaves_nothing_that_clean_does_not_undo(project, nothing_left):
+    killed_once_paused(project, "200ms")
     cleaned = project.plinth("clean")
     assert cleaned.returncode == 0, cleaned.stderr
     nothing_left()
 
 
 def test_a_resumed_run_begins_without_the_faults_of_the_trial_that_was_killed(project, nothing_left):
-    faults = (
-        action("100ms", "fill") + action("100ms", "disk", 'physics.flush_latency = "300ms"') + action("1s", "pause")
-    )
-    project.write(EXPERIMENT + faults)
-    running = project.start()
-    running.wait_for("copy the files of 1-disk as loaded", timeout_s=120)
-    until(lambda: paused_in(project.state), timeout_s=60)
-    running.signal(signal.SIGKILL)
-    running.end()
+    killed_once_paused(project, "1s")
     resumed = project.plinth("resume", project.bundle)
     assert resumed.returncode in (0, 3), resumed.stderr
     nothing_left()
