@@ -10,8 +10,11 @@ cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
+# Each part has mounts of its own: mkfs.btrfs looks at every mount there is, and fails at one whose FUSE daemon a test of another part has killed.
+own_mounts=()
+[ "$(id -u)" -ne 0 ] || own_mounts=(unshare --mount --propagation private)
 # What a script starts in the background ignores Ctrl-C, which some tests send. What failed is kept for each part.
-pytest() { env --default-signal=INT .venv/bin/pytest -o cache_dir="$logs/$part.cache" "$@"; }
+pytest() { "${own_mounts[@]}" env --default-signal=INT .venv/bin/pytest -o cache_dir="$logs/$part.cache" "$@"; }
 exact=tests/disk/test_disk_accuracy.py
 declare -A files=(["the disk"]="$exact")
 for file in $(find tests -name 'test_*.py' | sort); do
