@@ -7,7 +7,6 @@ by writing pages, of which the time of stopping and starting the server is a par
 """
 
 import argparse
-import json
 import os
 import resource
 import shlex
@@ -25,6 +24,7 @@ from typing import Any
 from engine_report import machine_kind
 from engine_sides import found, libpq_environment
 from engine_vs_pgbench import installations, server
+from loading_child import loaded
 from loading_report import PAGES, Load, text, write
 from plinth.server import Cluster
 from plinth.system.database import connect
@@ -52,34 +52,16 @@ class Bench:
         self.file = folder / "numbers.txt"
         self.owner = owner
 
-    def plinth(self, work: str, loaded: int, how: str = "plinth", **dataset: Any) -> Load:
+    def plinth(self, work: str, rows: int, how: str = "plinth", **dataset: Any) -> Load:
         """One load by Plinth, in a process of its own."""
         with self.cleared() as wal_mib:
-            figures = self.loaded({"streams": self.options.streams} | dataset)
+            figures = loaded(self.cluster, {"streams": self.options.streams} | dataset)
             wal = wal_mib()
         parts = figures["parts_s"]
         after_s = sum(parts[part] for part in ("functions", "vacuum and count", "analyze") if part in parts)
         by_pages = "write pages" in parts  # with the server's stop and start
         indexed_s = figures["elapsed_s"] - after_s if by_pages else parts["load rows"] + parts["build keys"]
-        return Load(work, how, loaded, indexed_s=indexed_s, wal_mib=wal, **figures)
-
-    def loaded(self, dataset: dict[str, Any]) -> dict[str, Any]:
-        """The figures of a load in a process of its own, for which the server is stopped and started when it asks."""
-        argv = [sys.executable, str(Path(__file__).with_name("loading_once.py"))]
-        asked = {"connection": self.to.for_engine(), "dataset": dataset}
-        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as child:
-            assert child.stdin is not None and child.stdout is not None
-            print(json.dumps(asked), file=child.stdin)
-            for line in child.stdout:
-                match line.strip():
-                    case "stop":
-                        self.cluster.stop()
-                    case "start":
-                        self.cluster.start(self.cluster.settings)
-                    case figures:
-                        return json.loads(figures)
-                print(file=child.stdin)
-        raise SystemExit(f"the load of {dataset} failed")
+        return Load(work, how, rows, indexed_s=indexed_s, wal_mib=wal, **figures)
 
     def pgbench(self, steps: str) -> Load:
         """One `pgbench -i`."""
@@ -127,7 +109,7 @@ class Bench:
         self.file.touch()
         os.chown(self.file, self.owner.uid, self.owner.gid)
         with self.cleared():
-            self.loaded({"kind": "numbers", "rows": self.options.numbers})
+            loaded(self.cluster, {"kind": "numbers", "rows": self.options.numbers})
             with connect(self.to) as control:
                 control.execute(f"COPY numbers TO '{self.file}'".encode())
 
