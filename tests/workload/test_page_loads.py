@@ -19,6 +19,9 @@ from plinth.model.errors import Interrupted, Refused, RunError
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
 from plinth.model.progress import Progress
+from plinth.model.tpcc_tables import INDEXES as TPCC_INDEXES
+from plinth.model.tpcc_tables import TABLES as TPCC_TABLES
+from plinth.model.trial import Check
 from plinth.run.loading import LoadSession
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, connect
@@ -28,6 +31,7 @@ from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of
+from plinth.workload.tpcc_conditions import check_conditions
 
 WITH_AMCHECK = ("debian", "17", "18")
 SETTINGS = {"shared_buffers": "64MB"}
@@ -61,7 +65,10 @@ FIGURES = (
 )
 FROZEN = "SELECT count(*) FILTER (WHERE all_frozen AND pd_all_visible), count(*) FROM pg_visibility('{}')"
 HARM = "SELECT count(*) FROM verify_heapam('{}')"
-HARM_OF_KEY = "SELECT bt_index_parent_check({}, heapallindexed => true, rootdescend => true)"
+HARM_OF_KEYS = (
+    "SELECT count(bt_index_parent_check(indexrelid, heapallindexed => true, rootdescend => true)::text)"
+    " FROM pg_index WHERE indrelid = '{}'::regclass"
+)
 
 
 def layout_in(folder: Path, installation: Installation, owner: Owner, **server: Any) -> ClusterLayout:
@@ -109,12 +116,11 @@ def looked_at(to: Connection, table: str) -> list[tuple[Any, ...]]:
     return [row(to, ROWS.format(table)), row(to, figures)]
 
 
-def check_unharmed(to: Connection, table: str, has_key: bool) -> None:
+def check_unharmed(to: Connection, table: str, keys: int) -> None:
     frozen, pages = row(to, FROZEN.format(table))
     assert frozen == pages > 0
     assert row(to, HARM.format(table)) == (0,)
-    if has_key:
-        row(to, HARM_OF_KEY.format(KEY.format(table)))
+    assert row(to, HARM_OF_KEYS.format(table)) == (keys,)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def test_pages_are_what_one_frozen_copy_leaves(
             reported = load(cluster, {**spec, "loader": "pages"})
             assert [looked_at(to, table) for table in tables] == copied, name
             for table in tables:
-                check_unharmed(to, table, has_key=name != "without a key")
+                check_unharmed(to, table, keys=int(name != "without a key"))
             assert [one for one in reported if one.task == "write pages"][-1].done == sum(
                 found[0][0] for found in copied
             )
@@ -153,6 +159,38 @@ def test_pages_are_what_one_frozen_copy_leaves(
         if checksums:
             checker = f"{installations[version].bindir}/pg_checksums"
             Runner().run((checker, "--check", "-D", str(layout.data_directory)), owner=owner)
+
+
+TPCC = {"kind": "tpcc", "warehouses": 2, "fillfactor": 95}
+TPCC_ROWS = "SELECT count(*), sum(hashtextextended(t::text, 0)) FROM {} t"
+TPCC_KEYS = "SELECT count(*) FILTER (WHERE indisprimary), count(*), bool_and(indisvalid) FROM pg_index i JOIN pg_class c ON c.oid = indrelid WHERE relkind = 'r' AND relname <> 'plinth_load' AND relnamespace = 'public'::regnamespace"
+
+
+@pytest.mark.parametrize("version", ["18", pytest.param("debian", marks=pytest.mark.long)])
+def test_pages_of_tpcc_have_the_rows_and_keys_of_copy(
+    folder: Path, installations: dict[str, Installation], owner: Owner, version: str
+) -> None:
+    """Its rows differ in width, and its keys have several columns: the server builds them."""
+    with cluster_of(layout_in(folder, installations[version], owner, data_checksums=True)) as cluster:
+        to = cluster.connection
+        load(cluster, TPCC)
+        copied = {table.name: row(to, TPCC_ROWS.format(table.name)) for table in TPCC_TABLES}
+        keys = row(to, TPCC_KEYS)
+        drop(to)
+        reported = load(cluster, {**TPCC, "loader": "pages", "maintenance_work_mem": "128MB"})
+        tasks = list(dict.fromkeys(one.task for one in reported))
+        assert tasks.index("write pages") < tasks.index("build keys") < tasks.index("check consistency")
+        assert {table.name: row(to, TPCC_ROWS.format(table.name)) for table in TPCC_TABLES} == copied
+        assert row(to, TPCC_KEYS) == keys
+        with closing(connect(to)) as control:
+            control.execute("CREATE EXTENSION amcheck; CREATE EXTENSION pg_visibility")
+        for table in TPCC_TABLES:
+            also = sum(index.table == table.name for index in TPCC_INDEXES)
+            check_unharmed(to, table.name, keys=int(table.key is not None) + also)
+        assert load(cluster, {**TPCC, "loader": "pages", "maintenance_work_mem": "128MB"}) == []
+        drop(to)
+        load(cluster, {**TPCC, "loader": "pages", "partitions": 2, "foreign_keys": True})
+        assert {table.name: row(to, TPCC_ROWS.format(table.name)) for table in TPCC_TABLES} == copied
 
 
 def drop(to: Connection) -> None:
@@ -189,6 +227,7 @@ class Dying(LoadSession):
 
 
 MANY = {"kind": "numbers", "rows": 1_000_000, "partitions": 4, "loader": "pages"}
+TPCC_MANY = {"kind": "tpcc", "warehouses": 4, "loader": "pages", "check_consistency": False}
 MANY_FIGURES = "SELECT count(*), count(DISTINCT number), min(number), max(number) FROM numbers"
 
 
@@ -216,6 +255,36 @@ def test_a_load_that_was_killed_is_resumed(
         assert "write pages" in {one.task for one in reported} and "build keys" not in {one.task for one in reported}
     assert {path: path.stat().st_ino for path in whole} == whole
     assert not list(layout.data_directory.rglob("*.plinth"))
+
+
+@pytest.mark.parametrize("at", ["writing", "written"])
+def test_a_load_of_tpcc_that_was_killed_is_resumed(
+    folder: Path, installations: dict[str, Installation], owner: Owner, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """The server builds its keys, and they are not there before all rows are."""
+    layout = layout_in(folder, installations["18"], owner)
+    monkeypatch.setattr(Dying, "at", at)
+
+    def load_until_killed() -> None:
+        with cluster_of(layout) as cluster:
+            load(cluster, TPCC_MANY, Dying)
+
+    assert run_in_child(load_until_killed).signal == signal.SIGKILL
+    end_server(layout.data_directory, (KILL,))
+    (layout.data_directory / "postmaster.pid").unlink(missing_ok=True)
+    subprocess.run(["rm", "-rf", layout.socket_directory], check=True)
+    with cluster_of(layout) as cluster:
+        reported = load(cluster, TPCC_MANY)
+        assert {"write pages", "build keys"} <= {one.task for one in reported}
+        assert row(cluster.connection, TPCC_KEYS) == (8, 10, True)
+        assert [check for check in checked(cluster.connection) if not check.ok] == []
+    assert not list(layout.data_directory.rglob("*.plinth"))
+
+
+def checked(to: Connection) -> list[Check]:
+    """The consistency conditions of tpcc."""
+    with closing(connect(to)) as control:
+        return check_conditions(control, initial=True)
 
 
 def written(layout: ClusterLayout) -> list[Path]:

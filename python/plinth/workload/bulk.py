@@ -67,12 +67,18 @@ def loader_errors() -> Iterator[None]:
 
 
 def watched(
-    make: Callable[[], Loader], task: str, report: Report, *, row_bytes: float, there: int = 0
+    make: Callable[[], Loader],
+    task: str,
+    report: Report,
+    *,
+    row_bytes: float,
+    there: int = 0,
+    before: str | None = None,
 ) -> dict[str, Any]:
     """Run a loader to its end and return its result. Raises RunError when it cannot begin.
 
     Whatever is raised meanwhile, such as Interrupted by a signal, ends it. Of the rows, `there` are there already; one
-    takes about `row_bytes` in its table.
+    takes about `row_bytes` in its table. `before`: the task of a loader that counts rows before it writes them.
     """
     began = time.monotonic()
 
@@ -82,7 +88,10 @@ def watched(
 
     def look() -> None:
         state = json.loads(loader.progress())
-        tell(state["rows_done"], state["rows_total"])
+        if before is not None and state["rows_counted"] < state["rows_to_count"]:
+            report(Progress(before, state["rows_counted"], state["rows_to_count"], "rows"))
+        else:
+            tell(state["rows_done"], state["rows_total"])
 
     with loader_errors():
         loader = make()

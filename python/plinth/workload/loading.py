@@ -102,23 +102,22 @@ class Recipe:
 
     def _page_titles(self) -> list[tuple[str, str]]:
         by = "as many threads as there are processors" if self.spec.streams is None else f"{self.spec.streams} threads"
-        return [
-            ("keys", f"{self._keys_sql()} (of tables that are empty)"),
-            (
-                "pages",
-                f"stop the server, write {self.rows:,} rows and their keys into its files by {by}, and start it again"
-                if self.rows
-                else "",
-            ),
-        ]
+        what = f"{self.rows:,} rows and their keys" if self.spec.writes_keys else f"{self.rows:,} rows"
+        write = f"stop the server, write {what} into its files by {by}, and start it again" if self.rows else ""
+        if self.spec.writes_keys:
+            return [("keys", f"{self._keys_sql()} (of tables that are empty)"), ("pages", write)]
+        return [("pages", write), ("keys", self._described_keys())]
 
     def _copy_titles(self) -> list[tuple[str, str]]:
-        description = self._maintenance().description()
         return [
             ("copy", f"COPY {self.rows:,} rows {self._copy_description()}"),
             ("logged", f"make {', '.join(self.tables)} logged" if self.spec.unlogged else ""),
-            ("keys", self._keys_sql() + (f" ({description})" if description else "")),
+            ("keys", self._described_keys()),
         ]
+
+    def _described_keys(self) -> str:
+        description = self._maintenance().description()
+        return self._keys_sql() + (f" ({description})" if description else "")
 
     def _keys_sql(self) -> str:
         return "; ".join(statement for stage in self.keys for statement in stage)
@@ -136,13 +135,15 @@ class Recipe:
         ledger.wait_for_other_loads(report)
         if not ledger.is_begun():
             ledger.begin(self.create, self.tables, unlogged=self.spec.unlogged)
-        if self.spec.writes_pages:
+        if self.spec.writes_keys:  # into the files of keys that the server has made
             self._make_keys(server, ledger, report)
+        if self.spec.writes_pages:
             ledger = self._write_pages(server, ledger, report)
         else:
             self._copy(server, ledger, report)
-            if self.spec.unlogged and not ledger.has("logged"):
-                self._make_logged(server, ledger, report)
+        if self.spec.unlogged and not ledger.has("logged"):
+            self._make_logged(server, ledger, report)
+        if not self.spec.writes_keys:
             self._make_keys(server, ledger, report)
         self._run(server, ledger, report, "functions", {"after": self.after} if self.after else {})
         # Counting is a second session's work, while the first vacuums the large table.
@@ -257,9 +258,7 @@ class Recipe:
     def _vacuum_of(self, table: str) -> tuple[str, ...]:
         if table not in self.tables:
             return (f"VACUUM {table}",)
-        if (
-            self.spec.writes_pages
-        ):  # only an ANALYZE of its own looks at the size of a key that the server has not built
+        if self.spec.writes_keys:  # only an ANALYZE of its own looks at the size of a key that the server has not built
             return f"VACUUM {table}", f"ANALYZE {table}"
         return (f"VACUUM ANALYZE {table}",)
 
@@ -271,7 +270,8 @@ class Recipe:
 def typical_load_s(spec: LoadedTables, size: DatasetSize) -> float:
     """The estimated time of a load on a common SSD."""
     if spec.writes_pages:
-        return RESTART_S + size.total_bytes / PAGES_BYTES_PER_S
+        built = 0 if spec.writes_keys else size.indexes_bytes
+        return RESTART_S + (size.total_bytes - built) / PAGES_BYTES_PER_S + built / LOAD_BYTES_PER_S
     return 0.5 + size.total_bytes / LOAD_BYTES_PER_S
 
 

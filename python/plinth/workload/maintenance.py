@@ -23,7 +23,7 @@ def sessions_of(spec: LoadedTables) -> int:
 def sorts_bytes(spec: LoadedTables, rows: int) -> int:
     """The size of the temporary files of keys of `rows` rows, as for a sort that does not fit in
     maintenance_work_mem."""
-    if spec.writes_pages:
+    if spec.writes_keys:
         return 0
     share = min(1.0, sessions_of(spec) / spec.partitions) if spec.partitions else 1.0
     return round(rows * share * _SORTED_KEY_BYTES)

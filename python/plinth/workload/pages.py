@@ -1,7 +1,7 @@
 """Rows and keys that are written into the files of a stopped server, page by page, instead of being sent to it.
 
-The tables and their keys are there, and empty. Which files are theirs, and what a row looks like in them, the server's
-catalogs show while it still runs.
+The tables are there, and empty; so are their keys, unless the server builds these once the rows are there. Which files are
+theirs, and what a row looks like in them, the server's catalogs show while it still runs.
 """
 
 import json
@@ -33,8 +33,11 @@ SELECT current_setting('data_directory') || '/' || pg_relation_filepath(c.oid),
        current_setting('data_directory') || '/' || pg_relation_filepath(i.indexrelid), i.indkey[0] - 1
 FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
 WHERE c.oid = %s::regclass"""
+# A numeric's type modifier holds its precision, and its scale in the lower 11 bits (numeric.c, make_numeric_typmod).
 _COLUMNS = """\
-SELECT t.typname, CASE WHEN t.typname IN ('bpchar', 'varchar') THEN a.atttypmod - 4 END
+SELECT t.typname, CASE WHEN t.typname IN ('bpchar', 'varchar') THEN a.atttypmod - 4 END,
+       CASE WHEN t.typname = 'numeric' AND a.atttypmod >= 4 THEN (a.atttypmod - 4) >> 16 END,
+       CASE WHEN t.typname = 'numeric' AND a.atttypmod >= 4 THEN (a.atttypmod - 4) & 2047 END
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = %s::regclass AND a.attnum > 0 ORDER BY a.attnum"""
 
@@ -47,7 +50,7 @@ def write_pages(
     row_bytes: float,
     report: Report,
 ) -> None:
-    """Stop the server, fill the files of these tables and partitions and of their keys, and start it again.
+    """Stop the server, fill the files of these tables and partitions and of keys that are there, and start it again.
 
     `row_bytes`: of a row in its table, about.
 
@@ -57,7 +60,9 @@ def write_pages(
 
     config = _config(server.control, spec, generator, parts)
     with server.stopped():
-        result = watched(lambda: PageLoad(json.dumps(config)), "write pages", report, row_bytes=row_bytes)
+        result = watched(
+            lambda: PageLoad(json.dumps(config)), "write pages", report, row_bytes=row_bytes, before="count pages"
+        )
         if result["errors"]:
             raise _failure(result["errors"], f"dataset.{spec.size_key}")
 
@@ -91,7 +96,10 @@ def _relation(control: "psycopg.Connection", part: Part, fillfactor: int) -> dic
         "first_row": part.first_row,
         "rows": part.rows,
         "name": part.name,
-        "columns": [{"type": name} | ({} if length is None else {"length": length}) for name, length in columns],
+        "columns": [
+            {"type": name, "length": length, "precision": precision, "scale": scale}
+            for name, length, precision, scale in columns
+        ],
         "heap": heap,
         "fillfactor": fillfactor,
         "index": None if index is None else {"path": index, "column": column, "fillfactor": _KEY_FILLFACTOR},

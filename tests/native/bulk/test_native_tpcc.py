@@ -208,7 +208,7 @@ def test_a_dataset_that_is_spoilt_while_it_is_loaded_is_refused(loaded: Place) -
     assert loaded.load() == ["check consistency"]
 
 
-@pytest.mark.parametrize(("key", "value"), [("loader", "pages"), ("partitions", 2), ("warehouses", 0)])
+@pytest.mark.parametrize(("key", "value"), [("partitions", 2), ("warehouses", 0)])
 def test_what_it_cannot_do_is_refused(key: str, value: object) -> None:
     with pytest.raises(ValidationError, match=key):
         TpccDataset.model_validate({"kind": "tpcc", key: value})

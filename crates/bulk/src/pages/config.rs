@@ -7,6 +7,7 @@ use plinth_config::ConfigError;
 use serde::Deserialize;
 
 use crate::config::Generator;
+use crate::pages::numeric::MOST_PRECISION;
 use crate::piece::Piece;
 use crate::table::Table;
 
@@ -56,6 +57,12 @@ pub struct PageColumn {
     /// The maximum number of characters of `bpchar` and `varchar`.
     #[serde(default)]
     pub length: Option<usize>,
+    /// The digits of `numeric`.
+    #[serde(default)]
+    pub precision: Option<usize>,
+    /// The decimal places of `numeric`, which are among its digits.
+    #[serde(default)]
+    pub scale: Option<usize>,
 }
 
 /// A type, by its name in `pg_type`.
@@ -76,6 +83,8 @@ pub enum ColumnType {
     Bpchar,
     /// timestamp without time zone
     Timestamp,
+    /// numeric
+    Numeric,
 }
 
 /// A B-tree of one column, without entries, and its file.
@@ -198,15 +207,29 @@ impl PageColumn {
     }
 
     fn problem(self) -> Option<String> {
-        match (self.kind, self.length) {
-            (ColumnType::Bpchar | ColumnType::Varchar, Some(length)) => {
-                let is_length = (1..=LONGEST_TEXT).contains(&length);
-                (!is_length)
-                    .then(|| format!("length: got {length}, allowed are 1 to {LONGEST_TEXT}"))
+        let has_length = matches!(self.kind, ColumnType::Bpchar | ColumnType::Varchar);
+        let is_numeric = self.kind == ColumnType::Numeric;
+        match (self.length, self.precision, self.scale) {
+            (Some(length), ..) if has_length && !(1..=LONGEST_TEXT).contains(&length) => Some(
+                format!("length: got {length}, allowed are 1 to {LONGEST_TEXT}"),
+            ),
+            (Some(_), ..) if !has_length => {
+                Some("length: only bpchar and varchar have one".to_owned())
             }
-            (ColumnType::Bpchar, None) => Some("length: bpchar needs one".to_owned()),
-            (_, Some(_)) => Some("length: only bpchar and varchar have one".to_owned()),
-            (_, None) => None,
+            (None, ..) if self.kind == ColumnType::Bpchar => {
+                Some("length: bpchar needs one".to_owned())
+            }
+            (_, Some(precision), Some(scale)) if is_numeric => {
+                let is_allowed = (1..=MOST_PRECISION).contains(&precision) && scale <= precision;
+                (!is_allowed).then(|| {
+                    format!(
+                        "got numeric({precision},{scale}), allowed are 1 to {MOST_PRECISION} digits, decimal places among them"
+                    )
+                })
+            }
+            _ if is_numeric => Some("precision and scale: numeric needs both".to_owned()),
+            (_, None, None) => None,
+            _ => Some("precision and scale: only numeric has them".to_owned()),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::pages::tuple::TupleShape;
 use crate::table::Table;
 
 /// `MaxHeapTuplesPerPage`.
-const MOST_PER_PAGE: usize = 291;
+pub(crate) const MOST_PER_PAGE: usize = 291;
 /// `HEAPBLOCKS_PER_PAGE` of visibilitymap.c: two bits each, all-visible and all-frozen.
 const BLOCKS_PER_MAP_PAGE: u64 = 4 * (PAGE_BYTES - HEADER_BYTES) as u64;
 
@@ -69,22 +69,22 @@ impl HeapLayout {
             (row % self.per_page) as u16 + 1,
         )
     }
+}
 
-    /// The number of pages of the visibility map.
-    pub(crate) fn map_blocks(self) -> u64 {
-        self.blocks().div_ceil(BLOCKS_PER_MAP_PAGE)
-    }
+/// The number of pages of the visibility map of a heap of so many pages.
+pub(crate) fn map_blocks(heap_blocks: u64) -> u64 {
+    heap_blocks.div_ceil(BLOCKS_PER_MAP_PAGE)
+}
 
-    /// Writes a page of the visibility map: every page of the heap is all-visible and all-frozen.
-    pub(crate) fn fill_map(self, block: u64, page: &mut Page) {
-        begin(page, 0, 0);
-        let first = block * BLOCKS_PER_MAP_PAGE;
-        let marked = (self.blocks() - first).min(BLOCKS_PER_MAP_PAGE) as usize;
-        let bits = &mut page[HEADER_BYTES..];
-        bits[..marked / 4].fill(0xFF);
-        if !marked.is_multiple_of(4) {
-            bits[marked / 4] = (1 << (2 * (marked % 4))) - 1;
-        }
+/// Writes a page of the visibility map: every page of the heap is all-visible and all-frozen.
+pub(crate) fn fill_map(heap_blocks: u64, block: u64, page: &mut Page) {
+    begin(page, 0, 0);
+    let first = block * BLOCKS_PER_MAP_PAGE;
+    let marked = (heap_blocks - first).min(BLOCKS_PER_MAP_PAGE) as usize;
+    let bits = &mut page[HEADER_BYTES..];
+    bits[..marked / 4].fill(0xFF);
+    if !marked.is_multiple_of(4) {
+        bits[marked / 4] = (1 << (2 * (marked % 4))) - 1;
     }
 }
 

@@ -4,17 +4,24 @@
 //! visibility map that says so, and the B-tree of the key. Rows are taken from [`Table`](crate::table::Table) in COPY's text
 //! format, so there is one source of rows. `docs/internals/page-writer.md` describes the formats, and what makes it safe.
 //!
-//! Any page can be written without those before it: all rows of a relation are equally wide, so that a page holds a
-//! known number of them, and keys ascend evenly, so that the key of any row is known. So threads share the files in
-//! pieces of some MB, and a resumed load need not read a file that is complete under its own name.
+//! Any page can be written without those before it: where all rows of a relation are equally wide, a page holds a known number of
+//! them, and keys ascend evenly, so that the key of any row is known. Rows of several widths come in chunks, whose pages are
+//! counted first; their keys are left to the server. So threads share the files in pieces of some MB, and a resumed load need
+//! not read a file that is complete under its own name.
 
 mod btree;
 mod checksum;
+#[cfg(test)]
+mod chunk_tests;
+mod chunks;
 mod config;
+mod counting;
 mod failure;
 mod file;
+mod form;
 mod heap;
 mod index;
+mod numeric;
 mod page;
 mod relation;
 mod run;

@@ -1,14 +1,17 @@
 //! The layout of a relation: the form of its rows, how many fit on a page, and the shape of its index.
 
+use std::ops::Range;
 use std::path::Path;
 
 use plinth_config::ConfigError;
 
 use crate::pages::btree::TreeLayout;
 use crate::pages::checksum::set_checksum;
+use crate::pages::chunks::{ChunkScratch, ChunkedLayout, ChunkedRows};
 use crate::pages::config::{ColumnType, Relation};
 use crate::pages::failure::PieceError;
-use crate::pages::heap::{Ascent, HeapLayout, HeapRows};
+use crate::pages::form::FormedRow;
+use crate::pages::heap::{Ascent, HeapLayout, HeapRows, fill_map, map_blocks};
 use crate::pages::index::{IndexRows, fill_metapage};
 use crate::pages::page::Page;
 use crate::pages::text::Fields;
@@ -30,7 +33,23 @@ pub(crate) enum Fork {
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) relation: Relation,
-    pub(crate) heap: HeapLayout,
+    /// Its number in the plan.
+    number: usize,
+    heap: Heap,
+}
+
+/// The form of the rows, and where they are.
+#[derive(Debug)]
+enum Heap {
+    Even(EvenHeap),
+    /// Rows of several widths.
+    Chunked(ChunkedLayout),
+}
+
+/// Rows of one width, whose place is arithmetic, as is that of their keys.
+#[derive(Debug)]
+struct EvenHeap {
+    layout: HeapLayout,
     shape: TupleShape,
     key: Option<Key>,
 }
@@ -43,52 +62,58 @@ struct Key {
     tree: TreeLayout,
 }
 
+/// Buffers that a thread reuses from page to page.
+#[derive(Debug, Default)]
+pub(crate) struct FillScratch {
+    text: Vec<u8>,
+    chunk: ChunkScratch,
+}
+
 impl Planned {
-    /// Works out a relation from its first two rows.
-    pub(crate) fn new(relation: Relation, table: &dyn Table) -> Result<Self, ConfigError> {
-        let wrong = |message: String| {
+    /// Works out a relation from its first rows.
+    pub(crate) fn new(
+        number: usize,
+        relation: Relation,
+        table: &dyn Table,
+    ) -> Result<Self, ConfigError> {
+        let heap = if table.has_even_rows() {
+            EvenHeap::new(&relation, table).map(Heap::Even)
+        } else {
+            chunked(&relation, table).map(Heap::Chunked)
+        };
+        let heap = heap.map_err(|message| {
             ConfigError::new("relations", format!("{}: {message}", relation.name))
-        };
-        let row = |number: u64| {
-            let mut text = Vec::new();
-            let first = relation.first_row + number;
-            table.write_rows(first..first + 1, &mut text);
-            text
-        };
-        let shape = TupleShape::of(&relation.columns, &row(0)).map_err(wrong)?;
-        let heap = HeapLayout::new(relation.rows, &shape, relation.fillfactor);
-        let mut key = None;
-        if let Some(index) = &relation.index {
-            let keys = ascent(&shape, index.column, row, relation.rows).map_err(wrong)?;
-            key = Some(Key {
-                column: index.column,
-                bytes: key_bytes(relation.columns[index.column].kind),
-                keys,
-                tree: TreeLayout::new(relation.rows, index.fillfactor),
-            });
-        }
+        })?;
         let planned = Self {
-            shape,
-            heap,
-            key,
             relation,
+            number,
+            heap,
         };
-        if let Some(blocks) = planned
-            .forks()
-            .map(|fork| planned.blocks(fork))
-            .find(|blocks| *blocks > MOST_BLOCKS)
-        {
-            let message = format!(
-                "{}: {blocks} pages, PostgreSQL allows {MOST_BLOCKS}; more partitions make smaller ones",
-                planned.relation.name
-            );
-            return Err(ConfigError::new("relations", message));
+        match planned.problem() {
+            Some(message) => Err(ConfigError::new("relations", message)),
+            None => Ok(planned),
         }
-        Ok(planned)
+    }
+
+    /// The reason why it cannot be written, as far as its pages are known.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let mut blocks = self.forks().map(|fork| self.blocks(fork));
+        let blocks = blocks.find(|blocks| *blocks > MOST_BLOCKS)?;
+        Some(format!(
+            "{}: {blocks} pages, PostgreSQL allows {MOST_BLOCKS}; more partitions make smaller ones",
+            self.relation.name
+        ))
+    }
+
+    fn key(&self) -> Option<&Key> {
+        match &self.heap {
+            Heap::Even(even) => even.key.as_ref(),
+            Heap::Chunked(_) => None,
+        }
     }
 
     pub(crate) fn forks(&self) -> impl Iterator<Item = Fork> + use<> {
-        let index = self.key.is_some().then_some(Fork::Index);
+        let index = self.key().is_some().then_some(Fork::Index);
         [Fork::Heap, Fork::VisibilityMap].into_iter().chain(index)
     }
 
@@ -102,12 +127,60 @@ impl Planned {
         }
     }
 
+    fn heap_blocks(&self) -> u64 {
+        match &self.heap {
+            Heap::Even(even) => even.layout.blocks(),
+            Heap::Chunked(chunks) => chunks.blocks(),
+        }
+    }
+
     /// The number of pages of a fork.
     pub(crate) fn blocks(&self, fork: Fork) -> u64 {
-        match (fork, &self.key) {
+        match (fork, self.key()) {
             (Fork::Index, Some(key)) => key.tree.blocks(),
-            (Fork::VisibilityMap, _) => self.heap.map_blocks(),
-            _ => self.heap.blocks(),
+            (Fork::VisibilityMap, _) => map_blocks(self.heap_blocks()),
+            _ => self.heap_blocks(),
+        }
+    }
+
+    /// How many rows are on pages of the heap; of rows of several widths, in the chunks that begin there.
+    pub(crate) fn rows_on(&self, blocks: Range<u64>) -> u64 {
+        match &self.heap {
+            Heap::Even(even) => {
+                let rows = even.layout.rows_on(blocks);
+                rows.end - rows.start
+            }
+            Heap::Chunked(chunks) => chunks.rows_on(blocks),
+        }
+    }
+
+    /// The number of chunks whose pages have to be counted before any is written.
+    pub(crate) fn chunks(&self) -> u64 {
+        match &self.heap {
+            Heap::Even(_) => 0,
+            Heap::Chunked(chunks) => chunks.chunks(),
+        }
+    }
+
+    /// Counts the pages of a chunk. Returns the number of its rows.
+    pub(crate) fn count(
+        &self,
+        chunk: u64,
+        table: &dyn Table,
+        scratch: &mut FillScratch,
+    ) -> Result<u64, PieceError> {
+        match &self.heap {
+            Heap::Even(_) => Ok(0),
+            Heap::Chunked(chunks) => self
+                .chunked_rows(chunks, table)
+                .count(chunk, &mut scratch.chunk),
+        }
+    }
+
+    /// Works out the places of all pages, once all chunks are counted.
+    pub(crate) fn place_chunks(&self) {
+        if let Heap::Chunked(chunks) = &self.heap {
+            chunks.place_chunks();
         }
     }
 
@@ -118,40 +191,113 @@ impl Planned {
         block: u64,
         table: &dyn Table,
         page: &mut Page,
-        text: &mut Vec<u8>,
+        scratch: &mut FillScratch,
     ) -> Result<(), PieceError> {
-        match (fork, &self.key) {
-            (Fork::Index, Some(key)) if block == 0 => fill_metapage(&key.tree, page),
-            (Fork::Index, Some(key)) => {
-                self.index_rows(key).fill(block, page);
-                Ok(())
-            }
+        match (fork, &self.heap) {
             (Fork::VisibilityMap, _) => {
-                self.heap.fill_map(block, page);
+                fill_map(self.heap_blocks(), block, page);
                 Ok(())
             }
-            _ => self.heap_rows(table).fill(block, page, text),
+            (Fork::Index, Heap::Even(even)) => even.fill_index(block, page),
+            (_, Heap::Even(even)) => {
+                let rows = even.rows(self.relation.first_row, table);
+                rows.fill(block, page, &mut scratch.text)
+            }
+            (_, Heap::Chunked(chunks)) => {
+                self.chunked_rows(chunks, table)
+                    .fill(self.number, block, page, &mut scratch.chunk)
+            }
         }
     }
 
-    fn heap_rows<'a>(&'a self, table: &'a dyn Table) -> HeapRows<'a> {
-        HeapRows {
-            layout: self.heap,
-            shape: &self.shape,
+    fn chunked_rows<'a>(
+        &'a self,
+        layout: &'a ChunkedLayout,
+        table: &'a dyn Table,
+    ) -> ChunkedRows<'a> {
+        ChunkedRows {
+            layout,
+            columns: &self.relation.columns,
+            fillfactor: self.relation.fillfactor,
             table,
             first_row: self.relation.first_row,
+        }
+    }
+}
+
+impl EvenHeap {
+    /// Works out form and places from the first two rows.
+    fn new(relation: &Relation, table: &dyn Table) -> Result<Self, String> {
+        let row = |number| row_of(relation, table, number);
+        let shape = TupleShape::of(&relation.columns, &row(0))?;
+        let mut key = None;
+        if let Some(index) = &relation.index {
+            key = Some(Key {
+                column: index.column,
+                bytes: key_bytes(relation.columns[index.column].kind),
+                keys: ascent(&shape, index.column, row, relation.rows)?,
+                tree: TreeLayout::new(relation.rows, index.fillfactor),
+            });
+        }
+        Ok(Self {
+            layout: HeapLayout::new(relation.rows, &shape, relation.fillfactor),
+            shape,
+            key,
+        })
+    }
+
+    fn rows<'a>(&'a self, first_row: u64, table: &'a dyn Table) -> HeapRows<'a> {
+        HeapRows {
+            layout: self.layout,
+            shape: &self.shape,
+            table,
+            first_row,
             key: self.key.as_ref().map(|key| (key.column, key.keys)),
         }
     }
 
-    fn index_rows<'a>(&'a self, key: &'a Key) -> IndexRows<'a> {
-        IndexRows {
+    fn fill_index(&self, block: u64, page: &mut Page) -> Result<(), PieceError> {
+        let Some(key) = &self.key else {
+            return Ok(()); // without a key there is no file of it
+        };
+        if block == 0 {
+            return fill_metapage(&key.tree, page);
+        }
+        let rows = IndexRows {
             tree: &key.tree,
-            heap: self.heap,
+            heap: self.layout,
             keys: key.keys,
             key_bytes: key.bytes,
-        }
+        };
+        rows.fill(block, page);
+        Ok(())
     }
+}
+
+/// A row of a relation as text.
+fn row_of(relation: &Relation, table: &dyn Table, number: u64) -> Vec<u8> {
+    let mut text = Vec::new();
+    let first = relation.first_row + number;
+    table.write_rows(first..first + 1, &mut text);
+    text
+}
+
+/// Chunks whose size is chosen by the first row. Their key cannot be written: it would need the place of each row.
+fn chunked(relation: &Relation, table: &dyn Table) -> Result<ChunkedLayout, String> {
+    if relation.index.is_some() {
+        return Err(
+            "its rows differ in width, and pages of a key are written for rows of one width: build it once the rows are there"
+                .to_owned(),
+        );
+    }
+    let mut first = FormedRow::default();
+    let text = row_of(relation, table, 0);
+    first.read(&relation.columns, &mut Fields::new(&text))?;
+    Ok(ChunkedLayout::new(
+        relation.rows,
+        first.width(),
+        relation.fillfactor,
+    ))
 }
 
 /// Gives a page its checksum, as the cluster wants it.

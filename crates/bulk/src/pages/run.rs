@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use plinth_config::ConfigError;
@@ -16,10 +16,11 @@ use serde::Serialize;
 use crate::control;
 use crate::error::RunError;
 use crate::pages::config::PageConfig;
+use crate::pages::counting::Counting;
 use crate::pages::failure::{PageFailure, PieceError};
 use crate::pages::file::{NewFile, Part, sync_folder};
 use crate::pages::page::{PAGE_BYTES, Page};
-use crate::pages::relation::{Fork, Planned, seal};
+use crate::pages::relation::{FillScratch, Fork, Planned, seal};
 use crate::pages::segment::{Access, SEGMENT_BLOCKS, Segment, piece_of, segments};
 use crate::pool::{Opener, Task, WorkerPool};
 use crate::report;
@@ -40,6 +41,10 @@ pub struct PageProgress {
     pub rows_total: u64,
     /// The number of completed rows that existed before.
     pub rows_kept: u64,
+    /// Rows whose pages are counted, which comes before any is written.
+    pub rows_counted: u64,
+    /// Rows whose pages have to be counted: those of tables whose rows differ in width.
+    pub rows_to_count: u64,
     /// Bytes written.
     pub bytes_written: u64,
     /// Whether all threads have ended.
@@ -104,10 +109,13 @@ impl PageRun {
         let task = self.pool.task();
         let counts = self.pool.counts();
         let kept = task.kept_bytes.load(Relaxed);
+        let (rows_counted, rows_to_count) = task.counting.rows();
         PageProgress {
             rows_done: task.rows_in(counts.bytes + kept),
             rows_total: task.rows_total(),
             rows_kept: task.rows_in(kept),
+            rows_counted,
+            rows_to_count,
             bytes_written: counts.bytes,
             finished: counts.threads_open == 0,
         }
@@ -148,17 +156,39 @@ struct Writing {
     checksums: bool,
     tables: Vec<Box<dyn Table>>,
     relations: Vec<Planned>,
+    counting: Counting,
+    segment_blocks: u64,
+    /// Known once the pages of all relations are.
+    files: OnceLock<Files>,
+    kept_bytes: AtomicU64,
+}
+
+/// What is written.
+#[derive(Debug)]
+struct Files {
     segments: Vec<Segment>,
     folders: BTreeSet<PathBuf>,
-    kept_bytes: AtomicU64,
+    bytes: u64,
 }
 
 /// Buffers that a thread reuses from piece to piece.
 struct Scratch {
     pages: Vec<u8>,
-    text: Vec<u8>,
+    fill: FillScratch,
     /// The piece that the thread wrote last, which the kernel may still be writing to the disk.
     under_way: Option<(Arc<NewFile>, Part)>,
+}
+
+impl Files {
+    fn of(relations: &[Planned], segment_blocks: u64) -> Self {
+        let segments = segments(relations, segment_blocks);
+        let folders = segments.iter().filter_map(|segment| segment.path.parent());
+        Self {
+            folders: folders.map(Path::to_owned).collect(),
+            bytes: segments.iter().map(Segment::bytes).sum(),
+            segments,
+        }
+    }
 }
 
 impl Writing {
@@ -169,30 +199,104 @@ impl Writing {
         for relation in config.relations {
             if relation.rows > 0 {
                 let table = tables[relation.table].as_ref();
-                relations.push(Planned::new(relation, table)?);
+                relations.push(Planned::new(relations.len(), relation, table)?);
             }
         }
-        let segments = segments(&relations, segment_blocks);
-        let folders = segments.iter().filter_map(|segment| segment.path.parent());
+        let counting = Counting::new(&relations);
+        let files = OnceLock::new();
+        if !counting.is_needed() {
+            files.get_or_init(|| Files::of(&relations, segment_blocks));
+        }
         Ok(Self {
             threads: config.threads,
             checksums: config.checksums,
             tables,
-            folders: folders.map(Path::to_owned).collect(),
             relations,
-            segments,
+            counting,
+            segment_blocks,
+            files,
             kept_bytes: AtomicU64::new(0),
         })
     }
 
     fn rows_total(&self) -> u64 {
-        self.relations.iter().map(|planned| planned.heap.rows).sum()
+        let rows = self.relations.iter().map(|planned| planned.relation.rows);
+        rows.sum()
     }
 
-    /// The share of all rows that so many bytes are of all bytes.
+    /// The share of all rows that so many bytes are of all bytes; none before these are known.
     fn rows_in(&self, bytes: u64) -> u64 {
-        let total: u64 = self.segments.iter().map(Segment::bytes).sum();
+        let total = self.files.get().map_or(0, |files| files.bytes);
         (u128::from(self.rows_total()) * u128::from(bytes) / u128::from(total.max(1))) as u64
+    }
+
+    fn table(&self, planned: &Planned) -> &dyn Table {
+        self.tables[planned.relation.table].as_ref()
+    }
+
+    /// Counts pages with the other threads, until all are counted and the files are known.
+    ///
+    /// # Errors
+    /// What failed, and the number of the relation.
+    fn count(
+        &self,
+        scratch: &mut FillScratch,
+        control: &Control,
+    ) -> Result<(), (usize, PieceError)> {
+        while let Some((number, chunk)) = self.counting.take() {
+            if control.is_withdrawing() {
+                return Err((number, PieceError::Withdrawn));
+            }
+            let planned = &self.relations[number];
+            let counted = planned.count(chunk, self.table(planned), scratch);
+            if self
+                .counting
+                .counted(counted.map_err(|error| (number, error))?)
+            {
+                self.lay_out()?;
+            }
+        }
+        if self.files.get().is_some() || self.counting.wait(|| control.is_withdrawing()) {
+            Ok(())
+        } else {
+            Err((0, PieceError::Withdrawn))
+        }
+    }
+
+    /// Works out the files once all pages are counted, and lets the other threads write.
+    fn lay_out(&self) -> Result<(), (usize, PieceError)> {
+        for (number, planned) in self.relations.iter().enumerate() {
+            planned.place_chunks();
+            if let Some(problem) = planned.problem() {
+                return Err((number, PieceError::Unsupported(problem)));
+            }
+        }
+        self.files
+            .get_or_init(|| Files::of(&self.relations, self.segment_blocks));
+        self.counting.end();
+        Ok(())
+    }
+
+    /// Writes pieces until none is left, and makes the names of the files durable.
+    fn write(&self, files: &Files, scratch: &mut Scratch, control: &Control, report: &mut Report) {
+        while let Some((segment, blocks)) = piece_of(&files.segments, control.take_piece() as u64) {
+            match self.write_piece(segment, blocks, scratch, control) {
+                Ok(rows) => report.rows += rows,
+                Err(error) => {
+                    segment.abandon();
+                    let name = &self.relations[segment.relation].relation.name;
+                    report.failure = error.failure(name, &segment.path);
+                    report.is_withdrawn = report.failure.is_none();
+                    return;
+                }
+            }
+        }
+        // Each thread does it: the last one makes the names of all files durable.
+        for folder in &files.folders {
+            if let Err(error) = sync_folder(folder) {
+                report.failure = error.failure("all tables", folder);
+            }
+        }
     }
 
     fn write_piece(
@@ -241,13 +345,13 @@ impl Writing {
         scratch: &mut Scratch,
     ) -> Result<(), PieceError> {
         let planned = &self.relations[segment.relation];
-        let table = self.tables[planned.relation.table].as_ref();
+        let table = self.table(planned);
         let (pages, _) = scratch.pages.as_chunks_mut::<PAGE_BYTES>();
         for (block, page) in (first..).zip(&mut pages[..count]) {
             if segment.fork == Fork::Index && block == 0 {
                 read_first_page(&segment.path, page)?;
             }
-            planned.fill(segment.fork, block, table, page, &mut scratch.text)?;
+            planned.fill(segment.fork, block, table, page, &mut scratch.fill)?;
             seal(page, block, self.checksums);
         }
         Ok(())
@@ -266,30 +370,21 @@ impl Task for Writing {
         Ok(Arc::new(|| Ok(())))
     }
 
-    /// Writes pieces until none is left.
     fn work(&self, _: usize, (): (), control: &Control, report: &mut Report) {
         let mut scratch = Scratch {
             pages: vec![0; WRITE_BLOCKS * PAGE_BYTES],
-            text: Vec::new(),
+            fill: FillScratch::default(),
             under_way: None,
         };
-        while let Some((segment, blocks)) = piece_of(&self.segments, control.take_piece() as u64) {
-            match self.write_piece(segment, blocks, &mut scratch, control) {
-                Ok(rows) => report.rows += rows,
-                Err(error) => {
-                    segment.abandon();
-                    let name = &self.relations[segment.relation].relation.name;
-                    report.failure = error.failure(name, &segment.path);
-                    report.is_withdrawn = report.failure.is_none();
-                    return;
-                }
+        let counted = self.count(&mut scratch.fill, control);
+        match (counted, self.files.get()) {
+            (Ok(()), Some(files)) => self.write(files, &mut scratch, control, report),
+            (Err((number, error)), _) => {
+                let relation = &self.relations[number].relation;
+                report.failure = error.failure(&relation.name, &relation.heap);
+                report.is_withdrawn = report.failure.is_none();
             }
-        }
-        // Each thread does it: the last one makes the names of all files durable.
-        for folder in &self.folders {
-            if let Err(error) = sync_folder(folder) {
-                report.failure = error.failure("all tables", folder);
-            }
+            (Ok(()), None) => report.is_withdrawn = true,
         }
     }
 }

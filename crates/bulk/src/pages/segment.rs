@@ -179,11 +179,9 @@ impl Segment {
 
     /// The rows in it, where they are those of `relation`'s heap.
     pub(crate) fn rows(&self, relation: &Planned) -> u64 {
-        let rows = relation.heap.rows_on(self.blocks.clone());
-        if self.fork == Fork::Heap {
-            rows.end - rows.start
-        } else {
-            0
+        match self.fork {
+            Fork::Heap => relation.rows_on(self.blocks.clone()),
+            _ => 0,
         }
     }
 }

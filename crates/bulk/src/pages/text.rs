@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::pages::numeric::append_numeric;
+
 /// Julian day of 2000-01-01, from which PostgreSQL counts (`POSTGRES_EPOCH_JDATE`).
 const EPOCH_JULIAN_DAY: i64 = 2_451_545;
 const US_PER_DAY: i64 = 86_400_000_000;
@@ -23,8 +25,14 @@ pub(crate) enum FieldError {
     Range(&'static str),
     #[error("not an integer")]
     Integer,
-    #[error("not a timestamp as the generators write it (J2451545 00:00:00.000000)")]
+    #[error(
+        "not a timestamp as the generators write it (2000-01-01 00:00:00, J2451545 00:00:00.000000)"
+    )]
     Timestamp,
+    #[error("not a decimal number of at most {0} decimal places")]
+    Numeric(usize),
+    #[error("a numeric, whose width differs from row to row")]
+    Uneven,
     #[error("a character beyond ASCII, which is stored as the database's encoding has it")]
     Ascii,
     #[error("an escape that is not known: \\b \\f \\n \\r \\t \\v \\\\ and \\N are")]
@@ -88,50 +96,34 @@ impl Value<'_> {
         Ok(if is_negative { -value } else { value })
     }
 
-    /// Microseconds since 2000-01-01, of a Julian day and a time of day.
+    /// Microseconds since 2000-01-01, of a date or a Julian day, and a time of day.
     pub(crate) fn timestamp(self) -> Result<i64, FieldError> {
-        self.julian().ok_or(FieldError::Timestamp)
+        self.instant().ok_or(FieldError::Timestamp)
     }
 
-    fn julian(self) -> Option<i64> {
-        let [b'J', rest @ ..] = self.0 else {
-            return None;
-        };
-        let (day, time) = rest.split_at_checked(rest.iter().position(|byte| *byte == b' ')?)?;
-        let [
-            b' ',
-            h1,
-            h2,
-            b':',
-            m1,
-            m2,
-            b':',
-            s1,
-            s2,
-            b'.',
-            fraction @ ..,
-        ] = time
-        else {
-            return None;
-        };
-        if fraction.len() != 6 || day.is_empty() || day.len() > SAFE_DIGITS {
-            return None;
-        }
-        let (hours, minutes, seconds) = (
-            number(&[*h1, *h2])?,
-            number(&[*m1, *m2])?,
-            number(&[*s1, *s2])?,
-        );
-        if hours > 23 || minutes > 59 || seconds > 59 {
-            return None;
-        }
-        let us = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + number(fraction)?;
-        let days = number(day)? - EPOCH_JULIAN_DAY;
-        days.checked_mul(US_PER_DAY)?.checked_add(us)
+    fn instant(self) -> Option<i64> {
+        let space = self.0.iter().position(|byte| *byte == b' ')?;
+        let (day, time) = (&self.0[..space], &self.0[space + 1..]);
+        let days = julian_day(day)? - EPOCH_JULIAN_DAY;
+        days.checked_mul(US_PER_DAY)?
+            .checked_add(time_of_day(time)?)
+    }
+
+    /// As a numeric of so many digits, of which `scale` are decimal places, has it, appended to `out`.
+    pub(crate) fn numeric(
+        self,
+        precision: usize,
+        scale: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), FieldError> {
+        append_numeric(self.0, precision, scale, out)
     }
 
     /// The length of the text in bytes.
     pub(crate) fn text_bytes(self) -> Result<usize, FieldError> {
+        if self.is_plain() {
+            return Ok(self.0.len());
+        }
         let mut count = 0;
         self.each_byte(|_| {
             count += 1;
@@ -140,11 +132,17 @@ impl Value<'_> {
         Ok(count)
     }
 
+    /// Whether it stands for itself.
+    #[inline]
+    fn is_plain(self) -> bool {
+        !self.0.contains(&b'\\') && !self.0.contains(&b'\0') && self.0.is_ascii()
+    }
+
     /// Writes it to the front of `slot`; how many bytes.
     #[inline]
     pub(crate) fn text(self, slot: &mut [u8]) -> Result<usize, FieldError> {
         let room = slot.len();
-        if self.0.len() <= room && !self.0.contains(&b'\\') && self.0.is_ascii() {
+        if self.0.len() <= room && self.is_plain() {
             slot[..self.0.len()].copy_from_slice(self.0);
             return Ok(self.0.len());
         }
@@ -172,6 +170,63 @@ impl Value<'_> {
         }
         Ok(())
     }
+}
+
+/// The Julian day of a date, as PostgreSQL's `date2j` computes it, or of a day that is written as one.
+fn julian_day(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'J', day @ ..] if (1..=SAFE_DIGITS).contains(&day.len()) => number(day),
+        [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] => {
+            let (year, month, day) = (
+                number(&[*y1, *y2, *y3, *y4])?,
+                number(&[*m1, *m2])?,
+                number(&[*d1, *d2])?,
+            );
+            is_date(year, month, day).then(|| date2j(year, month, day))
+        }
+        _ => None,
+    }
+}
+
+fn is_date(year: i64, month: i64, day: i64) -> bool {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    year > 0 && (1..=days).contains(&day)
+}
+
+fn date2j(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 {
+        (year + 4_800, month + 1)
+    } else {
+        (year + 4_799, month + 13)
+    };
+    let century = year / 100;
+    year * 365 - 32_167 + year / 4 - century + century / 4 + 7_834 * month / 256 + day
+}
+
+/// Microseconds since midnight.
+fn time_of_day(text: &[u8]) -> Option<i64> {
+    let [h1, h2, b':', m1, m2, b':', s1, s2, fraction @ ..] = text else {
+        return None;
+    };
+    let us = match fraction {
+        [] => 0,
+        [b'.', digits @ ..] if digits.len() == 6 => number(digits)?,
+        _ => return None,
+    };
+    let (hours, minutes, seconds) = (
+        number(&[*h1, *h2])?,
+        number(&[*m1, *m2])?,
+        number(&[*s1, *s2])?,
+    );
+    let is_time = hours <= 23 && minutes <= 59 && seconds <= 59;
+    is_time.then_some(((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + us)
 }
 
 fn escaped(letter: Option<&u8>) -> Result<u8, FieldError> {
@@ -280,6 +335,20 @@ mod tests {
             ("J2451546 01:02:03.000004", Ok(90_123_000_004)),
             ("J2451544 23:59:59.999999", Ok(-1)),
             ("J2451545 24:00:00.000000", Err(FieldError::Timestamp)),
+            ("2000-01-01 00:00:00", Ok(0)),
+            ("2000-03-01 00:00:00.000001", Ok(60 * US_PER_DAY + 1)),
+            ("1999-12-31 23:59:59", Ok(-1_000_000)),
+            (
+                "2026-11-25 12:00:00",
+                Ok(9_825 * US_PER_DAY + US_PER_DAY / 2),
+            ),
+            ("1900-02-29 00:00:00", Err(FieldError::Timestamp)),
+            ("2000-02-29 00:00:00", Ok(59 * US_PER_DAY)),
+            ("2000-13-01 00:00:00", Err(FieldError::Timestamp)),
+            ("2000-01-00 00:00:00", Err(FieldError::Timestamp)),
+            ("2000-01-01 00:00:60", Err(FieldError::Timestamp)),
+            ("2000-01-01 00:00:00.1", Err(FieldError::Timestamp)),
+            ("2000-01-01", Err(FieldError::Timestamp)),
             ("J2451545 00:00:00.00000", Err(FieldError::Timestamp)),
             ("2451545 00:00:00.000000", Err(FieldError::Timestamp)),
             (

@@ -13,8 +13,8 @@ const CTID_AT: usize = 12;
 const INFOMASK2_AT: usize = 18;
 const INFOMASK_AT: usize = 20;
 const HOFF_AT: usize = 22;
-const NULLS_AT: usize = HEADER_BYTES;
-const HAS_NULL: u16 = 0x0001;
+pub(crate) const NULLS_AT: usize = HEADER_BYTES;
+pub(crate) const HAS_NULL: u16 = 0x0001;
 const HAS_VAR_WIDTH: u16 = 0x0002;
 /// `HEAP_XMIN_FROZEN`: the inserting transaction is older than every snapshot.
 const XMIN_FROZEN: u16 = 0x0300;
@@ -22,7 +22,7 @@ const XMAX_INVALID: u16 = 0x0800;
 /// `FrozenTransactionId`, which no server asks the commit log about.
 const FROZEN_XID: u32 = 2;
 /// `TOAST_TUPLE_THRESHOLD`: what is wider is compressed or stored elsewhere.
-const WIDEST: usize = 2032;
+pub(crate) const WIDEST: usize = 2032;
 /// The largest size of data with a header of one byte (`VARATT_CAN_MAKE_SHORT`).
 const LONGEST_SHORT: usize = 126;
 const LONG_HEADER_BYTES: usize = 4;
@@ -46,6 +46,32 @@ struct Field {
     is_null: bool,
 }
 
+/// The size of the header of a row, aligned.
+pub(crate) fn header_bytes(columns: usize, has_null: bool) -> usize {
+    max_align(HEADER_BYTES + if has_null { columns.div_ceil(8) } else { 0 })
+}
+
+/// Writes the header of a row, but for the bitmap of nulls and the item pointer. `infomask` says whether there are nulls and
+/// columns of variable width.
+pub(crate) fn put_header(tuple: &mut [u8], columns: usize, infomask: u16) {
+    tuple[..4].copy_from_slice(&FROZEN_XID.to_le_bytes());
+    put_u16(tuple, INFOMASK2_AT, columns as u16);
+    put_u16(tuple, INFOMASK_AT, infomask | XMIN_FROZEN | XMAX_INVALID);
+    tuple[HOFF_AT] = header_bytes(columns, infomask & HAS_NULL != 0) as u8;
+}
+
+/// Writes the item pointer of a row's own place.
+pub(crate) fn put_ctid(tuple: &mut [u8], block: u32, number: u16) {
+    put_item_pointer(tuple, CTID_AT, block, number);
+}
+
+/// Why a row of so many bytes cannot be stored.
+pub(crate) fn too_wide(bytes: usize) -> String {
+    format!(
+        "a row has {bytes} bytes, allowed are up to {WIDEST}: PostgreSQL compresses wider ones or stores them out of line"
+    )
+}
+
 impl TupleShape {
     /// The form of a row in COPY's text format.
     ///
@@ -65,14 +91,8 @@ impl TupleShape {
 
     fn build(columns: &[PageColumn], values: &[(bool, usize)]) -> Result<Self, String> {
         let has_null = values.iter().any(|(is_null, _)| *is_null);
-        let null_bytes = if has_null {
-            columns.len().div_ceil(8)
-        } else {
-            0
-        };
-        let hoff = max_align(HEADER_BYTES + null_bytes);
-        let mut template = vec![0; hoff];
-        let mut infomask = XMIN_FROZEN | XMAX_INVALID;
+        let mut template = vec![0; header_bytes(columns.len(), has_null)];
+        let mut infomask = 0;
         let mut fields = Vec::new();
         for (number, (column, &(is_null, bytes))) in columns.iter().zip(values).enumerate() {
             if is_null {
@@ -92,15 +112,9 @@ impl TupleShape {
         }
         let width = template.len();
         if width > WIDEST {
-            return Err(format!(
-                "a row has {width} bytes, allowed are up to {WIDEST}: PostgreSQL compresses wider ones or stores them \
-                 out of line"
-            ));
+            return Err(too_wide(width));
         }
-        template[0..4].copy_from_slice(&FROZEN_XID.to_le_bytes());
-        put_u16(&mut template, INFOMASK2_AT, columns.len() as u16);
-        put_u16(&mut template, INFOMASK_AT, infomask);
-        template[HOFF_AT] = hoff as u8;
+        put_header(&mut template, columns.len(), infomask);
         template.resize(max_align(width), 0);
         Ok(Self {
             template,
@@ -132,7 +146,7 @@ impl TupleShape {
         number: u16,
     ) -> Result<(), String> {
         slot.copy_from_slice(&self.template);
-        put_item_pointer(slot, CTID_AT, block, number);
+        put_ctid(slot, block, number);
         let last = self.fields.len() - 1;
         for (column, field) in self.fields.iter().enumerate() {
             let patched = rows
@@ -158,7 +172,7 @@ impl TupleShape {
     }
 }
 
-fn in_column(number: usize, error: &FieldError) -> String {
+pub(crate) fn in_column(number: usize, error: &FieldError) -> String {
     format!("column {number}: {error}")
 }
 
@@ -172,6 +186,7 @@ fn stored_bytes(column: PageColumn, value: Value<'_>) -> Result<usize, FieldErro
         ColumnType::Int4 => 4,
         ColumnType::Int8 | ColumnType::Timestamp => 8,
         ColumnType::Bpchar => column.length.unwrap_or_default(),
+        ColumnType::Numeric => return Err(FieldError::Uneven),
         ColumnType::Text => value.text_bytes()?,
         ColumnType::Varchar => match value.text_bytes()? {
             bytes if column.length.is_some_and(|most| bytes > most) => {
@@ -183,26 +198,53 @@ fn stored_bytes(column: PageColumn, value: Value<'_>) -> Result<usize, FieldErro
 }
 
 /// Appends room for a value, aligned as `att_align_datum` and `fill_val` do. Returns the bits that it adds to the infomask.
-fn place(column: PageColumn, bytes: usize, template: &mut Vec<u8>) -> u16 {
-    let (alignment, header) = match column.kind {
+fn place(column: PageColumn, bytes: usize, tuple: &mut Vec<u8>) -> u16 {
+    match column.kind {
         ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 | ColumnType::Timestamp => {
-            template.resize(template.len().next_multiple_of(bytes), 0);
-            template.resize(template.len() + bytes, 0);
+            tuple.resize(tuple.len().next_multiple_of(bytes) + bytes, 0);
             return 0;
         }
-        // `SET_VARSIZE_SHORT` and `SET_VARSIZE`, which count themselves.
-        _ if bytes <= LONGEST_SHORT => (1, vec![(bytes as u8 + 1) << 1 | 1]),
-        _ => (
-            4,
-            (((bytes + LONG_HEADER_BYTES) as u32) << 2)
-                .to_le_bytes()
-                .to_vec(),
-        ),
-    };
-    template.resize(template.len().next_multiple_of(alignment), 0);
-    template.extend(header);
-    template.resize(template.len() + bytes, b' '); // what bpchar is padded with
+        _ if bytes <= LONGEST_SHORT => tuple.push(short_header(bytes)),
+        _ => {
+            tuple.resize(tuple.len().next_multiple_of(LONG_HEADER_BYTES), 0);
+            let header = ((bytes + LONG_HEADER_BYTES) as u32) << 2; // `SET_VARSIZE`, which counts itself
+            tuple.extend(header.to_le_bytes());
+        }
+    }
+    tuple.resize(tuple.len() + bytes, b' '); // what bpchar is padded with
     HAS_VAR_WIDTH
+}
+
+/// `SET_VARSIZE_SHORT`, which counts itself.
+fn short_header(bytes: usize) -> u8 {
+    (bytes as u8 + 1) << 1 | 1
+}
+
+/// Appends a value that is not null, as it is stored. Returns the bits that it adds to the infomask.
+pub(crate) fn append_value(
+    column: PageColumn,
+    value: Value<'_>,
+    tuple: &mut Vec<u8>,
+) -> Result<u16, FieldError> {
+    if let (ColumnType::Numeric, Some(precision), Some(scale)) =
+        (column.kind, column.precision, column.scale)
+    {
+        let at = tuple.len();
+        tuple.push(0);
+        value.numeric(precision, scale, tuple)?;
+        tuple[at] = short_header(tuple.len() - at - 1);
+        return Ok(HAS_VAR_WIDTH);
+    }
+    let bytes = stored_bytes(column, value)?;
+    let bits = place(column, bytes, tuple);
+    let field = Field {
+        column,
+        at: tuple.len() - bytes,
+        bytes,
+        is_null: false,
+    };
+    field.patch(value, tuple)?;
+    Ok(bits)
 }
 
 impl Field {
@@ -234,6 +276,7 @@ impl Field {
                     other => other,
                 })?;
             }
+            ColumnType::Numeric => return Err(FieldError::Uneven),
             ColumnType::Text | ColumnType::Varchar => {
                 if value.text(slot)? != self.bytes {
                     return Err(FieldError::Width(self.bytes));
@@ -249,7 +292,12 @@ mod tests {
     use super::*;
 
     fn columns(types: &[(ColumnType, Option<usize>)]) -> Vec<PageColumn> {
-        let column = |&(kind, length)| PageColumn { kind, length };
+        let column = |&(kind, length)| PageColumn {
+            kind,
+            length,
+            precision: None,
+            scale: None,
+        };
         types.iter().map(column).collect()
     }
 
@@ -331,7 +379,7 @@ mod tests {
             (&[TEXT], "\u{e9}\n", "column 0: a character beyond ASCII"),
             (
                 &[timestamp],
-                "2000-01-01 00:00:00\n",
+                "2000-01-32 00:00:00\n",
                 "column 0: not a timestamp",
             ),
             (

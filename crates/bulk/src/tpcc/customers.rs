@@ -47,6 +47,10 @@ impl Table for Customers {
         self.warehouses * OF_WAREHOUSE
     }
 
+    fn has_even_rows(&self) -> bool {
+        false
+    }
+
     fn write_rows(&self, rows: Range<u64>, out: &mut Vec<u8>) {
         for row in rows {
             let [warehouse, district, number] = customer(row);
@@ -89,6 +93,10 @@ impl Table for History {
     /// One for each customer.
     fn rows(&self) -> u64 {
         self.warehouses * OF_WAREHOUSE
+    }
+
+    fn has_even_rows(&self) -> bool {
+        false
     }
 
     fn write_rows(&self, rows: Range<u64>, out: &mut Vec<u8>) {

@@ -28,6 +28,10 @@ impl Table for Items {
         ITEMS
     }
 
+    fn has_even_rows(&self) -> bool {
+        false
+    }
+
     fn write_rows(&self, rows: Range<u64>, out: &mut Vec<u8>) {
         for row in rows {
             let mut line = Line::new(out, self.seeds.of(row));
@@ -56,6 +60,10 @@ impl Table for Stock {
 
     fn rows(&self) -> u64 {
         self.warehouses * ITEMS
+    }
+
+    fn has_even_rows(&self) -> bool {
+        false
     }
 
     fn write_rows(&self, rows: Range<u64>, out: &mut Vec<u8>) {

@@ -74,6 +74,10 @@ impl Table for OrderLines {
         self.firsts().last().copied().unwrap_or_default()
     }
 
+    fn has_even_rows(&self) -> bool {
+        false
+    }
+
     fn write_rows(&self, rows: Range<u64>, out: &mut Vec<u8>) {
         if rows.is_empty() {
             return;

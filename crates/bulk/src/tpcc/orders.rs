@@ -75,6 +75,10 @@ impl Table for Orders {
         self.warehouses * DISTRICTS * OF_DISTRICT
     }
 
+    fn has_even_rows(&self) -> bool {
+        false
+    }
+
     fn write_rows(&self, rows: Range<u64>, out: &mut Vec<u8>) {
         for row in rows {
             let (district, order) = (row / OF_DISTRICT, row % OF_DISTRICT + 1);

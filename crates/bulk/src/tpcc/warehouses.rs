@@ -32,6 +32,10 @@ impl Table for Warehouses {
         self.warehouses
     }
 
+    fn has_even_rows(&self) -> bool {
+        false
+    }
+
     fn write_rows(&self, rows: Range<u64>, out: &mut Vec<u8>) {
         for row in rows {
             let mut line = Line::new(out, self.seeds.of(row));
@@ -60,6 +64,10 @@ impl Table for Districts {
 
     fn rows(&self) -> u64 {
         self.warehouses * DISTRICTS
+    }
+
+    fn has_even_rows(&self) -> bool {
+        false
     }
 
     fn write_rows(&self, rows: Range<u64>, out: &mut Vec<u8>) {
