@@ -19,6 +19,7 @@ LEAST: dict[str, Any] = {
     "measured_s": 7200.0,
     "foreign_keys": True,
     "is_paced": True,
+    "is_delivery_deferred": True,
 }
 """The options with which there are only the deviations that no option changes."""
 
@@ -42,6 +43,7 @@ def test_some_deviations_no_option_changes() -> None:
     [
         ({"is_paced": False}, "as soon as its last has ended"),
         ({"is_paced": False, "rate": True}, "at a rate that was set"),
+        ({"is_delivery_deferred": False}, "a client waits for the end of its Delivery"),
         ({"clients": 8}, "8 terminals for 2 warehouses, not 10 for each"),
         ({"clients": 1, "warehouses": 1}, "1 terminal for 1 warehouse, not 10 for each"),
         ({"clients": 10_000}, "10,000 terminals for 2 warehouses"),

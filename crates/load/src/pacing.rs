@@ -25,6 +25,7 @@ pub(crate) struct Pacing {
 struct Waits {
     keying_ns: u64,
     mean_think_ns: u64,
+    is_deferred: bool,
 }
 
 impl Pacing {
@@ -33,6 +34,7 @@ impl Pacing {
         let waits = scripts.iter().map(|script| Waits {
             keying_ns: nanoseconds(script.keying_s),
             mean_think_ns: nanoseconds(script.think_s),
+            is_deferred: script.deferred,
         });
         is_paced(scripts).then(|| Self {
             random,
@@ -40,8 +42,19 @@ impl Pacing {
         })
     }
 
-    /// From the end of a transaction of script `before` to the beginning of one of script `next`.
-    pub(crate) fn between_ns(&mut self, before: usize, next: usize) -> u64 {
+    /// When a transaction of script `next` is due after one of script `before`, which was due at `due_ns` and has ended at
+    /// `now_ns`. After a deferred one that may have passed: whoever sent it did not wait for it.
+    pub(crate) fn next_ns(&mut self, before: usize, next: usize, due_ns: u64, now_ns: u64) -> u64 {
+        let from_ns = if self.waits[before].is_deferred {
+            due_ns
+        } else {
+            now_ns
+        };
+        from_ns + self.between_ns(before, next)
+    }
+
+    /// The think time after a transaction of script `before`, and the keying time of one of script `next`.
+    fn between_ns(&mut self, before: usize, next: usize) -> u64 {
         self.think_ns(before) + self.waits[next].keying_ns
     }
 
@@ -83,6 +96,15 @@ pub(crate) fn validate(
             }
         }
     }
+    if let Some(script) = scripts.iter().find(|script| script.deferred)
+        && script.keying_s + script.think_s == 0.0
+    {
+        let message = format!(
+            "got true of {}, which has no keying and think times: there is no time in which it could be carried out",
+            script.name
+        );
+        return Err(ConfigError::new("scripts.deferred", message));
+    }
     if is_open_loop && is_paced(scripts) {
         let message = "not with keying or think times: one of both says when transactions begin";
         return Err(ConfigError::new("rate", message));
@@ -104,6 +126,7 @@ mod tests {
             weight: 1,
             keying_s,
             think_s,
+            deferred: false,
         }
     }
 
@@ -161,6 +184,20 @@ mod tests {
     }
 
     #[test]
+    fn nobody_waits_for_the_end_of_a_deferred_transaction() {
+        let deferred = TransactionSource {
+            deferred: true,
+            ..source(3.0, 0.0)
+        };
+        let mut pacing = pacing(&[source(18.0, 0.0), deferred]);
+        let s = 1_000_000_000;
+        assert_eq!(pacing.next_ns(0, 1, 50 * s, 60 * s), 63 * s);
+        assert_eq!(pacing.next_ns(1, 0, 50 * s, 60 * s), 68 * s);
+        // It took longer than the next one needs to be due.
+        assert_eq!(pacing.next_ns(1, 1, 50 * s, 60 * s), 53 * s);
+    }
+
+    #[test]
     fn clients_begin_evenly_spread() {
         let mut pacing = pacing(&[source(18.0, 0.0)]);
         let firsts = (0..100_000).map(|_| pacing.first_ns(0) as f64 / S);
@@ -184,6 +221,12 @@ mod tests {
             let refused = validate(&[source(keying_s, think_s)], is_open_loop);
             assert_eq!(refused.unwrap_err().key, key);
         }
+        let deferred = TransactionSource {
+            deferred: true,
+            ..source(0.0, 0.0)
+        };
+        let refused = validate(&[source(1.0, 0.0), deferred], false);
+        assert_eq!(refused.unwrap_err().key, "scripts.deferred");
         validate(&[source(0.0, 0.0)], true).unwrap();
         validate(&[source(18.0, 12.0)], false).unwrap();
     }

@@ -25,6 +25,9 @@ pub struct TransactionSource {
     /// How long it waits afterwards, on average of an exponential distribution cut at ten times that: the think time.
     #[serde(default)]
     pub think_s: f64,
+    /// The client does not wait for its end: its think time counts from when it was due.
+    #[serde(default)]
+    pub deferred: bool,
 }
 
 fn one() -> u32 {

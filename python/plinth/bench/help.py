@@ -83,6 +83,9 @@ Extensions to pgbench (names in full):
   --arrivals=poisson|uniform
                            with -R: at random intervals (default), or evenly
                            spaced
+  --delivery=immediate|deferred
+                           with -b tpcc --pacing=spec: whether a terminal waits
+                           for its Delivery (default), or goes on at once
   --fleet=N|HOST,HOST,...  drive the load from N processes of this machine, or
                            from hosts, by ssh; -c and -R are totals, -j is for
                            each machine

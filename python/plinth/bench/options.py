@@ -16,7 +16,16 @@ from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int
 from plinth.bench.rate import read_rate
 from plinth.bench.scripts import BenchScript, ListRequested, builtin, script_file, show
 from plinth.bench.seed import read_seed
-from plinth.bench.tpcc_options import FORMS, ISOLATIONS, PACINGS, choose_tpcc, complete_tpcc, set_mix, tpcc_option
+from plinth.bench.tpcc_options import (
+    DELIVERIES,
+    FORMS,
+    ISOLATIONS,
+    PACINGS,
+    choose_tpcc,
+    complete_tpcc,
+    set_mix,
+    tpcc_option,
+)
 
 if TYPE_CHECKING:
     from plinth.model.fleet import FleetSpec
@@ -314,6 +323,7 @@ OPTIONS = (
 OURS = (
     Option("arrivals", None, True, _BENCH, _arrivals),
     Option("continue-on-error", None, False, _BENCH, _flag("continue_on_error")),
+    Option("delivery", None, True, _BENCH, tpcc_option("delivery", DELIVERIES)),
     Option("fleet", None, True, _BENCH, _text("fleet_machines")),
     Option("fleet-command", None, True, _BENCH, _text("fleet_command")),
     Option("form", None, True, _BENCH, tpcc_option("form", FORMS)),

@@ -105,6 +105,7 @@ def deviations_of(asked: "BenchOptions", tables: TpccTables) -> tuple[str, ...]:
         measured_s=asked.time_s or None,
         foreign_keys=tables.foreign_keys,
         is_paced=options.pacing == "spec",
+        is_delivery_deferred=options.delivery == "deferred",
         rate=asked.rate is not None,
         unlogged=tables.unlogged,
         checks=False,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 FORMS = ("statements", "procedures")
 ISOLATIONS = ("read-committed", "repeatable-read", "serializable")
 PACINGS = ("none", "spec")
+DELIVERIES = ("immediate", "deferred")
 _TYPES = ("new_order", "payment", "order_status", "delivery", "stock_level")
 _MOST_CARDS = 10_000
 
@@ -78,6 +79,11 @@ def complete_tpcc(asked: "BenchOptions") -> None:
         )
     if asked.rate is not None and asked.tpcc_options.get("pacing") == "spec":
         raise BenchFailure("-R/--rate and --pacing=spec both say when transactions begin: give one of them")
+    if asked.tpcc_options.get("delivery") == "deferred" and asked.tpcc_options.get("pacing") != "spec":
+        raise BenchFailure(
+            "--delivery=deferred needs --pacing=spec: a Delivery is carried out while its terminal thinks",
+            hint="Without think times clients wait for it: leave --delivery out.",
+        )
     if not asked.protocol_given:
         asked.protocol = "prepared"
     asked.scripts = tpcc_scripts(asked.tpcc_options)

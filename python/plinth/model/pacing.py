@@ -18,6 +18,10 @@ class Paced(Frozen):
         default=0.0,
         description="How long it waits afterwards, on average: exponentially distributed, cut at ten times the average.",
     )
+    deferred: bool = Field(
+        default=False,
+        description="Whether a client does not wait for its end: the wait afterwards then begins when it was due.",
+    )
 
 
 class Pace(NamedTuple):

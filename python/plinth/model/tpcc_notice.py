@@ -38,6 +38,7 @@ class TpccConduct(NamedTuple):
     """None where a number of transactions was asked for."""
     foreign_keys: bool
     is_paced: bool = False
+    is_delivery_deferred: bool = False
     rate: bool = False
     """Whether transactions are due at a rate."""
     unlogged: bool = False
@@ -70,6 +71,10 @@ def _pacing(of: TpccConduct) -> str | None:
         return None
     begins = "at a rate that was set" if of.rate else "as soon as its last has ended"
     return f"no keying and think times: a client begins a transaction {begins} (5.2.5)"
+
+
+def _delivery(of: TpccConduct) -> str | None:
+    return None if of.is_delivery_deferred else "a client waits for the end of its Delivery (2.7.2)"
 
 
 def _terminals(of: TpccConduct) -> str | None:
@@ -140,6 +145,7 @@ def _always(text: str) -> Callable[[TpccConduct], str | None]:
 _RULES: tuple[Callable[[TpccConduct], str | None], ...] = (
     _pacing,
     _terminals,
+    _delivery,
     _home,
     _isolation,
     _mix,
@@ -148,7 +154,7 @@ _RULES: tuple[Callable[[TpccConduct], str | None], ...] = (
     _unlogged,
     _checks,
     _measured,
-    _always("a Delivery is carried out at once, and not queued (2.7.2)"),
+    _always("a Delivery is not queued: the session that asked for it carries it out (2.7.2)"),
     _always("terminals show no output: rows are fetched and dropped (2.4.3)"),
     _always("one deck of transactions for each thread of the load engine, not for each terminal (5.2.4.2)"),
     _always("dates of the population are fixed, not those of the load (4.3.3.1)"),

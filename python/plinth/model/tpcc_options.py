@@ -13,6 +13,7 @@ Form = Literal["statements", "procedures"]
 Isolation = Literal["read-committed", "repeatable-read", "serializable"]
 Pacing = Literal["none", "spec"]
 Home = Literal["by-client", "uniform"]
+DeliveryMode = Literal["immediate", "deferred"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Cards = Annotated[int, Field(ge=0, le=10_000)]
 
@@ -79,6 +80,12 @@ class TpccOptions(TpccChoices):
         "the specification's keying times (18, 3, 2, 2, 2 s) and think times (12, 12, 10, 5, 5 s on average), which are no part of "
         "a latency: give ten clients a warehouse and a duration of many minutes. A warehouse then does 12.86 NOPM at most.",
     )
+    delivery: DeliveryMode = Field(
+        default="immediate",
+        description='Of tpcc with pacing = "spec": immediate, a terminal waits for its Delivery as for any transaction; or deferred, '
+        "it goes on as soon as the Delivery is sent (clause 2.7.2), which its own session carries out meanwhile: the think time begins at once. "
+        "The latency of a Delivery is the time until it has committed, in both.",
+    )
     mix: TpccMix = Field(
         default=TpccMix(),
         description="Of tpcc: cards of each type in the deck that transactions are dealt from without replacement, one deck "
@@ -96,6 +103,15 @@ class TpccOptions(TpccChoices):
         if self.pacing == "spec" and self.home == "uniform":
             raise ValueError(
                 'home: got uniform with pacing = "spec", whose terminals belong to a warehouse: take by-client'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _deferred_by_terminals(self) -> "TpccOptions":
+        if self.delivery == "deferred" and self.pacing != "spec":
+            raise ValueError(
+                'delivery: got deferred without pacing = "spec"; it is carried out while its terminal thinks, and clients do '
+                "not think: take immediate"
             )
         return self
 

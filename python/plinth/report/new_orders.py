@@ -74,6 +74,7 @@ def _conduct(variant: Variant, contents: BundleContents) -> TpccConduct:
         measured_s=contents.plan.experiment.measure.duration_s,
         foreign_keys=dataset.foreign_keys,
         is_paced=workload.pacing == "spec",
+        is_delivery_deferred=workload.delivery == "deferred",
         rate=workload.rate is not None,
         checks=dataset.check_consistency,
     )

@@ -65,6 +65,7 @@ class TpccTransaction:
             weight=spec.mix.weights()[self.name],
             keying_s=pace.keying_s,
             think_s=pace.think_s,
+            deferred=self.name == "delivery" and spec.delivery == "deferred",
         )
 
 

@@ -150,6 +150,8 @@ def test_progress_rate_and_json_on_standard_output(bench: Both) -> None:
         ("-b tpcc --isolation=chaos", 'invalid isolation: "chaos"', "serializable"),
         ("-b tpcc --form=other", 'invalid form: "other"', "statements, procedures"),
         ("-b tpcc --pacing=some", 'invalid pacing: "some"', "none, spec"),
+        ("-b tpcc --delivery=later", 'invalid delivery: "later"', "immediate, deferred"),
+        ("-b tpcc --delivery=deferred", "--delivery=deferred needs --pacing=spec", "leave --delivery out"),
         ("-b tpcc --pacing=spec -R 10", "both say when transactions begin", ""),
         ("-S --mix=1,1,1,1,1", "--mix: allowed only under -b tpcc", ""),
         ("--isolation=serializable", "--isolation: allowed only under -b tpcc", ""),

@@ -204,6 +204,33 @@ def test_a_terminal_that_waits_ends_with_the_run(copy: Copy) -> None:
     assert (result.totals.scheduled, result.totals.open, result.errors) == (0, 0, ())
 
 
+SLOW = {"name": "slow", "source": "SELECT pg_sleep(0.2);\n"}
+
+
+def test_a_terminal_does_not_wait_for_a_deferred_transaction(copy: Copy) -> None:
+    """Which takes 0.2 s: with keying times of 0.3 s eight of them take 4 s, or 2.4 s for whoever does not wait."""
+    took_s: dict[bool, float] = {}
+    for deferred in (False, True):
+        result = copy.run(scripts=[SLOW | {"keying_s": 0.3, "deferred": deferred}], transactions_per_client=9)
+        assert (result.totals.done, result.errors) == (9, ())
+        took_s[deferred] = result.measured_ns / 1e9
+    assert took_s[False] >= 9 * 0.2 + 8 * 0.3
+    assert 9 * 0.3 - 0.4 < took_s[True] < took_s[False] - 1
+
+
+def test_who_is_late_for_a_deferred_transaction_shows_it_as_latency(copy: Copy) -> None:
+    """One is due every 0.05 s and takes 0.2 s: the last of six ends 0.2 + 5 x 0.15 s after it was due."""
+    result = copy.run(scripts=[SLOW | {"keying_s": 0.05, "deferred": True}], transactions_per_client=6)
+    (latencies,) = [one for one in result.histograms if one.scope == "transaction"]
+    assert latencies.max_ns > 0.9e9
+
+
+def test_deliveries_alone_are_deferred() -> None:
+    deferred = {one.name for one in transactions({"pacing": "spec", "delivery": "deferred"}) if one.deferred}
+    assert deferred == {"delivery"}
+    assert not any(one.deferred for one in transactions({"pacing": "spec"}))
+
+
 def test_pacing_of_the_specification() -> None:
     waits = {one.name: (one.keying_s, one.think_s) for one in transactions({"pacing": "spec"})}
     of_others = {"order-status": (2, 10), "delivery": (2, 5), "stock-level": (2, 5)}
@@ -241,6 +268,7 @@ def test_options_of_tpcc_are_refused_elsewhere() -> None:
         ({"form": "procedures", "pipeline": True}, "pipeline: of form"),
         ({"pacing": "spec", "home": "uniform"}, "home: got uniform"),
         ({"pacing": "spec", "rate": 10}, "rate: not with pacing"),
+        ({"delivery": "deferred"}, 'delivery: got deferred without pacing = "spec"'),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(workload: dict[str, Any], message: str) -> None:

@@ -145,17 +145,17 @@ impl Client {
         self.begin_or_connect(context, now_ns)
     }
 
-    /// When the transaction is due in a closed loop: now, or after keying and think times.
+    /// When the transaction is due in a closed loop: now, or after keying and think times. That is in the past if a
+    /// deferred transaction took longer than these.
     /// `before`: the script of the client's transaction before, if there was one.
     fn after_wait(&self, before: usize, context: &mut Context<'_>, now_ns: u64) -> u64 {
         let Some(pacing) = &mut context.pacing else {
             return now_ns;
         };
-        now_ns
-            + match self.state {
-                State::New => pacing.first_ns(self.script),
-                _ => pacing.between_ns(before, self.script),
-            }
+        match self.state {
+            State::New => now_ns + pacing.first_ns(self.script),
+            _ => pacing.next_ns(before, self.script, self.intended_ns, now_ns),
+        }
     }
 
     /// The first arrival from `due_ns` on that is not too late to be begun, those before it skipped; `None`, and the
