@@ -12,7 +12,7 @@ from plinth.model.errors import RunError
 from plinth.model.generator import TpccGenerator
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
-from plinth.model.progress import Progress, Report
+from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.tpcc_tables import TpccSchema, rows_of
 from plinth.model.trial import Check
@@ -69,8 +69,8 @@ class Tpcc:
         ledger = self._recipe().load(server, report)
         if not self.spec.check_consistency or ledger.has(_CONDITIONS):
             return
-        report(Progress("check consistency", 0, None, "conditions"))
-        violated = [check for check in check_conditions(server.control, initial=True) if not check.ok]
+        checks = check_conditions(server.control, initial=True, report=report)
+        violated = [check for check in checks if not check.ok]
         if violated:
             raise RunError(
                 "the dataset is not what it must be after the load",

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from plinth.model.progress import Progress, Report
 from plinth.model.trial import Check
 
 if TYPE_CHECKING:
@@ -143,12 +144,20 @@ WHERE c_balance + c_ytd_payment <> coalesce(amount, 0)""",
 _INITIAL_ONLY = 11
 
 
-def check_conditions(control: "psycopg.Connection", *, initial: bool) -> list[Check]:
+def check_conditions(
+    control: "psycopg.Connection", *, initial: bool, report: Report = lambda progress: None
+) -> list[Check]:
     """A check of each condition, which names rows that violate it. `initial`: nothing has run since the load.
 
     Raises psycopg.Error for tables that cannot be read.
     """
-    return [_check(control, one) for one in CONDITIONS if initial or one.number != _INITIAL_ONLY]
+    conditions = [one for one in CONDITIONS if initial or one.number != _INITIAL_ONLY]
+    checks: list[Check] = []
+    for done, one in enumerate(conditions):
+        report(Progress("check consistency", done, len(conditions), "conditions"))
+        checks.append(_check(control, one))
+    report(Progress("check consistency", len(conditions), len(conditions), "conditions"))
+    return checks
 
 
 def _check(control: "psycopg.Connection", condition: Condition) -> Check:
