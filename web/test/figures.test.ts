@@ -113,9 +113,29 @@ describe("axes", () => {
     expect(logAxis(Number.POSITIVE_INFINITY, 0)).toEqual({ min: 1, max: 10 });
   });
 
-  test("a logarithmic axis ends at powers of ten and is never empty", () => {
-    expect(logAxis(3, 40)).toEqual({ min: 1, max: 100 });
-    expect(logAxis(10, 10)).toEqual({ min: 10, max: 100 });
+  test.each([
+    [3, 40, 2, 50],
+    [1, 100, 1, 100],
+    [1_900_000, 5_100_000, 1_000_000, 10_000_000],
+    [0.021, 0.19, 0.02, 0.2],
+    [999, 1001, 500, 2000],
+    [10, 10, 10, 20],
+    [12, 13, 10, 20],
+    [50, 50, 50, 100],
+  ])("a logarithmic axis around %d and %d goes from %d to %d", (lowest, highest, min, max) => {
+    const axis = logAxis(lowest, highest);
+    expect(axis.min).toBeCloseTo(min, 9);
+    expect(axis.max).toBeCloseTo(max, 9);
+  });
+
+  test("a logarithmic axis leaves less than 0.4 decades empty at either end", () => {
+    for (const lowest of [1.7e-3, 0.4, 3, 55, 999, 1000, 4.2e6, 8.9e9]) {
+      const { min, max } = logAxis(lowest, 37 * lowest);
+      expect(min).toBeLessThanOrEqual(lowest);
+      expect(max).toBeGreaterThanOrEqual(37 * lowest * (1 - 1e-9));
+      expect(Math.log10(lowest / min)).toBeLessThan(0.4);
+      expect(Math.log10(max / (37 * lowest))).toBeLessThan(0.4);
+    }
   });
 
   test.each([

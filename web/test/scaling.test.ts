@@ -83,7 +83,7 @@ describe("panels", () => {
     );
     const panels = curvePanels(swept(factors, curves, { a: {}, b: {} }));
     const axes = panels.map((panel) => scalingOption(panel, THEME).yAxis);
-    expect(axes[0]).toMatchObject({ type: "log", min: 10, max: 10_000 });
+    expect(axes[0]).toMatchObject({ type: "log", min: 50, max: 2000 });
     expect(axes[0]).toEqual({ ...axes[1], axisLabel: expect.anything() });
   });
 

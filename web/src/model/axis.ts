@@ -40,9 +40,18 @@ function tightest(highest: number, steps: number, sizes: readonly number[]): Axi
   return axes.reduce((best, axis) => (axis.max < best.max ? axis : best));
 }
 
-/** Whole powers of ten around the figures. */
+/** The tightest ends around the figures that are 1, 2 or 5 times a power of ten: whole powers would leave much of a chart empty. */
 export function logAxis(lowest: number, highest: number): { min: number; max: number } {
   if (!(highest > 0) || !Number.isFinite(lowest)) return { min: 1, max: 10 };
-  const min = 10 ** Math.floor(Math.log10(lowest));
-  return { min, max: Math.max(10 * min, 10 ** Math.ceil(Math.log10(highest) - 1e-9)) };
+  const min = roundFigure(lowest, [5, 2, 1], (figure) => figure <= lowest * (1 + 1e-9));
+  const above = (bound: number) =>
+    roundFigure(bound, [1, 2, 5, 10], (figure) => figure >= bound * (1 - 1e-9));
+  const max = above(highest);
+  return { min, max: max > min ? max : above(1.5 * min) };
+}
+
+/** The first of the digits times the power of ten at or below a value that fits. */
+function roundFigure(value: number, digits: readonly number[], fits: (figure: number) => boolean): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return digits.map((digit) => digit * power).find(fits) ?? power;
 }
