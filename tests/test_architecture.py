@@ -83,6 +83,19 @@ def test_files_stay_about_one_thing():
     assert not long
 
 
+def test_a_percent_sign_stands_apart_from_its_figure():
+    """ "19 %", as plinth.model.figures.percent writes it. What `plinth bench` prints is in pgbench's own form."""
+    attached = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in PACKAGE.rglob("*.py")
+        if path.relative_to(PACKAGE).parts[0] != "bench"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.FormattedValue) and node.format_spec and ast.unparse(node.format_spec).endswith("%'"))
+        or (isinstance(node, ast.Constant) and isinstance(node.value, str) and "%}" in node.value)
+    ]
+    assert attached == []
+
+
 def strings_but_docstrings(path: Path) -> set[str]:
     """The text of every string of a file that is a value."""
     tree = ast.parse(path.read_text())

@@ -124,8 +124,8 @@ def test_the_evidence_adds_up_to_the_claim_and_to_all_of_the_clients_time() -> N
     waits = {C + "LWLock:WALWrite": 4.8, C + "CPU": 0.46}
     bottleneck = found(samples(waits, {"backends": 1.9}, {"backends": 4.2}))
     assert bottleneck.sentence == (
-        "server CPU: 38% of the clients' time went to working, or waiting for a CPU, in the server: "
-        "12% on a CPU, 26% in the run queue, without one"
+        "server CPU: 38 % of the clients' time went to working, or waiting for a CPU, in the server: "
+        "12 % on a CPU, 26 % in the run queue, without one"
     )
     spent = {
         one.what.removeprefix("clients' time: "): one.value
@@ -158,7 +158,7 @@ def test_of_a_driver_it_is_reported_as_its_processes_which_have_no_more_than_all
     rows = samples({C + "CPU": 0.2}, {"load engine": 1.9}, {"load engine": 1.8})
     reported = found(rows, trial(engine=engine.model_copy(update={"driver": "psycopg 3"}).model_dump()))
     assert reported.sentence.startswith("client driver: ")
-    assert reported.sentence.endswith("its processes worked or waited for a CPU 100% of theirs")
+    assert reported.sentence.endswith("its processes worked or waited for a CPU 100 % of theirs")
 
 
 def test_what_could_not_be_looked_at_is_not_claimed() -> None:
@@ -178,7 +178,7 @@ def test_cores_are_too_few_only_where_they_are_the_server_s() -> None:
 def test_waits_that_indicate_no_limit_are_named_and_are_no_idleness() -> None:
     bottleneck = found(samples({C + "IPC:ExecuteGather": 8, C + "IPC:BtreePage": 2, C + "CPU": 2}))
     assert bottleneck.sentence == (
-        "not known: 62% of the clients' time went to waits that indicate no limit, mostly IPC:ExecuteGather"
+        "not known: 62 % of the clients' time went to waits that indicate no limit, mostly IPC:ExecuteGather"
     )
     assert bottleneck.confidence == "low"
     shares = {one.what: one.value for one in bottleneck.evidence}
@@ -215,7 +215,7 @@ def test_waits_for_the_wal_are_set_beside_the_commit_ceiling() -> None:
         storage="disk", method="fdatasync", flush_median_ns=2_000_000, clients_per_s=250.0, reached=0.8
     )
     bottleneck = attribute(trial(), seen(rows, trial()), CORES, CLIENTS, False, ceiling)
-    assert bottleneck.sentence.endswith("80% of the commit ceiling was reached")
+    assert bottleneck.sentence.endswith("80 % of the commit ceiling was reached")
     shown = {one.what: (one.value, one.unit) for one in bottleneck.evidence if one.source == "fsync probe"}
     assert shown == {
         "transactions, of the commit ceiling": (0.8, "fraction"),

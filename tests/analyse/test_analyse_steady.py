@@ -40,7 +40,7 @@ def test_reasons_are_for_people() -> None:
     fell = steadiness(seconds([1000.0] * 15 + [600.0] * 15))
     assert fell.reason is not None and fell.reason.startswith("throughput fell by")
     rose = steadiness(seconds(np.linspace(500, 1500, 30)))
-    assert rose.reason == "throughput rose by 100% of its mean over the measured time"
+    assert rose.reason == "throughput rose by 100 % of its mean over the measured time"
 
 
 def test_too_short_or_empty_cannot_be_said() -> None:

@@ -55,9 +55,9 @@ def test_each_machine_has_a_row_over_the_trials_that_count() -> None:
     first, second = machine_texts(SimpleNamespace(plan=SimpleNamespace(variants=variants), trials=trials))
     assert (first.variant, first.machine, first.trials, first.clients) == ("disk", "client1", 2, 4)
     assert first.done == "150 tps" and first.latency == "p50 2.1 ms, p99 9 ms"
-    assert first.busy == "engine 25%, 8 cores 31% busy"
+    assert first.busy == "engine 25 %, 8 cores 31 % busy"
     assert first.start == "began 0.9 ms late at most, clock known to 0.12 ms"
-    assert second.busy == "engine n/a, 8 cores 31% busy"
+    assert second.busy == "engine n/a, 8 cores 31 % busy"
 
 
 def test_the_busiest_machine_is_the_one_whose_engine_is_busiest() -> None:

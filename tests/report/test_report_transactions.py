@@ -20,7 +20,7 @@ def test_the_terminal_has_a_line_for_each_type(mixed: Reported, width: int) -> N
     section = " ".join(text.partition(f"{TITLE}:")[2].partition("Bottleneck by variant:")[0].split())
     transfer = mixed.analysis.variants[0].transactions[1]
     assert f"transfer: {transfer.tps.value:,.0f} [" in section
-    assert "(10.0%), p50 / p99 " in section and "; 6,170 retried" in section
+    assert "(10.0 %), p50 / p99 " in section and "; 6,170 retried" in section
     assert "(A/A)" not in section, "the twin repeats its baseline"
 
 
@@ -30,7 +30,7 @@ def test_markdown_has_every_figure_of_each_type(mixed: Reported) -> None:
     lookup = next(row for row in rows if row[:2] == ["memory", "lookup"])
     found = mixed.analysis.variants[0].transactions[0].latency
     assert found is not None
-    assert lookup[3:5] == ["90.0% (90.0%)", latency(found.p50_ns)]
+    assert lookup[3:5] == ["90.0 % (90.0 %)", latency(found.p50_ns)]
     assert lookup[-2:] == ["0", "0"]
     assert next(row for row in rows if row[1] == "transfer")[-2] == "6,170"
 

@@ -108,7 +108,7 @@ def test_the_warm_up_ends_when_its_last_seconds_are_steady(
 def test_what_was_not_steady_at_the_cap_is_kept() -> None:
     _, end, _ = run(measure(), RISING)
     assert end is not None
-    assert end.seen == "throughput rose by 37% of its mean over its last 10 s"
+    assert end.seen == "throughput rose by 37 % of its mean over its last 10 s"
     _, end, _ = run(measure(), [0] * 30)
     assert end is not None
     assert end.seen == "nothing was done in any second"

@@ -12,6 +12,7 @@ from analyse_bundles import seconds
 from plinth.analyse import comparison, sequential
 from plinth.analyse.bootstrap import Floats, bootstrap, draws, median
 from plinth.analyse.steady import steadiness
+from plinth.model.figures import percent
 
 Noise = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 """Logs of throughputs of the shape asked for, whose true median is log(1) = 0."""
@@ -252,7 +253,7 @@ def _print_verdicts(replicas: int) -> None:
         for n in (3, 5, 7, 10):
             shares = [verdicts(lognormal(cv), n, ratio, replicas, 9) for ratio in true]
             rows.append(
-                [f"{cv:.0%}", str(n), *("/".join(f"{100 * share.get(v, 0):.0f}" for v in order) for share in shares)]
+                [percent(cv), str(n), *("/".join(f"{100 * share.get(v, 0):.0f}" for v in order) for share in shares)]
             )
     _table(["CV", "n", *(f"truth {ratio}x" for ratio in true)], rows)
     for difference, spread in ((0.05, 0.1), (0.12, 0.15), (0.3, 0.5)):
@@ -263,7 +264,7 @@ def _print_verdicts(replicas: int) -> None:
     for spread, additions in ((0.03, 1), (0.03, 5), (0.1, 1)):
         first, last = false_after_more_trials(spread, additions, 50, replicas, 3)
         print(
-            f"no difference, spread {spread}: one is shown in {first:.1%} of experiments, in {last:.1%} after {additions} additions"
+            f"no difference, spread {spread}: one is shown in {percent(first, 1)} of experiments, in {percent(last, 1)} after {additions} additions"
         )
 
 
@@ -285,7 +286,7 @@ def _print_sequential(replicas: int) -> None:
         decided = sequential_decisions(noise, sequential.Rule(0.03, most, 1), 1.05, replicas, 12)
         shown, trials = differences_shown(decided), float(np.mean([one.trials for one in decided]))
         fixed = next((n for n in range(3, 61) if fixed_power(noise, n, 1.05, replicas, 13) >= shown), None)
-        rows.append([f"{cv:.0%}", str(most), *_percent([shown]), f"{trials:.1f}", str(fixed)])
+        rows.append([percent(cv), str(most), *_percent([shown]), f"{trials:.1f}", str(fixed)])
     _table(["CV", "at most", "shown", "trials", "fixed plan"], rows)
 
 
@@ -297,7 +298,7 @@ def _print_steady(replicas: int) -> None:
             jump = np.where(np.arange(n) < 0.6 * n, 1.0, 0.7)
             shapes = (np.ones(n), np.linspace(1.1, 0.9, n), np.linspace(1.2, 0.8, n), jump)
             shares = _percent(unsteady(shape, cv, autocorrelation, replicas) for shape in shapes)
-            rows.append([f"{cv:.0%}", str(autocorrelation), str(n), *shares])
+            rows.append([percent(cv), str(autocorrelation), str(n), *shares])
     _table(["noise", "autocorrelation", "seconds", "none", "trend of 20 %", "trend of 40 %", "jump of 30 %"], rows)
 
 

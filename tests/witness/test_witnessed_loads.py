@@ -128,7 +128,7 @@ def test_a_server_that_goes_in_the_load_and_comes_back_is_a_cut_and_rows_that_va
     assert found.acknowledged == ended.known
     one_cut = verdict(witness.folder.path)
     assert one_cut.sentence == (
-        f"lost 0 of {ended.known:,} acknowledged commits in 1 power cut: at most 95.0% of cuts do damage, "
+        f"lost 0 of {ended.known:,} acknowledged commits in 1 power cut: at most 95.0 % of cuts do damage, "
         "with 95 % confidence"
     )
     server.execute("delete from plinth_ledger_commits where client = 1 and number = 7")

@@ -12,7 +12,7 @@ test("a row of each machine, and nothing without a fleet", () => {
     clients: 4,
     done: "1,204 tps",
     latency: "p50 2.1 ms, p99 9 ms",
-    busy: "engine 25%, 8 cores 31% busy",
+    busy: "engine 25 %, 8 cores 31 % busy",
     start: "began 0.4 ms late at most, clock known to 0.1 ms",
   };
   const text = loadMachinesView(report({ machines: [machine] }))?.textContent ?? "";

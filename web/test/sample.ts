@@ -201,7 +201,7 @@ export function report(changes: Partial<Report> = {}): Report {
       trials_counted: 4,
     },
     noise: "",
-    observation: "Observation took 0.7% of one core.",
+    observation: "Observation took 0.7 % of one core.",
     drive_life: "Drive life: n/a.",
     objectives: [],
     curves: [],

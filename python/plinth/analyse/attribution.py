@@ -17,6 +17,7 @@ from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import CommitCeiling
 from plinth.model.base import SettingValue
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, WaitShare
+from plinth.model.figures import percent
 from plinth.model.trial import Trial
 from plinth.model.waits import ACTIVE, ALL, BACKENDS, IDLE, IDLE_IN_TRANSACTION, LOOKS, SOURCE, wait_of
 
@@ -96,7 +97,7 @@ def attribute(
     confidence = _confidence(kind, states, starved)
     sentence = _sentence(kind, states, trial, starved)
     if kind == "WAL flush" and ceiling is not None and ceiling.reached is not None:
-        sentence += f"; {ceiling.reached:.0%} of the commit ceiling was reached"
+        sentence += f"; {percent(ceiling.reached, 0)} of the commit ceiling was reached"
     if kind == "replication" and (waited := waited_for(seen, settings)):
         sentence += step_sentence(waited)
     return Bottleneck(kind=kind, confidence=confidence, sentence=sentence, evidence=evidence)
@@ -248,28 +249,26 @@ def _sentence(kind: BottleneckKind, states: ClientStates, trial: Trial, starved:
         done = (
             "" if trial.measured is None else f"{trial.measured.done:,} of {trial.measured.scheduled:,} due were done; "
         )
-        return f"none found: {done}clients had nothing to do for {idle:.0%} of their time"
+        return f"none found: {done}clients had nothing to do for {percent(idle, 0)} of their time"
     if kind == "not known":
         share = states.other / states.clients
-        return (
-            f"not known: {share:.0%} of the clients' time went to waits that indicate no limit, mostly {states.mostly}"
-        )
+        return f"not known: {percent(share, 0)} of the clients' time went to waits that indicate no limit, mostly {states.mostly}"
     if kind == "load engine":
         is_driver = trial.engine is not None and trial.engine.driver is not None
         who, its = ("client driver", "processes") if is_driver else ("load engine", "threads")
         if trial.fleet is not None and (busiest := trial.fleet.busiest) is not None:
             who += f" on machine {busiest.name}"
         return (
-            f"{who}: backends waited for the next statement {idle:.0%} of the time, and its {its} worked or waited for "
-            f"a CPU {starved or 0.0:.0%} of theirs"
+            f"{who}: backends waited for the next statement {percent(idle, 0)} of the time, and its {its} worked or waited for "
+            f"a CPU {percent(starved or 0.0, 0)} of theirs"
         )
     if kind == "client limit":
         engine = "was not busy" if starved is not None else "could not be looked at"
-        return f"client limit: backends were idle {idle:.0%} of the time, and the load engine {engine}"
-    sentence = f"{kind}: {states.share(kind):.0%} of the clients' time went to {_WORDS[kind]}"
+        return f"client limit: backends were idle {percent(idle, 0)} of the time, and the load engine {engine}"
+    sentence = f"{kind}: {percent(states.share(kind), 0)} of the clients' time went to {_WORDS[kind]}"
     if kind == "server CPU" and states.working is not None:
         on_cpu, queued = (n / states.clients for n in (states.working, states.queued))
-        sentence += f": {on_cpu:.0%} on a CPU, {queued:.0%} in the run queue, without one"
+        sentence += f": {percent(on_cpu, 0)} on a CPU, {percent(queued, 0)} in the run queue, without one"
     others: dict[BottleneckKind, float] = {other: n for other, n in states.in_class.items() if other != kind}
     if kind == "locks" and sum(others.values()) > 0:
         most, _ = max(others.items(), key=lambda item: item[1])

@@ -30,7 +30,7 @@ WIDEST = 10.0
 """Upper over lower bound from which on an interval is not stated: not even the order of magnitude is known."""
 _SHORT_ROW = 64
 """The number of values up to which sorting a row is faster than partitioning it."""
-METHOD = "95% interval by a smoothed bootstrap-t on the log scale"
+METHOD = "95 % interval by a smoothed bootstrap-t on the log scale"
 
 
 def median(values: Floats) -> Floats:

@@ -12,7 +12,7 @@ from plinth.analyse.wording import commit_clause
 from plinth.model.analysis import NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.factors import Design
-from plinth.model.figures import more_command
+from plinth.model.figures import more_command, percent
 from plinth.model.safety import SafetyGrade
 from plinth.model.trial import Trial
 from plinth.model.units import format_count, format_duration
@@ -240,7 +240,7 @@ def _failures(trial: Trial) -> str | None:
     if totals is None or totals.failed <= MANY_FAILURES * (totals.done + totals.failed):
         return None
     most = max(trial.errors, key=lambda error: error.count, default=None)
-    return f"more than {MANY_FAILURES:.0%}" + (f", most often: {most.message}" if most else "")
+    return f"more than {percent(MANY_FAILURES, 0)}" + (f", most often: {most.message}" if most else "")
 
 
 def _bottleneck(judged: JudgedTrial) -> str | None:
@@ -249,7 +249,7 @@ def _bottleneck(judged: JudgedTrial) -> str | None:
         return None
     available_ns = engine.threads * trial.measured_ns
     if available_ns and engine.user_cpu_ns + engine.system_cpu_ns > BUSY_ENGINE * available_ns:
-        return f"its {'threads' if engine.driver is None else 'processes'} were busy more than {BUSY_ENGINE:.0%} of the time"
+        return f"its {'threads' if engine.driver is None else 'processes'} were busy more than {percent(BUSY_ENGINE, 0)} of the time"
     if engine.loop_lag_p99_ns is None:
         return None
     if judged.latency and engine.loop_lag_p99_ns > judged.latency.percentile_ns(500):

@@ -14,6 +14,7 @@ from plinth.analyse.blocks import LogsByBlock, without_blocks
 from plinth.analyse.bootstrap import LEVEL, MIN_TRIALS, Floats, median
 from plinth.analyse.comparison import ALPHA, EQUIVALENCE, compare, inverse, stated_ratio
 from plinth.model.estimate import Estimate, Interval
+from plinth.model.figures import percent
 from plinth.model.sweep import Knee, ScalabilityFit
 from plinth.model.units import format_count
 
@@ -161,7 +162,7 @@ def knee(levels: Levels) -> Knee | str:
             value=levels.back(float(places[best])),
             interval=Interval(low=levels.back(float(low)), high=levels.back(float(high)), level=LEVEL),
             n=levels.fewest,
-            method="bend of two lines through the medians; 95% percentile interval of a smoothed bootstrap over trials",
+            method="bend of two lines through the medians; 95 % percentile interval of a smoothed bootstrap over trials",
             note=note,
         ),
         slope_before=float(before),
@@ -221,7 +222,7 @@ def scalability(levels: Levels) -> ScalabilityFit | str:
 
     def stated(value: float, resampled: Floats) -> Estimate:
         low, high = (float(bound) for bound in np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
-        method = "Universal Scalability Law; 95% percentile interval of a smoothed bootstrap over trials"
+        method = "Universal Scalability Law; 95 % percentile interval of a smoothed bootstrap over trials"
         return Estimate(value=value, interval=Interval(low=low, high=high), n=levels.fewest, method=method)
 
     peak = math.sqrt((1 - contention) / coherency) if coherency > 0 and contention < 1 else None
@@ -235,7 +236,7 @@ def scalability(levels: Levels) -> ScalabilityFit | str:
         holds=holds,
         reason=None
         if holds
-        else f"at {format_count(int(clients[worst]), 'client')} {abs(float(off[worst])):.0%} "
+        else f"at {format_count(int(clients[worst]), 'client')} {percent(abs(float(off[worst])), 0)} "
         f"{'more' if off[worst] > 0 else 'less'} was measured than the law gives, which noise does not explain",
     )
 

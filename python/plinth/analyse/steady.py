@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plinth.analyse.bootstrap import Floats
+from plinth.model.figures import percent
 from plinth.model.load import Second
 
 MIN_SECONDS = 10
@@ -59,7 +60,7 @@ def is_steady(seconds: Sequence[Second], over: str) -> Steadiness:
 
 
 def _moved(change: float) -> str:
-    return f"{'rose' if change > 0 else 'fell'} by {abs(change):.0%} of its mean"
+    return f"{'rose' if change > 0 else 'fell'} by {percent(abs(change), 0)} of its mean"
 
 
 def _trend(rates: Floats) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.model.doctor import MACHINE, SEVERITIES, Examination, Finding, Noise, Severity
+from plinth.model.figures import percent
 from plinth.report.text import ratio
 
 _STYLES: dict[Severity, str] = {"problem": "bold red", "warning": "yellow", "note": "cyan", "ok": "green"}
@@ -60,14 +61,14 @@ def show_noise(noise: Noise, console: Console) -> None:
     for gap in noise.gaps:
         console.print(Text(f"n/a {gap.what}: {gap.reason}", style="dim"))
     console.print(
-        f"A/A: one side over the other, which is the same, with its 95% interval, from {noise.blocks} blocks of slots of "
+        f"A/A: one side over the other, which is the same, with its 95 % interval, from {noise.blocks} blocks of slots of "
         f"{noise.slot_s:.2g} s. N trials: the smallest difference between two variants that N trials of each, as long as a slot, "
         "would be expected to show. Longer trials even out short disturbances, not a drift."
     )
 
 
 def _difference(ratio: float) -> str:
-    return f"{ratio - 1:.1%}" if ratio < _MANY_TIMES else f"{ratio:.1f}x"
+    return percent(ratio - 1, 1) if ratio < _MANY_TIMES else f"{ratio:.1f}x"
 
 
 def _show_well(found: list[Finding], console: Console) -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 from plinth.cli.console import error_console
 from plinth.cli.printing import print_plain
 from plinth.cli.stderr import stderr
+from plinth.model.figures import percent
 from plinth.model.load import LoadResult
 from plinth.model.plan import PlannedTrial, Variant
 from plinth.model.progress import Progress
@@ -199,7 +200,7 @@ _HOST_FIGURES: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("engine_cores", "engine {:.2f} cores".format),
     ("device_write_bytes_per_s", lambda rate: f"device writes {format_size(rate)}/s"),
     ("device_flushes_per_s", "{:,.0f} flushes/s".format),
-    ("device_utilisation", "{:.0%} busy".format),
+    ("device_utilisation", lambda share: f"{percent(share, 0)} busy"),
     ("wal_bytes_per_s", lambda rate: f"WAL {format_size(rate)}/s"),
 )
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from plinth.model.figures import percent
 from plinth.model.probe_io import IoProbe, IoResult, IoSide, IoSyncs
 from plinth.model.probe_kinds import POSITION_SHAPES
 from plinth.model.units import format_size
@@ -49,7 +50,7 @@ def _print_positions(results: Sequence[IoResult], console: Console) -> None:
         console.print(f"n/a: {reasons.pop()}", markup=False, soft_wrap=True)
         return
     for result in results:
-        at = f"{(result.job.position or 0):>6.0%}"
+        at = f"{percent(result.job.position or 0, 0):>7}"
         if result.read is None:
             console.print(f"{at}  n/a: {result.unavailable}", markup=False, soft_wrap=True)
             continue

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from rich.console import Console
 
-from plinth.model.figures import number
+from plinth.model.figures import number, percent
 from plinth.model.pg_units import format_block_size
 from plinth.model.probe import FsyncProbe, FsyncResult
 from plinth.model.probe_kinds import Group
@@ -113,4 +113,4 @@ def _place(probe: FsyncProbe) -> str:
 
 def _spread(rates: Sequence[float]) -> str:
     """Format the range of the rounds as a share of their mean."""
-    return "-" if len(rates) < 2 else f"{(max(rates) - min(rates)) / (sum(rates) / len(rates)):.0%}"
+    return "-" if len(rates) < 2 else percent((max(rates) - min(rates)) / (sum(rates) / len(rates)), 0)

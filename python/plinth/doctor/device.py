@@ -7,6 +7,7 @@ from plinth.doctor.machine import Unreadable
 from plinth.doctor.place import Place
 from plinth.model.doctor import Remedy
 from plinth.model.facts import StackNode
+from plinth.model.figures import percent
 from plinth.model.place import EMULATED, MEMORY
 from plinth.model.units import format_size
 
@@ -104,7 +105,7 @@ def _other_use(place: Place, device: StackNode) -> Observation:
     share = min(1.0, (end.busy_s - start.busy_s) / window_s)
     moved = (end.read_bytes - start.read_bytes, end.written_bytes - start.written_bytes)
     readings = (place.machine.fact("busy_share", round(share, 4), f"/proc/diskstats, over {window_s:.2g} s"),)
-    saw = f"{device.name}: busy {share:.0%} of the time: {format_size(moved[0])} read, {format_size(moved[1])} written"
+    saw = f"{device.name}: busy {percent(share, 0)} of the time: {format_size(moved[0])} read, {format_size(moved[1])} written"
     if share < _BUSY_NOTE:
         return Observation("ok", saw, readings)
     remedy = Remedy(advice="find the process (sudo iotop -oPa), and wait until it has ended")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from plinth.doctor.check import Check, Observation, set_to, sysctl
 from plinth.doctor.machine import Machine, Unreadable
 from plinth.model.doctor import Remedy
+from plinth.model.figures import percent
 from plinth.model.units import format_size
 from plinth.system.cgroup import memory_limit
 
@@ -97,7 +98,7 @@ def _free(machine: Machine) -> Iterator[Observation]:
         machine.fact("memory_total_bytes", total, path),
         machine.fact("memory_available_bytes", available, path),
     )
-    saw = f"{format_size(available)} of {format_size(total)} memory are available ({share:.0%}){whose}"
+    saw = f"{format_size(available)} of {format_size(total)} memory are available ({percent(share, 0)}){whose}"
     if share >= _LOW_SHARE:
         yield Observation("note" if whose else "ok", saw, readings)
         return

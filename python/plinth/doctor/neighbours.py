@@ -9,6 +9,7 @@ from plinth.doctor.check import Check, Observation, Unobserved
 from plinth.doctor.machine import Machine, Unreadable
 from plinth.doctor.remedies import process_remedy
 from plinth.model.doctor import Remedy
+from plinth.model.figures import percent
 
 _STAT = "/proc/PID/stat"
 _BUSY_CORES, _VERY_BUSY_SHARE = 0.1, 0.5
@@ -94,7 +95,7 @@ def _steal(machine: Machine) -> Iterator[Observation]:
     advice = "measure at another hour, on a dedicated host, or on an instance that shares no processors"
     yield Observation(
         severity,
-        f"the hypervisor took {share:.1%} of the processors' time just now, {since_boot:.1%} since boot",
+        f"the hypervisor took {percent(share, 1)} of the processors' time just now, {percent(since_boot, 1)} since boot",
         (
             machine.fact("steal_share", round(share, 5), f"/proc/stat, over {after.at_s - before.at_s:.2g} s"),
             machine.fact("steal_share_since_boot", round(since_boot, 5), "/proc/stat"),

@@ -10,6 +10,7 @@ from plinth.doctor.check import Check, Observation, Unobserved
 from plinth.doctor.machine import Machine, Unreadable
 from plinth.model.doctor import Finding, Remedy, Severity
 from plinth.model.facts import Fact, StackNode, StorageFacts
+from plinth.model.figures import percent
 from plinth.model.place import MEMORY, NETWORK, RAW, MeaningKind, meanings
 from plinth.model.units import format_size
 from plinth.system.timeout import call_with_timeout
@@ -232,7 +233,7 @@ def _free_space(place: Place) -> Iterator[Observation | Unobserved]:
         Fact(name="free_bytes", value=free, source="statvfs(3)"),
         Fact(name="total_bytes", value=total, source="statvfs(3)"),
     )
-    saw = f"{format_size(free)} of {format_size(total)} are free ({share:.0%})"
+    saw = f"{format_size(free)} of {format_size(total)} are free ({percent(share, 0)})"
     used = f"free some space: du -xh --max-depth=1 {place.path} | sort -h | tail"
     remedy = Remedy(advice=used if total >= 2 * _LOW_BYTES else "use a larger file system")
     if free < _LOW_BYTES and not place.made:

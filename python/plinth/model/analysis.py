@@ -12,6 +12,7 @@ from plinth.model.drive import Rating
 from plinth.model.durability import CutMoment, DamageKind, PowerCut
 from plinth.model.endurance import VariantEndurance
 from plinth.model.estimate import Estimate
+from plinth.model.figures import percent
 from plinth.model.grouping import Grouping
 from plinth.model.level import Level
 from plinth.model.objective import ObjectiveResult
@@ -106,7 +107,7 @@ class DurabilityTest(Frozen):
         if self.damaged == 0:
             assert self.damaged_share_at_most is not None, "cuts were made"
             return (
-                f"Tested: all of {commits} were there after {self._cuts}; at most {self.damaged_share_at_most:.1%} of cuts "
+                f"Tested: all of {commits} were there after {self._cuts}; at most {percent(self.damaged_share_at_most, 1)} of cuts "
                 f"do damage, with 95 % confidence{self._without}"
             )
         kinds = ", ".join(f"{kind} in {count}" for kind, count in self.kinds.items())

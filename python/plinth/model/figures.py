@@ -34,7 +34,7 @@ def times_of(estimate: Estimate, base: str) -> str:
     of = f"{value}x {base}".rstrip()
     if estimate.interval is None or interval is None:
         return of + (f" ({estimate.note})" if estimate.note else "")
-    return f"{of} ({estimate.interval.level:.0%} CI {' to '.join(interval)})".replace("% CI", " % CI")
+    return f"{of} ({percent(estimate.interval.level)} CI {' to '.join(interval)})"
 
 
 def _times(estimate: Estimate) -> tuple[str, tuple[str, str] | None]:
@@ -77,9 +77,9 @@ def _digits(low: float, high: float) -> int:
     return 4 if half <= 0 else min(4, max(0, math.ceil(-math.log10(half))))
 
 
-def percent(share: float) -> str:
-    """A share of 1 for a sentence: "5 %", "2.5 %"."""
-    return f"{100 * share:.3g} %"
+def percent(share: float, decimals: int | None = None) -> str:
+    """A share of 1, with so many decimals or else with three significant digits: "5 %", "2.5 %"; the sign stands apart, as SI has it."""
+    return f"{100 * share:.3g} %" if decimals is None else f"{100 * share:.{decimals}f} %"
 
 
 def more_command(trials: int | Literal["N"]) -> str:

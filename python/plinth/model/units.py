@@ -73,7 +73,7 @@ def parse_share(value: object) -> float:
     else:
         raise ValueError('expected a percentage such as "3%"')
     if not 0 < share <= 1:
-        raise ValueError(f'got {share:.0%}; allowed is more than 0 % and at most 100 %, written as "3%"')
+        raise ValueError(f'got {100 * share:.0f} %; allowed is more than 0 % and at most 100 %, written as "3%"')
     return share
 
 

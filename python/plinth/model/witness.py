@@ -12,6 +12,7 @@ from pydantic import Field
 from plinth.model.base import Frozen
 from plinth.model.commit_ledger import LedgerCheck
 from plinth.model.durability import Damage, IntegrityCheck
+from plinth.model.figures import percent
 from plinth.model.load_config import MAX_CLIENTS
 from plinth.model.units import format_count, format_duration
 
@@ -175,7 +176,7 @@ class WitnessVerdict(Frozen):
         lost = f"lost {self.lost:,} of {self.acknowledged:,} acknowledged commits"
         cuts = format_count(self.cuts, "power cut")
         if self.damaged_cuts == 0:
-            bound = f"at most {self.damaged_share_at_most:.1%} of cuts"
+            bound = f"at most {percent(self.damaged_share_at_most, 1)} of cuts"
             return f"{lost} in {cuts}: {bound} do damage, with 95 % confidence{also}"
         kinds = dict.fromkeys(kind for one in self.damaged if one.not_a_cut is None for kind in one.kinds)
         back_s = max((one.lost_time_s or 0.0 for one in self.rounds if one.not_a_cut is None), default=0.0)

@@ -5,6 +5,7 @@ from typing import Any
 
 from plinth.model.errors import MissingCapability
 from plinth.model.experiment import Experiment
+from plinth.model.figures import percent
 from plinth.model.plan import Need, Plan
 
 _USED_SHARE = 0.8
@@ -31,7 +32,7 @@ def scale_to_fit(experiment: Experiment, plan_of: Callable[[Experiment], Plan]) 
         raise MissingCapability(
             "the experiment does not fit this machine even with the smallest dataset",
             details=[need.sentence for need in plan_of(_capped(experiment, 1)).needs if not _roomy(need)],
-            hint=f"each need may take {_USED_SHARE:.0%} of what is there; cut by hand what does not grow with the scale: "
+            hint=f"each need may take {percent(_USED_SHARE, 0)} of what is there; cut by hand what does not grow with the scale: "
             "sizes of storages, shared_buffers, max_wal_size, clients",
         )
     cut = _capped(experiment, fitting)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from plinth.model.contents import BundleContents
-from plinth.model.figures import NOT_AVAILABLE
+from plinth.model.figures import NOT_AVAILABLE, percent
 from plinth.model.fleet_trial import MachineTrial
 from plinth.model.report import MachineText
 from plinth.model.trial import Trial
@@ -68,4 +68,4 @@ def _milliseconds(ns: float) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.0%}"
+    return percent(share, 0)

@@ -1,7 +1,7 @@
 """Renders the report as Markdown, for an issue, a wiki or a commit message."""
 
 from plinth.model.doctor import Remedy
-from plinth.model.figures import NOT_AVAILABLE, number
+from plinth.model.figures import NOT_AVAILABLE, number, percent
 from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.shown import shown
 from plinth.model.units import format_duration, format_size
@@ -199,7 +199,7 @@ def _durability(report: Report) -> str:
             f"{test.made} of {test.planned}",
             str(test.dropped),
             str(test.damaged),
-            NOT_AVAILABLE if test.damaged_share_at_most is None else f"{test.damaged_share_at_most:.1%}",
+            NOT_AVAILABLE if test.damaged_share_at_most is None else percent(test.damaged_share_at_most, 1),
             f"{test.lost_commits} of {test.acknowledged}{f', {test.most_lost}' if test.lost_commits else ''}",
             ", ".join(f"{kind}: {count}" for kind, count in test.kinds.items()) or "none",
         )
@@ -351,7 +351,7 @@ def _ceilings(report: Report) -> str:
             rows.append((variant_name(variant), f"{NOT_AVAILABLE}: {of.unavailable}", "", "", ""))
             continue
         flush = f"{latency(of.flush_median_ns)} ({of.method} on {of.storage})"
-        reached = NOT_AVAILABLE if of.reached is None else f"{of.reached:.0%}"
+        reached = NOT_AVAILABLE if of.reached is None else percent(of.reached, 0)
         of_all = f"{number(of.clients_per_s or 0)} of {of.clients}"
         rows.append((variant_name(variant), flush, number(of.one_client_per_s), of_all, reached))
     heads = ("Variant", "Flush, median", "One client, commits/s", "All clients, commits/s", "Reached")

@@ -61,7 +61,7 @@ SECTIONS = SectionTexts(
     ),
     process_io=SectionText(
         title="I/O by process group",
-        note="From /proc/PID/io, for the measured phase: medians of the trials with their 95% intervals. Read: fetched from "
+        note="From /proc/PID/io, for the measured phase: medians of the trials with their 95 % intervals. Read: fetched from "
         "storage, not found in the page cache. Written: passed to the kernel by write(), whether or not it has reached "
         "storage. Groups that read and wrote nothing are left out.",
     ),
@@ -108,7 +108,7 @@ SECTIONS = SectionTexts(
     ),
     endurance=SectionText(
         title="Endurance",
-        note="Medians of the trials' measured phases with their 95% intervals; bytes per day assume the rate shown. "
+        note="Medians of the trials' measured phases with their 95 % intervals; bytes per day assume the rate shown. "
         "Amplification: bytes written by the devices directly below the file system for each byte that PostgreSQL wrote to "
         "what is stored on them. A disk that others use counts their writes, too; devices on top of one another each count "
         "the same bytes.",

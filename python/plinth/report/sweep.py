@@ -3,7 +3,7 @@
 import math
 
 from plinth.model.analysis import Analysis
-from plinth.model.figures import NOT_AVAILABLE, number
+from plinth.model.figures import NOT_AVAILABLE, number, percent
 from plinth.model.labels import counts_things, levels_label
 from plinth.model.report import CurveText, EffectText, RatioCell, RatioRow, RatioTable
 from plinth.model.sweep import Effect, Factor, LevelUnit, ScalingCurve, Sweep
@@ -96,7 +96,7 @@ def fit_text(curve: ScalingCurve) -> str:
     peak = "" if fit.peak_clients is None else f", highest at {fit.peak_clients:.0f} clients"
     return (
         f"contention {number(100 * fit.contention.value)} %, coherency {number(100 * fit.coherency.value)} %{peak}; "
-        f"R² {fit.r_squared:.3f}, at most {abs(fit.largest_error):.1%} off"
+        f"R² {fit.r_squared:.3f}, at most {percent(abs(fit.largest_error), 1)} off"
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
 from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, more_command, number, percent_or_times, times
+from plinth.model.figures import NOT_AVAILABLE, bounds, more_command, number, percent, percent_or_times, times
 from plinth.model.report import PublishedFactRow, PublishedRatioRow, PublishedRow
 from plinth.model.units import format_count, format_decimal_size
 from plinth.model.waits import CLIENT_KINDS
@@ -66,7 +66,7 @@ def ceiling(of: CommitCeiling | None) -> str:
     """Format the highest possible commit rate and the share of it that was reached: 1,240 (62 %); "n/a" if unknown."""
     if of is None or of.clients_per_s is None:
         return NOT_AVAILABLE
-    return number(of.clients_per_s) + (f" ({of.reached:.0%})" if of.reached is not None else "")
+    return number(of.clients_per_s) + (f" ({percent(of.reached, 0)})" if of.reached is not None else "")
 
 
 def client_cpu(variant: VariantResult) -> str:
@@ -183,7 +183,7 @@ def observer_sentence(analysis: Analysis) -> str:
     if not known:
         return f"Observation: {NOT_AVAILABLE}: its cost was not measured."
     middle, (highest, number) = known[len(known) // 2][0], known[-1]
-    return f"Observation took {middle:.1%} of one core, at most {highest:.1%} (trial {number})."
+    return f"Observation took {percent(middle, 1)} of one core, at most {percent(highest, 1)} (trial {number})."
 
 
 def published_ratio(row: PublishedRatioRow) -> str:

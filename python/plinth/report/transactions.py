@@ -1,7 +1,7 @@
 """Texts about the types of transactions, shared by the terminal and Markdown."""
 
 from plinth.model.analysis import TransactionResult, VariantResult
-from plinth.model.figures import NOT_AVAILABLE
+from plinth.model.figures import NOT_AVAILABLE, percent
 from plinth.report.text import latency, latency_pair, rate
 
 TYPE_HEADS = (
@@ -36,13 +36,13 @@ def type_lines(variant: VariantResult) -> list[str]:
 def _line(of: TransactionResult) -> str:
     outcomes = {"retried": of.retried, "failed": of.failed}
     notable = "".join(f"; {count:,} {what}" for what, count in outcomes.items() if count)
-    share = "" if of.share is None else f" ({of.share:.1%})"
+    share = "" if of.share is None else f" ({percent(of.share, 1)})"
     return f"{of.name}: {rate(of.tps)} tps{share}, p50 / p99 {latency_pair(of.latency)}{notable}"
 
 
 def _share(of: TransactionResult) -> str:
-    done = NOT_AVAILABLE if of.share is None else f"{of.share:.1%}"
-    return f"{done} ({of.share_asked:.1%})"
+    done = NOT_AVAILABLE if of.share is None else percent(of.share, 1)
+    return f"{done} ({percent(of.share_asked, 1)})"
 
 
 def _percentiles(of: TransactionResult) -> tuple[str, ...]:

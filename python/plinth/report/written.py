@@ -7,7 +7,7 @@ from plinth.model.base import Gap
 from plinth.model.drive import Rating
 from plinth.model.endurance import DeviceWritten, Flow, StorageWritten, VariantEndurance, Written
 from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, number
+from plinth.model.figures import NOT_AVAILABLE, bounds, number, percent
 from plinth.model.units import format_decimal_size
 
 _FLOWS: dict[Flow, str] = {
@@ -117,4 +117,4 @@ def _figures(written: Written) -> tuple[str, str]:
 def _share_of_wal(account: VariantEndurance) -> str:
     """State the upper bound of the share of full-page images in the WAL."""
     sizes = {flow.flow: flow.bytes_per_transaction.value for flow in account.flows}
-    return f": {sizes['full_page_images'] / sizes['wal']:.0%} of the WAL" if sizes.get("wal") else ""
+    return f": {percent(sizes['full_page_images'] / sizes['wal'], 0)} of the WAL" if sizes.get("wal") else ""

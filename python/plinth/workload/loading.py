@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.dataset import LEDGER, LoadedTables
+from plinth.model.figures import percent
 from plinth.model.generator import Generator, as_json
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
@@ -305,4 +306,4 @@ def _under_way(control: "psycopg.Connection", pids: list[int]) -> str:
     if not pids:
         return ""
     found = control.execute(_PHASES, {"pids": pids}).fetchall()
-    return ", ".join(phase if share is None else f"{phase} {share:.0%}" for phase, share in found)
+    return ", ".join(phase if share is None else f"{phase} {percent(share, 0)}" for phase, share in found)
