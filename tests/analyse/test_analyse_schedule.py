@@ -181,6 +181,58 @@ def test_at_one_rate_latency_is_the_answer(storages: list[str], said: str, monke
     assert "(95 % CI " in analysis.answer
 
 
+def test_storages_that_keep_up_are_ranked_by_latency_whatever_their_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CAPACITY, "tape", 5000.0)
+    monkeypatch.setitem(LATENCY_NS, "tape", 3_000_000)
+    contents = scheduled({"storage": ["disk", "tape", "memory"]}, workload={"rate": 1000.0})
+    storages = {one.id: str(one.levels["storage"]) for one in contents.plan.variants}
+    by_throughput = {"disk": 1003.0, "tape": 1002.0, "memory": 1001.0}  # just as the clock had it
+    for one in contents.trials:
+        contents = edit_trial(
+            contents, one.trial.number, tps=by_throughput[storages[one.trial.variant]] + 0.01 * one.trial.block
+        )
+    run = reported(contents)
+    assert [(one.label, one.rank, one.ranked_by) for one in run.analysis.variants] == [
+        ("memory", 1, "latency"),
+        ("tape", 2, "latency"),
+        ("disk", 3, "latency"),
+    ]
+    said = "Ranked by p99 latency, the lowest first: all keep up with their schedule, so that throughput is what was asked for."
+    assert run.report.ranking == said
+    assert said in render_markdown(run.report)
+    assert said in " ".join(render_terminal(run.analysis, width=80, color=False).split())
+    (group,) = run.analysis.groups
+    assert (group.letters, group.missing) == (
+        {},
+        "not grouped: the throughput of an open loop is what its schedule asks for",
+    )
+
+
+def test_only_levels_whose_schedule_all_keep_up_with_are_ranked_by_latency() -> None:
+    run = reported(scheduled({"storage": ["disk", "memory"], **RATES}))
+    ranks = [(one.label, one.rank, one.ranked_by) for one in run.analysis.variants]
+    assert ranks == [
+        ("memory, 500/s", 1, "latency"),
+        ("disk, 500/s", 2, "latency"),
+        ("memory, 1,000/s", 1, "latency"),
+        ("disk, 1,000/s", 2, "latency"),
+        ("memory, 2,000/s", 1, "throughput"),
+        ("disk, 2,000/s", 2, "throughput"),
+        ("memory, 4,000/s", 1, "throughput"),
+        ("disk, 4,000/s", 2, "throughput"),
+    ]
+    assert run.report.ranking == (
+        "Ranked by p99 latency at 500/s, 1,000/s, where all keep up with their schedule, so that throughput is what was asked for; "
+        "elsewhere by throughput."
+    )
+
+
+def test_a_ranking_by_throughput_needs_no_sentence() -> None:
+    run = reported(sweep({"storage": ["disk", "memory"]}, lambda variant, block: 1000.0 + block))
+    assert {one.ranked_by for one in run.analysis.variants} == {"throughput"}
+    assert run.report.ranking == "" and "Ranked by" not in render_markdown(run.report)
+
+
 def test_without_counts_of_what_was_due_throughput_is_all_there_is() -> None:
     contents = scheduled(RATES)
     for one in contents.trials:

@@ -1,8 +1,17 @@
 import { describe, expect, test, vi } from "vitest";
 import { initialFocus, Store, typicalTrial } from "../src/model/focus";
 import { differs, shortList, valueFor } from "../src/model/settings";
-import { colourKey, colourPlaces, hatch, headline, highestTps, ranking } from "../src/model/variants";
-import { report, setting, sweepOf, variant } from "./sample";
+import {
+  barOf,
+  colourKey,
+  colourPlaces,
+  hatch,
+  headline,
+  highestFigure,
+  measureOf,
+  ranking,
+} from "../src/model/variants";
+import { point, report, setting, sweepOf, variant } from "./sample";
 
 describe("ranking", () => {
   test("joins results, comparisons and workloads; the twin has the A/A ratio but no verdict", () => {
@@ -47,8 +56,46 @@ describe("ranking", () => {
     expect(headline({ ...all, analysis })?.variant.id).toBe("tape");
   });
 
+  test("the headline of a sweep counts latencies where a schedule decides throughput", () => {
+    const all = report();
+    const [first] = all.analysis.comparisons;
+    if (!first) throw new Error("there is a comparison");
+    const late = {
+      ...first,
+      variant: "tape",
+      ratio: { ...first.ratio, value: 1 },
+      latency_p99: { ...first.ratio, value: 40 },
+    };
+    const analysis = {
+      ...all.analysis,
+      variants: [...all.analysis.variants, variant("tape", 10)],
+      comparisons: [first, late],
+      sweep: { factors: [], compared: [], strata: [], curves: [], effects: null },
+    };
+    expect(headline({ ...all, analysis })?.variant.id).toBe("tape");
+  });
+
   test("the axis holds intervals and trials that stand out", () => {
-    expect(highestTps(ranking(report()))).toBeCloseTo(3150);
+    const bars = ranking(report()).map((row) => barOf(row.variant, "throughput"));
+    expect(highestFigure(bars)).toBeCloseTo(3150);
+  });
+
+  test("bars are of latency only where all are ranked by it", () => {
+    const rows = ranking(report());
+    expect(measureOf(rows)).toBe("throughput");
+    const byLatency = rows.map((row) => ({
+      ...row,
+      variant: { ...row.variant, ranked_by: "latency" as const },
+    }));
+    expect(measureOf(byLatency)).toBe("latency");
+    expect(measureOf([...byLatency.slice(1), ...rows.slice(0, 1)])).toBe("throughput");
+    const [late, lost] = [point(1, 100), { ...point(2, 90), failure: "killed" }].map((each) => ({
+      ...each,
+      latency_p99_ns: 7_000_000,
+    }));
+    if (!late || !lost) throw new Error("two points");
+    const bar = barOf(variant("disk", 95, { trials: [late, lost] }), "latency");
+    expect(bar).toEqual({ value: null, interval: null, trials: [7_000_000] });
   });
 
   test("the less a variant keeps, the denser its hatching", () => {

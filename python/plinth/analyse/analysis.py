@@ -1,6 +1,9 @@
 """The analysis, from contents to verdicts; each step in a module of its own."""
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Literal
 
 from plinth.analyse import comparison, wording
 from plinth.analyse.adaptive import Adaptive, Pair
@@ -18,7 +21,7 @@ from plinth.analyse.objectives import judge_objectives
 from plinth.analyse.pareto import pareto_fronts
 from plinth.analyse.preparation import preparations
 from plinth.analyse.safety import judge
-from plinth.analyse.schedule import latency_ratio
+from plinth.analyse.schedule import latency_order, latency_ratio
 from plinth.analyse.sweep_wording import sweep_answer
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
 from plinth.model.analysis import Analysis, Comparison, NoiseFloor, VariantResult
@@ -36,13 +39,14 @@ def analyse(contents: BundleContents) -> Analysis:
     measured = judge_trials(contents)
     pair = _aa_pair(measured, seed)
     noise = comparison.noise_floor(pair) if pair else None
-    groups = group_variants(design, measured, noise, seed)
+    latencies = {(of, to): latency_ratio(measured[of], measured[to], seed) for of, to in design.pairs}
+    orders = {one.baseline: latency_order(one, measured, latencies) for one in design.strata}
+    groups = group_variants(design, measured, noise, seed, {baseline for baseline, order in orders.items() if order})
     letters = {id_: text for one in groups for id_, text in one.letters.items()}
-    results = _ordered([_result(one, contents, seed, letters) for one in measured.values()], design)
+    results = _ordered([_result(one, contents, seed, letters) for one in measured.values()], design, orders)
     noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
     outcomes = _outcomes(contents, measured, design, noise)
     target = contents.plan.experiment.measure.target
-    latencies = {(of, to): latency_ratio(measured[of], measured[to], seed) for of, to in outcomes}
     comparisons = _compare({result.id: result for result in results}, outcomes, latencies, noise, target)
     sweep = _sweep(design, measured, seed)
     return Analysis(
@@ -97,6 +101,7 @@ def _result(measured: Measured, contents: BundleContents, seed: int, letters: Ma
         label=variant.label,
         levels=variant.levels,
         rank=None,
+        ranked_by=None,
         group=letters.get(variant.id),
         is_baseline=variant.is_baseline,
         is_aa_twin=variant.is_aa_twin,
@@ -124,9 +129,13 @@ def _result(measured: Measured, contents: BundleContents, seed: int, letters: Ma
     )
 
 
-def _ordered(results: list[VariantResult], design: Design) -> list[VariantResult]:
+def _ordered(
+    results: list[VariantResult], design: Design, orders: Mapping[str, Mapping[str, float] | None]
+) -> list[VariantResult]:
     """By stratum; within it the fastest first, what has no figures last. Levels of a numeric factor are in their order and
     have no rank. The A/A twin is listed after its baseline and shares its rank.
+
+    The fastest is that with the most throughput or, where `orders` has latencies for the baseline's stratum, with the lowest one.
     """
     by_id = {result.id: result for result in results}
     twins = [result for result in results if result.is_aa_twin]
@@ -135,14 +144,24 @@ def _ordered(results: list[VariantResult], design: Design) -> list[VariantResult
     ordered: list[VariantResult] = []
     for stratum in design.strata:
         members = [by_id[id_] for id_ in stratum.variants]
+        order = orders[stratum.baseline]
+        ranked_by: Literal["throughput", "latency"] = "latency" if order else "throughput"
         if ranks:
-            members.sort(key=lambda result: -result.tps.value if result.tps else 0.0)
+            members.sort(key=partial(_slowness, order=order))
         for place, result in enumerate(members, start=1):
             rank = place if ranks and result.tps else None
-            ordered.append(result.model_copy(update={"rank": rank, "is_baseline": result.id == stratum.baseline}))
+            placed = {"rank": rank, "ranked_by": ranked_by if rank else None}
+            ordered.append(result.model_copy(update={**placed, "is_baseline": result.id == stratum.baseline}))
             if result.id == doubled:
-                ordered += [twin.model_copy(update={"rank": rank if twin.tps else None}) for twin in twins]
+                ordered += [twin.model_copy(update=placed if twin.tps else {}) for twin in twins]
     return ordered
+
+
+def _slowness(result: VariantResult, order: Mapping[str, float] | None) -> float:
+    """A key that sorts the fastest first: latency by `order` where there is one, else throughput."""
+    if result.tps is None:
+        return math.inf
+    return order[result.id] if order else -result.tps.value
 
 
 def _aa_pair(measured: dict[str, Measured], seed: int) -> Ratio | None:

@@ -1,7 +1,7 @@
 """Groups of variants that cannot be told apart, as a compact letter display of all pairs of a stratum."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.simultaneous import MOST_PAIRS, Ratios, Together, compact_letters, pairs_of
@@ -13,33 +13,54 @@ from plinth.model.sweep import Stratum
 
 FEWEST = 3
 """Of two variants their comparison says all."""
+AS_ASKED = "the throughput of an open loop is what its schedule asks for"
 
 
 def group_variants(
-    design: Design, measured: Mapping[str, Measured], noise: NoiseFloor | None, seed: int
+    design: Design,
+    measured: Mapping[str, Measured],
+    noise: NoiseFloor | None,
+    seed: int,
+    scheduled: Collection[str] = (),
 ) -> tuple[Grouping, ...]:
     """Of each stratum of at least three variants, by throughput; the chance of any false difference in all of them is 5 %.
 
-    As for verdicts, where the A/A pair was told apart, what differs no more than that pair is not told apart.
+    As for verdicts, where the A/A pair was told apart, what differs no more than that pair is not told apart. Strata whose baseline is
+    `scheduled` are not grouped: their throughput is what a schedule asks for.
     """
-    strata = [one for one in design.strata if len(one.variants) >= FEWEST]
+    large = [one for one in design.strata if len(one.variants) >= FEWEST]
+    strata = [one for one in large if one.baseline not in scheduled]
+    found = {
+        one.baseline: one_group
+        for one, one_group in zip(strata, _groupings(strata, measured, noise, seed), strict=True)
+    }
+    return tuple(found.get(one.baseline) or _ungrouped(one, AS_ASKED) for one in large)
+
+
+def _ungrouped(stratum: Stratum, reason: str) -> Grouping:
+    return Grouping(stratum=stratum.label, letters={}, fastest=(), missing=f"not grouped: {reason}")
+
+
+def _groupings(
+    strata: Sequence[Stratum], measured: Mapping[str, Measured], noise: NoiseFloor | None, seed: int
+) -> list[Grouping]:
     judged = [[id_ for id_ in one.variants if len(measured[id_].log_tps) >= MIN_TRIALS] for one in strata]
     grouped = [place for place, ids in enumerate(judged) if len(ids) >= FEWEST]
     pairs = pairs_of([len(judged[place]) for place in grouped])
     if pairs > MOST_PAIRS:
-        reason = f"not grouped: {pairs:,} pairs of variants are more than {MOST_PAIRS:,}"
-        return tuple(Grouping(stratum=one.label, letters={}, fastest=(), missing=reason) for one in strata)
+        reason = f"{pairs:,} pairs of variants are more than {MOST_PAIRS:,}"
+        return [_ungrouped(one, reason) for one in strata]
     sets = [Together(tuple(measured[id_].log_tps for id_ in judged[place])) for place in grouped]
     ratios = Ratios(sets, seed) if sets else None
     found: list[Grouping] = []
     for place, (stratum, ids) in enumerate(zip(strata, judged, strict=True)):
         if ratios is None or place not in grouped:
-            reason = f"not grouped: {len(ids)} variants have {MIN_TRIALS} counted trials, which takes {FEWEST}"
-            found.append(Grouping(stratum=stratum.label, letters={}, fastest=(), missing=reason))
+            reason = f"{len(ids)} variants have {MIN_TRIALS} counted trials, which takes {FEWEST}"
+            found.append(_ungrouped(stratum, reason))
         else:
             which = grouped.index(place)
             found.append(_grouping(stratum, ids, sets[which], ratios, which, noise))
-    return tuple(found)
+    return found
 
 
 def _grouping(

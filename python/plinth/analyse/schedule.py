@@ -4,14 +4,14 @@ Throughput of an open loop is what was asked for, as long as the server keeps up
 became of the transactions that were due, and variants that keep up are compared by latency, which counts from when they were due.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from plinth.analyse.comparison import compare, stated_ratio
 from plinth.analyse.trials import Measured
 from plinth.model.estimate import Estimate
 from plinth.model.figures import number
-from plinth.model.sweep import ScheduleLevel, ScheduleLimit
+from plinth.model.sweep import ScheduleLevel, ScheduleLimit, Stratum
 from plinth.model.units import format_duration
 
 MANY_MISSED = 0.01
@@ -56,6 +56,19 @@ def latency_ratio(variant: Measured, baseline: Measured, seed: int) -> Estimate 
         return None
     ratio = compare(variant.log_p99, baseline.log_p99, seed, family=1)
     return ratio and stated_ratio(ratio)
+
+
+def latency_order(
+    stratum: Stratum, measured: Mapping[str, Measured], latencies: Mapping[tuple[str, str], Estimate | None]
+) -> dict[str, float] | None:
+    """Of each variant that was measured, its p99 latency over the baseline's; `latencies` has the ratios, by variant and baseline.
+
+    None where throughput differs: in a stratum of which not all that were measured keep up with the schedule of the baseline.
+    """
+    others = [id_ for id_ in stratum.variants if id_ != stratum.baseline and measured[id_].counted]
+    ratios = {id_: latencies.get((id_, stratum.baseline)) for id_ in others}
+    known = {id_: ratio.value for id_, ratio in ratios.items() if ratio is not None}
+    return {stratum.baseline: 1.0, **known} if known and len(known) == len(others) else None
 
 
 def schedule_limit(levels: Sequence[tuple[str, Measured]], seed: int) -> ScheduleLimit | None:

@@ -306,6 +306,11 @@ class VariantResult(Frozen):
         description="1 is the fastest of its stratum; None when nothing was measured, and of levels of a numeric factor. "
         "The A/A twin has its baseline's."
     )
+    ranked_by: Literal["throughput", "latency"] | None = Field(
+        default=None,
+        description="latency: by p99, where all of the stratum keep up with one schedule, so that throughput is what was asked for. None "
+        "without a rank, and in analyses by earlier versions, which ranked by throughput.",
+    )
     group: str | None = Field(
         default=None,
         description="Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are "

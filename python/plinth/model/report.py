@@ -454,6 +454,9 @@ class Report(Frozen):
     noise: str = Field(
         description="One sentence: the smallest difference that could have been detected on this machine."
     )
+    ranking: str = Field(
+        default="", description="One sentence: what variants are ranked by; empty where that is throughput everywhere."
+    )
     observation: str = Field(description="One sentence: the CPU time that observing took.")
     drive_life: str = Field(description="One sentence: how the lives of drives were computed, or why they were not.")
     sections: SectionTexts

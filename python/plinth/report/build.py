@@ -39,7 +39,7 @@ from plinth.report.sections import SECTIONS
 from plinth.report.settings import setting_rows
 from plinth.report.standbys import standby_texts
 from plinth.report.sweep import curve_texts, effect_texts, ratio_table
-from plinth.report.text import noise_sentence, observer_sentence
+from plinth.report.text import noise_sentence, observer_sentence, ranking_note
 from plinth.report.timeline import Timelines, timelines
 from plinth.report.written import rating_sentence
 
@@ -55,6 +55,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         run=_run_info(contents),
         analysis=analysis,
         noise=noise_sentence(analysis),
+        ranking=ranking_note(analysis),
         observation=observer_sentence(analysis),
         drive_life=rating_sentence(analysis.rating),
         sections=SECTIONS,

@@ -47,7 +47,8 @@ def render_markdown(report: Report) -> str:
         f"# {_text(analysis.experiment)}",
         f"**{_text(analysis.question)}**",
         _text(analysis.answer),
-        _ranking(report),
+        ranking_table(report),
+        _text(report.ranking),
         _groups(report),
         _list(ratio_notes(analysis)),
         _text(report.noise),
@@ -106,7 +107,8 @@ def _io(report: Report) -> str:
     return _table(("Storage", "When", "Job", "Operation", "IOPS", "MB/s", "p50", "p99"), rows) if rows else ""
 
 
-def _ranking(report: Report) -> str:
+def ranking_table(report: Report) -> str:
+    """Return the table of all variants: throughput, ratio, latency, cost, safety and verdict."""
     analysis = report.analysis
     comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
     grouped = any(variant.group for variant in analysis.variants)

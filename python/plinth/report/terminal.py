@@ -47,6 +47,7 @@ from plinth.report.text import (
     published_fact,
     published_figure,
     published_ratio,
+    ranking_note,
     rate,
     ratio,
     ratio_notes,
@@ -66,8 +67,6 @@ _SAFETY_STYLES: dict[SafetyGrade, str] = {
     "does not keep": "bold red",
 }
 _VERDICT_STYLES: dict[Verdict, str] = {"better": "green", "worse": "red", "no difference shown": "", "undecided": "dim"}
-
-
 _OUTCOME_STYLES: dict[Outcome, str] = {
     "not met": "bold red",
     "inconclusive": "yellow",
@@ -108,8 +107,6 @@ _MAX_JOBS = 4
 """Maximum number of listed jobs of the I/O probe per storage; the other formats list all."""
 _MAX_WARNINGS = 6
 """Maximum number of listed gaps, the most important first; more would hide the answer."""
-
-
 _MAX_PUBLISHED = 6
 """Maximum number of listed figures and ratios of a study; the other formats list all."""
 
@@ -139,9 +136,9 @@ def render_terminal(
         console.print()
         console.print(Text(analysis.answer, style="bold"))
         console.print(Text(noise_sentence(analysis), style="bold yellow" if _has_false_difference(analysis) else "dim"))
-        if any(column.header == "group" for column in table.columns):
-            console.print(Text(f"Group: {SECTIONS.groups.note}", style="dim"))
-        for note in ratio_notes(analysis)[:_MAX_VARIANTS]:
+        is_grouped = any(column.header == "group" for column in table.columns)
+        groups = f"Group: {SECTIONS.groups.note}" if is_grouped else ""
+        for note in filter(None, (ranking_note(analysis), groups, *ratio_notes(analysis)[:_MAX_VARIANTS])):
             console.print(Text(note, style="dim"))
         for line in (
             *_objectives(analysis),

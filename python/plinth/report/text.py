@@ -62,6 +62,25 @@ def ratio_notes(analysis: Analysis) -> list[str]:
     return [f"{labels[one.variant]}: {one.note}." for one in analysis.comparisons if one.note and not one.latency_p99]
 
 
+_MOST_NAMED = 4
+"""Maximum number of named levels."""
+
+
+def ranking_note(analysis: Analysis) -> str:
+    """State what variants are ranked by; "" where that is throughput everywhere."""
+    ranked = [variant for variant in analysis.variants if variant.rank is not None and not variant.is_aa_twin]
+    by_latency = {variant.id for variant in ranked if variant.ranked_by == "latency"}
+    if not by_latency:
+        return ""
+    asked = "so that throughput is what was asked for"
+    if len(by_latency) == len(ranked):
+        return f"Ranked by p99 latency, the lowest first: all keep up with their schedule, {asked}."
+    strata = analysis.sweep.strata if analysis.sweep else ()
+    labels = [one.label for one in strata if by_latency & set(one.variants)]
+    where = ", ".join(labels[:_MOST_NAMED]) + (f" and {left} more" if (left := len(labels) - _MOST_NAMED) > 0 else "")
+    return f"Ranked by p99 latency at {where}, where all keep up with their schedule, {asked}; elsewhere by throughput."
+
+
 def ceiling(of: CommitCeiling | None) -> str:
     """Format the highest possible commit rate and the share of it that was reached: 1,240 (62 %); "n/a" if unknown."""
     if of is None or of.clients_per_s is None:

@@ -12,6 +12,10 @@ export interface Report {
    */
   noise: string;
   /**
+   * One sentence: what variants are ranked by; empty where that is throughput everywhere.
+   */
+  ranking: string;
+  /**
    * One sentence: the CPU time that observing took.
    */
   observation: string;
@@ -194,6 +198,10 @@ export interface VariantResult {
    * 1 is the fastest of its stratum; None when nothing was measured, and of levels of a numeric factor. The A/A twin has its baseline's.
    */
   rank: number | null;
+  /**
+   * latency: by p99, where all of the stratum keep up with one schedule, so that throughput is what was asked for. None without a rank, and in analyses by earlier versions, which ranked by throughput.
+   */
+  ranked_by: ("throughput" | "latency") | null;
   /**
    * Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are not grouped; see analysis.groups.
    */

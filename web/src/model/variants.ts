@@ -2,6 +2,7 @@
 import type {
   Comparison,
   Estimate,
+  Interval,
   Report,
   Safety,
   ScalingCurve,
@@ -22,7 +23,7 @@ export interface RankedRow {
   readonly workload: string;
 }
 
-/** The ranking, the fastest first, each with its comparison to the baseline. */
+/** The variants as the report orders them, the fastest first, each with its comparison to the baseline. */
 export function ranking(report: Report): RankedRow[] {
   const comparisons = new Map(report.analysis.comparisons.map((each) => [each.variant, each]));
   return report.analysis.variants.map((variant, place) => ({
@@ -44,19 +45,46 @@ export function ranking(report: Report): RankedRow[] {
 export function headline(report: Report): RankedRow | null {
   const rows = ranking(report).filter((row) => row.comparison !== null && !row.variant.is_aa_twin);
   if (!report.analysis.sweep) return rows[0] ?? null;
-  const size = (row: RankedRow) => Math.abs(Math.log(row.comparison?.ratio.value ?? 1));
+  const size = (row: RankedRow) => Math.abs(Math.log(row.ratio?.value ?? 1));
   return rows.reduce<RankedRow | null>((most, row) => (most && size(most) >= size(row) ? most : row), null);
 }
 
+export type Measure = "throughput" | "latency";
+
+/** What the bars of the ranking show: throughput or, where all are ranked by it, p99 latency. */
+export function measureOf(rows: readonly RankedRow[]): Measure {
+  const ranked = rows.filter(({ variant }) => variant.rank !== null && !variant.is_aa_twin);
+  const isOfLatency = ranked.length > 0 && ranked.every(({ variant }) => variant.ranked_by === "latency");
+  return isOfLatency ? "latency" : "throughput";
+}
+
+/** A bar of the ranking, with a tick for each counted trial; `value` is null where nothing was measured. */
+export interface Bar {
+  readonly value: number | null;
+  readonly interval: Interval | null;
+  readonly trials: readonly number[];
+}
+
+export function barOf({ tps, latency, trials }: VariantResult, measure: Measure): Bar {
+  const counted = trials.filter(({ excluded, failure }) => excluded === null && failure === null);
+  if (measure === "latency")
+    return {
+      value: latency?.p99_ns ?? null,
+      interval: null,
+      trials: counted.flatMap((trial) => trial.latency_p99_ns ?? []),
+    };
+  return {
+    value: tps?.value ?? null,
+    interval: tps?.interval ?? null,
+    trials: counted.flatMap((trial) => trial.tps ?? []),
+  };
+}
+
 /** The end of the ranking's axis: nothing that is drawn may exceed it. */
-export function highestTps(rows: readonly RankedRow[]): number {
+export function highestFigure(bars: readonly Bar[]): number {
   return Math.max(
     0,
-    ...rows.flatMap(({ variant }) => [
-      variant.tps?.value ?? 0,
-      variant.tps?.interval?.high ?? 0,
-      ...variant.trials.map((trial) => trial.tps ?? 0),
-    ]),
+    ...bars.flatMap(({ value, interval, trials }) => [value ?? 0, interval?.high ?? 0, ...trials]),
   );
 }
 

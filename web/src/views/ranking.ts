@@ -1,8 +1,18 @@
 /** The ranking: a table whose bars carry the median, its interval and every trial. */
 import type { Report } from "../format/report";
 import { linearAxis } from "../model/axis";
-import { interval, latency, NOT_ENOUGH_TRIALS, number, ratioParts, spread } from "../model/units";
-import { colourPlaces, hatch, highestTps, type RankedRow, ranking } from "../model/variants";
+import { interval, latency, NOT_ENOUGH_TRIALS, number, ratioParts, spread, tick } from "../model/units";
+import {
+  type Bar,
+  barOf,
+  colourPlaces,
+  hatch,
+  highestFigure,
+  type Measure,
+  measureOf,
+  type RankedRow,
+  ranking,
+} from "../model/variants";
 import { h, notAvailable, scrolling, section, svg } from "./dom";
 import { safetyBadge } from "./safety";
 import { type Column, type Content, dataTable } from "./table";
@@ -12,16 +22,28 @@ const ROW_PX = 30;
 const LONG_LABEL = 28;
 /** The rest are shown on demand; the baseline always is. */
 const MOST_ROWS = 15;
+const LEADS: Record<Measure, string> = {
+  throughput: "Median throughput of each variant. Line: 95 % interval. Ticks: trials.",
+  latency: "p99 latency of each variant, all trials together. Ticks: trials.",
+};
+
+/** The axis of the bars. */
+interface BarAxis {
+  readonly measure: Measure;
+  readonly max: number;
+  readonly step: number;
+}
 
 export function rankingView(report: Report): HTMLElement {
   const rows = ranking(report);
-  const { max, step } = linearAxis(highestTps(rows));
+  const measure = measureOf(rows);
+  const { max, step } = linearAxis(highestFigure(rows.map(({ variant }) => barOf(variant, measure))));
   const shown = rows.map((row, place) => ({
     ...row,
     isMore: place >= MOST_ROWS && !row.variant.is_baseline,
   }));
   const isStacked = rows.some(({ variant }) => variant.label.length > LONG_LABEL);
-  const table = dataTable(columns(report, max, step), shown, {
+  const table = dataTable(columns(report, { measure, max, step }), shown, {
     class: isStacked ? "ranking stacked" : "ranking",
     rowHead: 1,
     rowAttributes: ({ variant, isMore }) => ({
@@ -33,7 +55,7 @@ export function rankingView(report: Report): HTMLElement {
   return section(
     "ranking",
     "Ranking",
-    "Median throughput of each variant. Line: 95 % interval. Ticks: trials. Hatched: may lose acknowledged commits.",
+    `${report.ranking} ${LEADS[measure]} Hatched: may lose acknowledged commits.`.trimStart(),
     patterns(),
     scrolling("Ranking of the variants", table),
     isGrouped(report) && h("p", { class: "footnote" }, `Group: ${report.sections.groups.note}`),
@@ -82,7 +104,7 @@ function groupGaps(report: Report): HTMLElement | null {
 }
 
 /** "data-label" is what a figure is called on a small screen, where a table has no heads. */
-function columns(report: Report, max: number, step: number): Column<RankedRow>[] {
+function columns(report: Report, scale: BarAxis): Column<RankedRow>[] {
   const colours = colourPlaces(report.analysis, []);
   return [
     {
@@ -97,9 +119,9 @@ function columns(report: Report, max: number, step: number): Column<RankedRow>[]
     },
     ...(isGrouped(report) ? [GROUP] : []),
     {
-      head: axis(max, step),
+      head: axis(scale),
       class: "bar",
-      cell: (row) => bar(row, max),
+      cell: (row) => drawnBar(row, scale),
       attributes: ({ variant }) => ({ style: `--bar: var(--c-${(colours.get(variant.id) ?? 0) + 1})` }),
     },
     { head: "tps", isNumeric: true, cell: tpsOf, attributes: () => ({ "data-label": "tps" }) },
@@ -167,9 +189,10 @@ function figure(text: string, bounds: string | null): HTMLElement {
   return h("span", {}, text, bounds && h("small", place, ` ${bounds}`));
 }
 
-/** Bar to the median, whisker over the interval, a tick for each trial; in percent of the axis. */
-function bar({ variant }: RankedRow, max: number): SVGElement {
-  const at = (tps: number) => `${((100 * tps) / max).toFixed(3)}%`;
+/** Bar to the figure, whisker over the interval, a tick for each trial; in percent of the axis. */
+function drawnBar({ variant }: RankedRow, { measure, max }: BarAxis): SVGElement {
+  const at = (figure: number) => `${((100 * figure) / max).toFixed(3)}%`;
+  const bar: Bar = barOf(variant, measure);
   const middle = ROW_PX / 2;
   const drawing = svg("svg", {
     height: ROW_PX,
@@ -177,14 +200,13 @@ function bar({ variant }: RankedRow, max: number): SVGElement {
     "aria-hidden": "true",
     "data-points": variant.trials.length,
   });
-  if (variant.tps) {
-    const box = { x: 0, y: 7, width: at(variant.tps.value), height: ROW_PX - 14 };
+  if (bar.value !== null) {
+    const box = { x: 0, y: 7, width: at(bar.value), height: ROW_PX - 14 };
     drawing.append(svg("rect", { ...box, class: "fill" }));
     const pattern = hatch(variant.safety.grade);
     if (pattern !== "none") drawing.append(svg("rect", { ...box, fill: `url(#hatch-${pattern})` }));
-    const bounds = variant.tps.interval;
-    if (bounds) {
-      const [low, high] = [at(bounds.low), at(bounds.high)];
+    if (bar.interval) {
+      const [low, high] = [at(bar.interval.low), at(bar.interval.high)];
       drawing.append(
         svg("line", { x1: low, x2: high, y1: middle, y2: middle, class: "whisker" }),
         svg("line", { x1: low, x2: low, y1: middle - 4, y2: middle + 4, class: "whisker" }),
@@ -192,22 +214,19 @@ function bar({ variant }: RankedRow, max: number): SVGElement {
       );
     }
   }
-  for (const trial of variant.trials) {
-    if (trial.tps !== null && trial.excluded === null && trial.failure === null) {
-      drawing.append(
-        svg("line", { x1: at(trial.tps), x2: at(trial.tps), y1: ROW_PX - 6, y2: ROW_PX, class: "trial" }),
-      );
-    }
+  for (const trial of bar.trials) {
+    drawing.append(svg("line", { x1: at(trial), x2: at(trial), y1: ROW_PX - 6, y2: ROW_PX, class: "trial" }));
   }
   return drawing;
 }
 
-function axis(max: number, step: number): HTMLElement {
+function axis({ measure, max, step }: BarAxis): HTMLElement {
+  const text = (figure: number) => (measure === "latency" ? tick(figure, "ns") : number(figure));
   const ticks = Array.from({ length: Math.round(max / step) + 1 }, (_, i) => i * step);
   return h(
     "div",
     { class: "axis", "aria-hidden": "true" },
-    ...ticks.map((tick) => h("span", { style: `left:${(100 * tick) / max}%` }, number(tick))),
+    ...ticks.map((figure) => h("span", { style: `left:${(100 * figure) / max}%` }, text(figure))),
   );
 }
 
