@@ -71,6 +71,29 @@ impl<'a> Fields<'a> {
         Ok(Value(field))
     }
 
+    /// The next field if it is an integer of few digits, read in one pass; otherwise `None`, and the field is still the next.
+    #[inline]
+    pub(crate) fn next_integer(&mut self, is_last: bool) -> Option<i64> {
+        let is_negative = self.rest.first() == Some(&b'-');
+        let digits = &self.rest[usize::from(is_negative)..];
+        let (mut value, mut count) = (0_i64, 0);
+        for byte in &digits[..digits.len().min(SAFE_DIGITS + 1)] {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                let end = if is_last { b'\n' } else { b'\t' };
+                if *byte != end || count == 0 {
+                    return None;
+                }
+                self.rest = &digits[count + 1..];
+                return Some(if is_negative { -value } else { value });
+            }
+            // One digit more than is safe may be added, for a value that is then not used.
+            value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
+            count += 1;
+        }
+        None
+    }
+
     /// Whether all has been read.
     pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
@@ -317,6 +340,25 @@ mod tests {
             let plain = !text.contains('+');
             let wanted = text.parse().map_err(|_| FieldError::Integer);
             prop_assert!(!plain || Value(text.as_bytes()).integer() == wanted, "{}", text);
+        }
+
+        #[test]
+        fn an_integer_is_read_in_one_pass_or_not_at_all(
+            text in prop_oneof!["-?[0-9]{0,20}", "[-0-9N.\\\\]{0,5}"], end in prop::sample::select(b"\t\n".to_vec()), is_last: bool
+        ) {
+            let line = [text.as_bytes(), &[end], b"7\t"].concat();
+            let (mut fields, mut slow) = (Fields::new(&line), Fields::new(&line));
+            let wanted = slow.next(is_last).ok().and_then(|value| value.integer().ok());
+            match fields.next_integer(is_last) {
+                Some(got) => {
+                    prop_assert_eq!(Some(got), wanted);
+                    prop_assert_eq!(fields.rest, slow.rest);
+                }
+                None => {
+                    prop_assert!(wanted.is_none() || text.len() > SAFE_DIGITS);
+                    prop_assert_eq!(fields.rest, &line[..]);
+                }
+            }
         }
 
         #[test]

@@ -149,9 +149,13 @@ impl TupleShape {
         put_ctid(slot, block, number);
         let last = self.fields.len() - 1;
         for (column, field) in self.fields.iter().enumerate() {
-            let patched = rows
-                .next(column == last)
-                .and_then(|value| field.patch(value, slot));
+            let is_last = column == last;
+            let patched = match field.next_integer(rows, is_last) {
+                Some(integer) => field.put_integer(integer, slot),
+                None => rows
+                    .next(is_last)
+                    .and_then(|value| field.patch(value, slot)),
+            };
             patched.map_err(|error| in_column(column, &error))?;
         }
         Ok(())
@@ -248,6 +252,35 @@ pub(crate) fn append_value(
 }
 
 impl Field {
+    /// The next field, where this is a column of integers and it is one of few digits: nearly all that there is to read.
+    #[inline]
+    fn next_integer(&self, rows: &mut Fields<'_>, is_last: bool) -> Option<i64> {
+        use ColumnType::{Int2, Int4, Int8};
+        let is_integer = matches!(self.column.kind, Int2 | Int4 | Int8) && !self.is_null;
+        if is_integer {
+            rows.next_integer(is_last)
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    fn put_integer(&self, value: i64, tuple: &mut [u8]) -> Result<(), FieldError> {
+        let slot = &mut tuple[self.at..self.at + self.bytes];
+        match self.column.kind {
+            ColumnType::Int2 => {
+                let value = i16::try_from(value).map_err(|_| FieldError::Range("int2"))?;
+                slot.copy_from_slice(&value.to_le_bytes());
+            }
+            ColumnType::Int4 => {
+                let value = i32::try_from(value).map_err(|_| FieldError::Range("int4"))?;
+                slot.copy_from_slice(&value.to_le_bytes());
+            }
+            _ => slot.copy_from_slice(&value.to_le_bytes()),
+        }
+        Ok(())
+    }
+
     #[inline]
     fn patch(&self, value: Value<'_>, tuple: &mut [u8]) -> Result<(), FieldError> {
         if value.is_null() != self.is_null {
@@ -258,17 +291,9 @@ impl Field {
         }
         let slot = &mut tuple[self.at..self.at + self.bytes];
         match self.column.kind {
-            ColumnType::Int2 => {
-                let value =
-                    i16::try_from(value.integer()?).map_err(|_| FieldError::Range("int2"))?;
-                slot.copy_from_slice(&value.to_le_bytes());
+            ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 => {
+                self.put_integer(value.integer()?, tuple)?;
             }
-            ColumnType::Int4 => {
-                let value =
-                    i32::try_from(value.integer()?).map_err(|_| FieldError::Range("int4"))?;
-                slot.copy_from_slice(&value.to_le_bytes());
-            }
-            ColumnType::Int8 => slot.copy_from_slice(&value.integer()?.to_le_bytes()),
             ColumnType::Timestamp => slot.copy_from_slice(&value.timestamp()?.to_le_bytes()),
             ColumnType::Bpchar => {
                 value.text(slot).map_err(|error| match error {
