@@ -107,7 +107,7 @@ def test_positions_go_from_the_beginning_of_the_file_to_its_end(probe: Command, 
     assert all(result.read is not None and result.read.ios == 2 and result.write is None for result in results)
     shown = probe("io", scratch, "--size", "1MiB", "--only", "positions", "--quiet").stdout
     assert "Sequential reads over the file, from its beginning to its end" in shown
-    assert "last over first: " in shown and len(re.findall(r"^ +\d+%  +[\d.,]+  #*$", shown, re.MULTILINE)) == 20
+    assert "last over first: " in shown and len(re.findall(r"^ +\d+ %  +[\d.,]+  #*$", shown, re.MULTILINE)) == 20
 
 
 def test_the_device_below_is_only_read(scratch: Path):
