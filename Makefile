@@ -47,7 +47,14 @@ test: test-deps ## the tests: Rust, Python, viewer, and the checks; lists those 
 	@$(MAKE) --no-print-directory check
 	scripts/tests.sh
 
-test-long: test-deps ## what takes long: ten times as many comparisons with pgbench; experiments on emulated disks
+OLD_POSTGRES := tests/postgres/node_modules/.package-lock.json
+
+$(OLD_POSTGRES): tests/postgres/package-lock.json $(STAMPS)/python
+	NPM_PREFIX=tests/postgres scripts/npm.sh ci --ignore-scripts
+	NPM_PREFIX=tests/postgres scripts/npm.sh run link # of libraries: an npm package has no symbolic links
+	@touch $@
+
+test-long: test-deps $(OLD_POSTGRES) ## what takes long: ten times as many comparisons with pgbench; experiments on emulated disks
 	PLINTH_TEST_FACTOR=10 cargo test --release -p plinth-script --quiet
 	PLINTH_TEST_FACTOR=10 $(BIN)/pytest tests/native/load/test_native_language.py
 	$(BIN)/pytest -m long

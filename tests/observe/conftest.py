@@ -6,7 +6,7 @@ import pytest
 
 from plinth.model.base import SettingValue
 from plinth.server import Cluster
-from servers import VERSIONS, StartServer, new_clusters
+from servers import EVERY_VERSION, StartServer, new_clusters
 
 _SETTINGS: dict[str, SettingValue] = {
     "shared_buffers": "16MB",
@@ -49,7 +49,7 @@ def server(running: Callable[[str], Cluster]) -> Cluster:
     return running("18")
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=EVERY_VERSION)
 def every_server(request: pytest.FixtureRequest, running: Callable[[str], Cluster]) -> Cluster:
     """A running server of each version in turn."""
     return running(request.param)

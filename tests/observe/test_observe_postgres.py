@@ -50,8 +50,19 @@ def test_every_version_gives_its_metrics_and_says_what_it_lacks(every_server: Cl
         assert watched.values("pg_io", "client backend/wal/normal", "writes")[-1] > 0
 
 
+def wait_for_statistics(cluster: Cluster) -> None:
+    """Until the views tell of all that has ended: before 15 a collector writes what it was told, every 500 ms."""
+    if major(cluster) >= 15:
+        return
+    with client(cluster, "template1") as control:
+        now = control.execute("SELECT clock_timestamp()").fetchall()[0]
+        written = "SELECT pg_stat_get_snapshot_timestamp() > %s"
+        wait_until(lambda: control.execute(written, now).fetchall() == [(True,)], "statistics of a later time")
+
+
 def committed_by(cluster: Cluster, transactions: int) -> float:
     """By how much xact_commit grows for a session with so many transactions, from its start to its end."""
+    wait_for_statistics(cluster)
     with client(cluster, "template1") as control, watching(cluster) as watched:
         load = client(cluster)
         for _ in range(transactions):
@@ -59,6 +70,7 @@ def committed_by(cluster: Cluster, transactions: int) -> float:
         load.close()  # a session reports its last transactions when it ends
         gone = "SELECT numbackends FROM pg_stat_database WHERE datname = 'postgres'"
         wait_until(lambda: control.execute(gone).fetchall() == [(1,)], "the session's end: only the observer's is left")
+        wait_for_statistics(cluster)
     assert not watched.seen.shares_database
     return watched.grown("pg_database", "postgres", "xact_commit")
 

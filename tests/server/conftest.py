@@ -17,7 +17,7 @@ from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
-from servers import VERSIONS, all_installations, cluster_folder, temporary_folder
+from servers import EVERY_VERSION, all_installations, cluster_folder, temporary_folder
 
 _numbers = count(1)
 
@@ -74,11 +74,11 @@ def journal(folder: Path, state_dir: Path, runner: Runner) -> Iterator[Journal]:
 
 @pytest.fixture(scope="session")
 def installations(owner: Owner, runner: Runner) -> dict[str, Installation]:
-    """By name, as in VERSIONS."""
+    """By name, as in EVERY_VERSION."""
     return all_installations(owner, runner)
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=EVERY_VERSION)
 def every_installation(request: pytest.FixtureRequest, installations: Mapping[str, Installation]) -> Installation:
     """Each of them in turn."""
     return installations[request.param]

@@ -17,6 +17,7 @@ from plinth.server.settings import OWNED
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandRecord, Runner
+from servers import EVERY_VERSION
 
 MakeLayout = Callable[..., ClusterLayout]
 MakeCluster = Callable[..., Cluster]
@@ -31,7 +32,7 @@ def ask(cluster: Cluster, query: str) -> object:
 
 
 @pytest.mark.parametrize("checksums", [True, False])
-@pytest.mark.parametrize("version", ["debian", "16", "17", "18"])
+@pytest.mark.parametrize("version", EVERY_VERSION)
 def test_life_of_a_cluster(
     version: str, checksums: bool, make_layout: MakeLayout, journal: Journal, owner: Owner
 ) -> None:

