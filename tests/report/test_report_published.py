@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import report_bundles
 from plinth.model.experiment import Experiment
-from plinth.model.published import PublishedFigure, PublishedRatio
+from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, PublishedStatement
 from plinth.model.report import PublishedBeside
 from plinth.report import render_markdown, render_terminal
 from reported import Reported, reported
@@ -112,6 +112,24 @@ def test_markdown_shows_both_with_the_source(studied: Reported) -> None:
     assert "| memory beside disk | memory / disk | 2 to 4x |" in section
     assert "fsync: 778 per s" in section and "Tape tears." in section
     assert "1 further figure of the study is about another question." in section
+
+
+def test_the_latency_of_a_statement_is_shown_beside_the_published_one() -> None:
+    def fact(storage: str, statement: str) -> PublishedFact:
+        by = PublishedStatement(levels={"storage": storage}, statement=statement)
+        return PublishedFact(what=f"{statement} on {storage}", value=0.5, unit="ms", measured_by=by)
+
+    facts = (fact("disk", "END"), fact("memory", "END"), fact("disk", "VACUUM"), fact("tape", "END"))
+    study = report_bundles.published().model_copy(update={"fact": facts})
+    of = reported(report_bundles.with_reference(report_bundles.ramdisk(), study))
+    means_ms = {
+        variant.id: statement.latency.mean_ns / 1e6
+        for variant in of.analysis.variants
+        for statement in variant.statements
+        if statement.text == "END;"
+    }
+    assert [row.ours for row in beside(of).facts] == [means_ms["disk"], means_ms["memory"], None, None]
+    assert "END on tape: published 0.5 ms; ours n/a: not measured here" in render_markdown(of.report)
 
 
 def test_what_the_io_probe_measured_is_shown_beside_the_published_figure(studied: Reported, probed: Reported) -> None:

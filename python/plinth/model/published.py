@@ -64,14 +64,23 @@ class PublishedIo(Frozen):
     )
 
 
+class PublishedStatement(Frozen):
+    """The mean latency of a statement, in the unit of the fact that it is shown beside."""
+
+    levels: Levels = Field(description="As of a figure: of exactly one variant.", examples=[{"storage": "zfs"}])
+    statement: str = Field(min_length=1, description="The beginning of its text.", examples=["END"])
+    per_unit_ns: float = Field(default=1e6, gt=0, description="That many nanoseconds make one of the fact's unit.")
+
+
 class PublishedFact(Frozen):
-    """Another figure of a study: of a probe, of loading, of sizes."""
+    """Another figure of a study: of a probe, of a statement, of loading, of sizes."""
 
     what: str = Field(min_length=1, examples=["fdatasync of one 64 kB write, on the pool"])
     value: FiniteFloat = Field(examples=[778])
     unit: str = Field(min_length=1, description="As a reader wants it.", examples=["per s"])
-    measured_by: PublishedIo | None = Field(
-        default=None, description="What measure.probe_io measures of it here, to be shown beside it."
+    measured_by: PublishedIo | PublishedStatement | None = Field(
+        default=None,
+        description="What is measured of it here, by measure.probe_io or of a statement of the load, to be shown beside it.",
     )
 
 

@@ -227,7 +227,7 @@ class PublishedRatioRow(Frozen):
 
 
 class PublishedFactRow(Frozen):
-    """Another published figure, and ours by the I/O probe."""
+    """Another published figure, and ours by the I/O probe or of a statement."""
 
     what: str
     unit: str
@@ -257,7 +257,8 @@ class PublishedBeside(Frozen):
     figures: tuple[PublishedRow, ...]
     ratios: tuple[PublishedRatioRow, ...]
     facts: tuple[PublishedFactRow, ...] = Field(
-        default=(), description="Other figures of the study that the I/O probe can measure."
+        default=(),
+        description="Other figures of the study that the I/O probe can measure, or the load's statements show.",
     )
     other_figures: str = Field(
         description="In a sentence, how many figures and ratios of the study are about other questions; empty for none."

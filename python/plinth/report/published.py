@@ -15,7 +15,7 @@ from plinth.model.experiment import Experiment, factor_path, with_levels
 from plinth.model.level import Level, level_text
 from plinth.model.plan import Plan, Variant
 from plinth.model.probe_io import StorageIo
-from plinth.model.published import Levels, PublishedFigure, PublishedRatio
+from plinth.model.published import Levels, PublishedFigure, PublishedIo, PublishedRatio, PublishedStatement
 from plinth.model.report import PublishedBeside, PublishedFactRow, PublishedRatioRow, PublishedRow
 from plinth.report.io import published_io
 
@@ -37,13 +37,18 @@ def published_beside(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = (
         ratios=tuple(ratios),
         facts=tuple(
             PublishedFactRow(
-                what=fact.what, unit=fact.unit, published=fact.value, ours=published_io(fact.measured_by, io)
+                what=fact.what, unit=fact.unit, published=fact.value, ours=_measured(fact.measured_by, match, io)
             )
             for fact in plan.reference.fact
             if fact.measured_by is not None
         ),
         other_figures=_other_figures(covered.count(False)),
     )
+
+
+def _measured(wanted: PublishedIo | PublishedStatement, match: "_Match", io: Sequence[StorageIo]) -> float | None:
+    """Return our figure for a published one, in its unit; None if it was not measured."""
+    return published_io(wanted, io) if isinstance(wanted, PublishedIo) else match.mean_of(wanted)
 
 
 def _other_figures(count: int) -> str:
@@ -93,6 +98,18 @@ class _Match:
             for variant, document in self._variants
             if all(_same(self._value(document, key), self.our_level(key, level)) for key, level in levels.items())
         ]
+
+    def mean_of(self, wanted: PublishedStatement) -> float | None:
+        """Return the mean latency of a statement; None unless one variant has the levels and was measured with its statements."""
+        results = [self.results.get(variant.id) for variant in self.variants(wanted.levels)]
+        found = [
+            one.latency.mean_ns / wanted.per_unit_ns
+            for result in results
+            if result is not None
+            for one in result.statements
+            if one.text.startswith(wanted.statement)
+        ]
+        return found[0] if len(results) == len(found) == 1 else None
 
     def stands_for(self, levels: Levels) -> str | None:
         """Return the published levels that ours represent but do not equal; None if all are equal."""

@@ -2302,7 +2302,7 @@ export interface PublishedBeside {
   figures: PublishedRow[];
   ratios: PublishedRatioRow[];
   /**
-   * Other figures of the study that the I/O probe can measure.
+   * Other figures of the study that the I/O probe can measure, or the load's statements show.
    */
   facts: PublishedFactRow[];
   /**
@@ -2420,7 +2420,7 @@ export interface PublishedRatio {
   note: string | null;
 }
 /**
- * Another figure of a study: of a probe, of loading, of sizes.
+ * Another figure of a study: of a probe, of a statement, of loading, of sizes.
  */
 export interface PublishedFact {
   what: string;
@@ -2430,9 +2430,9 @@ export interface PublishedFact {
    */
   unit: string;
   /**
-   * What measure.probe_io measures of it here, to be shown beside it.
+   * What is measured of it here, by measure.probe_io or of a statement of the load, to be shown beside it.
    */
-  measured_by: PublishedIo | null;
+  measured_by: PublishedIo | PublishedStatement | null;
 }
 /**
  * A figure of the I/O probe, in the unit of the fact that it is shown beside.
@@ -2458,6 +2458,25 @@ export interface PublishedIo {
    * That many of it make one of the fact's unit.
    */
   per_unit: number;
+}
+/**
+ * The mean latency of a statement, in the unit of the fact that it is shown beside.
+ */
+export interface PublishedStatement {
+  /**
+   * As of a figure: of exactly one variant.
+   */
+  levels: {
+    [k: string]: boolean | number | string | string[];
+  };
+  /**
+   * The beginning of its text.
+   */
+  statement: string;
+  /**
+   * That many nanoseconds make one of the fact's unit.
+   */
+  per_unit_ns: number;
 }
 /**
  * A published figure, and ours of the variant that represents it. Ratios are to the baseline of each.
@@ -2523,7 +2542,7 @@ export interface PublishedRatioRow {
   note: string | null;
 }
 /**
- * Another published figure, and ours by the I/O probe.
+ * Another published figure, and ours by the I/O probe or of a statement.
  */
 export interface PublishedFactRow {
   what: string;

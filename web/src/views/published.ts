@@ -91,12 +91,12 @@ function axis(at: (ratio: number) => number, ticks: readonly number[]): HTMLElem
   );
 }
 
-/** Published figures of storages, beside what the I/O probe measured here; nothing where the study has none. */
+/** Published figures of storages and statements, beside what was measured of them here; nothing where the study has none. */
 function facts(beside: PublishedBeside): HTMLElement | null {
   const lines = factLines(beside);
   if (lines.length === 0) return null;
   const columns: readonly Column<FactLine>[] = [
-    { head: "I/O of a storage", cell: (line) => line.what },
+    { head: "Other figure", cell: (line) => line.what },
     ...["Published", "Ours"].map((head, place) => ({
       head,
       isNumeric: true,
@@ -104,7 +104,7 @@ function facts(beside: PublishedBeside): HTMLElement | null {
       attributes: (line: FactLine) => (line.cells[place] === NOT_HERE ? { class: "na" } : {}),
     })),
   ];
-  return scrolling("Published figures of I/O and ours", dataTable(columns, lines));
+  return scrolling("Other published figures and ours", dataTable(columns, lines));
 }
 
 /** Other results of the study, and how many of its figures are about other questions. */
