@@ -94,8 +94,12 @@ describe("ranking", () => {
       latency_p99_ns: 7_000_000,
     }));
     if (!late || !lost) throw new Error("two points");
-    const bar = barOf(variant("disk", 95, { trials: [late, lost] }), "latency");
-    expect(bar).toEqual({ value: null, interval: null, trials: [7_000_000] });
+    const slow = { ...late, latency_p99_ns: 90_000_000 };
+    const bar = (...trials: (typeof late)[]) => barOf(variant("disk", 95, { trials }), "latency");
+    expect(bar(late, lost)).toEqual({ value: 7_000_000, interval: null, trials: [7_000_000] });
+    expect(bar(slow, late, late).value).toBe(7_000_000);
+    expect(bar(slow, late).value).toBe(48_500_000);
+    expect(bar(lost).value).toBeNull();
   });
 
   test("the less a variant keeps, the denser its hatching", () => {

@@ -1,5 +1,6 @@
 /** What the block devices under each variant did: medians of its complete trials. */
 import type { DeviceIo, Report } from "../format/report";
+import { median } from "./median";
 
 export interface DeviceRow {
   readonly variant: string;
@@ -45,12 +46,4 @@ export function deviceRows(report: Report): DeviceRow[] {
 
 function keyOf(io: DeviceIo): string {
   return `${io.roles.join()} ${io.device}`;
-}
-
-/** The middle one, or the mean of the middle two; null where one is not known. */
-function median(values: readonly (number | null)[]): number | null {
-  const known = values.filter((value) => value !== null).sort((a, b) => a - b);
-  if (known.length === 0 || known.length < values.length) return null;
-  const middle = (known.length - 1) / 2;
-  return ((known[Math.floor(middle)] ?? 0) + (known[Math.ceil(middle)] ?? 0)) / 2;
 }

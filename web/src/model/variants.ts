@@ -10,6 +10,7 @@ import type {
   VariantResult,
 } from "../format/report";
 import { type ColourName, PALETTE, paletteColour } from "./colours";
+import { median } from "./median";
 
 export interface RankedRow {
   readonly variant: VariantResult;
@@ -65,14 +66,12 @@ export interface Bar {
   readonly trials: readonly number[];
 }
 
-export function barOf({ tps, latency, trials }: VariantResult, measure: Measure): Bar {
+export function barOf({ tps, trials }: VariantResult, measure: Measure): Bar {
   const counted = trials.filter(({ excluded, failure }) => excluded === null && failure === null);
-  if (measure === "latency")
-    return {
-      value: latency?.p99_ns ?? null,
-      interval: null,
-      trials: counted.flatMap((trial) => trial.latency_p99_ns ?? []),
-    };
+  if (measure === "latency") {
+    const latencies = counted.flatMap((trial) => trial.latency_p99_ns ?? []);
+    return { value: median(latencies), interval: null, trials: latencies };
+  }
   return {
     value: tps?.value ?? null,
     interval: tps?.interval ?? null,

@@ -64,13 +64,14 @@ function keyFigures(report: Report): HTMLElement {
   const figures: HTMLElement[] = [];
   const top = headline(report);
   if (top?.comparison) {
-    const { figure, interval } = ratioParts(top.comparison.ratio);
+    const { figure, interval } = ratioParts(top.ratio ?? top.comparison.ratio);
+    const of = top.isOfLatency ? "p99 latency" : "throughput";
     const baseline = labelOf(report, top.comparison.baseline);
     figures.push(
       keyFigure(
         "Effect",
         h("span", {}, figure, interval && h("small", {}, ` ${interval}`)),
-        `throughput of ${top.variant.label} relative to ${baseline}; 95 % interval${interval ? "" : ": n/a, not enough trials"}`,
+        `${of} of ${top.variant.label} relative to ${baseline}; 95 % interval${interval ? "" : ": n/a, not enough trials"}`,
       ),
       keyFigure(
         "Commits in a power failure",

@@ -24,7 +24,7 @@ const LONG_LABEL = 28;
 const MOST_ROWS = 15;
 const LEADS: Record<Measure, string> = {
   throughput: "Median throughput of each variant. Line: 95 % interval. Ticks: trials.",
-  latency: "p99 latency of each variant, all trials together. Ticks: trials.",
+  latency: "Median of the p99 latencies of each variant's trials. Ticks: trials.",
 };
 
 /** The axis of the bars. */

@@ -440,3 +440,28 @@ test("the commands and the experiment file are shown as they are", () => {
   ]);
   expect(view.querySelector(".lead")?.textContent).toContain("The seed, 7, reproduces");
 });
+
+test("where a schedule decides throughput, the effect, the bars and the ranking are of p99 latency", () => {
+  const all = report();
+  const [first] = all.analysis.comparisons;
+  if (!first) throw new Error("there is a comparison");
+  const variants = all.analysis.variants.map((each) => ({
+    ...each,
+    ranked_by: "latency" as const,
+    trials: each.trials.map((one) => ({ ...one, latency_p99_ns: 30_000_000 })),
+  }));
+  const comparisons = [{ ...first, latency_p99: { ...first.ratio, value: 0.25, interval: null } }];
+  const shown = {
+    ...all,
+    ranking: "Ranked by p99 latency.",
+    analysis: { ...all.analysis, variants, comparisons },
+  };
+  const [effect] = [...evidence(shown).querySelectorAll(".figures > div")].map((each) => each.textContent);
+  expect(effect).toMatch(/^Effect0\.25×p99 latency of memory relative to disk/);
+  const view = rankingView(shown);
+  expect(view.textContent).toContain(
+    "Ranked by p99 latency. Median of the p99 latencies of each variant's trials.",
+  );
+  const ticks = [...view.querySelectorAll(".axis span")].map((each) => each.textContent);
+  expect(ticks).toEqual(["0", "10 ms", "20 ms", "30 ms"]);
+});
