@@ -70,7 +70,8 @@ dist: build $(STAMPS)/tools ## wheels for x86_64 and aarch64, and the sdist, int
 test-dist: $(STAMPS)/tools ## install the wheel of dist/ in Debian's minimal system, as root and as an ordinary user, and run it; needs root
 	@scripts/test-dist.sh
 
-docs: $(STAMPS)/tools ## the documentation as a searchable site, into target/site/
+docs: build $(STAMPS)/tools ## the documentation as a searchable site, into target/site/
+	$(BIN)/python scripts/study_pages.py docs/gallery
 	.venv/tools/bin/zensical build --clean
 
 check: build ## lints, types, import rules, generated files

@@ -3,7 +3,8 @@
     python scripts/generated.py           write them
     python scripts/generated.py --check   exit 1 and name those that are not fresh
 
-docs/reference/ and the man pages come from the models and from the commands' own help.
+docs/reference/ and the man pages come from the models and from the commands' own help, the pages of studies and the gallery from what
+scripts/study_pages.py says.
 """
 
 import json
@@ -48,6 +49,7 @@ from plinth.model.trial import Trial
 from plinth.model.units import format_duration
 from plinth.report import schema
 from plinth.storage.devices.disk_server import disk_profiles
+from study_pages import study_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA_FILE = "python/plinth/experiment/experiment.schema.json"
@@ -249,6 +251,7 @@ def generated() -> dict[str, str]:
         "docs/reference/commands.md": cli_reference(),
         "docs/reference/disk-profiles.md": disk_reference(),
         **{f"wheel-data/data/share/man/man1/{name}": text for name, text in man_pages().items()},
+        **study_pages(),
     }
 
 

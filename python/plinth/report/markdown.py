@@ -258,8 +258,7 @@ def _published(beside: PublishedBeside | None) -> str:
     of = beside.reference
     parts = [
         f"{_text(of.title)}. {_text(of.source)}{f' ({of.url})' if of.url else ''}. {_text(of.machine)}. {_text(of.conditions)}.",
-        _published_figures(beside),
-        _published_ratios(beside),
+        published_tables(beside),
         _list(
             [
                 *(f"{row.what}: {published_fact(row)}" for row in beside.facts),
@@ -270,6 +269,11 @@ def _published(beside: PublishedBeside | None) -> str:
         _text(beside.other_figures),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def published_tables(beside: PublishedBeside) -> str:
+    """Return a table of published figures and one of published ratios beside ours, where the study has some."""
+    return "\n\n".join(filter(None, (_published_figures(beside), _published_ratios(beside))))
 
 
 def _published_figures(beside: PublishedBeside) -> str:

@@ -1,0 +1,180 @@
+"""Reports in small form: what the repository keeps of a run, for the pages of docs/studies and their charts.
+
+    python scripts/kept_reports.py BUNDLE...    keep the reports of these bundles in docs/studies/data/
+
+The small form is the JSON of the report without what only its bundle and its machine need: time series, commands, evidence, bytes and
+statements of each variant, settings that did not differ, what is below a storage, what other processes were called. Paths become [...]. It is read as a
+report of this version: a field that is new in plinth.model.report needs a default, or an entry in the kept files.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+from typing import Any
+
+from plinth.model.analysis import VariantResult
+from plinth.model.doctor import DoctorRecord, Examination
+from plinth.model.report import PanelGap, Report, ReportTrial
+from plinth.report.sections import SECTIONS
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "docs/studies/data"
+NOT_KEPT = "the small form of a report, which this page was made from, has no time series"
+HIDDEN = "[...]"
+_DIGITS = 9
+"""Significant ones: those of a quantile in parts of a billion."""
+_ABSOLUTE = re.compile(r"(?<![\w.\]/:-])/[a-z][\w.-]*(?=/)")
+_PROCESSES = re.compile(r"(other processes took [\d.]+ of \d+ processors): .*?(?=; \d+ more in the report|$)")
+_SERVERS = re.compile(r"(another PostgreSQL runs) \(pid \d+\) on .*")
+_OF_ANY_MACHINE = {"/dev", "/etc", "/proc", "/run", "/sys", "/usr", "/var"}
+
+
+def small_form(report: Report) -> Report:
+    """The report without what only its bundle and its machine need."""
+    analysis = report.analysis
+    panels = report.panels[:1]  # which says for all of them why there is nothing to see
+    flushes = tuple(
+        storage.model_copy(
+            update={"figures": tuple(one.model_copy(update={"latency_curve": ()}) for one in storage.figures)}
+        )
+        for storage in report.flushes
+    )
+    return report.model_copy(
+        update={
+            "run": report.run.model_copy(update={"bundle": PurePath(report.run.bundle).name}),
+            "analysis": analysis.model_copy(
+                update={
+                    "variants": tuple(_small_variant(variant) for variant in analysis.variants),
+                    "warnings": tuple(_nameless(warning) for warning in analysis.warnings),
+                }
+            ),
+            "panels": panels,
+            "series": (),
+            "trials": tuple(_small_trial(trial, [panel.id for panel in panels]) for trial in report.trials),
+            "settings": tuple(row for row in report.settings if row.kind != "place" and len(row.cells) > 1),
+            "storages": tuple(one.model_copy(update={"stack": (), "mount_options": ()}) for one in report.storages),
+            "servers": tuple(one.model_copy(update={"data_directories": ()}) for one in report.servers),
+            "flushes": flushes,
+            "host": report.host.model_copy(update={"kernel": _series(report.host.kernel), "facts": (), "gaps": ()}),
+            "doctor": report.doctor and _small_doctor(report.doctor),
+            "reproduction": report.reproduction.model_copy(
+                update={
+                    "steps": (),
+                    "versions": tuple(
+                        one.model_copy(update={"version": _series(one.version)}) if one.name == "Linux" else one
+                        for one in report.reproduction.versions
+                    ),
+                }
+            ),
+        }
+    )
+
+
+def _small_variant(variant: VariantResult) -> VariantResult:
+    found = variant.bottleneck
+    trials = tuple(
+        trial.model_copy(update={"bottleneck": None, "work": None, "transactions": ()}) for trial in variant.trials
+    )
+    return variant.model_copy(
+        update={
+            "statements": (),
+            "process_io": None,
+            "work": None,
+            "endurance": None,
+            "bottleneck": found
+            and found.model_copy(update={"finding": found.finding.model_copy(update={"evidence": ()})}),
+            "trials": trials,
+        }
+    )
+
+
+def _small_doctor(record: DoctorRecord) -> DoctorRecord:
+    """What would have spoiled the run; places, and checks that found or could say nothing, are of the machine."""
+
+    def small(one: Examination) -> Examination:
+        findings = tuple(
+            finding.model_copy(update={"saw": _nameless(finding.saw), "readings": (), "remedy": None})
+            for finding in one.at_least("warning")
+        )
+        return one.model_copy(update={"places": (), "findings": findings, "gaps": ()})
+
+    return record.model_copy(update={"examinations": tuple(small(one) for one in record.examinations)})
+
+
+def _nameless(text: str) -> str:
+    """A sentence of the doctor without the names and places of other people's processes."""
+    return _SERVERS.sub(r"\1", _PROCESSES.sub(r"\1", text))
+
+
+def _series(kernel: str) -> str:
+    """ "6.18" of "6.18.44-custom"."""
+    return ".".join(kernel.split(".")[:2])
+
+
+def _small_trial(trial: ReportTrial, panels: Iterable[str]) -> ReportTrial:
+    gaps = tuple(PanelGap(panel=panel, reason=NOT_KEPT) for panel in panels)
+    return trial.model_copy(update={"columns": (), "marks": (), "devices": (), "checks": (), "panel_gaps": gaps})
+
+
+def kept_text(report: Report, places: Iterable[str]) -> str:
+    """The file of a report: its small form as JSON, without defaults, in which these places and names of the machine are hidden.
+
+    Raises ValueError if it still names a folder that other machines do not have.
+    """
+    small = small_form(report).model_dump(mode="json", exclude_defaults=True, exclude={"sections"})
+    text = json.dumps(
+        {"schema_version": report.schema_version, **_rounded(small)}, ensure_ascii=False, separators=(",", ":")
+    )
+    for place in sorted(set(places), key=len, reverse=True):
+        text = text.replace(json.dumps(place)[1:-1], HIDDEN)
+    if left := folders_of_one_machine(text):
+        raise ValueError(f"the report names folders of this machine: {', '.join(left)}; hide them, or run elsewhere")
+    return text + "\n"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return {key: _rounded(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def folders_of_one_machine(text: str) -> list[str]:
+    """Top folders of absolute paths in a text that not every machine has."""
+    return sorted(set(_ABSOLUTE.findall(text)) - _OF_ANY_MACHINE)
+
+
+def read_kept(name: str) -> Report:
+    """The kept report of this name."""
+    return report_of((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def report_of(text: str) -> Report:
+    """The report of a kept file; what is said of its sections is this version's."""
+    return Report.model_validate_json(json.dumps({**json.loads(text), "sections": SECTIONS.model_dump(mode="json")}))
+
+
+def main(bundles: list[str]) -> int:
+    """Keep the report of each bundle under the name of its experiment."""
+    if not bundles:
+        print(__doc__, file=sys.stderr)
+        return 2
+    for bundle in bundles:
+        done = subprocess.run(
+            [sys.executable, "-m", "plinth", "report", bundle, "--json"], stdout=subprocess.PIPE, text=True, check=True
+        )
+        report = Report.model_validate_json(done.stdout)
+        places = (str(ROOT), str(Path(bundle).resolve().parent), str(Path.home()))
+        path = DATA / f"{report.analysis.experiment}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(kept_text(report, places), encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}, {path.stat().st_size:,} B")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

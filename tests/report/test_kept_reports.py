@@ -1,0 +1,84 @@
+"""Reports in small form, and the pages of the studies that are made of them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from kept_reports import DATA, HIDDEN, ROOT, folders_of_one_machine, kept_text, read_kept, report_of, small_form
+from plinth.report import render_html
+from plinth.report.charts import draw_charts
+from reported import Reported
+from study_pages import GALLERY, main, study_pages, unwanted
+
+KEPT = sorted(path.stem for path in DATA.glob("*.json"))
+MOST_BYTES = 2_000_000
+"""Of all that the pages of studies and the gallery add to the repository."""
+
+
+def test_the_small_form_is_a_report_and_draws_the_same_charts(studied: Reported) -> None:
+    whole = studied.report
+    small = report_of(kept_text(whole, ["/srv/"]))
+    assert small.published and whole.published and small.published.reference == whole.published.reference
+    assert (small.analysis.answer, small.sections) == (whole.analysis.answer, whole.sections)
+    assert small.schema_version == whole.schema_version
+    charts = {drawing.title: drawing.svg for drawing in draw_charts(whole)}
+    kept = {drawing.title: drawing.svg for drawing in draw_charts(small)}
+    assert {"Every trial, tps", "Latency percentiles"} <= kept.keys()
+    assert kept == {title: charts[title] for title in kept}
+    assert len(kept_text(whole, ["/srv/"])) < 0.6 * len(whole.model_dump_json())
+    assert "has no time series" in render_html(small)
+
+
+def test_the_small_form_says_nothing_of_the_machine_that_made_it(ramdisk: Reported) -> None:
+    run = ramdisk.report.run.model_copy(update={"bundle": "/home/someone/bundles/ramdisk-1"})
+    busy = "other processes took 1.79 of 2 processors: editor (pid 11) 0.9, browser (pid 12) 0.7; 5 more in the report"
+    server = "another PostgreSQL runs (pid 7) on /mnt/theirs/data"
+    warnings = ("tmpfs on /home/someone/a keeps its files in memory", busy, server)
+    warned = ramdisk.analysis.model_copy(update={"warnings": warnings})
+    report = ramdisk.report.model_copy(update={"run": run, "analysis": warned})
+    with pytest.raises(ValueError, match=r"folders of this machine: /home"):
+        kept_text(report, ["/srv/"])
+    text = kept_text(report, ["/home/someone", "/srv/"])
+    assert "someone" not in text and f"tmpfs on {HIDDEN}/a keeps" in text
+    assert "theirs" not in text and "another PostgreSQL runs" in text
+    assert "editor" not in text and "other processes took 1.79 of 2 processors; 5 more in the report" in text
+    kept = json.loads(text)
+    assert kept["run"]["bundle"] == "ramdisk-1" and kept["host"]["kernel"].count(".") == 1
+
+
+def test_what_is_computed_to_many_digits_is_kept_with_nine(ramdisk: Reported) -> None:
+    kept = json.loads(kept_text(ramdisk.report, ["/srv/"]))
+    curve = small_form(ramdisk.report).variants[0].latency_curve
+    assert [point["quantile"] for point in kept["variants"][0]["latency_curve"]] == [one.quantile for one in curve]
+    assert not re.search(r"\d\.\d{17}", json.dumps(kept))
+
+
+def test_each_kept_report_is_shown_and_readable_and_names_no_machine() -> None:
+    assert unwanted() == []
+    assert len(KEPT) >= 5
+    for name in KEPT:
+        assert read_kept(name).analysis.experiment == name
+        assert folders_of_one_machine((DATA / f"{name}.json").read_text()) == []
+
+
+def test_pages_have_the_answers_and_only_links_that_lead_somewhere(tmp_path: Path) -> None:
+    pages = {name: text for name, text in study_pages().items() if name.endswith(".md")}
+    assert len(pages) == 6
+    main(tmp_path / "docs/gallery")
+    for name, text in pages.items():
+        for link in re.findall(r"\]\(([^)#]+)", text):
+            target = (ROOT / name).parent / link
+            made = tmp_path / Path(name).parent / link
+            assert target.exists() or made.exists(), f"{name}: {link}"
+    gallery = pages[str(GALLERY)]
+    for name in KEPT:
+        assert read_kept(name).analysis.answer.split("(")[0] in gallery
+        assert "plinth-report" in (tmp_path / f"docs/gallery/{name}.html").read_text()
+
+
+def test_all_of_it_stays_small() -> None:
+    made = sum(len(text.encode()) for text in study_pages().values())
+    kept = sum(path.stat().st_size for path in DATA.glob("*"))
+    assert made + kept < MOST_BYTES
