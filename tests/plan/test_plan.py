@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from plinth.model.errors import MissingCapability
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts
+from plinth.model.labels import level_label
 from plinth.model.plan import DatasetSize, ScriptText
 from plinth.plan import Place, PlanInputs, build_plan, expand, scale_to_fit
 from plinth.plan.build import warnings_of
@@ -126,6 +127,21 @@ def test_many_clients_get_room_in_every_variant_alike():
     assert {v.settings["max_connections"] for v in variants} == {520}
     few, *_ = expand(experiment(), scripts)
     assert all("max_connections" not in v.settings for v in few)
+
+
+def test_an_empty_level_is_left_out_of_the_label_of_a_variant_and_named_where_it_stands_alone():
+    matrix = {
+        "server.synchronous_standby_names": ["", "FIRST 1 (a)"],
+        "server.settings.synchronous_commit": ["on", "off"],
+    }
+    variants, *_ = expand(experiment(matrix=matrix, server={"standby": {"a": {"storage": "disk"}}}), scripts)
+    assert [v.label for v in variants if not v.is_aa_twin] == [
+        "synchronous_commit=on",
+        "synchronous_commit=off",
+        "FIRST 1 (a), synchronous_commit=on",
+        "FIRST 1 (a), synchronous_commit=off",
+    ]
+    assert level_label("server.synchronous_standby_names", "") == "no synchronous standby names"
 
 
 def test_labels_that_look_alike_get_ids_of_their_own():

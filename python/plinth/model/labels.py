@@ -24,12 +24,14 @@ _UNITS = {
 
 
 def levels_label(levels: Mapping[str, Level]) -> str:
-    """Levels of several factors: "memory, 16 clients"."""
-    return ", ".join(level_label(factor, level) for factor, level in levels.items())
+    """Levels of several factors: "memory, 16 clients". An empty one, such as no synchronous_standby_names, is left out."""
+    return ", ".join(level_label(factor, level) for factor, level in levels.items() if level_text(level))
 
 
 def level_label(factor: str, level: Level) -> str:
     """One level, so that it says by itself what it is of: "16 clients", "shared_buffers=1GB", "4,000/s", "memory"."""
+    if not level_text(level):
+        return f"no {factor_title(factor)}"
     if factor == RATE and isinstance(level, int | float):
         return f"{number(level)}/s"
     if factor in _UNITS:
