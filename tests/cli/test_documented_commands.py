@@ -28,7 +28,7 @@ PAGES = [
 BLOCK = re.compile(
     r"^(?:<!-- not run by tests: (?P<reason>[^\n]+) -->\n)?```sh\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL
 )
-NOT_ONES_OF_USERS = {"agent"}
+NOT_ONES_OF_USERS = {"agent", "ray-driver"}
 """Commands that Plinth calls itself on other machines."""
 PLACEHOLDERS = {"N": "1", "SHELL": "bash", "HOST:PORT": "10.0.0.5:8434"}
 

@@ -164,7 +164,7 @@ def test_a_trial_whose_clocks_are_not_known_well_enough_is_excluded() -> None:
         ({"address": "ssh", "hosts": ["a b"]}, "is no host"),
         ({"address": "ssh", "hosts": ["a"], "command": "plinth; rm x"}, "path of plinth alone"),
         ({"address": "local", "hosts": ["a"]}, 'only with address = "ssh"'),
-        ({"address": "slurm"}, "'local' or 'ssh'"),
+        ({"address": "slurm"}, 'allowed: "local", "ssh", "auto"'),
         ({"address": "local", "machines": 0}, "greater than or equal to 1"),
     ],
 )

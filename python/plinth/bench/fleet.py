@@ -1,13 +1,11 @@
 """The load of `plinth bench --fleet`: several machines in the place of one engine, and the lines of the report about each."""
 
-import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
@@ -23,7 +21,7 @@ from plinth.model.fleet_trial import FleetTrial, MachineTrial
 from plinth.model.load_config import LoadConfig
 from plinth.model.units import format_count
 from plinth.system import cancel
-from plinth.system.log_file import LogFile
+from plinth.system.log_file import log_in_memory
 from plinth.system.runner import Runner
 
 _SLICE_S = 0.1
@@ -45,7 +43,7 @@ class FleetRun:
 
     def __enter__(self) -> "FleetRun":
         with ExitStack() as stack, _failures():
-            executor = executor_of(self._fleet, Runner(), stack.enter_context(_log_in_memory()))
+            executor = executor_of(self._fleet, Runner(), stack.enter_context(log_in_memory()))
             self._load = FleetLoad(self._config, executor, self._fleet.address)
             stack.callback(self._load.close)
             self._left = stack.pop_all()
@@ -143,17 +141,6 @@ def _of_machine(machine: MachineTrial, measured_ns: int) -> Iterator[str]:
 
 def _share(busy: float | None) -> str:
     return "n/a" if busy is None else f"{busy:.1%} busy"
-
-
-@contextmanager
-def _log_in_memory() -> Iterator[LogFile]:
-    """What agents print, which only an error about them shows: nothing is left of it, however this process ends."""
-    descriptor = os.memfd_create("agents.log")
-    try:
-        opened = Path(f"/proc/self/fd/{descriptor}")
-        yield LogFile(opened, lambda flags: os.open(opened, flags & ~(os.O_NOFOLLOW | os.O_CREAT)))
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def complete_fleet(asked: "BenchOptions") -> None:
         return
     asked.fleet = fleet = _fleet_of(asked.fleet_machines, asked.fleet_command)
     if fleet.is_remote:
-        _require_ssh()
+        _require_package(fleet)
     machines = fleet.number_of_machines
     if asked.clients < machines:
         raise BenchFailure(
@@ -41,27 +41,35 @@ def complete_fleet(asked: "BenchOptions") -> None:
 
 def fleet_words(fleet: "FleetSpec") -> str:
     """Its machines, for messages."""
+    from plinth.model.units import format_count
+
+    if fleet.is_on_ray:
+        which = "of this machine" if fleet.address == "auto" else f"at {fleet.address}"
+        return f"{format_count(fleet.number_of_machines, 'machine')} of the Ray cluster {which}"
     if not fleet.is_remote:
         return f"{fleet.number_of_machines} processes of this machine"
     return ", ".join(fleet.hosts)
 
 
 def _fleet_of(machines: str, command: str | None) -> "FleetSpec":
-    """ "3" is as many processes of this machine, everything else a list of hosts."""
+    """ "3" is as many processes of this machine, "3@auto" as many machines of a Ray cluster, everything else a list of hosts."""
     from pydantic import ValidationError
 
-    from plinth.model.fleet import MAX_MACHINES, FleetSpec
+    from plinth.model.fleet import FleetSpec
 
-    is_number = machines.strip().lstrip("+-").isdecimal()
-    if is_number and command is not None:
-        raise BenchFailure(
-            "--fleet-command is the command on the hosts of --fleet, and processes of this machine have none",
-            hint="Leave it out, or name hosts: --fleet=client1,client2.",
-        )
-    given: dict[str, object] = {"address": "local"} if is_number else {"address": "ssh", "hosts": machines.split(",")}
-    if is_number:
-        given["machines"] = option_int(machines, "--fleet", 1, MAX_MACHINES)
+    given = _given(machines)
     if command is not None:
+        if given["address"] != "ssh":
+            raise BenchFailure(
+                "--fleet-command is the command on the hosts of --fleet, and "
+                + (
+                    "processes of this machine have"
+                    if given["address"] == "local"
+                    else "machines of a Ray cluster need"
+                )
+                + " none",
+                hint="Leave it out, or name hosts: --fleet=client1,client2.",
+            )
         given["command"] = command
     try:
         return FleetSpec.model_validate(given)
@@ -70,16 +78,35 @@ def _fleet_of(machines: str, command: str | None) -> "FleetSpec":
         option = "--fleet-command" if "command" in first["loc"] else "--fleet"
         raise BenchFailure(
             f"{option}: {first['msg'].removeprefix('Value error, ')}",
-            hint="--fleet=3 is three processes of this machine; --fleet=client1,bench@client2 are hosts, by ssh.",
+            hint="--fleet=3 is three processes of this machine; --fleet=client1,bench@client2 are hosts, by ssh; "
+            "--fleet=3@auto is three machines of a Ray cluster.",
         ) from error
 
 
-def _require_ssh() -> None:
+def _given(machines: str) -> dict[str, object]:
+    """The keys of [fleet] that the option's value stands for."""
+    from plinth.model.fleet import MAX_MACHINES, RAY_ADDRESS
+
+    if machines.strip().lstrip("+-").isdecimal():
+        return {"address": "local", "machines": option_int(machines, "--fleet", 1, MAX_MACHINES)}
+    number, at, address = machines.partition("@")
+    if at and number.isdecimal() and RAY_ADDRESS.fullmatch(address):
+        return {"address": address, "machines": option_int(number, "--fleet", 1, MAX_MACHINES)}
+    if RAY_ADDRESS.fullmatch(machines):
+        raise BenchFailure(
+            f"--fleet={machines} does not say how many machines of the Ray cluster are to drive the load",
+            hint=f"--fleet=3@{machines} is three of them.",
+        )
+    return {"address": "ssh", "hosts": machines.split(",")}
+
+
+def _require_package(fleet: "FleetSpec") -> None:
     from plinth.model.errors import MissingCapability
     from plinth.model.extras import require_package
 
+    package, needed_by = ("ray", "--fleet on Ray") if fleet.is_on_ray else ("asyncssh", "--fleet with hosts")
     try:
-        require_package("asyncssh", "--fleet with hosts")
+        require_package(package, needed_by)
     except MissingCapability as error:
         raise BenchFailure(error.message, hint=error.hint) from error
 

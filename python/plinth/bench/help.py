@@ -86,9 +86,10 @@ Extensions to pgbench (names in full):
   --delivery=immediate|deferred
                            with -b tpcc --pacing=spec: whether a terminal waits
                            for its Delivery (default), or goes on at once
-  --fleet=N|HOST,HOST,...  drive the load from N processes of this machine, or
-                           from hosts, by ssh; -c and -R are totals, -j is for
-                           each machine
+  --fleet=N|HOST,...|N@RAY drive the load from N processes of this machine,
+                           from hosts, by ssh, or from N machines of a Ray
+                           cluster: 3@auto, 3@ray://HOST:10001; -c and -R are
+                           totals, -j is for each machine
   --fleet-command=PATH     plinth on the hosts (default: plinth)
   --form=statements|procedures
                            with -b tpcc: client SQL (default), or one call of a

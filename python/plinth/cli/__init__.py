@@ -64,6 +64,10 @@ def _run(words: list[str]) -> int:
         from plinth.fleet.agent import main as serve_as_agent
 
         return serve_as_agent(words[1:])
+    if words[0] == "ray-driver":  # neither: it is the executor's process that talks to Ray
+        from plinth.fleet.executors.ray_driver import main as drive_ray
+
+        return drive_ray(words[1:])
     from plinth.cli.app import call
     from plinth.cli.standard_streams import escape_unencodable
 

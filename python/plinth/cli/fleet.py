@@ -23,6 +23,12 @@ In an experiment:
   address = "ssh"
   hosts = ["client1", "client2", "bench@client3"]
   command = "/opt/plinth/bin/plinth"
+
+or, with a Ray cluster that this machine belongs to:
+
+  [fleet]
+  address = "auto"
+  machines = 3
 """
 
 fleet = App(

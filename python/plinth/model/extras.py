@@ -6,6 +6,8 @@ from plinth.model.errors import MissingCapability
 
 _EXTRAS = {
     "asyncssh": "fleet",
+    "cryptography": "fleet",
+    "ray": "fleet",
     "sqlalchemy": "drivers",
     "mini-racer": "plots",
     "resvg-py": "plots",

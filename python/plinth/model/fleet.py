@@ -1,7 +1,6 @@
 """A fleet: the machines that drive a load together, as an experiment asks for them."""
 
 import re
-from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -10,20 +9,24 @@ from plinth.model.base import Frozen
 MAX_MACHINES = 1000
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9._:%\[\]-]+")
 _COMMAND = re.compile(r"[A-Za-z0-9_.~/+-]+")
+RAY_ADDRESS = re.compile(r"auto|ray://[A-Za-z0-9._:%\[\]-]+:[0-9]{1,5}")
+_ADDRESSES = '"local", "ssh", "auto" for the Ray cluster of this machine, "ray://HOST:PORT" for another'
 
 
 class FleetSpec(Frozen):
     """More than one load machine: clients and rate of the workload are totals, which are split over the machines."""
 
-    address: Literal["local", "ssh"] = Field(
-        description='How machines are reached. "local": processes on this machine; "ssh": the hosts, by OpenSSH.',
-        examples=["ssh"],
+    address: str = Field(
+        description='How machines are reached. "local": processes on this machine; "ssh": the hosts, by OpenSSH; "auto": machines of the '
+        'Ray cluster that this one belongs to; "ray://HOST:PORT": those of another, by its Ray Client server.',
+        examples=["ssh", "auto", "ray://head:10001"],
+        json_schema_extra={"pattern": "^(local|ssh|auto|ray://.+:[0-9]+)$"},
     )
     machines: int | None = Field(
         default=None,
         ge=1,
         le=MAX_MACHINES,
-        description="How many machines drive the load. Default: with ssh all hosts, otherwise 1.",
+        description="How many machines drive the load. Default: with ssh all hosts, otherwise 1. With Ray it has to be given.",
         examples=[3],
     )
     hosts: tuple[str, ...] = Field(
@@ -48,9 +51,21 @@ class FleetSpec(Frozen):
         return self.address != "local"
 
     @property
+    def is_on_ray(self) -> bool:
+        """Whether Ray places the agents."""
+        return self.address not in ("local", "ssh")
+
+    @property
     def number_of_machines(self) -> int:
         """How many machines drive the load."""
         return self.machines or (len(self.hosts) if self.address == "ssh" else 1)
+
+    @field_validator("address")
+    @classmethod
+    def _address_is_known(cls, address: str) -> str:
+        if address not in ("local", "ssh") and not RAY_ADDRESS.fullmatch(address):
+            raise ValueError(f"allowed: {_ADDRESSES}")
+        return address
 
     @field_validator("hosts")
     @classmethod
@@ -81,4 +96,6 @@ class FleetSpec(Frozen):
             given.append("command")
         if given:
             raise ValueError(f'{", ".join(given)}: only with address = "ssh"')
+        if self.is_on_ray and self.machines is None:
+            raise ValueError(f'address = "{self.address}" needs machines: how many of the cluster drive the load')
         return self

@@ -131,5 +131,7 @@ def copying_words(fleet: FleetSpec | None) -> str:
 
 
 def _machines(fleet: FleetSpec) -> str:
-    which = ", ".join(fleet.hosts[: fleet.number_of_machines]) or fleet.address
+    which = ", ".join(fleet.hosts[: fleet.number_of_machines]) or (
+        f"Ray, {fleet.address}" if fleet.is_on_ray else fleet.address
+    )
     return f"{format_count(fleet.number_of_machines, 'machine')} ({which})"

@@ -3,7 +3,8 @@
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -59,3 +60,14 @@ class LogFile:
 
     def _by_path(self, flags: int) -> int:
         return os.open(self.path, flags, 0o644)
+
+
+@contextmanager
+def log_in_memory() -> Iterator[LogFile]:
+    """A log that only this process reads: nothing is left of it, however the process ends."""
+    descriptor = os.memfd_create("log")
+    try:
+        opened = Path(f"/proc/self/fd/{descriptor}")
+        yield LogFile(opened, lambda flags: os.open(opened, flags & ~(os.O_NOFOLLOW | os.O_CREAT)))
+    finally:
+        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""How the agents of a fleet are started: on this machine, or on hosts by ssh. All give connections to running agents."""
+"""How the agents of a fleet are started: on this machine, on hosts by ssh, or by Ray. All give connections to running agents."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -62,3 +62,7 @@ def executor_of(fleet: FleetSpec, runner: Runner, log: LogFile) -> Executor:
             from plinth.fleet.executors.ssh import SshExecutor
 
             return SshExecutor(fleet, log)
+        case _:
+            from plinth.fleet.executors.ray import RayExecutor
+
+            return RayExecutor(fleet, runner, log)

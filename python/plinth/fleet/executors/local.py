@@ -1,9 +1,6 @@
 """Agents as processes on this machine: the simplest fleet, for trying one out and for measuring what a fleet costs."""
 
-import contextlib
 import os
-import select
-import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -11,14 +8,12 @@ from contextlib import contextmanager
 from functools import partial
 
 from plinth.fleet.executors import Started
+from plinth.fleet.executors.ending import end_children
 from plinth.fleet.link import Link
-from plinth.system import cancel
 from plinth.system.log_file import LogFile
-from plinth.system.process import Child, all_exit
+from plinth.system.process import Child
 from plinth.system.runner import Runner
 
-_END_TIMEOUT_S = 3.0
-"""An agent needs 2 s for a load that does not end."""
 _MOST_BYTES = 64 * 1024
 
 
@@ -47,7 +42,7 @@ class LocalExecutor:
         finally:
             for one in started:
                 one.link.close()
-            _end(children)
+            end_children(children)
 
 
 def _length(log: LogFile) -> int:
@@ -67,17 +62,3 @@ def _said_since(log: LogFile, offset: int) -> str:
     with file:
         file.seek(max(offset, file.seek(0, os.SEEK_END) - _MOST_BYTES))
         return file.read().decode(errors="replace")
-
-
-def _end(children: list[Child]) -> None:
-    """Wait for processes whose connections are closed, and kill those that do not end by themselves."""
-    with cancel.masked(), contextlib.ExitStack() as stack:
-        descriptors = [os.pidfd_open(child.pid) for child in children]
-        for descriptor in descriptors:
-            stack.callback(os.close, descriptor)
-        if not all_exit(descriptors, _END_TIMEOUT_S):
-            for child, descriptor in zip(children, descriptors, strict=True):
-                if not select.select([descriptor], [], [], 0)[0]:
-                    os.kill(child.pid, signal.SIGKILL)  # a stopped one takes no other
-        for child in children:
-            child.wait()

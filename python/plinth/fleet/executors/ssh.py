@@ -2,13 +2,13 @@
 
 import asyncio
 import socket
-import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from plinth.fleet.executors import NotStarted, Started
+from plinth.fleet.executors.event_loop import EventLoop
 from plinth.fleet.link import Link
 from plinth.model.errors import RunError, UsageError
 from plinth.model.extras import require_package
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 _CONNECT_TIMEOUT_S = 15.0
 _CLOSE_TIMEOUT_S = 2.0
 _KEEPALIVE_S = 5.0
-_POLL_S = 0.1
 _PIECE_BYTES, _MOST_BYTES = 64 * 1024, 64 * 1024
-_Result = TypeVar("_Result")
 
 
 class SshExecutor:
@@ -39,7 +37,7 @@ class SshExecutor:
     @contextmanager
     def agents(self) -> Iterator[list[Started]]:
         """While it is entered, the agents run; they end with the connection."""
-        with _EventLoop() as loop:
+        with EventLoop("ssh") as loop:
             opened = loop.run(self._open_all())
             try:
                 errors = {
@@ -170,33 +168,3 @@ async def _close_all(agents: "list[_SshAgent]", log: LogFile) -> None:
     if said := "".join(one.text() for one in agents):
         with log.to_append() as file:
             file.write(said.encode())
-
-
-class _EventLoop:
-    """An asyncio loop in a thread of its own, so that connections are served while the caller waits."""
-
-    def __enter__(self) -> "_EventLoop":
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="ssh", daemon=True)
-        self._thread.start()
-        return self
-
-    def run(self, work: "Coroutine[Any, Any, _Result]") -> _Result:
-        """Run to its end. Cancelled with the caller's work."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            while True:
-                with suppress(TimeoutError):
-                    return future.result(_POLL_S)
-                if future.done():
-                    return future.result()
-                cancel.check()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_CLOSE_TIMEOUT_S)
-        if not self._thread.is_alive():
-            self._loop.close()

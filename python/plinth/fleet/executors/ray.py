@@ -1,0 +1,272 @@
+"""Agents on the machines of a Ray cluster: Ray chooses none, it starts one on each and says how they end.
+
+What the coordinator and an agent say to each other, with all secrets, goes through a connection of their own by TLS.
+"""
+
+import asyncio
+import select
+import socket
+import ssl
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from time import monotonic
+from typing import TypeVar
+
+from plinth.fleet.executors import NotStarted, Started
+from plinth.fleet.executors.ending import end_children
+from plinth.fleet.executors.event_loop import EventLoop, pump
+from plinth.fleet.executors.ray_messages import Answer, Ended, Order, Placed, Problem, Versions
+from plinth.fleet.executors.tls import Identity, context_of, new_identity
+from plinth.fleet.link import Link
+from plinth.model.base import Frozen
+from plinth.model.errors import MissingCapability, PlinthError, RunError
+from plinth.model.extras import require_package
+from plinth.model.fleet import FleetSpec
+from plinth.system import cancel
+from plinth.system.log_file import LogFile
+from plinth.system.runner import Runner
+
+_ANSWER_TIMEOUT_S = 120.0
+"""Ray's package is loaded, the cluster is found or not, and workers are started."""
+_CONNECT_TIMEOUT_S = 10.0
+_CLOSE_TIMEOUT_S = 2.0
+_END_TIMEOUT_S = 5.0
+"""An agent needs up to 3 s, and Ray's own process to leave the cluster about 1 s."""
+_REASON_TIMEOUT_S = 3.0
+"""How long Ray may take to say why an agent is no longer there."""
+_PIECE_BYTES = 64 * 1024
+_Message = TypeVar("_Message", bound=Frozen)
+
+
+class RayExecutor:
+    """Starts an agent on each of `fleet.machines` machines of a Ray cluster."""
+
+    def __init__(self, fleet: FleetSpec, runner: Runner, log: LogFile) -> None:
+        require_package("ray", "a fleet on Ray", where="fleet.address")
+        self._fleet = fleet
+        self._runner = runner
+        self._log = log
+
+    @contextmanager
+    def agents(self) -> Iterator[list[Started]]:
+        """While it is entered, the agents run; they end with their connections, and with Ray's actors."""
+        own = new_identity()
+        with _Driver(self._runner, self._log) as driver, EventLoop("ray") as loop:
+            order = Order(
+                address=self._fleet.address, machines=self._fleet.number_of_machines, certificate=own.certificate
+            )
+            placed = driver.place(order)
+            opened = loop.run(_open_all(placed, own))
+            try:
+                if errors := {
+                    one.name: _unreached(one, connection)
+                    for one, connection in zip(placed, opened, strict=True)
+                    if isinstance(connection, BaseException)
+                }:
+                    raise NotStarted(errors)
+                connections = [one for one in opened if isinstance(one, _Connection)]
+                yield [
+                    Started(one.name, connection.link, partial(driver.said, one.name), "ray status")
+                    for one, connection in zip(placed, connections, strict=True)
+                ]
+            finally:
+                with cancel.masked():
+                    loop.run(_close_all([one for one in opened if isinstance(one, _Connection)]))
+                    driver.wait_for_ends([one.name for one in placed])
+
+
+class _Driver:
+    """The process that talks to Ray, and what it says of agents that have ended."""
+
+    def __init__(self, runner: Runner, log: LogFile) -> None:
+        self._runner = runner
+        self._log = log
+        self._said: dict[str, str] = {}
+        self._is_over = False
+        self._news = threading.Condition()
+        self._received = bytearray()
+
+    def __enter__(self) -> "_Driver":
+        self._connection, theirs = socket.socketpair()
+        with theirs:
+            argv = [sys.executable, "-m", "plinth", "ray-driver", "--descriptor", str(theirs.fileno())]
+            try:
+                self._child = self._runner.spawn(argv, log=self._log, pass_fds=[theirs.fileno()])
+            except BaseException:
+                self._connection.close()
+                raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # it has ended already
+            self._connection.shutdown(socket.SHUT_RDWR)
+        end_children([self._child], _END_TIMEOUT_S)
+        self._connection.close()
+
+    def place(self, order: Order) -> list[Placed]:
+        """The actors, which wait for connections. Raises NotStarted, RunError, MissingCapability where one is not there."""
+        self._connection.sendall(order.model_dump_json().encode() + b"\n")
+        answer = self._answer()
+        _check(answer.problems)
+        _check_versions(answer)
+        threading.Thread(target=self._listen, name="ray-driver", daemon=True).start()
+        return list(answer.placed)
+
+    def said(self, name: str) -> str:
+        """What the agent on this machine printed, and how Ray saw it end: waits until Ray knows, for a while."""
+        with self._news:
+            self._news.wait_for(lambda: name in self._said or self._is_over, _REASON_TIMEOUT_S)
+            if name not in self._said and self._is_over:
+                return "the process that talks to Ray has ended"
+            return self._said.get(name, "")
+
+    def wait_for_ends(self, names: Sequence[str]) -> None:
+        """Wait until the agents on these machines have ended, whose connections are closed, or Ray has lost them."""
+        with self._news:
+            self._news.wait_for(lambda: self._said.keys() >= set(names) or self._is_over, _END_TIMEOUT_S)
+
+    def _answer(self) -> Answer:
+        deadline = monotonic() + _ANSWER_TIMEOUT_S
+        while (line := self._line()) is None:
+            left_s = deadline - monotonic()
+            if left_s <= 0:
+                raise RunError(f"Ray did not answer within {_ANSWER_TIMEOUT_S:g} s", where="fleet.address")
+            if cancel.poll({self._connection.fileno(): select.POLLIN}, left_s) and not self._receive():
+                raise RunError("the process that talks to Ray has ended", where="fleet.address", details=self._end())
+        return _read(Answer, line)
+
+    def _listen(self) -> None:
+        while True:
+            while (line := self._line()) is not None:
+                ended = _read(Ended, line)
+                with self._news:
+                    self._said[ended.name] = ended.said
+                    self._news.notify_all()
+            if not self._receive():
+                break
+        with self._news:
+            self._is_over = True
+            self._news.notify_all()
+
+    def _line(self) -> bytes | None:
+        line, newline, rest = bytes(self._received).partition(b"\n")
+        if not newline:
+            return None
+        self._received[:] = rest
+        return line
+
+    def _receive(self) -> bool:
+        """Wait for more; whether there is any."""
+        try:
+            piece = self._connection.recv(_PIECE_BYTES)
+        except OSError:
+            return False
+        self._received += piece
+        return bool(piece)
+
+    def _end(self) -> list[str]:
+        """The last lines of the log."""
+        file = self._log.to_read()
+        if file is None:
+            return []
+        with file:
+            return file.read().decode(errors="replace").splitlines()[-10:]
+
+
+class _Connection:
+    """An agent's connection, joined to the socket whose other end `link` has."""
+
+    def __init__(
+        self,
+        link: Link,
+        ours: asyncio.StreamWriter,
+        agent: asyncio.StreamWriter,
+        pumps: "Sequence[asyncio.Future[None]]",
+    ) -> None:
+        self.link = link
+        self._ours = ours
+        self._agent = agent
+        self._pumps = pumps
+
+    async def close(self) -> None:
+        """End it, with which the agent ends."""
+        self._agent.close()
+        await asyncio.wait(self._pumps, timeout=_CLOSE_TIMEOUT_S)
+        for task in self._pumps:
+            task.cancel()
+        self._ours.close()
+
+
+async def _open_all(placed: Sequence[Placed], own: Identity) -> "list[_Connection | BaseException]":
+    return await asyncio.gather(*(_open(one, own) for one in placed), return_exceptions=True)
+
+
+async def _open(placed: Placed, own: Identity) -> _Connection:
+    context = context_of(ssl.PROTOCOL_TLS_CLIENT, own, placed.certificate)
+    opening = asyncio.open_connection(placed.address, placed.port, ssl=context)
+    from_agent, to_agent = await asyncio.wait_for(opening, _CONNECT_TIMEOUT_S)
+    ours, theirs = socket.socketpair()
+    from_link, to_link = await asyncio.open_connection(sock=theirs)
+
+    async def receive() -> None:
+        await pump(from_agent, to_link)
+        to_link.close()  # the agent has ended, which the link sees
+
+    async def send() -> None:
+        await pump(from_link, to_agent)
+
+    pumps = [asyncio.ensure_future(work) for work in (receive(), send())]
+    return _Connection(Link(ours), to_link, to_agent, pumps)
+
+
+async def _close_all(connections: Sequence[_Connection]) -> None:
+    for one in connections:
+        one.link.close()
+    await asyncio.gather(*(one.close() for one in connections))
+
+
+def _unreached(placed: Placed, error: BaseException) -> RunError:
+    reason = str(error) or type(error).__name__
+    return RunError(
+        f"the agent on machine {placed.name} cannot be reached at {placed.address}, port {placed.port}: {reason}",
+        where="fleet.address",
+        hint="the coordinator connects to each machine at the address that Ray knows it by, as Ray's machines do",
+    )
+
+
+def _check(problems: Sequence[Problem]) -> None:
+    """Raise the error of an answer that has problems."""
+    named = {one.machine: _error(one) for one in problems if one.machine is not None}
+    for one in problems:
+        if one.machine is None:
+            raise _error(one)
+    if missing := next((error for error in named.values() if isinstance(error, MissingCapability)), None):
+        others = [str(error) for error in named.values() if error is not missing]
+        missing.details = (*missing.details, *others)
+        raise missing
+    if named:
+        raise NotStarted({name: error for name, error in named.items() if isinstance(error, RunError)})
+
+
+def _error(problem: Problem) -> PlinthError:
+    kind = MissingCapability if problem.kind == "missing" else RunError
+    return kind(problem.message, where="fleet.address", hint=problem.hint, details=problem.details)
+
+
+def _check_versions(answer: Answer) -> None:
+    """Raise MissingCapability, with the list, where a machine's versions differ from this one's."""
+    ours: Versions | None = answer.versions
+    if different := [one for one in answer.placed if one.versions != ours]:
+        raise MissingCapability(
+            "the machines of the Ray cluster have other versions than this one",
+            where="fleet.address",
+            details=[f"this machine: {ours}", *(f"{one.name}: {one.versions}" for one in different)],
+            hint="install the same wheels under the same Python everywhere",
+        )
+
+
+def _read(model: type[_Message], line: bytes) -> _Message:
+    return model.model_validate_json(line)

@@ -1,0 +1,150 @@
+"""The actor that Ray places on a machine of the fleet: it starts `plinth agent` there, and joins it to the coordinator.
+
+Ray carries public certificates, a port and how the agent ended: nothing else of a load, and no secret. What the coordinator and
+the agent say to each other goes through one TLS connection between them.
+"""
+
+import asyncio
+import os
+import platform
+import socket
+import ssl
+import sys
+import threading
+from contextlib import suppress
+from typing import TypedDict
+
+from plinth import __version__
+from plinth.fleet.executors.ending import end_children
+from plinth.fleet.executors.event_loop import pump
+from plinth.fleet.executors.tls import Identity, context_of, new_identity
+from plinth.model.errors import PlinthError
+from plinth.system.log_file import LogFile, log_in_memory
+from plinth.system.process import Child
+from plinth.system.runner import Runner
+
+_CONNECT_TIMEOUT_S = 60.0
+_HANDSHAKE_TIMEOUT_S = 10.0
+_DRAIN_TIMEOUT_S = 2.0
+_MOST_BYTES = 64 * 1024
+
+
+class Listening(TypedDict):
+    """How the coordinator reaches the machine, and what runs there."""
+
+    port: int
+    certificate: str
+    plinth: str
+    python: str
+    ray: str
+
+
+class RayNode:
+    """One agent, once. It ends with the coordinator's connection, and with this process."""
+
+    def __init__(self) -> None:
+        self._said = ""
+        self._thread: threading.Thread | None = None
+
+    def listen(self, address: str, certificate: str) -> Listening:
+        """Wait, at an address of this machine, for the coordinator, who has this certificate; nobody else gets in."""
+        import ray
+
+        own = new_identity()
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        listener = socket.create_server((address, 0), family=family)
+        serving = self._serve(listener, own, certificate)
+        self._thread = threading.Thread(target=lambda: asyncio.run(serving), name="agent", daemon=True)
+        self._thread.start()
+        return {
+            "port": listener.getsockname()[1],
+            "certificate": own.certificate,
+            "plinth": __version__,
+            "python": platform.python_version(),
+            "ray": ray.__version__,
+        }
+
+    def ended(self) -> str:
+        """Wait until the agent has ended; what it has printed, and how it ended."""
+        if self._thread is not None:
+            self._thread.join()
+        return self._said
+
+    async def _serve(self, listener: socket.socket, own: Identity, peer: str) -> None:
+        came: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Future()
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if came.done():
+                writer.close()
+            else:
+                came.set_result((reader, writer))
+
+        context = context_of(ssl.PROTOCOL_TLS_SERVER, own, peer)
+        server = await asyncio.start_server(
+            connected, sock=listener, ssl=context, ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S
+        )
+        try:
+            reader, writer = await asyncio.wait_for(came, _CONNECT_TIMEOUT_S)
+        except TimeoutError:
+            self._said = f"no coordinator connected within {_CONNECT_TIMEOUT_S:g} s"
+            return
+        finally:
+            server.close()
+        await self._run_agent(reader, writer)
+
+    async def _run_agent(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with log_in_memory() as log:
+            try:
+                child, ours = _started(log)
+                from_agent, to_agent = await asyncio.open_connection(sock=ours)
+                pumps = [asyncio.ensure_future(pump(reader, to_agent)), asyncio.ensure_future(pump(from_agent, writer))]
+                orphaned = asyncio.ensure_future(_parent_ends())
+                await asyncio.wait([*pumps, orphaned], return_when=asyncio.FIRST_COMPLETED)
+                orphaned.cancel()
+                to_agent.close()  # if it still runs, it ends now
+                await asyncio.to_thread(end_children, [child])
+                self._said = f"{_text(log)}{_end_of(child.wait())}"
+                await asyncio.wait(pumps, timeout=_DRAIN_TIMEOUT_S)
+            except PlinthError as error:
+                self._said = str(error)
+            writer.close()
+            with suppress(OSError, TimeoutError):  # the coordinator is gone already
+                await asyncio.wait_for(writer.wait_closed(), _DRAIN_TIMEOUT_S)
+
+
+async def _parent_ends() -> None:
+    """Wait for the end of the raylet that started this worker: Ray ends an orphan only once its methods have returned."""
+    parent = os.getppid()
+    if parent == 0:  # it is outside of this process namespace
+        await asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    descriptor = os.pidfd_open(parent)
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+def _started(log: LogFile) -> tuple[Child, socket.socket]:
+    """An agent, and our end of the connection to it."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        argv = [sys.executable, "-m", "plinth", "agent", "--descriptor", str(theirs.fileno())]
+        return Runner().spawn(argv, log=log, pass_fds=[theirs.fileno()]), ours
+
+
+def _text(log: LogFile) -> str:
+    file = log.to_read()
+    if file is None:
+        return ""
+    with file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_BYTES))
+        return file.read().decode(errors="replace")
+
+
+def _end_of(code: int) -> str:
+    """How a process ended, where it did not end by itself."""
+    return f"it was killed by signal {-code}" if code < 0 else ""

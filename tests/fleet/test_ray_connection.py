@@ -1,0 +1,140 @@
+"""What needs no cluster of Ray's executor: who gets to an agent, what is asked for, and what is said where Ray is not installed."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import ssl
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from both import Both
+from fleets import running_agents
+from plinth.fleet.executors import executor_of
+from plinth.fleet.executors.event_loop import EventLoop
+from plinth.fleet.executors.ray import _close_all, _open
+from plinth.fleet.executors.ray_messages import Placed, Versions
+from plinth.fleet.executors.ray_node import RayNode
+from plinth.fleet.executors.tls import Identity, context_of, new_identity
+from plinth.fleet.link import Link
+from plinth.fleet.protocol import Hello, Request, parsed
+from plinth.model.errors import MissingCapability
+from plinth.model.fleet import FleetSpec
+from plinth.system.log_file import LogFile
+from plinth.system.runner import Runner
+from waiting import until
+
+HOST = "127.0.0.1"
+
+
+@contextlib.contextmanager
+def _joined(placed: Placed, own: Identity) -> Iterator[Link]:
+    with EventLoop("test") as loop:
+        connection = loop.run(_open(placed, own))
+        try:
+            yield connection.link
+        finally:
+            loop.run(_close_all([connection]))
+
+
+def _placed(node: RayNode, own: Identity) -> Placed:
+    listening = node.listen(HOST, own.certificate)
+    versions = Versions(plinth=listening["plinth"], python=listening["python"], ray=listening["ray"])
+    return Placed(
+        name="node", address=HOST, port=listening["port"], certificate=listening["certificate"], versions=versions
+    )
+
+
+def test_the_coordinator_gets_to_the_agent_and_nobody_else_does() -> None:
+    own, stranger, node = new_identity(), new_identity(), RayNode()
+    before = running_agents()
+    placed = _placed(node, own)
+    for identity in (stranger, None):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            asyncio.run(_first_byte(placed, identity))
+    assert running_agents() <= before, "no agent is started for a stranger"
+    with _joined(placed, own) as link:
+        link.send(Request(kind="hello").model_dump_json().encode())
+        assert parsed(Hello, link.receive(20).document).python == placed.versions.python
+        (agent,) = running_agents() - before
+    assert node.ended() == ""
+    assert not Path(f"/proc/{agent}").exists()
+
+
+async def _first_byte(placed: Placed, identity: Identity | None) -> None:
+    """What somebody else gets who knows where the agent is: with TLS 1.3 a certificate is refused after the handshake."""
+    if identity is None:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    else:
+        context = context_of(ssl.PROTOCOL_TLS_CLIENT, identity, placed.certificate)
+    reader, writer = await asyncio.open_connection(placed.address, placed.port, ssl=context)
+    try:
+        if not await asyncio.wait_for(reader.read(1), 10):
+            raise ConnectionResetError
+    finally:
+        writer.close()
+
+
+def test_a_coordinator_takes_no_other_for_the_agent() -> None:
+    own, node = new_identity(), RayNode()
+    placed = _placed(node, own)
+    other = placed.model_copy(update={"certificate": new_identity().certificate})
+    with pytest.raises(ssl.SSLCertVerificationError), _joined(other, own):
+        raise AssertionError("it was taken for the agent")
+    with _joined(placed, own):
+        pass
+    node.ended()
+
+
+def test_an_agent_that_is_killed_is_said_to_be() -> None:
+    own, node = new_identity(), RayNode()
+    before = running_agents()
+    with _joined(_placed(node, own), own):
+        until(lambda: running_agents() - before)
+        (agent,) = running_agents() - before
+        os.kill(agent, signal.SIGKILL)
+        assert node.ended() == "it was killed by signal 9"
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"address": "auto"}, "needs machines"),
+        ({"address": "ray://head:10001"}, "needs machines"),
+        ({"address": "ray://head", "machines": 2}, 'allowed: "local", "ssh", "auto"'),
+        ({"address": "rayz", "machines": 2}, 'allowed: "local", "ssh", "auto"'),
+        ({"address": "auto", "machines": 2, "hosts": ["a"]}, 'only with address = "ssh"'),
+    ],
+)
+def test_what_a_fleet_on_ray_has_to_say(keys: dict[str, object], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        FleetSpec.model_validate(keys)
+
+
+REFUSED = [
+    ("--fleet=auto", "--fleet=auto does not say how many machines"),
+    ("--fleet=ray://head:10001", "does not say how many machines"),
+    ("--fleet=0@auto", "--fleet must be in range 1..1000"),
+    ("--fleet=3@auto", "got 1 for -c/--client with a fleet of 3 machines"),
+    ("--fleet=1@auto --fleet-command=plinth", "machines of a Ray cluster need none"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED, ids=[words for words, _ in REFUSED])
+def test_what_bench_refuses_before_anything_connects(words: str, message: str) -> None:
+    refused = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"}).plinth(*words.split())
+    assert (refused.code, refused.out) == (1, "") and message in refused.err
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    refused = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"}).plinth("--fleet=1@auto")
+    assert refused.code == 1 and "--fleet on Ray needs the Python package ray, which is not installed" in refused.err
+    assert "hint: pip install 'pgplinth[fleet]'" in refused.err
+    with pytest.raises(MissingCapability, match="a fleet on Ray needs the Python package ray"):
+        executor_of(FleetSpec(address="auto", machines=1), Runner(), LogFile(tmp_path / "log"))
