@@ -11,13 +11,17 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try build test test-long check dist test-dist docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
+.PHONY: help try try-fleet build test test-long check dist test-dist docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 try: build ## run the main job: experiments/ramdisk.toml
 	@code=0; $(BIN)/plinth run experiments/ramdisk.toml || code=$$?; \
+	if [ $$code -eq 3 ]; then echo "Measured, but this machine was too noisy to decide: see the report."; else exit $$code; fi
+
+try-fleet: build ## a Ray cluster of three machines, which are network namespaces of this one, and a run by all of them; needs root
+	@code=0; $(BIN)/python scripts/try_fleet.py || code=$$?; \
 	if [ $$code -eq 3 ]; then echo "Measured, but this machine was too noisy to decide: see the report."; else exit $$code; fi
 
 build: $(STAMPS)/native $(VIEWER) ## leave the command at .venv/bin/plinth

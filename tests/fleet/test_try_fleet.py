@@ -1,0 +1,77 @@
+"""`make try-fleet`: what it shows, and that nothing is left of it."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from waiting import until
+
+pytestmark = pytest.mark.long
+SCRIPT = Path(__file__).parents[2] / "scripts" / "try_fleet.py"
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """Where bundles go, and temporary folders: near the root, since Ray's sockets are in there."""
+    folder = Path(tempfile.mkdtemp(prefix="try-"))
+    folder.chmod(0o755)  # servers run as another user
+    yield folder
+    shutil.rmtree(folder)
+
+
+def _start(folder: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, SCRIPT],
+        cwd=folder,
+        env=os.environ | {"TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _left(folder: Path) -> list[str]:
+    """Processes that know of the folder, and files in it but for the bundle."""
+    found = [str(path) for path in folder.iterdir() if path.name != "bundles"]
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if bytes(folder) in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text())
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def test_three_machines_do_one_run_and_are_gone(elsewhere: Path) -> None:
+    child = _start(elsewhere)
+    said, _ = child.communicate(timeout=280)
+    assert child.returncode in (0, 3), said
+    assert "three machines: machine1 10.120.0.1, machine2 10.120.0.2, machine3 10.120.0.3" in said
+    assert "3 of 3 machines can drive a load together" in said
+    (report,) = elsewhere.glob("bundles/*/derived/report.html")
+    assert "machine3" in report.read_text()
+    assert _left(elsewhere) == []
+
+
+def test_ctrl_c_ends_the_run_and_then_the_machines(elsewhere: Path) -> None:
+    child = _start(elsewhere)
+    assert child.stdout is not None
+    said: list[str] = []
+    while not re.search(r"trial 1 of 3", "".join(said)):
+        line = child.stdout.readline()
+        assert line, "".join(said)
+        said.append(line)
+    os.killpg(child.pid, signal.SIGINT)
+    rest, _ = child.communicate(timeout=60)
+    assert child.returncode == 130, rest
+    assert "undo what this run made" in rest
+    until(lambda: not _left(elsewhere))
