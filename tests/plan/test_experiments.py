@@ -74,6 +74,11 @@ def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, 
             make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
         assert all(re.search("the power .*cannot be cut", problem.message) for problem in caught.value.problems)
         return
+    if any(action.do == "snapshot" for action in written.measure.actions):
+        with pytest.raises(ExperimentError) as caught:
+            make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
+        assert all("has no snapshots: those of btrfs and ZFS are used" in one.message for one in caught.value.problems)
+        return
     plan = make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
     assert {plan.storages[name].kind for name in mounted if name in plan.storages} <= {"directory"}
     gone = set(written.matrix) - set(loaded.experiment.matrix)

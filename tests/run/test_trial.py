@@ -238,6 +238,9 @@ class Provisioned:
     def disks(self, variant: Variant) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def snapshots(self, variant: Variant) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def after_failure(self, variant: Variant) -> str | None:
         self.asked_for_cause += 1
         return self.cause

@@ -96,6 +96,7 @@ export function trial(number: number, id: string, changes: Partial<ReportTrial> 
     cache: null,
     restored: null,
     outage: null,
+    flashbacks: [],
     ...changes,
   };
 }
@@ -232,6 +233,7 @@ export function report(changes: Partial<Report> = {}): Report {
       network: text("Network"),
       commits: text("Commits"),
       outages: text("Faults"),
+      flashbacks: text("Flashback"),
       machines: text("Load machines"),
       endurance: text("Endurance"),
       wear: text("Wear"),
@@ -278,6 +280,7 @@ export function report(changes: Partial<Report> = {}): Report {
     tpcc: null,
     links: [],
     outages: [],
+    flashbacks: [],
     machines: [],
     host: {
       cores: 2,

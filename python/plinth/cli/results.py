@@ -187,6 +187,7 @@ def _print_table(results: Results, plots: bool) -> None:
     follow the terminal.
     """
     from plinth.report import (
+        flashback_texts,
         io_figures,
         link_texts,
         machine_texts,
@@ -210,6 +211,7 @@ def _print_table(results: Results, plots: bool) -> None:
         tpcc=tpcc_texts(results.contents),
         links=link_texts(results.contents),
         outages=outage_texts(results.contents),
+        flashbacks=flashback_texts(results.contents),
         machines=machine_texts(results.contents),
     )
     print_rendered(text)

@@ -20,6 +20,7 @@ from plinth.model.fault import (
     StartAction,
     StopAction,
 )
+from plinth.model.flashback import SnapshotAction
 from plinth.model.network import Direction, LinkAsked, LinkChanges, LinkName, all_directions, directions_of
 
 
@@ -127,6 +128,7 @@ Action = Annotated[
     | StartAction
     | PowerAction
     | PromoteAction
-    | FailoverAction,
+    | FailoverAction
+    | SnapshotAction,
     Field(discriminator="do"),
 ]

@@ -274,8 +274,8 @@ class MeasureSpec(Frozen):
         description="Put the server's files back to what they were after loading, before each trial of a cluster whose workloads "
         "write; the server is stopped for it, and a copy of all its files is kept on the same storages. none: each trial begins with "
         "what those before it left. copy: a plain copy. reflink: one that shares its blocks (XFS, btrfs). snapshot: "
-        "one of btrfs or ZFS. auto: a snapshot on ZFS where nothing else is stored there, reflink where the file system has it, "
-        "else copy.",
+        "one of btrfs or ZFS. auto: a snapshot on ZFS where nothing else is stored there, and on btrfs where an action takes snapshots; "
+        "reflink where the file system has it, else copy.",
         examples=["auto"],
     )
     probe_s: DurationS = Field(

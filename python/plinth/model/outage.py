@@ -66,6 +66,18 @@ class Outage(Frozen):
     connections_lost: int = Field(description="Connections of clients that ended, each with its transaction.")
 
 
+class OutageText(Frozen):
+    """What faults of servers cost in the trials of a variant; times are medians."""
+
+    variant: str
+    trials: int
+    faults: str
+    gap: str = Field(description="From the clients' last acknowledged commit before the fault to their first after it.")
+    parts: str = Field(description="The parts of that time, and until throughput was 90 % of what it had been.")
+    lost: str = Field(description="Acknowledged commits that are missing, the largest loss, and what may be lost.")
+    rejoin: str = Field(description="How the old primary came back as a standby.")
+
+
 def may_lose(
     settings: Mapping[str, SettingValue],
     to: str | None,

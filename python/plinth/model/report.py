@@ -12,12 +12,13 @@ from plinth.model.base import Frozen
 from plinth.model.doctor import DoctorRecord
 from plinth.model.estimate import Estimate
 from plinth.model.facts import HostFacts, StorageFacts
+from plinth.model.flashback import Flashback, FlashbackText
 from plinth.model.level import Level
 from plinth.model.load import LoadError
 from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import RunStatus
 from plinth.model.objective import Outcome
-from plinth.model.outage import Outage
+from plinth.model.outage import Outage, OutageText
 from plinth.model.probe_io import IoMoment
 from plinth.model.published import Reference
 from plinth.model.trial import CacheState, Check, DeviceIo, Restored
@@ -178,6 +179,7 @@ class ReportTrial(Frozen):
     cache: CacheState | None = None
     restored: Restored | None = None
     outage: Outage | None = None
+    flashbacks: tuple[Flashback, ...] = ()
 
 
 class NotAvailable(Frozen):
@@ -387,18 +389,6 @@ class LinkText(Frozen):
     packets: str = Field(description="Sent during the load, and how many of them did not arrive.")
 
 
-class OutageText(Frozen):
-    """What faults of servers cost in the trials of a variant; times are medians."""
-
-    variant: str
-    trials: int
-    faults: str
-    gap: str = Field(description="From the clients' last acknowledged commit before the fault to their first after it.")
-    parts: str = Field(description="The parts of that time, and until throughput was 90 % of what it had been.")
-    lost: str = Field(description="Acknowledged commits that are missing, the largest loss, and what may be lost.")
-    rejoin: str = Field(description="How the old primary came back as a standby.")
-
-
 class MachineText(Frozen):
     """How one machine of a fleet drove the trials of a variant; figures are medians over its trials."""
 
@@ -441,6 +431,7 @@ class SectionTexts(Frozen):
     network: SectionText
     commits: SectionText
     outages: SectionText
+    flashbacks: SectionText
     machines: SectionText
     endurance: SectionText
     wear: SectionText
@@ -488,6 +479,7 @@ class Report(Frozen):
     tpcc: TpccTexts | None = Field(default=None, description="Of the TPC-C-derived workload.")
     links: tuple[LinkText, ...] = Field(default=(), description="Of a run with an emulated network.")
     outages: tuple[OutageText, ...] = Field(default=(), description="Of a run whose actions are faults of servers.")
+    flashbacks: tuple[FlashbackText, ...] = Field(default=(), description="Of a run whose actions take snapshots.")
     machines: tuple[MachineText, ...] = Field(default=(), description="Of a run with a fleet.")
     published: PublishedBeside | None = Field(
         default=None, description="The published results that the experiment names, beside ours."

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
+from plinth.model.flashback import Flashback
 from plinth.model.fleet_trial import FleetTrial
 from plinth.model.load import EngineCost, LoadError, ScriptTotals, Totals
 from plinth.model.network import TrialNetwork
@@ -117,6 +118,9 @@ class Trial(Frozen):
     restored: Restored | None = Field(default=None, description="None where it began with what earlier trials left.")
     network: TrialNetwork | None = Field(default=None, description="None where no network is emulated.")
     outage: Outage | None = Field(default=None, description="None of a trial without faults of its servers.")
+    flashbacks: tuple[Flashback, ...] = Field(
+        default=(), description="The snapshots that its actions took, and what going back to them restored."
+    )
     fleet: FleetTrial | None = Field(
         default=None, description="How each machine of a fleet drove the load; None where this machine did."
     )

@@ -6,6 +6,7 @@ from plinth.model.dataset import NoDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import MeasureSpec
 from plinth.model.fault import server_actions
+from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
 from plinth.plan.needs import Place
 from plinth.plan.variants import Expanded
@@ -42,7 +43,8 @@ def is_restored(measure: MeasureSpec, variants: Sequence[Variant]) -> bool:
 
 def restore_problems(measure: MeasureSpec, expanded: Expanded) -> Iterator[Problem]:
     """Yield a problem for each reason that `measure.restore` has no effect."""
-    if measure.restore == "none" or server_actions(measure.actions):
+    changed = server_actions(measure.actions) or any(isinstance(one, SnapshotAction) for one in measure.actions)
+    if measure.restore == "none" or changed:
         return
     if all(isinstance(cluster.dataset, NoDataset) for cluster in expanded.clusters):
         reason, hint = "there is no dataset that could be restored", "leave it out, or give a [dataset] to load"

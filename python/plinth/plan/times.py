@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from plinth.model.dataset import NumbersDataset
 from plinth.model.experiment import Experiment, MeasureSpec
+from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
 from plinth.model.probe_kinds import IoShape
 from plinth.plan.needs import Place
@@ -77,6 +78,7 @@ def estimated_s(
     probing_s = len(storages) * _PROBE_CASES * experiment.measure.probe_s
     trial_s = experiment.measure.longest_trial_s
     measure = experiment.measure
+    snapshots = sum(isinstance(action, SnapshotAction) for action in measure.actions)
     io_s = measure.probe_io_s * sum(JOBS_OF_SHAPE[shape] for shape in set(measure.probe_io))
     probing_s += len(storages) * len(set(measure.probe_io_at)) * io_s
     planned = (variants[trial.variant] for trial in trials)
@@ -87,6 +89,7 @@ def estimated_s(
         + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
         + restore_s(by_id[variant.cluster], places)
         + _preparing_s(measure, by_id[variant.cluster], paces[variant.cluster])
+        + snapshots * _RECOVERY_AND_CHECKS_S
         for variant in planned
     )
     ending_s = len(storages) * _UNDO_STORAGE_S + _ANALYSIS_S + len(trials) * _ANALYSIS_TRIAL_S

@@ -9,6 +9,7 @@ from plinth.model.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.report.build import build_report
+    from plinth.report.flashbacks import flashback_texts
     from plinth.report.html import render_html
     from plinth.report.io import io_figures
     from plinth.report.machines import machine_texts
@@ -28,6 +29,7 @@ __getattr__ = lazy_exports(
     {
         "build_report": "build",
         "check_viewer": "viewer",
+        "flashback_texts": "flashbacks",
         "io_figures": "io",
         "link_texts": "network",
         "machine_texts": "machines",
@@ -45,6 +47,7 @@ __getattr__ = lazy_exports(
 __all__ = [
     "build_report",
     "check_viewer",
+    "flashback_texts",
     "io_figures",
     "link_texts",
     "machine_texts",

@@ -26,6 +26,7 @@ from plinth.model.units import format_count
 from plinth.model.workload import WorkloadSpec
 from plinth.report.curves import latency_curve
 from plinth.report.disclosure import disclosures
+from plinth.report.flashbacks import flashback_texts
 from plinth.report.flushes import storage_flushes
 from plinth.report.io import io_figures
 from plinth.report.machines import machine_texts
@@ -80,6 +81,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         standbys=standby_texts(contents, binned.lags),
         links=link_texts(contents),
         outages=outage_texts(contents),
+        flashbacks=flashback_texts(contents),
         machines=machine_texts(contents),
         io=io_figures(contents.io),
         tpcc=tpcc_texts(contents),
@@ -179,6 +181,7 @@ def _trial(contents: TrialContents, place: int, binned: Timelines) -> ReportTria
         cache=trial.cache,
         restored=trial.restored,
         outage=trial.outage,
+        flashbacks=trial.flashbacks,
     )
 
 

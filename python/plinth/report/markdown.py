@@ -6,6 +6,7 @@ from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.shown import shown
 from plinth.model.units import format_duration, format_size
 from plinth.report.commits import commit_row
+from plinth.report.flashbacks import FLASHBACK_HEADS, flashback_row
 from plinth.report.markdown_text import bullets as _list
 from plinth.report.markdown_text import plain as _text
 from plinth.report.markdown_text import section as _section
@@ -72,6 +73,7 @@ def render_markdown(report: Report) -> str:
         _section(titles.network.title, _links(report)),
         _section(titles.commits.title, _commits(report)),
         _section(titles.outages.title, _outages(report)),
+        _section(titles.flashbacks.title, _flashbacks(report)),
         _section(titles.machines.title, _machines(report)),
         _section(titles.endurance.title, _endurance(report)),
         _section(titles.wear.title, _wear(report)),
@@ -399,6 +401,11 @@ def _outages(report: Report) -> str:
     ]
     heads = ("Variant", "Trials", "Faults", "Without writes", "Parts", "Commits", "Old primary")
     return _table(heads, rows) if rows else ""
+
+
+def _flashbacks(report: Report) -> str:
+    """What going back to snapshots restored."""
+    return _table(FLASHBACK_HEADS, [flashback_row(one) for one in report.flashbacks]) if report.flashbacks else ""
 
 
 def _loaded(report: Report) -> str:

@@ -5,8 +5,7 @@ from statistics import median
 
 from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE
-from plinth.model.outage import Outage
-from plinth.model.report import OutageText
+from plinth.model.outage import Outage, OutageText
 from plinth.model.units import format_count, format_decimal_size, format_duration
 
 

@@ -100,6 +100,12 @@ SECTIONS = SectionTexts(
         "standby is out of recovery, first write until a client's commit is acknowledged there. Lost commits are those of the ledger "
         "that the node which takes writes in the end does not have.",
     ),
+    flashbacks=SectionText(
+        title="Flashback",
+        note="Snapshots of the data directory that its storage took while the load ran. When the load had ended the files went back to each, "
+        "the last first, and the server recovered. Undone are the commits that came after the snapshot, as meant. Every commit that was "
+        "acknowledged before it was begun has to be there, none that was sent after it was taken, and the database has to be whole.",
+    ),
     machines=SectionText(
         title="Load machines",
         note="Each machine's own part of the load; medians over the trials that count. Busy is the share of their time in which the "

@@ -10,12 +10,13 @@ from rich.text import Text
 
 from plinth.model.analysis import Analysis, Comparison, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
+from plinth.model.flashback import FlashbackText
 from plinth.model.objective import Outcome
+from plinth.model.outage import OutageText
 from plinth.model.report import (
     IoFigure,
     LinkText,
     MachineText,
-    OutageText,
     PublishedBeside,
     SectionText,
     StandbyText,
@@ -24,6 +25,7 @@ from plinth.model.report import (
 from plinth.model.safety import SafetyGrade
 from plinth.model.terminal import text_console
 from plinth.report.commits import commit_sentence
+from plinth.report.flashbacks import flashback_sentence
 from plinth.report.io import io_lines
 from plinth.report.machines import machine_sentence
 from plinth.report.network import link_sentence
@@ -122,10 +124,11 @@ def render_terminal(
     tpcc: TpccTexts | None = None,
     links: Sequence[LinkText] = (),
     outages: Sequence[OutageText] = (),
+    flashbacks: Sequence[FlashbackText] = (),
     machines: Sequence[MachineText] = (),
 ) -> str:
-    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys with their links, faults, load machines,
-    notices and warnings.
+    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys with their links, faults, snapshots,
+    load machines, notices and warnings.
 
     The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
     """
@@ -152,11 +155,16 @@ def render_terminal(
             *_written(analysis),
             *_process_io(analysis),
             *_probed(probed),
-            *_standbys(standbys),
-            *_links(links),
-            *_commits(analysis),
-            *_outages(outages),
-            *_machines(machines),
+            *_listed(SECTIONS.standbys, [(one.name, standby_sentence(one)) for one in standbys], "standbys"),
+            *_listed(SECTIONS.network, [(one.link, link_sentence(one)) for one in links], "links"),
+            *_listed(SECTIONS.commits, [(one.variant, commit_sentence(one)) for one in analysis.commit_models]),
+            *_listed(SECTIONS.outages, [(one.variant, outage_sentence(one)) for one in outages]),
+            *_listed(SECTIONS.flashbacks, [(one.variant, flashback_sentence(one)) for one in flashbacks]),
+            *_listed(
+                SECTIONS.machines,
+                [(f"{one.variant}, {one.machine}", machine_sentence(one)) for one in machines],
+                "machines",
+            ),
             *_published(beside),
         ):
             console.print(line)
@@ -308,38 +316,10 @@ def _probed(figures: Sequence[IoFigure]) -> list[Text]:
     return [_title(SECTIONS.io), *lines, *_more(len(found), "storages")] if lines else []
 
 
-def _links(links: Sequence[LinkText]) -> list[Text]:
-    """How each link of the emulated network was."""
-    lines = [Text.assemble((f"{one.link}: ", "bold"), link_sentence(one)) for one in links[:_MAX_VARIANTS]]
-    return [_title(SECTIONS.network), *lines, *_more(len(links), "links")] if lines else []
-
-
-def _commits(analysis: Analysis) -> list[Text]:
-    """What commits that wait for standbys take, predicted and measured."""
-    found = analysis.commit_models
-    lines = [Text.assemble((f"{one.variant}: ", "bold"), commit_sentence(one)) for one in found[:_MAX_VARIANTS]]
-    return [_title(SECTIONS.commits), *lines, *_more(len(found))] if lines else []
-
-
-def _outages(outages: Sequence[OutageText]) -> list[Text]:
-    """What faults of servers cost."""
-    lines = [Text.assemble((f"{one.variant}: ", "bold"), outage_sentence(one)) for one in outages[:_MAX_VARIANTS]]
-    return [_title(SECTIONS.outages), *lines, *_more(len(outages), "variants")] if lines else []
-
-
-def _machines(machines: Sequence[MachineText]) -> list[Text]:
-    """How each machine of a fleet drove its part of the load."""
-    lines = [
-        Text.assemble((f"{one.variant}, {one.machine}: ", "bold"), machine_sentence(one))
-        for one in machines[:_MAX_VARIANTS]
-    ]
-    return [_title(SECTIONS.machines), *lines, *_more(len(machines), "machines")] if lines else []
-
-
-def _standbys(standbys: Sequence[StandbyText]) -> list[Text]:
-    """How each standby was made and found."""
-    lines = [Text.assemble((f"{one.name}: ", "bold"), standby_sentence(one)) for one in standbys[:_MAX_VARIANTS]]
-    return [_title(SECTIONS.standbys), *lines, *_more(len(standbys), "standbys")] if lines else []
+def _listed(section: SectionText, sentences: Sequence[tuple[str, str]], what: str = "variants") -> list[Text]:
+    """A sentence for each variant, or whatever else a section is about."""
+    lines = [Text.assemble((f"{name}: ", "bold"), sentence) for name, sentence in sentences[:_MAX_VARIANTS]]
+    return [_title(section), *lines, *_more(len(sentences), what)] if lines else []
 
 
 def _title(section: SectionText) -> Text:

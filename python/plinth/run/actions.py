@@ -13,6 +13,7 @@ from plinth.model.action_base import LastingAction
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, Reported
 from plinth.model.fault import ServerAction
+from plinth.model.flashback import SnapshotAction
 from plinth.model.trial import Event
 from plinth.model.units import format_duration
 from plinth.run.effects import Effects
@@ -185,7 +186,7 @@ class ActionSchedule:
         took = format_duration(round((time.monotonic_ns() - began_ns) / 1e9, 3))
         if failure is None:
             self._note("action_end", f"{what}: took {took}")
-        elif self._ended.is_set() and not isinstance(action, ServerAction):
+        elif self._ended.is_set() and not isinstance(action, ServerAction | SnapshotAction):
             self._note("action_end", f"{what}: cancelled after {took}, as the load had ended")
         else:
             self._note("action_end", f"{what}: failed after {took}: {failure}")

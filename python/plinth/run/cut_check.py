@@ -125,7 +125,7 @@ def check_recovered(
     found: Findings,
     runner: Runner,
 ) -> None:
-    """Check a running server that has recovered, stop it, and check its files. Everything that is found goes to `found`.
+    """Check a running server that has recovered, from a power cut or a snapshot, stop it, and check its files. Everything that is found goes to `found`.
 
     A server that crashes while it is checked is a finding, too. Raises RunError where nothing can be checked, such as
     when the machine has no memory left for a query.
@@ -133,7 +133,7 @@ def check_recovered(
     import psycopg
 
     found.before = at_cut.before
-    with database_errors("check what a power cut left", variant.label), connect(cluster.connection) as control:
+    with database_errors("check what was recovered", variant.label), connect(cluster.connection) as control:
         backend = control.info.backend_pid
         checksums = control.execute("SHOW data_checksums").fetchone() == ("on",)
         row = control.execute(_RECOVERED, (at_cut.inserted_lsn, at_cut.inserted_lsn)).fetchone()

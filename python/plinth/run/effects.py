@@ -6,15 +6,17 @@ from plinth.model.action import Action, NetworkAction
 from plinth.model.action_base import LastingAction, TimedAction
 from plinth.model.disk_action import DiskAction
 from plinth.model.fault import FillAction, PauseAction, ServerAction
+from plinth.model.flashback import SnapshotAction
 from plinth.run.disks import TrialDisks
 from plinth.run.faults import ServerFaults
 from plinth.run.network import TrialLinks
+from plinth.run.snapshots import TrialSnapshots
 
 
 class Effects:
     """Does actions that are not SQL, each by what it is about; what is None is not part of the trial.
 
-    Whoever made `links`, `disks` and `faults` undoes what of it is left when the trial has ended.
+    Whoever made `links`, `disks`, `faults` and `snapshots` undoes what of it is left when the trial has ended.
     """
 
     def __init__(
@@ -22,10 +24,12 @@ class Effects:
         links: TrialLinks | None = None,
         disks: TrialDisks | None = None,
         faults: ServerFaults | None = None,
+        snapshots: TrialSnapshots | None = None,
     ) -> None:
         self.faults = faults
         self._links = links
         self._disks = disks
+        self._snapshots = snapshots
         self._done: list[Action] = []
 
     def lacks(self, action: TimedAction) -> str | None:
@@ -40,6 +44,9 @@ class Effects:
         elif isinstance(action, DiskAction):
             assert self._disks is not None, "the experiment was checked for it"
             self._disks.change(action)
+        elif isinstance(action, SnapshotAction):
+            assert self._snapshots is not None, "the experiment was checked for it"
+            self._snapshots.take(action)
         else:
             assert isinstance(action, ServerAction) and self.faults is not None, "the experiment was checked for it"
             self.faults.do(action, ended)

@@ -9,6 +9,7 @@ from plinth.load import LoadConfig
 from plinth.model.errors import MissingCapability, Problem
 from plinth.model.experiment import Experiment, ServerSpec
 from plinth.model.fault import ServerAction
+from plinth.model.flashback import SnapshotAction
 from plinth.model.fleet import FleetSpec
 from plinth.model.units import format_count, format_size
 from plinth.model.workload import WorkloadSpec
@@ -82,7 +83,7 @@ def _of_experiment(experiment: Experiment) -> Iterator[Problem]:
             hint="leave [durability] or [fleet] out",
         )
     for number, action in enumerate(experiment.measure.actions):
-        if isinstance(action, ServerAction):
+        if isinstance(action, ServerAction | SnapshotAction):
             yield Problem(
                 "what is done to servers is measured with the load of this machine alone",
                 path=["measure", "action", number],

@@ -20,7 +20,7 @@ from plinth.run.context import RunContext
 from plinth.run.destroy import destructive_targets
 from plinth.run.fleet import copying_words, machines_words
 from plinth.run.restoring import Restoring
-from plinth.run.state_steps import cache_steps, keeping_steps, restoring_steps
+from plinth.run.state_steps import cache_steps, keeping_steps, restoring_steps, snapshot_steps
 from plinth.run.undo import undo_step
 from plinth.storage import Storage
 from plinth.system.runner import Runner
@@ -161,6 +161,7 @@ def _trial_steps(
         *([caught_up] if cluster.standbys else []),
         *links,
         load_step,
+        *snapshot_steps(context, trial, variant, cluster, measure),
     ]
 
 

@@ -24,6 +24,7 @@ from plinth.run.interrupt import InterruptGuard
 from plinth.run.load_of import check_load
 from plinth.run.plan_inputs import plan_inputs
 from plinth.run.restoring import Restoring
+from plinth.run.snapshot_problems import snapshot_problems
 from plinth.server import STANDBY_SETTINGS, SettingsProbe, find_installation, standby_problems, standbys_of
 from plinth.storage import check_answers, check_places
 from plinth.system.owner import Owner, check_sees_servers, server_owner
@@ -99,8 +100,10 @@ class _Planner:
         restoring = Restoring.of(
             context,
             ((key.server.storages, bool(key.server.standby)) for key in expanded.clusters),
-            experiment.measure.restore,
+            measure,
         )
+        if problems := snapshot_problems(measure, restoring, expanded):
+            raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
         if problems := [*restore_problems(experiment.measure, expanded), *restoring.problems()]:
             raise self.loaded.error(problems)
         lacking = self._check_settings(expanded, installations)

@@ -180,11 +180,15 @@ class _Cut:
 
 
 def start_server(
-    cluster: Cluster, settings: Mapping[str, SettingValue], found: Findings, limit_s: float = START_TIMEOUT_S
+    cluster: Cluster,
+    settings: Mapping[str, SettingValue],
+    found: Findings,
+    limit_s: float = START_TIMEOUT_S,
+    key: str | None = "durability.recovery_limit",
 ) -> bool:
     """Start a server that has to recover, and return whether it started; a failure is a finding.
 
-    Raises RunError when it still recovers after `limit_s`, which says nothing about what is there.
+    Raises RunError when it still recovers after `limit_s`, which says nothing about what is there; `key` of the experiment sets that.
     """
     data_directory = cluster.layout.data_directory
     try:
@@ -193,8 +197,9 @@ def start_server(
             return False
         cluster.start(settings, limit_s)
     except StartTooLong as error:
+        limit = format_duration(limit_s) + (f" ({key})" if key else "")
         raise RunError(
-            f"the recovery took longer than {format_duration(limit_s)} (durability.recovery_limit), and was ended: nothing was learned",
+            f"the recovery took longer than {limit}, and was ended: nothing was learned",
             where=error.where,
             details=error.details,
         ) from error

@@ -9,6 +9,7 @@ from plinth.model.disk_action import DiskAction
 from plinth.model.errors import MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
 from plinth.model.fault import OfPlace, server_actions
+from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant, storage_that_holds
 from plinth.model.probe_io import IoMoment
 from plinth.model.standby import StandbyFacts
@@ -29,6 +30,7 @@ from plinth.run.node_settings import settings_as_standby, settings_of_node
 from plinth.run.power import Power
 from plinth.run.power_cut import CutSubject
 from plinth.run.restoring import loaded_copies
+from plinth.run.snapshots import TrialSnapshots, live_snapshot
 from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
 from plinth.run.storages import Storages
@@ -223,6 +225,20 @@ class Provision:
             return [disk for storage in self.context.closure(tuple(dict.fromkeys(names))) for disk in storage.disks()]
 
         return TrialDisks(disks_of)
+
+    def snapshots(self, variant: Variant) -> AbstractContextManager[TrialSnapshots | None]:
+        """What takes the snapshots that the experiment's actions ask for; None without any. Left, it removes them."""
+        if not any(isinstance(action, SnapshotAction) for action in self.plan.experiment.measure.actions):
+            return nullcontext()
+        planned = self._planned[variant.cluster]
+        return TrialSnapshots(
+            self._managed[planned.id][PRIMARY],
+            settings_of_node(self.plan, variant, PRIMARY),
+            lambda number: live_snapshot(self.context, planned, number),
+            self.runner,
+            self._journal,
+            self._listener.progress,
+        )
 
     def restore(self, variant: Variant) -> Restored | None:
         """Put the files of a variant's servers back to what they were after loading; None where that is not planned."""

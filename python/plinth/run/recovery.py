@@ -9,6 +9,7 @@ from plinth.run.health import probe
 from plinth.run.listener import Listener
 from plinth.run.network import NETWORK_STEPS
 from plinth.run.restoring import restoring_of
+from plinth.run.snapshots import remove_left_snapshots
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ClusterLayout, CopySteps, external_step, remove_copies_command, remove_snapshot
 from plinth.server.processes import serving
@@ -72,6 +73,8 @@ def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: 
             layout = context.layout(cluster, node)
             kept += journal.undo_steps(layout.start_step().id, runner)
             kept += journal.undo_steps(layout.sockets_step().id, runner)
+            if not kept and node is cluster.primary:
+                remove_left_snapshots(context, cluster, plan.experiment.measure.actions, journal, runner)
             if not kept and not (journal.has(layout.whole_step().id) and is_resumable(cluster.dataset)):
                 kept += journal.undo_steps(layout.step_id(""), runner)
                 ways = restoring_of(plan, context).ways(cluster, node)

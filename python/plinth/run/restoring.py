@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from plinth.model.errors import Problem
-from plinth.model.experiment import RestoreAsked
+from plinth.model.experiment import MeasureSpec, RestoreAsked
+from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import Plan, PlannedCluster, PlannedNode
 from plinth.run.context import RunContext
 from plinth.server import LoadedCopy, RestoreWay
@@ -20,22 +21,27 @@ _STANDBYS = "snapshots are taken of servers without standbys only"
 
 @dataclass(frozen=True)
 class Restoring:
-    """What was asked for, how many clusters are stored on each storage, and which storages have clusters with standbys."""
+    """What was asked for, how many clusters are stored on each storage, and which storages have clusters with standbys.
+
+    `takes_snapshots`: of servers that run, for which a data directory on btrfs has to be a subvolume.
+    """
 
     context: RunContext
     asked: RestoreAsked
+    takes_snapshots: bool
     clusters_on: Mapping[str, int]
     with_standbys: frozenset[str]
 
     @classmethod
     def of(
-        cls, context: RunContext, clusters: Iterable[tuple[Collection[str], bool]], asked: RestoreAsked
+        cls, context: RunContext, clusters: Iterable[tuple[Collection[str], bool]], measure: MeasureSpec
     ) -> "Restoring":
         """Of an experiment; each of its `clusters` is given by its storages, and whether it has standbys."""
         known = list(clusters)
         return cls(
             context,
-            asked,
+            measure.restore,
+            any(isinstance(action, SnapshotAction) for action in measure.actions),
             Counter(name for storages, _ in known for name in storages),
             frozenset(name for storages, has_standbys in known if has_standbys for name in storages),
         )
@@ -73,7 +79,7 @@ class Restoring:
             )
         for name in (name for name in self.clusters_on if name not in self.with_standbys):
             storage = self.context.storages[name]
-            reason = None if storage.has_subvolumes() else self._no_snapshot(storage)
+            reason = None if storage.has_subvolumes() else self.no_snapshot(storage)
             if reason is not None:
                 yield Problem(
                     f'restore: got "snapshot"; {reason}',
@@ -82,11 +88,13 @@ class Restoring:
                 )
 
     def _way(self, storage: Storage) -> RestoreWay | Literal["none"]:
-        if self.asked in ("snapshot", "auto") and (snapshot := storage.snapshot()) and not self._no_snapshot(storage):
+        if self.asked in ("snapshot", "auto") and (snapshot := storage.snapshot()) and not self.no_snapshot(storage):
             return snapshot
-        return "subvolume" if self.asked == "snapshot" else self.asked
+        as_subvolume = self.asked == "auto" and self.takes_snapshots and storage.has_subvolumes()
+        return "subvolume" if as_subvolume or self.asked == "snapshot" else self.asked
 
-    def _no_snapshot(self, storage: Storage) -> str | None:
+    def no_snapshot(self, storage: Storage) -> str | None:
+        """Why there can be no snapshot of everything on a storage; None when there can."""
         if storage.snapshot() is None:
             return (
                 f"storage {storage.name} (kind {storage.spec.kind}) has no snapshots: those of btrfs and ZFS are used"
@@ -105,7 +113,7 @@ def restoring_of(plan: Plan, context: RunContext) -> Restoring:
     return Restoring.of(
         context,
         ((cluster.storages, bool(cluster.standbys)) for cluster in plan.clusters),
-        plan.experiment.measure.restore,
+        plan.experiment.measure,
     )
 
 

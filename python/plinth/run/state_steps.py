@@ -3,10 +3,12 @@
 from pathlib import Path
 
 from plinth.model.experiment import MeasureSpec
+from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import PlannedCluster, PlannedTrial, Variant
 from plinth.model.step import Step
 from plinth.run.context import RunContext
 from plinth.run.restoring import Restoring
+from plinth.run.snapshots import live_snapshot
 from plinth.server import CopySteps
 from plinth.system.page_cache import DROP_COMMAND, write_back_command
 
@@ -25,19 +27,37 @@ def restoring_steps(
     if not cluster.restored:
         return []
     return [
-        step.model_copy(
-            update={
-                "id": f"trial.{trial.number}.{step.id}",
-                "title": f"trial {trial.number}, {variant.label}: {step.title}",
-            }
-        )
-        for copy in _copies(context, cluster, restoring)
-        for step in copy.restoring()
+        _of_trial(step, trial, variant) for copy in _copies(context, cluster, restoring) for step in copy.restoring()
     ]
 
 
 def _copies(context: RunContext, cluster: PlannedCluster, restoring: Restoring) -> list[CopySteps]:
     return [CopySteps(context.layout(cluster, node), restoring.ways(cluster, node)) for node in cluster.nodes]
+
+
+def snapshot_steps(
+    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, measure: MeasureSpec
+) -> list[Step]:
+    """Of the actions that take snapshots: taking them beside the load, and going back to each when it has ended, the last first."""
+    count = sum(isinstance(action, SnapshotAction) for action in measure.actions)
+    snapshots = [live_snapshot(context, cluster, number) for number in range(1, count + 1)]
+    steps = [one.taking() for one in snapshots]
+    for one in reversed(snapshots):
+        check = Step(
+            id=f"{one.taking().id}.check",
+            title=f"start {cluster.id}, which recovers; compare the ledger of commits with snapshot {one.number}, and check all files",
+        )
+        steps += [*one.going_back(), check, one.removing()]
+    return [_of_trial(step, trial, variant) for step in steps]
+
+
+def _of_trial(step: Step, trial: PlannedTrial, variant: Variant) -> Step:
+    return step.model_copy(
+        update={
+            "id": f"trial.{trial.number}.{step.id}",
+            "title": f"trial {trial.number}, {variant.label}: {step.title}",
+        }
+    )
 
 
 def cache_steps(

@@ -11,6 +11,7 @@ from plinth.load import LoadDriver
 from plinth.model.base import Gap
 from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import ServerFacts, StorageFacts
+from plinth.model.flashback import Flashback
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.network import TrialNetwork
@@ -28,10 +29,12 @@ from plinth.run.disks import TrialDisks
 from plinth.run.effects import Effects
 from plinth.run.failures import reason_of
 from plinth.run.faults import RETRY_CONNECT_S, ServerFaults, ended_well
+from plinth.run.flashback import Loaded, go_back
 from plinth.run.listener import Listener, LiveSecond
 from plinth.run.load_of import STOP_TIMEOUT_S, load_of
 from plinth.run.network import TrialLinks, with_healing
 from plinth.run.outage import after_faults
+from plinth.run.snapshots import TrialSnapshots
 from plinth.run.stall import StallWatch
 from plinth.run.topology import Node, Server, Topology
 from plinth.run.trial_checks import ended_transactions, failure_of_checks, failure_of_load, transactions_check
@@ -74,6 +77,10 @@ class Provisioned(Protocol):
 
     def faults(self, variant: Variant) -> AbstractContextManager[ServerFaults | None]:
         """What does the faults of the experiment's actions; None without any. Left, it sets the servers right again."""
+        ...
+
+    def snapshots(self, variant: Variant) -> AbstractContextManager[TrialSnapshots | None]:
+        """What takes the snapshots that the experiment's actions ask for; None without any. Left, it removes them."""
         ...
 
     def disks(self, variant: Variant) -> AbstractContextManager[TrialDisks | None]:
@@ -131,7 +138,9 @@ class _Measured:
     standbys: Mapping[str, ServerFacts]
     network: TrialNetwork | None
     outage: Outage | None
+    loaded: Loaded | None
     restored: Restored | None = None
+    flashbacks: tuple[Flashback, ...] = ()
 
 
 class TrialRunner:
@@ -185,10 +194,24 @@ class TrialRunner:
         with self._provision.looked_after(variant):
             restored = self._provision.restore(variant)
             topology = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
-            with self._stall_watch(trial, topology.primary) as stalls:
-                with self._provision.faults(variant) as faults:
-                    measured = self._measure(trial, variant, topology, stalls, faults)
-                return replace(measured, restored=restored)
+            with self._provision.snapshots(variant) as snapshots:
+                with self._stall_watch(trial, topology.primary) as stalls, self._provision.faults(variant) as faults:
+                    measured = self._measure(trial, variant, topology, stalls, faults, snapshots)
+                measured = replace(measured, restored=restored)
+                return measured if snapshots is None else self._go_back(measured, snapshots)
+
+    def _go_back(self, measured: _Measured, snapshots: TrialSnapshots) -> _Measured:
+        """Go back to the snapshots of a trial that was measured; what fails then is why the trial failed."""
+        if measured.failure is not None or measured.loaded is None:
+            return measured
+        try:
+            flashbacks, checks = go_back(snapshots, measured.loaded)
+        except UsageError:
+            raise
+        except PlinthError as error:
+            return replace(measured, failure=reason_of(error))
+        failure = failure_of_checks(checks)
+        return replace(measured, flashbacks=flashbacks, checks=(*measured.checks, *checks), failure=failure)
 
     def _stall_watch(self, trial: PlannedTrial, node: Node) -> StallWatch:
         local = node.postmaster_pid is not None
@@ -201,6 +224,7 @@ class TrialRunner:
         topology: Topology,
         stalls: StallWatch,
         faults: ServerFaults | None,
+        snapshots: TrialSnapshots | None,
     ) -> _Measured:
         server = topology.primary.server
         cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
@@ -223,7 +247,7 @@ class TrialRunner:
         target = server.connection if faults is None else faults.connection
         with self._provision.links(variant) as links, self._provision.disks(variant) as disks:
             scheduled = with_healing(measure.actions, variant.network, measure.duration_s)
-            actions = ActionSchedule(scheduled, target, Effects(links, disks, faults), measure.duration_s)
+            actions = ActionSchedule(scheduled, target, Effects(links, disks, faults, snapshots), measure.duration_s)
             observer.start(self._clock.monotonic_ns())
             try:
                 config = load_of(
@@ -278,6 +302,7 @@ class TrialRunner:
             cache=cached.state if cached else None,
             network=network,
             outage=outage,
+            loaded=None if ledger is None else Loaded(variant, dataset, before, ledger),
             standbys={
                 node.name: node.facts.model_copy(update={"standby": standbys.get(node.name)})
                 for node in topology.nodes
@@ -421,6 +446,7 @@ def _output(
         restored=measured.restored,
         network=measured.network,
         outage=measured.outage,
+        flashbacks=measured.flashbacks,
         fleet=load.fleet,
         excluded=None if load.fleet is None else load.fleet.excluded,
         observer_cpu_ns=observation.cost_cpu_ns,

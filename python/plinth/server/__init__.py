@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from plinth.server.external import ExternalServer, external_step, found_before_connecting
     from plinth.server.installations import Survey, find_installation, find_installations, installed_version
     from plinth.server.layout import ClusterLayout, server_step_id
+    from plinth.server.live_snapshot import LiveSnapshot
     from plinth.server.loaded_copy import CopySteps, LoadedCopy, RestoreWay, remove_copies_command, remove_snapshot
     from plinth.server.settings import (
         STANDBY_SETTINGS,
@@ -30,6 +31,7 @@ __getattr__ = lazy_exports(
         "ClusterLayout": "layout",
         "CopySteps": "loaded_copy",
         "ExternalServer": "external",
+        "LiveSnapshot": "live_snapshot",
         "LoadedCopy": "loaded_copy",
         "RestoreWay": "loaded_copy",
         "STANDBY_SETTINGS": "settings",
@@ -62,6 +64,7 @@ __all__ = [
     "ClusterLayout",
     "CopySteps",
     "ExternalServer",
+    "LiveSnapshot",
     "LoadedCopy",
     "Relation",
     "RelationReader",

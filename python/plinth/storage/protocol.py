@@ -131,8 +131,9 @@ class Storage(ABC, Generic[Spec]):
         known = [pace for name in self.requires() if (pace := self.other(name).pace())]
         return max(known, default=None, key=lambda pace: pace.flush_s)
 
-    def snapshot(self) -> Snapshot | None:
-        """How a snapshot is taken of everything that is stored on it; None where there is none."""
+    def snapshot(self, name: str = "loaded") -> Snapshot | None:
+        """How a snapshot of that name is taken of everything that is stored on it; None where there is none. Only the last that was
+        taken can be gone back to."""
         return None
 
     def has_subvolumes(self) -> bool:

@@ -93,6 +93,10 @@ export interface Report {
    */
   outages: OutageText[];
   /**
+   * Of a run whose actions take snapshots.
+   */
+  flashbacks: FlashbackText[];
+  /**
    * Of a run with a fleet.
    */
   machines: MachineText[];
@@ -1545,6 +1549,7 @@ export interface SectionTexts {
   network: SectionText;
   commits: SectionText;
   outages: SectionText;
+  flashbacks: SectionText;
   machines: SectionText;
   endurance: SectionText;
   wear: SectionText;
@@ -1776,6 +1781,7 @@ export interface ReportTrial {
   cache: CacheState | null;
   restored: Restored | null;
   outage: Outage | null;
+  flashbacks: Flashback[];
 }
 /**
  * An event in a trial, such as a checkpoint.
@@ -1966,6 +1972,52 @@ export interface Rejoin {
    * Why pg_rewind was followed by a base backup.
    */
   rewind_failure: string | null;
+}
+/**
+ * One snapshot, and what was found when the files had gone back to it. What going back is meant to undo is no loss.
+ */
+export interface Flashback {
+  /**
+   * The action and its time, as "snapshot at 3 s".
+   */
+  snapshot: string;
+  /**
+   * btrfs: of the subvolume that the data directory is; ZFS: of the dataset that everything is stored on.
+   */
+  kind: "btrfs" | "ZFS";
+  /**
+   * How long taking it took, beside the load.
+   */
+  snapshot_s: number;
+  /**
+   * From the stopped server until its files were those of the snapshot.
+   */
+  restore_s: number;
+  /**
+   * From there to a server that takes connections; None: it did not come up.
+   */
+  recovery_s: number | null;
+  /**
+   * Commits that were acknowledged before the snapshot was begun.
+   */
+  acknowledged: number;
+  /**
+   * Commits that were acknowledged later, before the load ended.
+   */
+  undone: number;
+  /**
+   * The time between the snapshot and the last commit of the load.
+   */
+  undone_s: number;
+  /**
+   * Why commits from before the snapshot may be missing; None: none of them may be.
+   */
+  may_lose: string | null;
+  /**
+   * What contradicts the ledger as it was when the snapshot was taken (never sent: sent after it), and what the checks of the database found.
+   */
+  damage: Damage[];
+  checks: IntegrityCheck[];
 }
 /**
  * A storage as it was found after it was made. `stack[0]` is the mount.
@@ -2268,6 +2320,38 @@ export interface OutageText {
    * How the old primary came back as a standby.
    */
   rejoin: string;
+}
+/**
+ * The snapshots of the trials of a variant, in words; times are medians.
+ */
+export interface FlashbackText {
+  variant: string;
+  snapshots: number;
+  kind: string;
+  /**
+   * How long taking one took.
+   */
+  taken: string;
+  /**
+   * How long the files took to go back.
+   */
+  restored: string;
+  /**
+   * How long the server took to recover.
+   */
+  recovered: string;
+  /**
+   * How far that was: commits that were undone, as meant.
+   */
+  undone: string;
+  /**
+   * Commits of before that are missing, and whether any may be.
+   */
+  commits: string;
+  /**
+   * Everything else that was found.
+   */
+  damage: string;
 }
 /**
  * How one machine of a fleet drove the trials of a variant; figures are medians over its trials.

@@ -7,6 +7,7 @@ import { commitsView } from "./commits";
 import { devicesTable } from "./devices";
 import { h, section } from "./dom";
 import { factList, row } from "./facts";
+import { flashbacksView } from "./flashbacks";
 import { flushesView } from "./flushes";
 import { ioView } from "./io";
 import { loadMachinesView } from "./load_machines";
@@ -29,6 +30,7 @@ export function storageView(report: Report): HTMLElement {
     networkView(report),
     commitsView(report),
     outagesView(report),
+    flashbacksView(report),
     loadMachinesView(report),
     devicesTable(report),
     flushesView(report),

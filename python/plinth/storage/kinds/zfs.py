@@ -128,13 +128,13 @@ class Zfs(FolderStorage[ZfsStorage]):
         """ZFS's tools, and what zfs-fuse needs."""
         return self.requirements.plus(Requirements(programs=ZFS_FUSE_PROGRAMS)) if self.by_fuse else self.requirements
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, name: str = "loaded") -> Snapshot:
         """Of its dataset."""
-        zfs, name = (*self.inside, "zfs"), f"{self.dataset}@loaded"
+        zfs, snapshot = (*self.inside, "zfs"), f"{self.dataset}@{name}"
         return Snapshot(
-            (*zfs, "snapshot", name),
-            (*zfs, "rollback", name),
-            (*zfs, "destroy", name),
+            (*zfs, "snapshot", snapshot),
+            (*zfs, "rollback", snapshot),
+            (*zfs, "destroy", snapshot),
             (*GONE, "could not find any snapshots"),
         )
 
