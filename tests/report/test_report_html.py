@@ -128,7 +128,7 @@ class TestInBrowser:
         assert rows[1][:4] == ["sequential scan", "measured", "reads", "6,000"]
         assert ["sequential write, direct", "empty", "n/a: Invalid argument"] in rows
         assert found["tables"]["I/O of memory"] == [["all jobs", "empty", "n/a: fio is not installed"]]
-        beside = found["tables"]["Published figures of I/O and ours"]
+        beside = found["tables"]["Other published figures and ours"]
         assert beside == [["dd to the disk", "52 MB/s", "98.3 MB/s"]]
 
     def test_a_bad_day(self, of_trouble: tuple[int, dict[str, Any]]) -> None:
