@@ -31,6 +31,8 @@ JOBS_OF_SHAPE: dict[IoShape, int] = {
 _START_STOP_S = 2.0
 _FLEET_START_S = 4.0
 """Agents start and connect, clocks are compared, and all begin 2 s after that."""
+_RAY_START_S = 7.0
+"""The same on Ray, whose package is loaded, and which starts a worker on each machine first: of three raylets on two cores."""
 _UNDO_STORAGE_S = 0.5
 _ANALYSIS_S = 2.0
 _ANALYSIS_TRIAL_S = 0.1
@@ -48,6 +50,12 @@ _PAGES_READ_BY_AN_UPDATE = 2
 """The key's leaf and the row's; the levels above are in memory."""
 _LEAST_COMMIT_S = 0.5e-3
 """Of one client: a transaction takes that long where a flush takes next to nothing."""
+
+
+def _fleet_start_s(experiment: Experiment) -> float:
+    if experiment.fleet is None:
+        return 0.0
+    return _RAY_START_S if experiment.fleet.is_on_ray else _FLEET_START_S
 
 
 def estimated_s(
@@ -84,7 +92,7 @@ def estimated_s(
     planned = (variants[trial.variant] for trial in trials)
     trials_s = sum(
         trial_s
-        + (0.0 if experiment.fleet is None else _FLEET_START_S)
+        + _fleet_start_s(experiment)
         + _START_STOP_S * len(by_id[variant.cluster].nodes)
         + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
         + restore_s(by_id[variant.cluster], places)
