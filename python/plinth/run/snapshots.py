@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from plinth.model.action import Action
 from plinth.model.base import SettingValue
@@ -13,10 +13,13 @@ from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
 from plinth.run.context import RunContext
-from plinth.server import Cluster, LiveSnapshot
+from plinth.server import LiveSnapshot
 from plinth.system import cancel
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
+
+if TYPE_CHECKING:
+    from plinth.server import Cluster
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class TrialSnapshots:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: "Cluster",
         settings: Mapping[str, SettingValue],
         snapshot: Callable[[int], LiveSnapshot],
         runner: Runner,
