@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text
 
 def test_every_package_of_an_extra_is_named_with_it():
     declared = {
-        re.split(r"[<>=]", package)[0]: extra
+        re.split(r"[<>=\[]", package)[0]: extra
         for extra, packages in PROJECT["optional-dependencies"].items()
         if extra != "dev"
         for package in packages

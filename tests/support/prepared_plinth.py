@@ -140,8 +140,10 @@ def _running_server() -> socket.socket:
 
 def _serve(requests: socket.socket) -> None:
     """Fork a process for each request, until the tests have ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     _prepare()
+    signal.signal(
+        signal.SIGCHLD, signal.SIG_IGN
+    )  # not before: the plan waits for processes, of which nothing would be left
     while head := socket.recv_fds(requests, _NUMBER.size, 3, socket.MSG_WAITALL):
         size, descriptors = head[0], head[1]
         if not size:

@@ -456,7 +456,7 @@ def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layou
         _figure(ratio_of(comparison) if comparison else "", layout),
         Text(latency_pair(variant.latency)),
         Text(client_cpu(variant)),
-        _figure(ceiling(variant.ceiling), layout),
+        _share(ceiling(variant.ceiling), layout),
         Text(commits(variant), style=_SAFETY_STYLES[variant.safety.grade]),
         Text(short_verdict(comparison), style=_VERDICT_STYLES[comparison.verdict]) if comparison else Text(""),
     )
@@ -464,6 +464,11 @@ def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layou
 
 def _has_ceiling(variant: VariantResult) -> bool:
     return variant.ceiling is not None and variant.ceiling.unavailable is None
+
+
+def _share(text: str, layout: _Layout) -> Text:
+    """Return a figure with its share in parentheses, beside or below it."""
+    return Text(text.replace(" (", "\n(") if layout.stacked else text)
 
 
 def _figure(text: str, layout: _Layout) -> Text:
