@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { binaryAxis, linearAxis, logAxis, roundStep } from "../src/model/axis";
+import { binaryAxis, endLabels, linearAxis, logAxis, roundStep } from "../src/model/axis";
 import {
   duration,
   latency,
@@ -145,4 +145,16 @@ describe("axes", () => {
   ])("a range of %d in at most %d steps: %d", (range, steps, step) =>
     expect(roundStep(range, steps)).toBe(step),
   );
+});
+
+test.each([
+  [500, 1e9, { showMinLabel: false }],
+  [500, 5e3, {}],
+  [1e3, 2e9, { showMaxLabel: false }],
+  [500, 2e8, { showMinLabel: false, showMaxLabel: false }],
+  [2e2, 1e10, { showMinLabel: false }],
+  [2e2, 1e6, {}],
+  [1e3, 1e9, {}],
+])("an end of a logarithmic axis from %d to %d too near a power of ten has no label", (min, max, hidden) => {
+  expect(endLabels({ min, max })).toEqual(hidden);
 });

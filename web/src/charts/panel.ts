@@ -1,6 +1,6 @@
 /** One panel of the time series as a chart. */
 import type { Panel } from "../format/report";
-import { binaryAxis, linearAxis, logAxis, roundStep } from "../model/axis";
+import { binaryAxis, endLabels, linearAxis, logAxis, roundStep } from "../model/axis";
 import { type ColourName, paletteColour, SHADES } from "../model/colours";
 import { drawn, type Line, type PanelData, points, type Span } from "../model/timeline";
 import { tick } from "../model/units";
@@ -58,7 +58,7 @@ export function panelOption(
         formatter: (value: number) => (value === 0 ? "0 s" : String(value)),
       },
     },
-    yAxis: { ...yAxis(data.panel, scale), ...axisLook(data.panel, theme) },
+    yAxis: { ...yAxis(data.panel, scale), ...axisLook(data.panel, scale, theme) },
     series: drawn(data).map((line, index) => ({
       ...lineSeries(line, data.panel, bin_s, end_s, theme),
       ...(index === 0 ? { markArea: areas(spans, theme) } : {}),
@@ -87,7 +87,7 @@ function withinAll(highest: number, limit: number): number {
   return highest > limit && highest < 1.03 * limit ? limit : highest;
 }
 
-function axisLook(panel: Panel, theme: Theme) {
+function axisLook(panel: Panel, scale: Scale, theme: Theme) {
   return {
     axisLine: { show: false },
     axisTick: { show: false },
@@ -96,6 +96,7 @@ function axisLook(panel: Panel, theme: Theme) {
       color: theme.muted,
       fontSize: 11,
       margin: 8,
+      ...(panel.scale === "log" ? endLabels(logAxis(scale.lowest, scale.highest)) : {}),
       formatter: (value: number) => tick(value, panel.unit),
     },
   };

@@ -1,7 +1,7 @@
 /** Latency percentile curves. */
 import { format } from "echarts/core";
 import type { CurvePoint, Report } from "../format/report";
-import { logAxis } from "../model/axis";
+import { endLabels, logAxis } from "../model/axis";
 import { paletteColour } from "../model/colours";
 import { curvePoints, latencyAt, percentile } from "../model/curves";
 import { latency, tick } from "../model/units";
@@ -35,6 +35,7 @@ export function variantCurves(report: Report, colours: ReadonlyMap<string, numbe
 /** The option of percentile curves. */
 export function percentilesOption({ curves, of }: PercentilesChart, theme: Theme): EChartsOption {
   const points = curves.flatMap((curve) => curvePoints(curve.points));
+  const ends = logAxis(Math.min(...points.map(([, ns]) => ns)), Math.max(...points.map(([, ns]) => ns)));
   const furthest = Math.max(10, ...points.map(([place]) => place));
   const named = curves.filter((curve) => curve.colour !== null && curve.points.length > 0);
   return {
@@ -67,11 +68,16 @@ export function percentilesOption({ curves, of }: PercentilesChart, theme: Theme
     },
     yAxis: {
       type: "log",
-      ...logAxis(Math.min(...points.map(([, ns]) => ns)), Math.max(...points.map(([, ns]) => ns))),
+      ...ends,
       axisLine: { show: false },
       axisTick: { show: false },
       splitLine: { lineStyle: { color: theme.rule } },
-      axisLabel: { color: theme.muted, fontSize: 11, formatter: (value: number) => tick(value, "ns") },
+      axisLabel: {
+        color: theme.muted,
+        fontSize: 11,
+        ...endLabels(ends),
+        formatter: (value: number) => tick(value, "ns"),
+      },
     },
     series: curves.map(({ name, colour, dashed, points }) => {
       const paint = theme.colours[paletteColour(colour)];

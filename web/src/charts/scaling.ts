@@ -1,6 +1,6 @@
 /** Throughput over the levels of a number, with intervals and knee; and latency over throughput, for open loops. */
 import { format } from "echarts/core";
-import { linearAxis, logAxis } from "../model/axis";
+import { endLabels, linearAxis, logAxis } from "../model/axis";
 import { paletteColour } from "../model/colours";
 import { type CurvePanel, type DrawnCurve, isLogarithmic, isOpenLoop } from "../model/scaling";
 import { interval, latency, number, tick } from "../model/units";
@@ -154,7 +154,12 @@ export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme):
       ...ends,
       axisLine: { show: false },
       splitLine: { lineStyle: { color: theme.rule } },
-      axisLabel: { color: theme.muted, fontSize: 11, formatter: (value: number) => tick(value, "ns") },
+      axisLabel: {
+        color: theme.muted,
+        fontSize: 11,
+        ...endLabels(ends),
+        formatter: (value: number) => tick(value, "ns"),
+      },
     },
     series: known.map(({ name, colour, levels: own }) => {
       const paint = theme.colours[paletteColour(colour)];

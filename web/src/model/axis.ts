@@ -50,6 +50,25 @@ export function logAxis(lowest: number, highest: number): { min: number; max: nu
   return { min, max: max > min ? max : above(1.5 * min) };
 }
 
+/** The least distance between labels of an axis, in parts of it: of the lowest chart 180 px, and text 11 px high. */
+const LEAST_DISTANCE = 0.1;
+
+/** Which end of a logarithmic axis has no label, since it would be too near that of a power of ten within: 500 ns below 1 µs. */
+export function endLabels({ min, max }: { min: number; max: number }): {
+  showMinLabel?: boolean;
+  showMaxLabel?: boolean;
+} {
+  const [low, high] = [Math.log10(min), Math.log10(max)];
+  const isNear = (end: number, within: number) => {
+    const distance = Math.abs(within - end) / (high - low);
+    return distance > 1e-9 && distance < LEAST_DISTANCE;
+  };
+  return {
+    ...(isNear(low, Math.ceil(low - 1e-9)) ? { showMinLabel: false } : {}),
+    ...(isNear(high, Math.floor(high + 1e-9)) ? { showMaxLabel: false } : {}),
+  };
+}
+
 /** The first of the digits times the power of ten at or below a value that fits. */
 function roundFigure(value: number, digits: readonly number[], fits: (figure: number) => boolean): number {
   const power = 10 ** Math.floor(Math.log10(value));
