@@ -1,7 +1,5 @@
 """The server's log: kept whole, and its last lines shown when something went wrong."""
 
-import os
-
 from plinth.system.log_file import LogFile
 
 TAIL_LINES = 20
@@ -16,18 +14,11 @@ class ServerLog:
     def __init__(self, log: LogFile) -> None:
         self.path = log.path
         self._log = log
-        self._begin_bytes = 0
-        if (file := log.to_read()) is not None:
-            with file:
-                self._begin_bytes = file.seek(0, os.SEEK_END)
+        self._begin_bytes = log.size_bytes()
 
     def tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
         """The last lines."""
-        if (file := self._log.to_read()) is None:
-            return ()
-        with file:
-            file.seek(max(self._begin_bytes, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            return tuple(file.read().decode(errors="replace").splitlines()[-lines:])
+        return tuple(self._log.tail(_TAIL_BYTES, self._begin_bytes).splitlines()[-lines:])
 
     def crash(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
         """The first line of the last crash of a server process and those after it; the last lines where there is none.

@@ -41,6 +41,23 @@ class LogFile:
         except FileNotFoundError:
             return None
 
+    def size_bytes(self) -> int:
+        """Its size; 0 if it does not exist."""
+        file = self.to_read()
+        if file is None:
+            return 0
+        with file:
+            return file.seek(0, os.SEEK_END)
+
+    def tail(self, most_bytes: int, since: int = 0) -> str:
+        """The end of it as text, without what was in it up to byte `since`; empty if it does not exist."""
+        file = self.to_read()
+        if file is None:
+            return ""
+        with file:
+            file.seek(max(since, file.seek(0, os.SEEK_END) - most_bytes))
+            return file.read().decode(errors="replace")
+
     def _open(self, flags: int, mode: str) -> IO[bytes]:
         try:
             descriptor = self._opener(flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

@@ -1,6 +1,5 @@
 """Agents as processes on this machine: the simplest fleet, for trying one out and for measuring what a fleet costs."""
 
-import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ class LocalExecutor:
         """While it is entered, the agents run; those that do not end with their connections are killed."""
         started: list[Started] = []
         children: list[Child] = []
-        said = partial(_said_since, self._log, _length(self._log))
+        said = partial(self._log.tail, _MOST_BYTES, self._log.size_bytes())
         try:
             for number in range(1, self._machines + 1):
                 ours, theirs = socket.socketpair()
@@ -43,22 +42,3 @@ class LocalExecutor:
             for one in started:
                 one.link.close()
             end_children(children)
-
-
-def _length(log: LogFile) -> int:
-    """How much is in the log already."""
-    file = log.to_read()
-    if file is None:
-        return 0
-    with file:
-        return file.seek(0, os.SEEK_END)
-
-
-def _said_since(log: LogFile, offset: int) -> str:
-    """The last that was added to the log: of all agents, which share it."""
-    file = log.to_read()
-    if file is None:
-        return ""
-    with file:
-        file.seek(max(offset, file.seek(0, os.SEEK_END) - _MOST_BYTES))
-        return file.read().decode(errors="replace")

@@ -169,11 +169,7 @@ class _Driver:
 
     def _end(self) -> list[str]:
         """The last lines of the log."""
-        file = self._log.to_read()
-        if file is None:
-            return []
-        with file:
-            return file.read().decode(errors="replace").splitlines()[-10:]
+        return self._log.tail(_PIECE_BYTES).splitlines()[-10:]
 
 
 class _Connection:

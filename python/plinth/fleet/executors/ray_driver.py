@@ -40,8 +40,8 @@ _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_USAGE_STATS_PROMPT_ENABLED": "0",
 }
-_AS_URGENT_AS_RAY = {"env_vars": {"RAY_worker_niceness": "0"}}
-"""Ray makes its workers nice by 15, which the load engine would inherit."""
+_WORKER_ENVIRONMENT = {"env_vars": {"RAY_worker_niceness": "0"}}
+"""Ray gives its workers a niceness of 15, which the load engine would inherit."""
 
 
 class _Node(NamedTuple):
@@ -174,7 +174,7 @@ def _placed(
             "num_cpus": node.cpus,  # all that it offers: no other work of Ray runs beside the load
             "max_restarts": 0,
             "max_concurrency": 2,
-            "runtime_env": _AS_URGENT_AS_RAY,
+            "runtime_env": _WORKER_ENVIRONMENT,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False),
         }
         actors[node] = actor_class.options(**options).remote()

@@ -103,7 +103,7 @@ class RayNode:
                 orphaned.cancel()
                 to_agent.close()  # if it still runs, it ends now
                 await asyncio.to_thread(end_children, [child])
-                self._said = f"{_text(log)}{_end_of(child.wait())}"
+                self._said = f"{log.tail(_MOST_BYTES)}{_end_of(child.wait())}"
                 await asyncio.wait(pumps, timeout=_DRAIN_TIMEOUT_S)
             except PlinthError as error:
                 self._said = str(error)
@@ -134,15 +134,6 @@ def _started(log: LogFile) -> tuple[Child, socket.socket]:
     with theirs:
         argv = [sys.executable, "-m", "plinth", "agent", "--descriptor", str(theirs.fileno())]
         return Runner().spawn(argv, log=log, pass_fds=[theirs.fileno()]), ours
-
-
-def _text(log: LogFile) -> str:
-    file = log.to_read()
-    if file is None:
-        return ""
-    with file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_BYTES))
-        return file.read().decode(errors="replace")
 
 
 def _end_of(code: int) -> str:

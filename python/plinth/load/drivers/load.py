@@ -18,7 +18,7 @@ from plinth.system.process import Child
 from plinth.system.runner import Runner
 
 _POLL_S = 0.1
-_LOG_LINES = 20
+_LOG_LINES, _LOG_BYTES = 20, 64 * 1024
 _NOTHING_YET = LoadProgress(
     elapsed_ns=0,
     phase="connect",
@@ -140,10 +140,8 @@ class DriverLoad:
         """Raise the error that the process ended prematurely."""
         process = self._process
         self._end()
-        file = self._log.to_read()
-        lines = [] if file is None else file.read().decode(errors="replace").splitlines()[-_LOG_LINES:]
         return RunError(
             f"the driver's process ended with exit code {process.wait() if process else 'n/a'}",
             where=f"driver {self._order.driver}",
-            details=lines,
+            details=self._log.tail(_LOG_BYTES).splitlines()[-_LOG_LINES:],
         )
