@@ -3,7 +3,7 @@
     python scripts/kept_reports.py BUNDLE...    keep the reports of these bundles in docs/studies/data/
 
 The small form is the JSON of the report without what only its bundle and its machine need: time series, commands, evidence, bytes and
-statements of each variant, settings that did not differ, what is below a storage, what other processes were called. Paths become [...]. It is read as a
+statements of each variant, settings that did not differ, what is below a storage, what other processes were called. Of paths the last part is kept, as [...]/NAME. It is read as a
 report of this version: a field that is new in plinth.model.report needs a default, or an entry in the kept files.
 """
 
@@ -27,6 +27,8 @@ HIDDEN = "[...]"
 _DIGITS = 9
 """Significant ones: those of a quantile in parts of a billion."""
 _ABSOLUTE = re.compile(r"(?<![\w.\]/:-])/[a-z][\w.-]*(?=/)")
+_BELOW_HIDDEN = re.compile(r"\[\.\.\.\](?:/[\w.+-]+)+?(?=/[\w.+-]+(?![\w.+/-]))")
+"""What is between a hidden place and the last part of a path below it."""
 _PROCESSES = re.compile(r"(other processes took [\d.]+ of \d+ processors): .*?(?=; \d+ more in the report|$)")
 _SERVERS = re.compile(r"(another PostgreSQL runs) \(pid \d+\) on .*")
 _OF_ANY_MACHINE = {"/dev", "/etc", "/proc", "/run", "/sys", "/usr", "/var"}
@@ -130,6 +132,7 @@ def kept_text(report: Report, places: Iterable[str]) -> str:
     )
     for place in sorted(set(places), key=len, reverse=True):
         text = text.replace(json.dumps(place)[1:-1], HIDDEN)
+    text = _BELOW_HIDDEN.sub(HIDDEN, text)
     if left := folders_of_one_machine(text):
         raise ValueError(f"the report names folders of this machine: {', '.join(left)}; hide them, or run elsewhere")
     return text + "\n"

@@ -35,7 +35,7 @@ def study_pages() -> dict[str, str]:
     """Every page and chart: path below the root -> text."""
     texts: dict[str, str] = {}
     cards: list[str] = []
-    for study in tomllib.loads(STUDIES.read_text(encoding="utf-8"))["study"]:
+    for study in _studies()["study"]:
         sections: list[str] = []
         for run in study["run"]:
             report = read_kept(run["name"])
@@ -56,8 +56,13 @@ def unwanted() -> list[str]:
     return sorted(str(path.relative_to(ROOT)) for path in there if path not in wanted)
 
 
+@cache
+def _studies() -> dict[str, Any]:
+    return tomllib.loads(STUDIES.read_text(encoding="utf-8"))
+
+
 def _run_names() -> list[str]:
-    return [run["name"] for study in tomllib.loads(STUDIES.read_text())["study"] for run in study["run"]]
+    return [run["name"] for study in _studies()["study"] for run in study["run"]]
 
 
 @cache
@@ -130,8 +135,8 @@ def _limits(report: Report) -> str:
     day = datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC)
     versions = ", ".join(f"{one.name} {one.version}" for one in report.reproduction.versions)
     return (
-        f"Measured on {day:%Y-%m-%d} on a virtual machine of {host.cores} cores ({plain(host.cpu_model)}) and "
-        f"{format_size(host.memory_total_bytes)} of memory that did other work at the same time; {plain(versions)}; "
+        f"Measured on {day:%Y-%m-%d} on {plain(_studies()['machine'])}, with {host.cores} cores ({plain(host.cpu_model)}) and "
+        f"{format_size(host.memory_total_bytes)} of memory; {plain(versions)}; "
         f"{trials.trials_counted} of {trials.trials_planned} trials count. {plain(report.observation)}"
     )
 

@@ -35,13 +35,13 @@ def test_the_small_form_says_nothing_of_the_machine_that_made_it(ramdisk: Report
     run = ramdisk.report.run.model_copy(update={"bundle": "/home/someone/bundles/ramdisk-1"})
     busy = "other processes took 1.79 of 2 processors: editor (pid 11) 0.9, browser (pid 12) 0.7; 5 more in the report"
     server = "another PostgreSQL runs (pid 7) on /mnt/theirs/data"
-    warnings = ("tmpfs on /home/someone/a keeps its files in memory", busy, server)
+    warnings = ("tmpfs on /home/someone/state/work/a.b-1 keeps its files in memory, /home/someone/c", busy, server)
     warned = ramdisk.analysis.model_copy(update={"warnings": warnings})
     report = ramdisk.report.model_copy(update={"run": run, "analysis": warned})
     with pytest.raises(ValueError, match=r"folders of this machine: /home"):
         kept_text(report, ["/srv/"])
     text = kept_text(report, ["/home/someone", "/srv/"])
-    assert "someone" not in text and f"tmpfs on {HIDDEN}/a keeps" in text
+    assert "someone" not in text and f"tmpfs on {HIDDEN}/a.b-1 keeps its files in memory, {HIDDEN}/c" in text
     assert "theirs" not in text and "another PostgreSQL runs" in text
     assert "editor" not in text and "other processes took 1.79 of 2 processors; 5 more in the report" in text
     kept = json.loads(text)
