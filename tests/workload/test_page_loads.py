@@ -226,6 +226,24 @@ class Dying(LoadSession):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def killed_load(
+    layout: ClusterLayout, spec: dict[str, Any], at: str, monkeypatch: pytest.MonkeyPatch
+) -> dict[Path, int]:
+    """Load, and be killed at some point; the files that are whole by then, with their inodes."""
+    monkeypatch.setattr(Dying, "at", at)
+
+    def load_until_killed() -> None:
+        with cluster_of(layout) as cluster:
+            load(cluster, spec, Dying)
+
+    assert run_in_child(load_until_killed).signal == signal.SIGKILL
+    end_server(layout.data_directory, (KILL,))
+    (layout.data_directory / "postmaster.pid").unlink(missing_ok=True)
+    subprocess.run(["rm", "-rf", layout.socket_directory], check=True)
+    assert (at == "writing") == bool(list(layout.data_directory.rglob("*.plinth")))
+    return {path: path.stat().st_ino for path in written(layout)}
+
+
 MANY = {"kind": "numbers", "rows": 1_000_000, "partitions": 4, "loader": "pages"}
 TPCC_MANY = {"kind": "tpcc", "warehouses": 4, "loader": "pages", "check_consistency": False}
 MANY_FIGURES = "SELECT count(*), count(DISTINCT number), min(number), max(number) FROM numbers"
@@ -236,18 +254,7 @@ def test_a_load_that_was_killed_is_resumed(
     folder: Path, installations: dict[str, Installation], owner: Owner, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     layout = layout_in(folder, installations["18"], owner)
-    monkeypatch.setattr(Dying, "at", at)
-
-    def load_until_killed() -> None:
-        with cluster_of(layout) as cluster:
-            load(cluster, MANY, Dying)
-
-    assert run_in_child(load_until_killed).signal == signal.SIGKILL
-    end_server(layout.data_directory, (KILL,))
-    (layout.data_directory / "postmaster.pid").unlink(missing_ok=True)
-    whole = {path: path.stat().st_ino for path in written(layout)}
-    assert (at == "writing") == bool(list(layout.data_directory.rglob("*.plinth")))
-    subprocess.run(["rm", "-rf", layout.socket_directory], check=True)
+    whole = killed_load(layout, MANY, at, monkeypatch)
     with cluster_of(layout) as cluster:
         reported = load(cluster, MANY)
         assert row(cluster.connection, MANY_FIGURES) == (1_000_000, 1_000_000, 1, 1_000_000)
@@ -263,21 +270,13 @@ def test_a_load_of_tpcc_that_was_killed_is_resumed(
 ) -> None:
     """The server builds its keys, and they are not there before all rows are."""
     layout = layout_in(folder, installations["18"], owner)
-    monkeypatch.setattr(Dying, "at", at)
-
-    def load_until_killed() -> None:
-        with cluster_of(layout) as cluster:
-            load(cluster, TPCC_MANY, Dying)
-
-    assert run_in_child(load_until_killed).signal == signal.SIGKILL
-    end_server(layout.data_directory, (KILL,))
-    (layout.data_directory / "postmaster.pid").unlink(missing_ok=True)
-    subprocess.run(["rm", "-rf", layout.socket_directory], check=True)
+    whole = killed_load(layout, TPCC_MANY, at, monkeypatch)
     with cluster_of(layout) as cluster:
         reported = load(cluster, TPCC_MANY)
         assert {"write pages", "build keys"} <= {one.task for one in reported}
         assert row(cluster.connection, TPCC_KEYS) == (8, 10, True)
         assert [check for check in checked(cluster.connection) if not check.ok] == []
+    assert {path: path.stat().st_ino for path in whole} == whole
     assert not list(layout.data_directory.rglob("*.plinth"))
 
 
