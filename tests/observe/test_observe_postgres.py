@@ -51,7 +51,7 @@ def test_every_version_gives_its_metrics_and_says_what_it_lacks(every_server: Cl
 
 
 def wait_for_statistics(cluster: Cluster) -> None:
-    """Until the views tell of all that has ended: before 15 a collector writes what it was told, every 500 ms."""
+    """Wait until the views include every session that has ended: before 15 a statistics collector writes them every 500 ms."""
     if major(cluster) >= 15:
         return
     with client(cluster, "template1") as control:

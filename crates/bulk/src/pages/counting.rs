@@ -10,7 +10,7 @@ use crate::pages::relation::Planned;
 /// How often a thread that waits for the others looks whether it has to withdraw.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What is left to count, and who waits for it.
+/// The chunks left to count, and the condition that threads wait for when none is left.
 #[derive(Debug)]
 pub(crate) struct Counting {
     /// How many chunks there are before each relation, and at the end all.
