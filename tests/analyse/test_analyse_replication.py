@@ -33,7 +33,14 @@ SLOW_NETWORK, SLOW_FLUSH, SLOW_REPLAY = (41.0, 43.0, 44.0), (6.0, 22.0, 23.0), (
         ("FIRST 1 (a)", "on", {"a": SLOW_FLUSH}, ("a", "flush")),
         ("FIRST 1 (a)", "remote_apply", {"a": SLOW_REPLAY}, ("a", "replay")),
         ("FIRST 1 (a)", "on", {"a": SLOW_REPLAY}, ("a", "flush")),  # replay is not waited for
-        ("FIRST 1 (a)", "remote_write", {"a": SLOW_FLUSH}, ("a", "network")),  # neither is the flush
+        ("FIRST 1 (a)", "remote_write", {"a": SLOW_FLUSH}, ("a", "flush")),  # it writes nothing while it flushes
+        ("FIRST 1 (a)", "remote_write", {"a": SLOW_NETWORK}, ("a", "network")),
+        (
+            "FIRST 1 (a)",
+            "on",
+            {"a": (9.5, 19.0, 19.5)},
+            ("a", "flush"),
+        ),  # most of the 9.5 ms is waiting for the flush under way
         ("FIRST 1 (b, a)", "on", {"a": SLOW_NETWORK, "b": SLOW_FLUSH}, ("b", "flush")),
         ("FIRST 2 (a, b)", "on", {"a": SLOW_NETWORK, "b": SLOW_FLUSH}, ("a", "network")),
         ("ANY 1 (a, b)", "on", {"a": SLOW_NETWORK, "b": SLOW_FLUSH}, ("b", "flush")),
@@ -53,6 +60,26 @@ def test_nothing_is_claimed_without_lags_or_without_a_quorum() -> None:
     assert waited_for(window(a=SLOW_FLUSH), {}) is None
     assert waited_for(window(a=SLOW_FLUSH), {"synchronous_standby_names": "b"}) is None
     assert waited_for(window(a=(None, None, None)), {"synchronous_standby_names": "a"}) is None
+
+
+def test_a_stall_shows_in_the_wal_that_is_behind_where_the_lags_are_those_of_before_it() -> None:
+    """1 MB of WAL a second, of which 200 kB were not replayed: 0.2 s, whatever the last answer said."""
+    before = window(a=(1.0, 1.5, 2.0))
+    behind = {"write": 0, "flush": 500, "replay": 200_500}
+    samples = {
+        **before.samples,
+        ("pg_wal", "all", "wal_bytes"): Points(np.array([0, 1, 2, 3]) * S, np.array([0.0, 1e6, 2e6, 3e6])),
+        **{
+            ("pg_replication", "a/120", f"{what}_behind_bytes"): Points(
+                np.array([1, 2, 3]) * S, np.full(3, float(size))
+            )
+            for what, size in behind.items()
+        },
+    }
+    settings = {"synchronous_standby_names": "a", "synchronous_commit": "remote_apply"}
+    found = waited_for(Window(0, samples), settings)
+    assert found is not None and (found[0].name, found[1]) == ("a", "replay")
+    assert found[0].steps_s == pytest.approx({"network": 1e-3, "flush": 0.5e-3, "replay": 0.2})
 
 
 def test_steps_are_what_lies_between_the_lags() -> None:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import Plan, PlannedTrial, Variant
 from plinth.model.progress import Progress
 from plinth.model.trial import Trial
-from plinth.run import LiveSecond, make_plan, run_plan
+from plinth.run import Listener, LiveSecond, make_plan, run_plan
 
-Cases = Mapping[tuple[str, str], tuple[BottleneckKind, Mapping[str, Any]]]
-"""By levels of the two factors: what must be found, and what of the variant is different from the experiment's."""
+Levels = tuple[str, ...]
+Cases = Mapping[Levels, tuple[BottleneckKind, Mapping[str, Any]]]
+"""By levels of the factors: what must be found, and what of the variant is different from the experiment's."""
 
 IN_MEMORY = """\
 spec = 1
@@ -154,35 +155,45 @@ def starved_engine() -> Iterator[None]:
 
 def run_known(folder: Path, experiment: str, cases: Cases, repeats: int) -> dict[BottleneckKind, list[Bottleneck]]:
     """What was found in each of `repeats` trials of each case, by what must be found."""
+    found = run_cases(folder, experiment, cases, repeats, lambda plan: Silent())
+    by_kind: dict[BottleneckKind, list[Bottleneck]] = {}
+    for levels, bottlenecks in found.items():
+        by_kind.setdefault(cases[levels][0], []).extend(bottlenecks)
+    return by_kind
+
+
+def run_cases(
+    folder: Path, experiment: str, cases: Cases, repeats: int, listener: Callable[[Plan], Listener]
+) -> dict[Levels, list[Bottleneck]]:
+    """What was found in each of `repeats` trials of each case, by its levels."""
     file = folder / "experiment.toml"
     file.write_text(f"{experiment}repeats = {repeats}\n")
     loaded = load_experiment(file, ())
     bundle = folder / "bundle"
     plan = make_plan(loaded, run_id=f"k{os.getpid()}", bundle=bundle)
-    status = run_plan(_with_cases(plan, cases), file.read_text(), bundle, Silent())
+    status = run_plan(_with_cases(plan, cases), file.read_text(), bundle, listener(plan))
     contents = read_bundle(bundle)
     assert status.failed_trials == 0, [trial.trial.failure for trial in contents.trials]
-    expected = {variant.id: cases[_levels(variant)][0] for variant in plan.variants if _levels(variant) in cases}
-    found: dict[BottleneckKind, list[Bottleneck]] = {}
+    levels = {variant.id: levels_of(variant) for variant in plan.variants}
+    found: dict[Levels, list[Bottleneck]] = {}
     for result in analyse(contents).variants:
         for point in result.trials:
             assert point.bottleneck is not None
-            found.setdefault(expected[result.id], []).append(point.bottleneck)
+            found.setdefault(levels[result.id], []).append(point.bottleneck)
     return found
 
 
-def _levels(variant: Variant) -> tuple[str, str]:
-    first, second = variant.levels.values()
-    return str(first), str(second)
+def levels_of(variant: Variant) -> Levels:
+    return tuple(str(level) for level in variant.levels.values())
 
 
 def _with_cases(plan: Plan, cases: Cases) -> Plan:
     """The plan with the trials of these cases only."""
     variants = tuple(
-        _changed(variant, cases[_levels(variant)][1]) if _levels(variant) in cases else variant
+        _changed(variant, cases[levels_of(variant)][1]) if levels_of(variant) in cases else variant
         for variant in plan.variants
     )
-    kept = {variant.id for variant in variants if _levels(variant) in cases}
+    kept = {variant.id for variant in variants if levels_of(variant) in cases}
     trials = tuple(trial for trial in plan.trials if trial.variant in kept)
     return plan.model_copy(update={"variants": variants, "trials": trials})
 

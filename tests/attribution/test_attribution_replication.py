@@ -1,0 +1,40 @@
+"""The standby and the step that commits wait for by construction are found: once each here, ten times each in `make test-long`."""
+
+from pathlib import Path
+
+import pytest
+
+from known import run_cases, short
+from known_replication import CASES, EXPECTED, EXPERIMENT, Conflicting
+
+REPEATS = 10
+RIGHT_OF_TEN = 9
+
+
+def right_of(folder: Path, repeats: int) -> dict[str, int]:
+    """How many trials of each case had exactly what it was made to have; each finding is printed."""
+    found = run_cases(folder, EXPERIMENT, CASES, repeats, Conflicting)
+    right = {}
+    for levels, expected in EXPECTED.items():
+        assert len(found[levels]) == repeats
+        for one in found[levels]:
+            print(short(one))
+        case = ", ".join(levels)
+        right[case] = sum(one.kind == "replication" and one.sentence.endswith(expected) for one in found[levels])
+        print(f"| {case} | {expected} | {right[case]} of {repeats} |")
+    return right
+
+
+@pytest.mark.usefixtures("state_dir")
+def test_the_standby_and_the_step_that_are_slow_by_construction_are_found(scratch: Path) -> None:
+    right = right_of(scratch, repeats=1)
+    assert all(count == 1 for count in right.values()), right
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("state_dir")
+def test_nine_of_ten_are_right_in_each_case(scratch: Path) -> None:
+    """Prints the table of docs/concepts/observation.md."""
+    right = right_of(scratch, repeats=REPEATS)
+    assert all(count >= RIGHT_OF_TEN for count in right.values()), right
