@@ -12,6 +12,7 @@ const known: CommitModel = {
   standby: "a",
   round_trip_ns: 600_000,
   flush_ns: 400_000,
+  sharing_ns: 0,
   unavailable: null,
 };
 
@@ -35,6 +36,15 @@ test("what is predicted is beside what was measured, with its error and its part
     "flush 400 µs (a)",
   ])
     expect(text).toContain(part);
+  expect(text).not.toContain("shared");
+});
+
+test("what sharing flushes makes of the sum is a part of it", () => {
+  const text = shown({ ...known, sharing_ns: -200_000 });
+  expect(text).toContain("1.60 ms");
+  expect(text).toContain("-20 %");
+  expect(text).toContain("flush 400 µs (a) - 200 µs (shared flushes)");
+  expect(shown({ ...known, sharing_ns: 200_000 })).toContain("+ 200 µs (shared flushes)");
 });
 
 test("without a prediction its reason is shown", () => {

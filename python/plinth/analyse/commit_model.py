@@ -1,15 +1,17 @@
-"""Predicts what a commit takes that waits for standbys: local + round trip + the standby's flush.
+"""Predicts what a commit takes that waits for standbys: local + round trip + the standby's flush, and what sharing flushes makes of it.
 
 A primary sends WAL once it has flushed it, and a standby answers once it has flushed it, so that the three follow one another. Each was
-measured by itself: the commit of a variant that waits for no standby, the round trip of the link, and the fsync probe of the storage, by as
-many writers as there are clients. That remote_apply waits for the replay is not in the model, nor that all share a machine: its error
-shows what that makes.
+measured by itself: the commit of a variant that waits for no standby, the round trip of the link, and the fsync probe of the storage. With
+several clients flushes are shared, on both sides; what that makes of the sum is simulated (commit_queue). That remote_apply waits for the
+replay is not in the model, nor that all share the processors of a machine: its error shows what that makes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
+from typing import NamedTuple
 
 from plinth.analyse.ceiling import figure_of
+from plinth.analyse.commit_queue import Clients, Remote, Waits, commit_median_ns, flush_behind
 from plinth.model.analysis import VariantResult
 from plinth.model.commit_model import CommitModel
 from plinth.model.contents import BundleContents
@@ -19,7 +21,15 @@ from plinth.model.standby import Quorum, quorum_of
 
 _COMMITS = {"end", "commit"}
 _NAMES, _LEVEL = "server.synchronous_standby_names", "server.settings.synchronous_commit"
-_REMOTE = {"on", "remote_write", "remote_apply"}
+_REMOTE: dict[str, Waits] = {"on": "on", "remote_write": "remote_write", "remote_apply": "remote_apply"}
+
+
+class _Deciding(NamedTuple):
+    """The standby that a commit waits for the longest."""
+
+    name: str
+    round_trip_ns: float
+    flush_ns: int
 
 
 def commit_models(contents: BundleContents, results: Sequence[VariantResult]) -> tuple[CommitModel, ...]:
@@ -53,12 +63,38 @@ def _model(
     if local is None:
         reason = "no variant that waits for its local flush only is like it otherwise"
         return model.model_copy(update={"unavailable": reason})
-    model = model.model_copy(update={"local": local.label, "local_ns": _commit_ns(results[local.id])})
+    local_ns = _commit_ns(results[local.id]) or 0
+    model = model.model_copy(update={"local": local.label, "local_ns": local_ns})
     decides = _deciding(variant, quorum, contents)
-    if isinstance(decides, str):
-        return model.model_copy(update={"unavailable": decides})
-    name, round_trip_ns, flush_ns = decides
-    return model.model_copy(update={"standby": name, "round_trip_ns": round_trip_ns, "flush_ns": flush_ns})
+    probed_ns = _flush(contents.cluster_of(local).primary, local, contents)
+    for unknown in (decides, probed_ns):
+        if isinstance(unknown, str):
+            return model.model_copy(update={"unavailable": unknown})
+    assert not isinstance(decides, str) and not isinstance(probed_ns, str)
+    flush_ns = 0 if _waits(variant) == "remote_write" else decides.flush_ns
+    together_ns = _together_ns(results[local.id], local, probed_ns, _waits(variant), decides)
+    return model.model_copy(
+        update={
+            "standby": decides.name,
+            "round_trip_ns": decides.round_trip_ns,
+            "flush_ns": flush_ns,
+            "sharing_ns": together_ns - (local_ns + decides.round_trip_ns + flush_ns),
+        }
+    )
+
+
+def _together_ns(result: VariantResult, local: Variant, probed_ns: int, waits: Waits, decides: _Deciding) -> float:
+    """A commit of clients that share flushes, by simulation; `result` is of the variant `local`.
+
+    The standby's flushes take as much longer than the probe's as the primary's do: more is written than a page, beside other work.
+    """
+    _, local_ns, mean_ns = max(_commits(result))
+    count = local.workload.clients
+    cycle_ns = 1e9 * count / result.tps.value if result.tps is not None and result.tps.value else mean_ns
+    clients = Clients(count, max(0.0, cycle_ns - mean_ns))
+    flush_ns = flush_behind(clients, local_ns)
+    there_ns = decides.flush_ns + max(0.0, flush_ns - probed_ns)
+    return commit_median_ns(clients, flush_ns, Remote(waits, decides.round_trip_ns, there_ns))
 
 
 def _local_of(variant: Variant, others: Sequence[Variant], results: Mapping[str, VariantResult]) -> Variant | None:
@@ -76,7 +112,7 @@ def _local_of(variant: Variant, others: Sequence[Variant], results: Mapping[str,
         for other in others
         if not other.is_aa_twin
         and _waits_for(other) is None
-        and _setting(other, "synchronous_commit", "on") in (_REMOTE | {"local"})
+        and _setting(other, "synchronous_commit", "on") in {*_REMOTE, "local"}
         and all(is_of_replication(f) or other.levels.get(f) == level for f, level in variant.levels.items())
         and other.id in results
         and _commit_ns(results[other.id]) is not None
@@ -84,44 +120,43 @@ def _local_of(variant: Variant, others: Sequence[Variant], results: Mapping[str,
     return max(candidates, key=alike, default=None)
 
 
-def _deciding(variant: Variant, quorum: Quorum, contents: BundleContents) -> tuple[str, float, int] | str:
-    """The standby that a commit waits for the longest, with its round trip and flush; or why it is not known."""
+def _deciding(variant: Variant, quorum: Quorum, contents: BundleContents) -> _Deciding | str:
+    """The standby that a commit waits for the longest; or why it is not known."""
     nodes = {node.name: node for node in contents.cluster_of(variant).standbys if node.upstream == PRIMARY}
-    possible = quorum.possible(list(nodes))
-    times: list[tuple[str, float, int]] = []
-    for name in possible:
-        flush = (
-            0
-            if _setting(variant, "synchronous_commit", "on") == "remote_write"
-            else _flush(nodes[name], variant, contents)
-        )
-        if isinstance(flush, str):
-            return flush
+    found: list[_Deciding] = []
+    for name in quorum.possible(list(nodes)):
+        flush_ns = _flush(nodes[name], variant, contents)
+        if isinstance(flush_ns, str):
+            return flush_ns
         round_trip_ns = _round_trip_ns(name, variant, contents)
         if round_trip_ns is None:
             return f"no packet came back on the link to {name}"
-        times.append((name, round_trip_ns, flush))
-    if len(times) < quorum.needed:
+        found.append(_Deciding(name, round_trip_ns, flush_ns))
+    if len(found) < quorum.needed:
         return "the standbys that it names do not stream from the primary"
+    is_written_only = _waits(variant) == "remote_write"
+
+    def takes_ns(one: _Deciding) -> float:
+        return one.round_trip_ns + (0 if is_written_only else one.flush_ns)
+
     names = _setting(variant, "synchronous_standby_names", "")
     if names.strip().startswith("any"):
-        times.sort(key=lambda one: one[1] + one[2])
+        found.sort(key=takes_ns)
     elif "*" not in quorum.candidates:
         listed = [name.lower() for name in quorum.candidates]
-        times.sort(key=lambda one: listed.index(one[0]))
-    return max(times[: quorum.needed], key=lambda one: one[1] + one[2])
+        found.sort(key=lambda one: listed.index(one.name))
+    return max(found[: quorum.needed], key=takes_ns)
 
 
 def _flush(node: PlannedNode, variant: Variant, contents: BundleContents) -> int | str:
+    """Of one writer: a standby's WAL receiver flushes alone, and so does the one of the primary's backends that flushes for all."""
     storage = node.roles.get(WAL_ROLE, node.roles[DATA_ROLE])
     probe = contents.probes.get(storage)
     if probe is None:
         return f"storage {storage} was not probed"
     own = {name.lower(): str(value) for name, value in variant.standby_settings.get(node.name, {}).items()}
     method = own.get("wal_sync_method", _setting(variant, "wal_sync_method", DEFAULT_METHOD))
-    clients = variant.workload.clients
-    # A standby flushes what has come meanwhile all at once, so that several commits share flushes, and wait for one under way.
-    found = figure_of(probe, *(("preallocated", method, 1) if clients == 1 else ("group_commit", method, clients)))
+    found = figure_of(probe, "preallocated", method, 1)
     return found if isinstance(found, str) else found.median_ns
 
 
@@ -144,10 +179,15 @@ def _commit_ns(result: VariantResult) -> int | None:
     return max(_commits(result), default=(0, None))[1]
 
 
-def _commits(result: VariantResult) -> Iterator[tuple[int, int]]:
+def _commits(result: VariantResult) -> Iterator[tuple[int, int, float]]:
+    """Number, median and mean."""
     for one in result.statements:
         if one.text.strip().rstrip(";").strip().lower() in _COMMITS:
-            yield one.latency.count, one.latency.p50_ns
+            yield one.latency.count, one.latency.p50_ns, one.latency.mean_ns
+
+
+def _waits(variant: Variant) -> Waits:
+    return _REMOTE[_setting(variant, "synchronous_commit", "on")]
 
 
 def _setting(variant: Variant, name: str, default: str) -> str:

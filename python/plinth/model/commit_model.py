@@ -6,7 +6,8 @@ from plinth.model.base import Frozen
 
 
 class CommitModel(Frozen):
-    """Of one variant whose commits wait for standbys: local + round trip + the standby's flush. Times are medians of the commit alone."""
+    """Of one variant whose commits wait for standbys: local + round trip + the standby's flush, and what sharing flushes makes of the sum.
+    Times are medians of the commit alone."""
 
     variant: str
     measured_ns: int | None = Field(default=None, description="Of its statement COMMIT or END.")
@@ -18,7 +19,12 @@ class CommitModel(Frozen):
     )
     flush_ns: int | None = Field(
         default=None,
-        description="Of a durable write to its WAL's storage; 0 with remote_write, which does not wait for it.",
+        description="Of a durable write to its WAL's storage by one writer; 0 with remote_write, which does not wait for it.",
+    )
+    sharing_ns: float = Field(
+        default=0.0,
+        description="What is different because flushes are shared: less where clients that wait for the standby wait less for each other's "
+        "flushes, more where WAL reaches the standby in a flush, or flushes write more than the probe's. 0 in analyses by earlier versions.",
     )
     unavailable: str | None = Field(default=None, description='Why there is no prediction; shown as "n/a: why".')
 
@@ -27,7 +33,7 @@ class CommitModel(Frozen):
         """The sum; None where a part is not known."""
         if self.local_ns is None or self.round_trip_ns is None or self.flush_ns is None:
             return None
-        return self.local_ns + self.round_trip_ns + self.flush_ns
+        return self.local_ns + self.round_trip_ns + self.flush_ns + self.sharing_ns
 
     @property
     def error(self) -> float | None:

@@ -29,6 +29,8 @@ JOBS_OF_SHAPE: dict[IoShape, int] = {
 }
 """Of `plinth probe io` (probe/io_jobs.py), which the plan does not import; a test compares them."""
 _START_STOP_S = 2.0
+_STANDBY_START_STOP_S = 0.5
+"""Of each standby, which has little to recover: with two of them a trial took 2 s more than its load."""
 _FLEET_START_S = 4.0
 """Agents start and connect, clocks are compared, and all begin 2 s after that."""
 _RAY_START_S = 7.0
@@ -93,7 +95,8 @@ def estimated_s(
     trials_s = sum(
         trial_s
         + _fleet_start_s(experiment)
-        + _START_STOP_S * len(by_id[variant.cluster].nodes)
+        + _START_STOP_S
+        + _STANDBY_START_STOP_S * len(by_id[variant.cluster].standbys)
         + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
         + restore_s(by_id[variant.cluster], places)
         + _preparing_s(measure, by_id[variant.cluster], paces[variant.cluster])

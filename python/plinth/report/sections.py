@@ -90,8 +90,8 @@ SECTIONS = SectionTexts(
     commits=SectionText(
         title="Commits that wait for standbys",
         note="Predicted: a commit of the variant that waits for no standby, the round trip to the standby that decides, and a durable write "
-        "there by as many writers as there are clients, each measured by itself; medians. Beside it the median of the commits. The replay, "
-        "for which remote_apply waits, is not in the model.",
+        "there, each measured by itself; medians. Of several clients also what it makes, by simulation, that flushes are shared on both "
+        "sides. Beside it the median of the commits. The replay, for which remote_apply waits, is taken to need no time.",
     ),
     outages=SectionText(
         title="Faults and failover",

@@ -1493,7 +1493,8 @@ export interface Rating {
   source: string;
 }
 /**
- * Of one variant whose commits wait for standbys: local + round trip + the standby's flush. Times are medians of the commit alone.
+ * Of one variant whose commits wait for standbys: local + round trip + the standby's flush, and what sharing flushes makes of the sum.
+ * Times are medians of the commit alone.
  */
 export interface CommitModel {
   variant: string;
@@ -1518,9 +1519,13 @@ export interface CommitModel {
    */
   round_trip_ns: number | null;
   /**
-   * Of a durable write to its WAL's storage; 0 with remote_write, which does not wait for it.
+   * Of a durable write to its WAL's storage by one writer; 0 with remote_write, which does not wait for it.
    */
   flush_ns: number | null;
+  /**
+   * What is different because flushes are shared: less where clients that wait for the standby wait less for each other's flushes, more where WAL reaches the standby in a flush, or flushes write more than the probe's. 0 in analyses by earlier versions.
+   */
+  sharing_ns: number;
   /**
    * Why there is no prediction; shown as "n/a: why".
    */

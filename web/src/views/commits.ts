@@ -8,9 +8,19 @@ const NONE = "n/a";
 
 /** The sum of the parts; null where one is not known. */
 export function predictedNs(model: CommitModel): number | null {
-  const { local_ns, round_trip_ns, flush_ns } = model;
+  const { local_ns, round_trip_ns, flush_ns, sharing_ns } = model;
   if (local_ns == null || round_trip_ns == null || flush_ns == null) return null;
-  return local_ns + round_trip_ns + flush_ns;
+  return local_ns + round_trip_ns + flush_ns + (sharing_ns ?? 0);
+}
+
+/** Of a prediction; its simulation is not more exact. */
+const LITTLE = 0.01;
+
+/** What sharing flushes adds or takes away; nothing where that is little. */
+function shared(model: CommitModel): string {
+  const sharing = model.sharing_ns ?? 0;
+  if (Math.abs(sharing) < LITTLE * (predictedNs(model) ?? 0)) return "";
+  return ` ${sharing > 0 ? "+" : "-"} ${latency(Math.abs(sharing))} (shared flushes)`;
 }
 
 function error(model: CommitModel): string {
@@ -24,7 +34,7 @@ function parts(model: CommitModel): string {
   const { local_ns, round_trip_ns, flush_ns } = model;
   if (local_ns == null || round_trip_ns == null || flush_ns == null)
     return model.unavailable ?? "a part was not measured";
-  return `local ${latency(local_ns)} (${model.local}) + round trip ${latency(round_trip_ns)} + flush ${latency(flush_ns)} (${model.standby})`;
+  return `local ${latency(local_ns)} (${model.local}) + round trip ${latency(round_trip_ns)} + flush ${latency(flush_ns)} (${model.standby})${shared(model)}`;
 }
 
 const COLUMNS: readonly Column<CommitModel>[] = [
