@@ -2,6 +2,8 @@
 
 import json
 import signal
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +67,7 @@ def test_a_killed_primary_is_failed_over_and_comes_back(project, nothing_left):
     assert failover["detect_s"] >= 0.1, "two probes, 100 ms apart, had to fail"
     assert failover["rejoin"]["how"] == "rewind", failover["rejoin"]
     assert outage["lost"] == 0 and outage["acknowledged"] > 0 and outage["may_lose"] is None
+    assert outage["strayed"] == [], "the old primary follows"
     assert outage["connections_lost"] == 2 <= outage["attempts_failed"]
     assert outage["attempts_failed"] <= 2 * (outage["gap_s"] / 0.1 + 2), "at most ten attempts a second of each client"
     totals = trial["totals"]
@@ -74,6 +77,21 @@ def test_a_killed_primary_is_failed_over_and_comes_back(project, nothing_left):
     assert "without writes" in done.stdout and "none may be lost" in done.stdout.replace("\n", " ")
     markdown = project.plinth("report", project.bundle, "--markdown").stdout
     assert "## Faults and failover" in markdown and "the old primary came back by pg_rewind" in markdown
+    nothing_left()
+
+
+@pytest.mark.long
+def test_a_standby_that_is_ahead_of_the_promoted_one_is_named_as_one_that_cannot_follow(project, nothing_left):
+    """Its timeline left before what the other had replayed by then: a is 300 ms away from the primary, and b is not."""
+    far = '[server.standby.b]\nstorage = "other"\n[network.link.primary-a]\ndelay = "300ms"\n[dataset]'
+    forced = FAILOVER + 'to = "a"\nrejoin = "none"\n'
+    project.write(EXPERIMENT.replace("[dataset]", far).replace('"5s"', '"2s"') + KILL + forced)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete", trial["failure"]
+    assert (trial["outage"]["primary"], trial["outage"]["strayed"]) == ("a", ["b"])
+    assert "b had more WAL than a and could not follow it (in 1 of 1)" in done.stdout.replace("\n", " ")
     nothing_left()
 
 
@@ -124,23 +142,49 @@ def test_what_faults_need_is_refused_together(project):
     assert 'restore = "auto"' in done.stderr and "a ledger of commits is needed" in done.stderr
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("moment", ["detect", "rewind"])
-def test_a_kill_of_plinth_in_a_failover_leaves_nothing_that_clean_does_not_undo(project, nothing_left, moment):
-    project.write(EXPERIMENT + KILL + FAILOVER)
+def killed_in_a_failover(project, moment: str) -> Callable[[], bool]:
+    """Kill a run in one step of its failover; returns whether the old primary runs."""
+    rejoin = 'rejoin = "backup"\n' if moment == "backup" else ""
+    project.write(EXPERIMENT + KILL + FAILOVER + rejoin)
     running = project.start()
     running.wait_for("copy the files of 1-disk.a as loaded", timeout_s=120)
     steps = json.loads((project.bundle / "plan.json").read_text())["steps"]
-    (start,) = [step["argv"] for step in steps if step["id"] == "server.1-disk.start"]
-    primary = runs(start[0], start[2])
-    if moment == "detect":
-        until(primary, timeout_s=60)
-        until(lambda: not primary(), timeout_s=60)
-    else:
-        until(runs(start[0].removesuffix("postgres") + "pg_rewind", start[2]), timeout_s=60)
+    argv = {step["id"]: step["argv"] for step in steps}
+    start, start_a = argv["server.1-disk.start"], argv["server.1-disk.a.start"]
+    program, data, of_a = start[0], start[2], Path(start_a[2])
+    primary = runs(program, data)
+    until(lambda: primary() and (of_a / "standby.signal").exists(), timeout_s=60)
+    until(lambda: not primary(), timeout_s=60)  # killed: the probes begin to fail
+    if moment == "promote":
+        until(lambda: not (of_a / "standby.signal").exists(), timeout_s=60)
+    elif moment == "rewind":
+        until(runs(program.removesuffix("postgres") + "pg_rewind", data), timeout_s=60)
+    elif moment == "backup":
+        until(runs(program.removesuffix("postgres") + "pg_basebackup", data), timeout_s=60)
     running.signal(signal.SIGKILL)
     running.end()
+    return primary
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["detect", "promote", "rewind", "backup"])
+def test_a_kill_of_plinth_in_a_failover_leaves_nothing_that_clean_does_not_undo(project, nothing_left, moment):
+    primary = killed_in_a_failover(project, moment)
     cleaned = project.plinth("clean")
     assert cleaned.returncode == 0, cleaned.stderr
     assert not primary()
+    nothing_left()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["promote", "backup"])
+def test_a_run_that_was_killed_in_a_failover_is_resumed_with_the_servers_it_was_planned_with(
+    project, nothing_left, moment
+):
+    killed_in_a_failover(project, moment)
+    resumed = project.plinth("resume", project.bundle)
+    assert resumed.returncode in (0, 3), resumed.stdout + resumed.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete", trial["failure"]
+    assert (trial["outage"]["primary"], trial["outage"]["failover"]["to"]) == ("a", "a")
     nothing_left()

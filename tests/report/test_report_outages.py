@@ -48,3 +48,11 @@ def test_a_loss_has_its_age_only_where_it_has_one() -> None:
     lost = outage_text("disk", [outage(lost=3, lost_s=0.25, lost_wal_bytes=900, may_lose=allowed), outage()]).lost
     assert lost.startswith("lost 3 of 2,000 commits, of the last 250 ms, WAL of 900 B (")
     assert outage_text("disk", [outage()]).lost == "lost 0 of 1,000 commits (none may be lost)"
+
+
+def test_standbys_that_could_not_follow_are_named_with_how_often() -> None:
+    rejoin = outage_text("disk", [outage(strayed=("b", "c")), outage(strayed=("b",)), outage()]).rejoin
+    assert rejoin == (
+        "no server came back as a standby; b had more WAL than a and could not follow it (in 2 of 3); "
+        "c had more WAL than a and could not follow it (in 1 of 3)"
+    )

@@ -64,6 +64,10 @@ class Outage(Frozen):
     )
     attempts_failed: int = Field(description="Attempts of clients to connect that failed.")
     connections_lost: int = Field(description="Connections of clients that ended, each with its transaction.")
+    strayed: tuple[str, ...] = Field(
+        default=(),
+        description="Standbys that had replayed more of the old primary's WAL than the promoted one had, and could not follow it.",
+    )
 
 
 class OutageText(Frozen):
@@ -75,7 +79,7 @@ class OutageText(Frozen):
     gap: str = Field(description="From the clients' last acknowledged commit before the fault to their first after it.")
     parts: str = Field(description="The parts of that time, and until throughput was 90 % of what it had been.")
     lost: str = Field(description="Acknowledged commits that are missing, the largest loss, and what may be lost.")
-    rejoin: str = Field(description="How the old primary came back as a standby.")
+    rejoin: str = Field(description="How the old primary came back as a standby, and which standbys could not follow.")
 
 
 def may_lose(

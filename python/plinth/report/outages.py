@@ -39,7 +39,7 @@ def outage_text(label: str, outages: Sequence[Outage]) -> OutageText:
         gap=_gap(outages),
         parts=_parts(outages),
         lost=_lost(outages),
-        rejoin=_rejoin(outages),
+        rejoin=_rejoin(outages) + _strayed(outages),
     )
 
 
@@ -115,3 +115,12 @@ def _rejoin(outages: Sequence[Outage]) -> str:
     failures = list(dict.fromkeys(one.rewind_failure for one in rejoined if one.rewind_failure))
     failed = f" (pg_rewind failed: {failures[0]})" if failures else ""
     return f"the old primary came back by {', '.join(words)}{failed}"
+
+
+def _strayed(outages: Sequence[Outage]) -> str:
+    cases = {(name, one.primary) for one in outages for name in one.strayed}
+    return "".join(
+        f"; {name} had more WAL than {primary} and could not follow it"
+        f" (in {sum(name in one.strayed and one.primary == primary for one in outages)} of {len(outages)})"
+        for name, primary in sorted(cases)
+    )

@@ -31,7 +31,7 @@ from plinth.model.standby import PRIMARY
 from plinth.run.cut_check import inserted_lsn
 from plinth.run.power import Power
 from plinth.server import Cluster, Standby, connect, database_errors
-from plinth.server.promotion import follow, promote, received_bytes, rejoin, switch_lsn, takes_writes
+from plinth.server.promotion import follow, has_strayed, promote, received_bytes, rejoin, switch_lsn, takes_writes
 from plinth.storage.filling import fill_up, free_again
 from plinth.system import cancel
 from plinth.system.journal import Journal
@@ -144,6 +144,12 @@ class ServerFaults:
                 raise RunError("no node takes writes any more")
             case several:
                 raise RunError(f"split brain: {' and '.join(several)} both take writes")
+
+    def strayed(self) -> tuple[str, ...]:
+        """The standbys that had more WAL than the one that was promoted, and cannot follow it."""
+        at, primary = self.marks.switch_lsn, self._servers[self.primary]
+        others = {name: one for name, one in self._servers.items() if name != self.primary and one.alive()}
+        return () if at is None else tuple(name for name, one in others.items() if has_strayed(one, primary, at))
 
     def control(self) -> Connection:
         """Of the node that takes writes."""

@@ -32,6 +32,8 @@ def after_faults(
     recorded = read_commit_ledger(ledger)
     compared = compare_ledger(recorded, control, is_standby=faults.marks.promoted is not None)
     outage = outage_of(faults.marks, faults.primary, faults.standbys, settings, recorded, compared, load)
+    if outage is not None:
+        outage = outage.model_copy(update={"strayed": faults.strayed()})
     return outage, ledger_checks(compared) if outage is None else outage_checks(outage, compared)
 
 

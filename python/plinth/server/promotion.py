@@ -77,6 +77,26 @@ def switch_lsn(primary: Cluster) -> str:
     return str(last.split("\t")[1])
 
 
+def has_strayed(standby: Cluster, primary: Cluster, switched_at: str) -> bool:
+    """Whether a standby has replayed WAL of the old timeline beyond `switched_at`, where that of a promoted node left it: it cannot follow
+    that node any more, but by pg_rewind or as a new base backup. False of one that does not answer."""
+    import psycopg
+
+    timeline = "select ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int"
+    query = (
+        b"select pg_last_wal_replay_lsn() > %s::pg_lsn"
+        b" and not exists (select 1 from pg_stat_wal_receiver where received_tli >= %s)"
+    )
+    with database_errors("read the timeline", primary.where), connect(primary.control) as control:
+        row = control.execute(timeline.encode()).fetchone()
+    assert row is not None, "a function gives a row"
+    try:
+        with connect(standby.control, timeout_s=2) as control:
+            return control.execute(query, (switched_at, row[0])).fetchone() == (True,)
+    except psycopg.Error:
+        return False
+
+
 def follow(standby: Standby, primary: Cluster, settings: Mapping[str, SettingValue]) -> None:
     """Have a running standby stream from a promoted node, through a slot of its own there."""
     _make_slot(primary, standby.name)

@@ -1934,6 +1934,10 @@ export interface Outage {
    * Connections of clients that ended, each with its transaction.
    */
   connections_lost: number;
+  /**
+   * Standbys that had replayed more of the old primary's WAL than the promoted one had, and could not follow it.
+   */
+  strayed: string[];
 }
 /**
  * A failover as its steps took place, in order.
@@ -2322,7 +2326,7 @@ export interface OutageText {
    */
   lost: string;
   /**
-   * How the old primary came back as a standby.
+   * How the old primary came back as a standby, and which standbys could not follow.
    */
   rejoin: string;
 }
