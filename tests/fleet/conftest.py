@@ -1,4 +1,5 @@
-"""A server, and fleets of three machines: processes of this machine, and names of it that an sshd of our own answers to."""
+"""A server, and fleets of three machines: processes of this machine, names of it that an sshd of our own answers to, and namespaces
+that a Ray cluster is of."""
 
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from plinth.model.fleet import FleetSpec
 from plinth.server import Cluster
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
+from ray_machines import CLIENT_PORT, Machine, in_network, machines, start_ray
 from servers import new_clusters
 from waiting import until
 
@@ -51,14 +53,33 @@ def short_lead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plinth.fleet.load.LEAD_NS", 500_000_000)
 
 
-@pytest.fixture(params=["local", "ssh"])
+@pytest.fixture(scope="session")
+def ray_cluster(cluster: Cluster) -> Iterator[list[Machine]]:
+    """Three machines, each with a raylet. `cluster` is there before, so that they see its socket."""
+    with machines() as made:
+        start_ray(made)
+        yield made
+
+
+@pytest.fixture
+def ray_address(ray_cluster: list[Machine]) -> Iterator[str]:
+    """The cluster's, as this thread and what it starts reach it meanwhile: on the network of the first machine."""
+    with in_network(ray_cluster[0]):
+        yield f"ray://{ray_cluster[0].address}:{CLIENT_PORT}"
+
+
+@pytest.fixture(params=["local", "ssh", pytest.param("ray", marks=pytest.mark.long)])
 def spec(request: pytest.FixtureRequest) -> FleetSpec:
     """A fleet of three machines, by each executor."""
-    if request.param == "local":
-        return FleetSpec(address="local", machines=3)
-    sshd: Sshd = request.getfixturevalue("sshd")
-    command = str(Path(sys.executable).with_name("plinth"))
-    return FleetSpec(address="ssh", hosts=HOSTS, command=command, ssh_config=str(sshd.config))
+    match request.param:
+        case "local":
+            return FleetSpec(address="local", machines=3)
+        case "ssh":
+            sshd: Sshd = request.getfixturevalue("sshd")
+            command = str(Path(sys.executable).with_name("plinth"))
+            return FleetSpec(address="ssh", hosts=HOSTS, command=command, ssh_config=str(sshd.config))
+        case _:
+            return FleetSpec(address=request.getfixturevalue("ray_address"), machines=3)
 
 
 @pytest.fixture

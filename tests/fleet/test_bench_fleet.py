@@ -8,7 +8,8 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -16,7 +17,7 @@ import pytest
 
 from both import Both
 from certificates import Authority
-from fleets import running_agents
+from fleets import HOSTS, running_agents
 from native_server import PASSWORD, Server
 from own_sshd import Sshd
 from plinth.model.connection import Connection
@@ -24,12 +25,15 @@ from plinth.model.fleet_trial import FleetTrial
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.workload.tpcc_conditions import check_conditions
+from ray_machines import Machine
 from servers import all_installations
 from waiting import until
 
 NOWHERE = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"})
-SSH = ("--fleet=client1,client2,client3", f"--fleet-command={Path(sys.executable).with_name('plinth')}")
-HBA = "local all all trust\nhostssl all tls_user 127.0.0.1/32 scram-sha-256\n"
+COMMAND = f"--fleet-command={Path(sys.executable).with_name('plinth')}"
+SSH = (f"--fleet={','.join(HOSTS)}", COMMAND)
+Machines = Callable[[int], tuple[list[str], list[str]]]
+ENCRYPTED = "SELECT 1 / ssl::int FROM pg_stat_ssl WHERE pid = pg_backend_pid();\n"
 
 
 @pytest.fixture
@@ -88,23 +92,36 @@ def _without_figures(report: str) -> list[str]:
     return re.sub(r"\d+(\.\d+)?", "N", report).splitlines()
 
 
-@pytest.mark.parametrize("machines", [["--fleet=3"], SSH], ids=["local", "ssh"])
+@pytest.fixture(params=["local", "ssh", pytest.param("ray", marks=pytest.mark.long)])
+def machines(request: pytest.FixtureRequest) -> Machines:
+    """The words for so many machines, by each executor, and their names."""
+    match request.param:
+        case "local":
+            return lambda count: ([f"--fleet={count}"], [f"local-{number}" for number in range(1, count + 1)])
+        case "ssh":
+            return lambda count: ([f"--fleet={','.join(HOSTS[:count])}", COMMAND], [*HOSTS[:count]])
+        case _:
+            address = request.getfixturevalue("ray_address")
+            # The coordinator is on the first machine, which is taken last.
+            return lambda count: ([f"--fleet={count}@{address}"], ["machine2", "machine3", "machine1"][:count])
+
+
 def test_the_report_is_that_of_one_engine_and_has_the_machines_below(
-    machines: list[str], bench: Both, control: psycopg.Connection, insert: str, tmp_path: Path
+    machines: Machines, bench: Both, control: psycopg.Connection, insert: str, tmp_path: Path
 ) -> None:
+    words, names = machines(3)
     file = tmp_path / "all.json"
     asked = ["-n", "-f", insert, "-D", "most=1000000000", "-c", "6", "-t", "20", "-M", "prepared", "-r"]
     asked += ["--random-seed=7", "--percentiles=50,99.9"]
     alone = bench.plinth(*asked, "-j", "3")
     expected = _drawn(control)
-    reported = bench.plinth(*asked, *machines, f"--json={file}")
+    reported = bench.plinth(*asked, *words, f"--json={file}")
     assert (alone.code, reported.code) == (0, 0), reported.err
     assert _drawn(control) == expected and len(expected) == 6 * 20
     whole, _, below = reported.out.partition("number of machines: 3\n")
     assert _without_figures(whole) == _without_figures(alone.out)
     assert "number of transactions actually processed: 120/120\n" in whole and "number of threads: 3\n" in whole
     assert "INSERT INTO drawn" in whole
-    names = ["local-1", "local-2", "local-3"] if machines == ["--fleet=3"] else ["client1", "client2", "client3"]
     assert re.findall(r"^machine (\S+): 2 clients, 1 thread$", below, re.MULTILINE) == names
     assert re.findall(r" - number of transactions actually processed: (\d+) \(tps = \d+\.\d+\)", below) == ["40"] * 3
     fleet = FleetTrial.model_validate(json.loads(file.read_text())["fleet"])
@@ -151,19 +168,22 @@ def test_an_open_loop_reports_its_progress_and_what_it_skipped(
     assert len(_drawn(control)) >= int(done)
 
 
-def test_tpcc_in_both_forms(bench: Both, control: psycopg.Connection) -> None:
+def test_tpcc_in_both_forms(machines: Machines, bench: Both, control: psycopg.Connection) -> None:
+    two, names = machines(2)
     assert bench.plinth("-i", "-q", "-b", "tpcc").code == 0
     try:
         before = control.execute("SELECT sum(d_next_o_id) FROM district").fetchone()
         done = 0
         for form in ("statements", "procedures"):
             words = ["-b", "tpcc", f"--form={form}", "-c", "4", "-t", "50", "--max-tries=50", "--json=-"]
-            reported = bench.plinth(*words, "--fleet=2")
+            reported = bench.plinth(*words, *two)
             assert reported.code == 0, reported.err
             everything = json.loads(reported.out)
             # A deck of 100 cards for each machine's thread of 100 transactions: the mix is exact.
             assert [one["measured"]["done"] for one in everything["scripts"]] == [90, 86, 8, 8, 8]
-            assert "new orders per minute (NOPM) = " in reported.err and "machine local-2: 2 clients" in reported.err
+            assert (
+                "new orders per minute (NOPM) = " in reported.err and f"machine {names[1]}: 2 clients" in reported.err
+            )
             orders = everything["scripts"][0]["measured"]
             done += orders["done"] - orders["rolled_back"]
         after = control.execute("SELECT sum(d_next_o_id) FROM district").fetchone()
@@ -176,33 +196,65 @@ def test_tpcc_in_both_forms(bench: Both, control: psycopg.Connection) -> None:
 @pytest.fixture(scope="module")
 def encrypting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Authority]]:
     """A server that speaks TLS on 127.0.0.1, and the authority of its certificate."""
+    with _encrypting(tmp_path_factory, "127.0.0.1", "127.0.0.1/32") as running:
+        yield running
+
+
+@pytest.fixture
+def encrypting_there(
+    ray_address: str, ray_cluster: list[Machine], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Server, Authority]]:
+    """One on the first machine of the Ray cluster, whose network the others have."""
+    address = ray_cluster[0].address
+    with _encrypting(tmp_path_factory, address, f"{address}/24") as running:
+        yield running
+
+
+@contextmanager
+def _encrypting(folders: pytest.TempPathFactory, address: str, clients: str) -> Iterator[tuple[Server, Authority]]:
     owner = server_owner()
-    authority = Authority(tmp_path_factory.mktemp("certificates") / "ours")
-    issued = authority.issue("good", "localhost", "DNS:localhost,IP:127.0.0.1")
-    server = Server(all_installations(owner, Runner())["17"], owner, "ssl = on\n", HBA)
+    authority = Authority(folders.mktemp("certificates") / "ours")
+    issued = authority.issue("good", "localhost", f"DNS:localhost,IP:{address}")
+    settings = f"ssl = on\nlisten_addresses = '{address}'\n"
+    hba = f"local all all trust\nhostssl all tls_user {clients} scram-sha-256\n"
+    server = Server(all_installations(owner, Runner())["17"], owner, settings, hba)
     for name, source in (("server.crt", issued.certificate), ("server.key", issued.key)):
         path = server.data / name
         path.write_bytes(source.read_bytes())
         path.chmod(0o600)
         server.own(path)
     server.start()
-    server.execute(f"create role tls_user login password '{PASSWORD}'")
-    yield server, authority
-    server.remove()
+    try:
+        server.execute(f"create role tls_user login password '{PASSWORD}'")
+        yield server, authority
+    finally:
+        server.remove()
 
 
 @pytest.fixture
 def encrypted(encrypting: tuple[Server, Authority], ssh_home: dict[str, str]) -> Both:
     """bench with a verified connection to it, whose password is in .pgpass alone."""
-    server, authority = encrypting
-    pgpass = Path(ssh_home["HOME"]) / ".pgpass"
-    pgpass.write_text(f"localhost:*:*:tls_user:{PASSWORD}\n")
+    return Both(ssh_home | _place_of_tls(*encrypting, "localhost", Path(ssh_home["HOME"]) / ".pgpass"))
+
+
+def _place_of_tls(server: Server, authority: Authority, host: str, pgpass: Path) -> dict[str, str]:
+    pgpass.write_text(f"{host}:*:*:tls_user:{PASSWORD}\n")
     pgpass.chmod(0o600)
-    return Both(
-        ssh_home
-        | {"PGHOST": "localhost", "PGPORT": str(server.port), "PGUSER": "tls_user", "PGDATABASE": "postgres"}
-        | {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": str(authority.certificate), "PGPASSFILE": str(pgpass)}
-    )
+    place = {"PGHOST": host, "PGPORT": str(server.port), "PGUSER": "tls_user", "PGDATABASE": "postgres"}
+    verified = {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": str(authority.certificate)}
+    return place | verified | {"PGPASSFILE": str(pgpass)}
+
+
+@pytest.mark.long
+def test_machines_of_ray_reach_a_server_by_tls(
+    encrypting_there: tuple[Server, Authority], ray_address: str, ray_cluster: list[Machine], tmp_path: Path
+) -> None:
+    script = tmp_path / "encrypted.sql"
+    script.write_text(ENCRYPTED)
+    place = _place_of_tls(*encrypting_there, ray_cluster[0].address, tmp_path / "pgpass")
+    reported = Both(place).plinth("-n", "-f", str(script), "-c", "3", "-t", "5", f"--fleet=3@{ray_address}")
+    assert reported.code == 0, reported.err
+    assert "number of transactions actually processed: 15/15\n" in reported.out
 
 
 def test_ctrl_c_ends_all_machines_with_a_report_and_the_password_was_in_memory_only(
@@ -210,7 +262,7 @@ def test_ctrl_c_ends_all_machines_with_a_report_and_the_password_was_in_memory_o
 ) -> None:
     """Over ssh and TLS."""
     script = tmp_path / "encrypted.sql"
-    script.write_text("SELECT 1 / ssl::int FROM pg_stat_ssl WHERE pid = pg_backend_pid();\n")
+    script.write_text(ENCRYPTED)
     before = running_agents()
     child = encrypted.start_plinth("-n", "-f", str(script), "-c", "6", "-T", "600", "-P", "1", *SSH)
     assert child.stderr is not None

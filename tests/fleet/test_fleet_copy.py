@@ -96,16 +96,24 @@ def test_all_machines_send_the_rows_of_one(
     assert done == sorted(done) and done[-1] == sum(sent)
 
 
-@pytest.mark.parametrize("ending", ["a machine is lost", "interrupted"])
+@pytest.mark.parametrize(
+    ("spec", "ending"),
+    [
+        ("local", "a machine is lost"),
+        ("local", "interrupted"),
+        pytest.param("ray", "a machine is lost", marks=pytest.mark.long),
+    ],
+    indirect=["spec"],
+)
 def test_what_a_load_that_ended_early_has_sent_is_not_sent_again(
-    database: Database, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+    spec: FleetSpec, database: Database, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plinth.workload.bulk._POLL_S", 0.02)  # so that little has been sent at the first look
     monkeypatch.setattr("plinth.fleet.task.POLL_S", 0.02)
     target, before = database(), running_agents()
     many = {**NUMBERS, "rows": 2_000_000}
     expected = Interrupted if ending == "interrupted" else RunError
-    words = "enough" if ending == "interrupted" else r"the agent on machine local-\d is lost"
+    words = "enough" if ending == "interrupted" else r"the agent on machine \S+ is lost"
     with pytest.raises(expected, match=words), cancel.scope() as token:
 
         def end(progress: Progress) -> None:
@@ -115,7 +123,7 @@ def test_what_a_load_that_ended_early_has_sent_is_not_sent_again(
                 else:
                     os.kill(min(running_agents() - before), signal.SIGKILL)
 
-        _load(target, many, LOCAL, tmp_path, end)
+        _load(target, many, spec, tmp_path, end)
     left: list[Progress] = []
     assert _load(target, many, None, tmp_path, left.append) == _load(database(), many, None, tmp_path)
     assert next(one.done for one in left if one.task == "load rows") > 0, "those that are there are kept"

@@ -42,7 +42,7 @@ def _joined(placed: Placed, own: Identity) -> Iterator[Link]:
 
 
 def _placed(node: RayNode, own: Identity) -> Placed:
-    listening = node.listen(HOST, own.certificate)
+    listening = node.listen(HOST, own.certificate, timeout_s=60)
     versions = Versions(plinth=listening["plinth"], python=listening["python"], ray=listening["ray"])
     return Placed(
         name="node", address=HOST, port=listening["port"], certificate=listening["certificate"], versions=versions

@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "try_fleet.py"
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """Where bundles go, and temporary folders: near the root, since Ray's sockets are in there."""
     folder = Path(tempfile.mkdtemp(prefix="try-"))
     folder.chmod(0o755)  # servers run as another user
@@ -51,19 +51,19 @@ def _left(folder: Path) -> list[str]:
     return found
 
 
-def test_three_machines_do_one_run_and_are_gone(elsewhere: Path) -> None:
-    child = _start(elsewhere)
+def test_three_machines_do_one_run_and_are_gone(folder: Path) -> None:
+    child = _start(folder)
     said, _ = child.communicate(timeout=280)
     assert child.returncode in (0, 3), said
     assert "three machines: machine1 10.120.0.1, machine2 10.120.0.2, machine3 10.120.0.3" in said
     assert "3 of 3 machines can drive a load together" in said
-    (report,) = elsewhere.glob("bundles/*/derived/report.html")
+    (report,) = folder.glob("bundles/*/derived/report.html")
     assert "machine3" in report.read_text()
-    assert _left(elsewhere) == []
+    assert _left(folder) == []
 
 
-def test_ctrl_c_ends_the_run_and_then_the_machines(elsewhere: Path) -> None:
-    child = _start(elsewhere)
+def test_ctrl_c_ends_the_run_and_then_the_machines(folder: Path) -> None:
+    child = _start(folder)
     assert child.stdout is not None
     said: list[str] = []
     while not re.search(r"trial 1 of 3", "".join(said)):
@@ -74,4 +74,4 @@ def test_ctrl_c_ends_the_run_and_then_the_machines(elsewhere: Path) -> None:
     rest, _ = child.communicate(timeout=60)
     assert child.returncode == 130, rest
     assert "undo what this run made" in rest
-    until(lambda: not _left(elsewhere))
+    until(lambda: not _left(folder))

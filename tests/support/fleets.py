@@ -5,10 +5,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from plinth.fleet import FleetLoad
 from plinth.load import LoadConfig
 
 HOSTS = ("client1", "client2", "client3")
+LOCAL_FIRST = ["local", *(pytest.param(executor, marks=pytest.mark.long) for executor in ("ssh", "ray"))]
+"""For `spec`: what takes a while is done by the other executors among the long tests only."""
 MakeFleet = Callable[..., FleetLoad]
 MakeConfig = Callable[..., LoadConfig]
 

@@ -4,6 +4,7 @@ Each is the namespaces of one process, which reads a pipe of ours: it ends when 
 be, and the kernel then ends all processes in there, and removes what they have mounted, and the network. Needs root.
 """
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -19,6 +20,10 @@ _NETWORK = "10.120.0"  # seen in the namespaces only
 _PORT = 6379
 _INIT = 'mount -t tmpfs -o mode=700 tmpfs "$1" && ip link set lo up && echo ready && exec cat >/dev/null'
 _START_TIMEOUT_S = 120
+_NO_FORK_HANDLERS = {"GRPC_ENABLE_FORK_SUPPORT": "0"}
+"""With them Ray's server for drivers of other machines fails to start one's process now and then (ray-project/ray#63202)."""
+_CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
 CLIENT_PORT = 10001
 """Of Ray's own server for drivers that are not in the cluster, on the first machine."""
 
@@ -99,6 +104,23 @@ def machines(count: int = 3) -> Iterator[list[Machine]]:
         yield made
 
 
+@contextmanager
+def in_network(machine: Machine) -> Iterator[None]:
+    """This thread, and what it starts meanwhile, is in the machine's network: so a coordinator there sees our files and processes."""
+    ours_at, theirs_at = Path("/proc/thread-self/ns/net"), Path(f"/proc/{machine.pid}/ns/net")
+    with ours_at.open() as ours, theirs_at.open() as theirs:
+        _enter(theirs.fileno())
+        try:
+            yield
+        finally:
+            _enter(ours.fileno())
+
+
+def _enter(network: int) -> None:
+    if _libc.setns(network, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
 def start_ray(cluster: list[Machine]) -> None:
     """A raylet on each machine, the first of which is the head."""
     head, *others = cluster
@@ -113,7 +135,7 @@ def start_raylet(machine: Machine, *words: str) -> None:
     """As `ray start` does it on a host; what it starts runs until the machine ends."""
     of_machine = [f"--node-ip-address={machine.address}", f"--node-name={machine.name}", "--num-cpus=1"]
     small = ["--object-store-memory=80000000", "--disable-usage-stats"]
-    machine.run(str(_BIN / "ray"), "start", *words, *of_machine, *small)
+    machine.run(str(_BIN / "ray"), "start", *words, *of_machine, *small, env=_NO_FORK_HANDLERS)
 
 
 @contextmanager

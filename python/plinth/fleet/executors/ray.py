@@ -29,8 +29,10 @@ from plinth.system import cancel
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 
-_ANSWER_TIMEOUT_S = 120.0
-"""Ray's package is loaded, the cluster is found or not, and workers are started."""
+_PLACE_TIMEOUT_S = 40.0
+"""For the agents of one round over the machines: a worker of Ray is started for each."""
+_ANSWER_TIMEOUT_S = 160.0
+"""Beside that, for Ray's package to be loaded, and the cluster to be found or not, each try of which may take Ray half a minute."""
 _CONNECT_TIMEOUT_S = 10.0
 _CLOSE_TIMEOUT_S = 2.0
 _END_TIMEOUT_S = 5.0
@@ -42,21 +44,30 @@ _Message = TypeVar("_Message", bound=Frozen)
 
 
 class RayExecutor:
-    """Starts an agent on each of `fleet.machines` machines of a Ray cluster."""
+    """Starts an agent on each of `fleet.machines` machines of a Ray cluster.
 
-    def __init__(self, fleet: FleetSpec, runner: Runner, log: LogFile) -> None:
+    More `agents` than machines share them, to see what many cost where there are few: they do not measure a server well.
+    """
+
+    def __init__(self, fleet: FleetSpec, runner: Runner, log: LogFile, agents: int | None = None) -> None:
         require_package("ray", "a fleet on Ray", where="fleet.address")
         self._fleet = fleet
         self._runner = runner
         self._log = log
+        self._agents = agents or fleet.number_of_machines
 
     @contextmanager
     def agents(self) -> Iterator[list[Started]]:
         """While it is entered, the agents run; they end with their connections, and with Ray's actors."""
         own = new_identity()
         with _Driver(self._runner, self._log) as driver, EventLoop("ray") as loop:
+            machines = self._fleet.number_of_machines
             order = Order(
-                address=self._fleet.address, machines=self._fleet.number_of_machines, certificate=own.certificate
+                address=self._fleet.address,
+                machines=machines,
+                agents=self._agents,
+                timeout_s=_PLACE_TIMEOUT_S * -(-self._agents // machines),
+                certificate=own.certificate,
             )
             placed = driver.place(order)
             opened = loop.run(_open_all(placed, own))
@@ -109,7 +120,7 @@ class _Driver:
     def place(self, order: Order) -> list[Placed]:
         """The actors, which wait for connections. Raises NotStarted, RunError, MissingCapability where one is not there."""
         self._connection.sendall(order.model_dump_json().encode() + b"\n")
-        answer = self._answer()
+        answer = self._answer(order.timeout_s + _ANSWER_TIMEOUT_S)
         _check(answer.problems)
         _check_versions(answer)
         threading.Thread(target=self._listen, name="ray-driver", daemon=True).start()
@@ -128,12 +139,12 @@ class _Driver:
         with self._news:
             self._news.wait_for(lambda: self._said.keys() >= set(names) or self._is_over, _END_TIMEOUT_S)
 
-    def _answer(self) -> Answer:
-        deadline = monotonic() + _ANSWER_TIMEOUT_S
+    def _answer(self, timeout_s: float) -> Answer:
+        deadline = monotonic() + timeout_s
         while (line := self._line()) is None:
             left_s = deadline - monotonic()
             if left_s <= 0:
-                raise RunError(f"Ray did not answer within {_ANSWER_TIMEOUT_S:g} s", where="fleet.address")
+                raise RunError(f"Ray did not answer within {timeout_s:g} s", where="fleet.address")
             if cancel.poll({self._connection.fileno(): select.POLLIN}, left_s) and not self._receive():
                 raise RunError("the process that talks to Ray has ended", where="fleet.address", details=self._end())
         return _read(Answer, line)

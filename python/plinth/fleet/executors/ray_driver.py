@@ -28,10 +28,13 @@ from plinth.model.errors import MissingCapability, PlinthError, RunError
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
 
-_PLACE_TIMEOUT_S = 40.0
 _LOOK_S = 0.2
 _LEAVE_TIMEOUT_S = 5.0
-_CONNECT_TIMEOUT_S = 5.0
+_REACH_TIMEOUT_S = 2.0
+_CONNECT_TIMEOUT_S = 20.0
+"""How long an agent waits for the coordinator once the last of them is there."""
+_TRIES = 3
+_NO_SERVER = "Starting Ray client server failed"
 _CLIENT = "ray://"
 _HEAD = "node:__internal_head__"
 _MOST_LINES = 8
@@ -45,7 +48,7 @@ _WORKER_ENVIRONMENT = {"env_vars": {"RAY_worker_niceness": "0"}}
 
 
 class _Node(NamedTuple):
-    """A machine of the cluster, as Ray knows it."""
+    """A machine of the cluster, as Ray knows it, and the CPUs of its that an agent gets."""
 
     id: str
     name: str
@@ -124,7 +127,7 @@ def _connected(address: str) -> Iterator[None]:
 
     _check_port(address)
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        _join(address)
     except Exception as error:
         text = str(error)
         lines = _lines(text)
@@ -141,13 +144,27 @@ def _connected(address: str) -> Iterator[None]:
         ray.shutdown()
 
 
+def _join(address: str) -> None:
+    """Become a driver. Ray's server for clients sometimes fails to start one's process (ray-project/ray#63202): another try does."""
+    import ray
+
+    for left in reversed(range(_TRIES)):
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            return
+        except Exception as error:
+            if not left or _NO_SERVER not in str(error):
+                raise
+            ray.shutdown()
+
+
 def _check_port(address: str) -> None:
     """Raise RunError where nobody listens, for which Ray would wait half a minute."""
     if not address.startswith(_CLIENT):
         return
     host, _, port = address.removeprefix(_CLIENT).rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), _REACH_TIMEOUT_S).close()
     except (OSError, OverflowError) as error:
         raise _no_cluster(address, str(error), ()) from error
 
@@ -163,25 +180,28 @@ def _no_cluster(address: str, reason: str, lines: Sequence[str]) -> RunError:
 def _placed(
     order: Order, coordinator: _Coordinator, versions: Versions
 ) -> "tuple[dict[_Node, ActorHandle[Any]], Answer]":
-    """One actor on each machine, which waits for the coordinator, or the problems of those where there is none."""
+    """One actor for each agent, which waits for the coordinator, or the problems of those where there is none."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     actor_class = ray.remote(RayNode)
     actors: dict[_Node, Any] = {}
-    for node in _chosen(order.machines):
+    for node in _shared(_chosen(order.machines), order.agents):
         options = {
-            "num_cpus": node.cpus,  # all that it offers: no other work of Ray runs beside the load
+            "num_cpus": node.cpus,
             "max_restarts": 0,
             "max_concurrency": 2,
             "runtime_env": _WORKER_ENVIRONMENT,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False),
         }
         actors[node] = actor_class.options(**options).remote()
-    waiting = {actor.listen.remote(node.address, order.certificate): node for node, actor in actors.items()}
+    waiting = {
+        actor.listen.remote(node.address, order.certificate, order.timeout_s + _CONNECT_TIMEOUT_S): node
+        for node, actor in actors.items()
+    }
     placed: list[Placed] = []
     problems: list[Problem] = []
-    for _ in range(int(_PLACE_TIMEOUT_S / _LOOK_S)):
+    for _ in range(int(order.timeout_s / _LOOK_S)):
         done, _ = ray.wait([*waiting], num_returns=len(waiting), timeout=_LOOK_S)
         for reference in done:
             node = waiting.pop(reference)
@@ -191,8 +211,9 @@ def _placed(
                 problems.append(_problem_of(node, error))
         if not waiting or coordinator.is_gone.is_set():
             break
-    problems += map(_no_room, waiting.values())
-    placed.sort(key=lambda one: [node.name for node in actors].index(one.name))
+    problems += [_no_room(node, order.timeout_s) for node in waiting.values()]
+    names = [node.name for node in actors]
+    placed.sort(key=lambda one: names.index(one.name))
     return actors, Answer(placed=tuple(placed), problems=tuple(problems), versions=versions)
 
 
@@ -203,7 +224,8 @@ def _chosen(machines: int) -> list[_Node]:
     """
     import ray
 
-    alive = [node for node in ray.nodes() if node["Alive"]]
+    listed = [node for node in ray.nodes() if node["Alive"]]
+    alive = [node for node in listed if _listens(node["NodeManagerAddress"], node["NodeManagerPort"])]
     here = ray.get_runtime_context().get_node_id()
     names = [node["NodeName"] or node["NodeManagerAddress"] for node in alive]
     found = [
@@ -221,10 +243,36 @@ def _chosen(machines: int) -> list[_Node]:
     if len(found) < machines:
         raise RunError(
             f"the Ray cluster has {len(found)} machines, and {machines} are to drive the load",
-            details=sorted(f"{node.name}: {node.address}, {node.cpus:g} CPUs" for _, node in found),
+            details=[
+                *sorted(f"{node.name}: {node.address}, {node.cpus:g} CPUs" for _, node in found),
+                *(
+                    f"{node['NodeManagerAddress']}: lost, as Ray will notice soon"
+                    for node in listed
+                    if node not in alive
+                ),
+            ],
             hint="`ray start --address=HOST:6379` on more machines, or fewer in machines",
         )
     return [node for _, node in sorted(found)[:machines]]
+
+
+def _listens(address: str, port: int) -> bool:
+    """Whether the raylet of a machine is there: one that was lost is still listed for half a minute, beside its successor."""
+    try:
+        socket.create_connection((address, port), _REACH_TIMEOUT_S).close()
+    except ConnectionRefusedError:
+        return False
+    except OSError:  # what is in between may let nobody through but Ray
+        return True
+    return True
+
+
+def _shared(nodes: Sequence[_Node], agents: int) -> list[_Node]:
+    """Where each agent runs. One on a machine gets all CPUs that it offers: no other work of Ray runs beside the load."""
+    if agents == len(nodes):
+        return [*nodes]
+    shared = ((nodes[number % len(nodes)], number // len(nodes) + 1) for number in range(agents))
+    return [node._replace(name=f"{node.name}-{number}", cpus=0.0) for node, number in shared]
 
 
 def _sortable(name: str) -> list[tuple[int, str]]:
@@ -261,10 +309,10 @@ def _problem_of(node: _Node, error: Exception) -> Problem:
     )
 
 
-def _no_room(node: _Node) -> Problem:
+def _no_room(node: _Node, timeout_s: float) -> Problem:
     return Problem(
         machine=node.name,
-        message=f"Ray did not start an agent on {node.name} within {_PLACE_TIMEOUT_S:g} s: it asks for all of its "
+        message=f"Ray did not start an agent on {node.name} within {timeout_s:g} s: it asks for all of its "
         f"{node.cpus:g} CPUs, so that nothing else of Ray runs beside the load",
         hint="`ray status` shows what occupies the machine",
     )

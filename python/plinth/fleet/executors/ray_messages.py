@@ -12,6 +12,10 @@ class Order(Frozen):
 
     address: str = Field(description="Of the Ray cluster, as in the experiment.")
     machines: int
+    agents: int = Field(
+        description="As many as machines, or more that share them: then none gets CPUs of Ray's for itself."
+    )
+    timeout_s: float = Field(description="How long they may take to be there.")
     certificate: str = Field(description="Of the coordinator, who will connect to the agents.")
 
 

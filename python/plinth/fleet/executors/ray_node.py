@@ -23,7 +23,6 @@ from plinth.system.log_file import LogFile, log_in_memory
 from plinth.system.process import Child
 from plinth.system.runner import Runner
 
-_CONNECT_TIMEOUT_S = 60.0
 _HANDSHAKE_TIMEOUT_S = 10.0
 _DRAIN_TIMEOUT_S = 2.0
 _MOST_BYTES = 64 * 1024
@@ -46,14 +45,14 @@ class RayNode:
         self._said = ""
         self._thread: threading.Thread | None = None
 
-    def listen(self, address: str, certificate: str) -> Listening:
+    def listen(self, address: str, certificate: str, timeout_s: float) -> Listening:
         """Wait, at an address of this machine, for the coordinator, who has this certificate; nobody else gets in."""
         import ray
 
         own = new_identity()
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         listener = socket.create_server((address, 0), family=family)
-        serving = self._serve(listener, own, certificate)
+        serving = self._serve(listener, own, certificate, timeout_s)
         self._thread = threading.Thread(target=lambda: asyncio.run(serving), name="agent", daemon=True)
         self._thread.start()
         return {
@@ -70,7 +69,7 @@ class RayNode:
             self._thread.join()
         return self._said
 
-    async def _serve(self, listener: socket.socket, own: Identity, peer: str) -> None:
+    async def _serve(self, listener: socket.socket, own: Identity, peer: str, timeout_s: float) -> None:
         came: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Future()
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -84,9 +83,9 @@ class RayNode:
             connected, sock=listener, ssl=context, ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S
         )
         try:
-            reader, writer = await asyncio.wait_for(came, _CONNECT_TIMEOUT_S)
+            reader, writer = await asyncio.wait_for(came, timeout_s)
         except TimeoutError:
-            self._said = f"no coordinator connected within {_CONNECT_TIMEOUT_S:g} s"
+            self._said = f"no coordinator connected within {timeout_s:g} s"
             return
         finally:
             server.close()
