@@ -1,57 +1,176 @@
 """What a fleet costs: one agent beside no fleet, three agents beside one engine, and many agents that begin together.
 
-    benchmarks/fleet.py [--pairs N] [--agents N]
+    benchmarks/fleet.py [--on local|ray] [--pairs N] [--agents N] [--only NUMBER...]
 
-Sides alternate on the same server. Prints Markdown. CPU is that of the load engine's threads, for a transaction.
+--on ray, as root, makes a Ray cluster of three network namespaces with a raylet each; the server, the coordinator and the engine that
+agents are compared with are in the first. All reach the server by its socket, so that the way to it is the same on both sides.
+
+Sides alternate on the same server. Prints Markdown. CPU is that of the load engine's threads, for a transaction. Exit code 1 where
+totals are not the database's.
 """
 
 import argparse
+import itertools
+import os
 import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from plinth.fleet import FleetLoad
+from plinth.fleet.executors import Executor
 from plinth.fleet.executors.local import LocalExecutor
 from plinth.fleet.merge import transactions_of
 from plinth.load import Load, LoadConfig, LoadDriver, LoadScript, Rate
 from plinth.model.connection import Connection
+from plinth.model.fleet import FleetSpec
 from plinth.model.load import LoadResult
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
+from ray_machines import machines, start_ray
 from servers import new_clusters
 
-_SCRIPT = LoadScript(name="select", source="\\set a random(1, 100000)\nSELECT :a;")
+_SELECT = LoadScript(name="select", source="\\set a random(1, 100000)\nSELECT :a;")
+_COUNT = LoadScript(name="count", source="SELECT nextval('transactions');")
 _SHARES = (0.50, 0.99, 0.999)
+_MACHINES = 3
+MakeExecutor = Callable[[int], Executor]
+"""Of as many agents."""
 
 
-def main() -> None:
-    """Measure all three."""
+class Bench(NamedTuple):
+    """Where loads run."""
+
+    connection: Connection
+    address: str
+    executor: MakeExecutor
+    pairs: int
+
+    def fleet(self, config: LoadConfig, agents: int) -> FleetLoad:
+        """A load by as many agents."""
+        return FleetLoad(config, self.executor(agents), self.address)
+
+
+def main() -> int:
+    """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--on", choices=["local", "ray"], default="local", help="how agents are started")
     parser.add_argument("--pairs", type=int, default=6, help="how often each pair of sides is run")
     parser.add_argument("--agents", type=int, default=100, help="agents without load that begin together")
+    parser.add_argument("--only", type=int, nargs="+", default=[1, 2, 3], help="which of the three")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    with new_clusters({"fsync": False}) as start, tempfile.TemporaryDirectory() as folder:
-        connection = start().connection
+    if asked.on == "ray" and not asked.inside:
+        return _in_a_cluster()
+    address = "auto" if asked.on == "ray" else "local"
+    with new_clusters({"fsync": False, "max_connections": 300}) as start, tempfile.TemporaryDirectory() as folder:
         log = LogFile(Path(folder) / "agents.log")
-        closed = _config(connection, clients=4, threads=1)
-        print("## One agent beside no fleet: closed loop, 4 clients, 1 thread\n")
-        _compare(asked.pairs, lambda: Load(closed), lambda: FleetLoad(closed, LocalExecutor(1, Runner(), log), "local"))
-        whole = _config(connection, clients=12, threads=3, rate=Rate.constant(2000))
-        each = whole.model_copy(update={"threads": 1})
-        print("\n## Three agents beside one engine with three threads: 2,000/s, 12 clients\n")
-        _compare(asked.pairs, lambda: Load(whole), lambda: FleetLoad(each, LocalExecutor(3, Runner(), log), "local"))
-        print(f"\n## {asked.agents} agents that begin together, one client each\n")
-        _many(asked.agents, connection, log)
+        bench = Bench(start().connection, address, _executor(address, log), asked.pairs)
+        right = True
+        if 1 in asked.only:
+            _one_agent(bench)
+        if 2 in asked.only:
+            right = _three_agents(bench)
+        if 3 in asked.only:
+            _many(bench, asked.agents)
+    return 0 if right else 1
 
 
-def _config(connection: Connection, **keys: object) -> LoadConfig:
-    given = {"connection": connection, "scripts": [_SCRIPT], "warmup_s": 1.0, "duration_s": 4.0, "seed": 3}
+def _in_a_cluster() -> int:
+    """This program again, on the first of three machines that Ray joins."""
+    with machines(_MACHINES) as made:
+        start_ray(made)
+        return subprocess.call(made[0].argv(sys.executable, *sys.argv, "--inside"))
+
+
+def _executor(address: str, log: LogFile) -> MakeExecutor:
+    if address == "local":
+        return lambda agents: LocalExecutor(agents, Runner(), log)
+    from plinth.fleet.executors.ray import RayExecutor
+
+    def on_ray(agents: int) -> Executor:
+        spec = FleetSpec(address=address, machines=min(agents, _MACHINES))
+        return RayExecutor(spec, Runner(), log, agents)
+
+    return on_ray
+
+
+def _one_agent(bench: Bench) -> None:
+    _title("One agent beside no fleet: closed loop, 4 clients, 1 thread")
+    config = _config(bench.connection, _SELECT, clients=4, threads=1)
+    _compare(bench.pairs, lambda: _run(Load(config)), lambda: _run(bench.fleet(config, 1)))
+
+
+def _three_agents(bench: Bench) -> bool:
+    """Whether all totals are the database's."""
+    _title(f"{_MACHINES} agents beside one engine with {_MACHINES} threads: 2,000/s, 12 clients")
+    whole = _config(bench.connection, _COUNT, clients=12, threads=_MACHINES, rate=Rate.constant(2000))
+    seeds = itertools.count(
+        1
+    )  # arrivals are drawn anew each time: those of one process and of three threads are not the same ones
+    counts: list[tuple[int, int]] = []
+    with psycopg.connect(_where(bench.connection), autocommit=True) as control:
+        control.execute("CREATE UNLOGGED SEQUENCE transactions")
+
+        def counted(threads: int, load: Callable[[LoadConfig], LoadDriver]) -> LoadResult:
+            control.execute("SELECT setval('transactions', 1, false)")
+            result = _run(load(whole.model_copy(update={"seed": next(seeds), "threads": threads})))
+            (in_database,) = control.execute(
+                "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM transactions"
+            ).fetchone() or (0,)
+            counts.append((result.totals.done, in_database))
+            return result
+
+        _compare(
+            bench.pairs,
+            lambda: counted(_MACHINES, Load),
+            lambda: counted(1, lambda config: bench.fleet(config, _MACHINES)),
+        )
+    right = [ours == theirs for ours, theirs in counts]
+    print(
+        f"\n- totals equal to the database's in {sum(right)} of {len(right)} loads, {sum(n for n, _ in counts):,} in all"
+    )
+    return all(right)
+
+
+def _many(bench: Bench, agents: int) -> None:
+    """Start, skew and time to report of many agents; they share this machine's cores, so that the skew is an upper bound."""
+    _title(f"{agents} agents that begin together, one client each")
+    rate = Rate.constant(float(agents))
+    config = _config(bench.connection, _SELECT, clients=agents, threads=1, rate=rate, duration_s=3.0)
+    load = bench.fleet(config, agents)
+    began = time.monotonic()
+    load.start()
+    print(f"- running {time.monotonic() - began:.1f} s after the start of the first agent")
+    before_s = _cpu_s()
+    while not load.wait(1.0):
+        pass
+    result = load.result()
+    late_s = time.time() - (result.started_unix_ns + result.warmup_ns + result.measured_ns) / 1e9
+    spent_s = _cpu_s() - before_s
+    assert result.fleet is not None
+    fleet = result.fleet
+    starts = sorted(one.first_start_ns or 0 for one in fleet.machines)
+    errors = sorted(one.clock_error_ns for one in fleet.machines)
+    print(f"- skew {(fleet.skew_ns or 0) / 1e6:.2f} ms, of {fleet.skew_limit_ns / 1e6:g} ms that are allowed")
+    print(f"- first starts: median {_middle(starts) / 1e6:.2f} ms after the agreed start")
+    print(f"- clocks known to: median {_middle(errors) / 1e6:.3f} ms, at worst {errors[-1] / 1e6:.3f} ms")
+    print(f"- result {late_s:.2f} s after the last transaction, agents ended")
+    print(f"- {fleet.messages:,} messages, {fleet.sent_bytes:,} bytes sent, {fleet.received_bytes:,} received")
+    print(f"- coordinator: {spent_s:.2f} s of CPU from T0 to the result")
+
+
+def _config(connection: Connection, script: LoadScript, **keys: object) -> LoadConfig:
+    given = {"connection": connection, "scripts": [script], "warmup_s": 1.0, "duration_s": 4.0, "seed": 3}
     return LoadConfig.model_validate(given | keys)
 
 
@@ -62,23 +181,29 @@ def _run(load: LoadDriver) -> LoadResult:
     return load.result()
 
 
-def _compare(pairs: int, one: Callable[[], LoadDriver], fleet: Callable[[], LoadDriver]) -> None:
-    """Both sides, each first in every other pair, and the first side twice for what the machine varies by itself."""
+def _compare(pairs: int, one: Callable[[], LoadResult], fleet: Callable[[], LoadResult]) -> None:
+    """All sides, each first in every other pair, and the first side twice: its ratios to itself are what the machine varies by."""
     sides = {"engine": one, "engine again": one, "fleet": fleet}
     figures: dict[str, list[dict[str, float]]] = {name: [] for name in sides}
     for pair in range(pairs):
         for name in sorted(sides, reverse=bool(pair % 2)):
-            figures[name].append(_figures(_run(sides[name]())))
-    print("| ratio to engine, median of pairs | " + " | ".join(figures["fleet"][0]) + " |")
-    print("|---|" + "---|" * len(figures["fleet"][0]))
-    for name in ("engine again", "fleet"):
-        ratios = [
-            statistics.median(
-                own[what] / base[what] for own, base in zip(figures[name], figures["engine"], strict=True)
-            )
-            for what in figures["fleet"][0]
-        ]
-        print(f"| {name} | " + " | ".join(f"{ratio:.3f}" for ratio in ratios) + " |")
+            figures[name].append(_figures(sides[name]()))
+    names = list(figures["fleet"][0])
+    noise = {name: _ratios(figures["engine again"], figures["engine"], name) for name in names}
+    ratios = {name: _ratios(figures["fleet"], figures["engine"], name) for name in names}
+    medians = {name: statistics.median(ratios[name]) for name in names}
+    _row(f"ratio to engine, {pairs} pairs", names)
+    _row("---", ["---"] * len(names))
+    _row("engine again, median", [f"{statistics.median(noise[name]):.3f}" for name in names])
+    _row("engine again, least to greatest", [_range(noise[name]) for name in names])
+    _row("fleet, median", [f"{medians[name]:.3f}" for name in names])
+    _row("fleet, least to greatest", [_range(ratios[name]) for name in names])
+    within = [min(noise[name]) <= medians[name] <= max(noise[name]) for name in names]
+    _row("fleet's median within those of engine again", ["yes" if one else "no" for one in within])
+
+
+def _ratios(own: Sequence[dict[str, float]], base: Sequence[dict[str, float]], name: str) -> list[float]:
+    return [mine[name] / its[name] for mine, its in zip(own, base, strict=True)]
 
 
 def _figures(result: LoadResult) -> dict[str, float]:
@@ -89,28 +214,30 @@ def _figures(result: LoadResult) -> dict[str, float]:
     return {"tps": done / result.measured_ns, "CPU a transaction": cpu_ns / done, **percentiles}
 
 
-def _many(agents: int, connection: Connection, log: LogFile) -> None:
-    """Start, skew and time to report of many agents; they share this machine's cores, so that the skew is an upper bound."""
-    config = _config(connection, clients=agents, threads=1, rate=Rate.constant(float(agents)), duration_s=3.0)
-    load = FleetLoad(config, LocalExecutor(agents, Runner(), log), "local")
-    began = time.monotonic()
-    load.start()
-    print(f"- running {time.monotonic() - began:.1f} s after the start of the first agent")
-    cpu_s = resource.getrusage(resource.RUSAGE_SELF)
-    while not load.wait(1.0):
-        pass
+def _title(text: str) -> None:
+    print(f"\n## {text}\n\nLoad average before: {os.getloadavg()[0]:.2f}, on {os.cpu_count()} cores.\n", flush=True)
+
+
+def _row(title: str, cells: Sequence[str]) -> None:
+    print(f"| {title} | {' | '.join(cells)} |", flush=True)
+
+
+def _range(ratios: Sequence[float]) -> str:
+    return f"{min(ratios):.3f} to {max(ratios):.3f}"
+
+
+def _middle(ordered: Sequence[int]) -> int:
+    return ordered[len(ordered) // 2]
+
+
+def _cpu_s() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    result = load.result()
-    assert result.fleet is not None
-    fleet = result.fleet
-    starts = sorted(one.first_start_ns or 0 for one in fleet.machines)
-    late_s = time.time() - (result.started_unix_ns + result.warmup_ns + result.measured_ns) / 1e9
-    print(f"- skew {(fleet.skew_ns or 0) / 1e6:.2f} ms; first starts: median {starts[len(starts) // 2] / 1e6:.2f} ms")
-    print(f"- result {late_s:.2f} s after the last transaction, agents ended")
-    print(f"- {fleet.messages} messages, {fleet.sent_bytes:,} bytes sent, {fleet.received_bytes:,} received")
-    spent_s = used.ru_utime + used.ru_stime - cpu_s.ru_utime - cpu_s.ru_stime
-    print(f"- coordinator: {spent_s:.2f} s of CPU from T0 to the result")
+    return used.ru_utime + used.ru_stime
+
+
+def _where(connection: Connection) -> str:
+    return f"host={connection.host} port={connection.port} user={connection.user} dbname={connection.database}"
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
