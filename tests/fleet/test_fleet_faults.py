@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from children import ChildResult
-from fleets import MakeConfig, MakeFleet, running_agents
+from fleets import HOSTS, MakeConfig, MakeFleet, running_agents
+from jumping_clock import JumpingClock
 from own_sshd import Sshd
+from plinth.fleet import FleetLoad
 from plinth.fleet import agent as agent_of_fleet
 from plinth.fleet.agent import serve
 from plinth.fleet.check import check_fleet
@@ -31,7 +33,14 @@ from waiting import until
 
 
 @pytest.mark.parametrize(
-    ("spec", "sent"), [("local", signal.SIGSTOP), ("ssh", signal.SIGKILL)], indirect=["spec"], ids=["stopped", "killed"]
+    ("spec", "sent"),
+    [
+        ("local", signal.SIGSTOP),
+        ("ssh", signal.SIGKILL),
+        pytest.param("ssh", signal.SIGSTOP, marks=pytest.mark.long),
+        pytest.param("ray", signal.SIGSTOP, marks=pytest.mark.long),
+    ],
+    indirect=["spec"],
 )
 def test_an_agent_that_is_killed_or_stopped_is_named(
     spec: FleetSpec, fleet: MakeFleet, config: MakeConfig, sent: signal.Signals, monkeypatch: pytest.MonkeyPatch
@@ -54,6 +63,29 @@ def test_an_agent_that_is_killed_or_stopped_is_named(
             os.kill(victim, signal.SIGCONT)
     with pytest.raises(RunError):
         load.result()
+
+
+def test_clients_of_a_driver_end_with_their_agent(config: MakeConfig, tmp_path: Path) -> None:
+    before, clients = running_agents(), _driver_processes()
+    executor = executor_of(FleetSpec(address="local", machines=2), Runner(), LogFile(tmp_path / "log"))
+    load = FleetLoad(config("SELECT pg_sleep(0.01);", duration_s=600.0), executor, "local", "psycopg")
+    load.start()
+    assert not load.wait(0.3)
+    assert len(_driver_processes() - clients) == 2 * (1 + 3)
+    os.kill(max(running_agents() - before), signal.SIGKILL)
+    with pytest.raises(RunError, match=r"the agent on machine local-\d is lost"):
+        while not load.wait(0.5):
+            pass
+    until(lambda: _driver_processes() <= clients)
+
+
+def _driver_processes() -> set[int]:
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            if b"\0plinth.load.drivers\0" in (process / "cmdline").read_bytes():
+                found.add(int(process.name))
+    return found
 
 
 def test_a_machine_that_does_not_reach_the_server_is_named(
@@ -135,6 +167,24 @@ def test_a_host_that_is_not_known_or_does_not_know_us_is_refused(
         raise AssertionError("an agent was started")
 
 
+def test_a_clock_that_jumps_while_the_load_runs_excludes_the_trial(
+    sshd: Sshd, fleet: MakeFleet, config: MakeConfig, tmp_path: Path
+) -> None:
+    clock = JumpingClock(tmp_path)
+    spec = FleetSpec(address="ssh", hosts=HOSTS[:2], command=str(clock.command), ssh_config=str(sshd.config))
+    load = fleet(spec, config(duration_s=2.0))
+    load.start()
+    assert not load.wait(0.5)
+    clock.jump(100_000_000)
+    while not load.wait(0.5):
+        pass
+    trial = load.result().fleet
+    assert trial is not None and trial.excluded is not None
+    assert re.match(r"fleet clocks: that of client\d moved by \d+\.\d ms against the coordinator's", trial.excluded)
+    other, moved = sorted(one.clock_moved_ns or 0 for one in trial.machines)
+    assert other < 5_000_000 and 90_000_000 < moved <= 101_000_000
+
+
 @contextlib.contextmanager
 def _served() -> Iterator[tuple[Link, threading.Thread, list[int]]]:
     """An agent in a thread of its own, and its coordinator's end."""
@@ -207,3 +257,32 @@ def test_agents_end_with_a_coordinator_that_is_killed(
 
     assert in_child(run_and_die).signal == signal.SIGKILL
     until(lambda: running_agents() <= before)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("spec", ["ssh"], indirect=True)
+def test_an_agent_that_is_cut_off_ends_within_its_lease(spec: FleetSpec, fleet: MakeFleet, config: MakeConfig) -> None:
+    """What carries its connection is stopped, and the agent itself is not."""
+    before = running_agents()
+    load = fleet(spec, config(duration_s=600.0))
+    load.start()
+    assert not load.wait(0.3)
+    victim = max(running_agents() - before)
+    session = _session_of(victim)
+    os.kill(session, signal.SIGSTOP)
+    try:
+        with pytest.raises(RunError, match=r"the agent on machine client\d is lost: nothing came in time"):
+            while not load.wait(0.5):
+                pass
+        until(lambda: running_agents() <= before)
+    finally:
+        os.kill(session, signal.SIGCONT)
+
+
+def _session_of(agent: int) -> int:
+    """The process of sshd that an agent's connection goes through."""
+    process = agent
+    while True:
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+        if Path(f"/proc/{process}/comm").read_text().startswith("sshd"):
+            return process

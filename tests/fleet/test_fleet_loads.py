@@ -7,12 +7,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from fleets import MakeConfig, MakeFleet
+from fleets import LOCAL_FIRST, MakeConfig, MakeFleet
+from plinth.fleet import FleetLoad
+from plinth.fleet.executors import executor_of
 from plinth.fleet.merge import add_histograms, merged_second
 from plinth.load import Load, Rate
+from plinth.load.drivers import DriverLoad
 from plinth.model.connection import Connection
 from plinth.model.fleet import FleetSpec
 from plinth.model.load import LoadResult, Second
+from plinth.model.workload import Driver
+from plinth.system.log_file import LogFile
+from plinth.system.runner import Runner
 
 _INSERT = "\\set value random(1, 1000000000)\nINSERT INTO drawn VALUES (:client_id, :value);"
 
@@ -25,19 +31,21 @@ def _run(load) -> tuple[LoadResult, list[Second]]:
     return load.result(), [*seconds, *load.progress().seconds]
 
 
+def _where(connection: Connection) -> str:
+    return f"host={connection.host} port={connection.port} user={connection.user} dbname={connection.database}"
+
+
 def _drawn(connection: Connection) -> list[tuple[int, int]]:
-    conninfo = f"host={connection.host} port={connection.port} user={connection.user} dbname={connection.database}"
-    with psycopg.connect(conninfo, autocommit=True) as control:
-        rows = control.execute("SELECT * FROM drawn ORDER BY 1, 2").fetchall()
+    with psycopg.connect(_where(connection), autocommit=True) as control:
+        rows = control.execute("SELECT client, value FROM drawn ORDER BY 1, 2").fetchall()
         control.execute("TRUNCATE drawn")
     return rows
 
 
 @pytest.fixture
 def drawn(connection: Connection):
-    conninfo = f"host={connection.host} port={connection.port} user={connection.user} dbname={connection.database}"
-    with psycopg.connect(conninfo, autocommit=True) as control:
-        control.execute("CREATE TABLE drawn (client int, value int)")
+    with psycopg.connect(_where(connection), autocommit=True) as control:
+        control.execute("CREATE TABLE drawn (client int, value int, at bigserial)")
         yield
         control.execute("DROP TABLE drawn")
 
@@ -57,11 +65,12 @@ def test_a_fleet_does_what_one_engine_with_all_threads_does(
     assert [(one.clients, one.threads, one.measured.done) for one in result.fleet.machines] == [(2, 1, 40)] * 3
 
 
+@pytest.mark.parametrize("spec", LOCAL_FIRST, indirect=True)
 def test_an_open_loop_has_its_arrivals_once_and_its_seconds_together(
-    fleet: MakeFleet, config: MakeConfig, drawn: None, connection: Connection
+    spec: FleetSpec, fleet: MakeFleet, config: MakeConfig, drawn: None, connection: Connection
 ) -> None:
     asked = config(_INSERT, rate=Rate.constant(200), warmup_s=1.0, duration_s=2.0)
-    result, seconds = _run(fleet(FleetSpec(address="local", machines=2), asked))
+    result, seconds = _run(fleet(spec, asked))
     of_one, _ = _run(fleet(FleetSpec(address="local", machines=1), asked))
     assert result.totals.scheduled == of_one.totals.scheduled, "the same arrivals, whoever serves them"
     assert len(_drawn(connection)) == result.totals.done + of_one.totals.done
@@ -72,6 +81,48 @@ def test_an_open_loop_has_its_arrivals_once_and_its_seconds_together(
     assert result.fleet is not None and result.fleet.skew_ns is not None
     shares = [one.measured.scheduled for one in result.fleet.machines]
     assert max(shares) - min(shares) <= 2, "arrivals are dealt in turn"
+
+
+@pytest.mark.parametrize(
+    ("spec", "driver"),
+    [("local", "sqlalchemy"), ("ssh", "psycopg"), pytest.param("ray", "psycopg", marks=pytest.mark.long)],
+    indirect=["spec"],
+)
+def test_clients_of_a_driver_are_dealt_to_the_machines(
+    spec: FleetSpec,
+    driver: Driver,
+    config: MakeConfig,
+    drawn: None,
+    connection: Connection,
+    tmp_path: Path,
+) -> None:
+    log = LogFile(tmp_path / "log")
+    alone, _ = _run(DriverLoad(driver, config(_INSERT), Runner(), log))
+    by_one = _drawn_by_each(connection)
+    load = FleetLoad(config(_INSERT, warmup_s=0.5), executor_of(spec, Runner(), log), spec.address, driver)
+    result, seconds = _run(load)
+    by_fleet = _drawn_by_each(connection)
+    assert sorted(by_one) == sorted(by_fleet) == [*range(6)]
+    for client, values in by_one.items():
+        both = min(len(values), len(by_fleet[client]))
+        assert both > 5 and values[:both] == by_fleet[client][:both], "the same draws, wherever the client is"
+    assert sum(map(len, by_fleet.values())) == result.totals.done == sum(one.done for one in seconds)
+    assert tuple(seconds) == result.series and [one.phase for one in seconds[:2]] == ["warmup", "measure"]
+    transactions, statement = result.histograms
+    assert transactions.count == statement.count == result.measured.done > 0
+    assert (result.engine.driver, result.engine.threads) == (alone.engine.driver, 6)
+    assert result.engine.user_cpu_ns > 0 and result.engine.bytes_sent is None
+    assert result.fleet is not None and result.fleet.skew_ns is not None
+    assert [one.clients for one in result.fleet.machines] == [2] * 3
+    assert min(one.measured.done for one in result.fleet.machines) > 0
+
+
+def _drawn_by_each(connection: Connection) -> dict[int, list[int]]:
+    """In the order in which they were."""
+    with psycopg.connect(_where(connection), autocommit=True) as control:
+        rows = control.execute("SELECT client, array_agg(value ORDER BY at) FROM drawn GROUP BY 1").fetchall()
+        control.execute("TRUNCATE drawn")
+    return dict(rows)
 
 
 def test_merged_seconds_are_the_engine_s_own(config: MakeConfig) -> None:
@@ -110,6 +161,20 @@ def test_a_stop_ends_all_and_keeps_what_was_done(fleet: MakeFleet, config: MakeC
     load.stop()
     assert load.wait(20)
     assert load.result().interrupted and load.result().totals.done > 0
+
+
+@pytest.mark.long
+def test_a_machine_that_is_done_waits_for_the_others_longer_than_its_lease(
+    fleet: MakeFleet, config: MakeConfig
+) -> None:
+    source = "\\if :client_id = 0\nSELECT pg_sleep(12);\n\\endif\nSELECT 1;"
+    load = fleet(
+        FleetSpec(address="local", machines=2), config(source, duration_s=None, transactions_per_client=1, clients=2)
+    )
+    load.start()
+    while not load.wait(1.0):
+        pass
+    assert load.result().measured.done == 2
 
 
 @pytest.mark.parametrize("spec", ["ssh"], indirect=True)

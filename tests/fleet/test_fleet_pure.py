@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from plinth.fleet.clock import Exchange, clock_offset
+from plinth.fleet.clock import ClockOffset, Exchange, clock_offset
 from plinth.fleet.merge import Buckets, SecondHistograms, add_histograms, merged_totals
 from plinth.fleet.protocol import Hello, ProtocolError, Request, parsed
 from plinth.fleet.split import clients_of, parts_of, threads_of_fleet
-from plinth.fleet.versions import check_versions
+from plinth.fleet.versions import check_drivers, check_versions
 from plinth.load import LoadConfig, LoadScript
 from plinth.load.drivers.aggregates import highest_of_buckets
 from plinth.model.connection import Connection
@@ -113,17 +113,28 @@ def test_other_versions_are_refused_with_the_list() -> None:
     assert "client2: plinth 0.0.1, Python 3.12.1" in refused.value.details
 
 
+def test_other_versions_of_a_driver_are_refused_with_the_list() -> None:
+    check_drivers({"client1": "psycopg 3.2.1", "client2": "psycopg 3.2.1"})
+    with pytest.raises(MissingCapability, match="different versions of the driver") as refused:
+        check_drivers({"client1": "psycopg 3.2.1", "client2": "psycopg 3.1.0"})
+    assert "client2: psycopg 3.1.0" in refused.value.details
+
+
 def test_what_a_message_holds_is_not_in_the_error_about_it() -> None:
     with pytest.raises(ProtocolError) as refused:
         parsed(Request, b'{"kind": "reach", "connection": {"host": "h", "password": "sesame", "port": "sesame"}}')
     assert "sesame" not in str(refused.value)
 
 
-def _trial(*first_starts_ns: int | None, clock_error_ns: int = 100_000) -> FleetTrial:
+def _trial(*first_starts_ns: int | None, clock_error_ns: int = 100_000, clock_moved_ns: int = 0) -> FleetTrial:
     totals = Totals(scheduled=1, done=1, failed=0, skipped=0, open=0, retries=0, retried=0)
     machines = tuple(
         MachineTrial.model_construct(
-            name=f"m{n}", first_start_ns=start_ns, measured=totals, clock_error_ns=clock_error_ns
+            name=f"m{n}",
+            first_start_ns=start_ns,
+            measured=totals,
+            clock_error_ns=clock_error_ns,
+            clock_moved_ns=clock_moved_ns,
         )
         for n, start_ns in enumerate(first_starts_ns)
     )
@@ -152,6 +163,14 @@ def test_a_trial_whose_clocks_are_not_known_well_enough_is_excluded() -> None:
     assert _trial(0, 1_000, clock_error_ns=2_500_000).excluded is None
     excluded = _trial(0, 1_000, clock_error_ns=20_300_000).excluded
     assert excluded is not None and "that of m0 is known to within 20.3 ms only" in excluded
+
+
+def test_a_trial_in_which_a_clock_jumped_is_excluded() -> None:
+    assert _trial(0, 1_000, clock_moved_ns=5_000_000).excluded is None
+    excluded = _trial(0, 1_000, clock_moved_ns=100_000_000).excluded
+    assert excluded is not None and "that of m0 moved by 100.0 ms against the coordinator's" in excluded
+    before, after = ClockOffset(1_000, 100), ClockOffset(-50_000, 200)
+    assert (before.least_move_ns(after), before.least_move_ns(ClockOffset(1_300, 250))) == (50_700, 0)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 
 from plinth import __version__
 from plinth.fleet.agent_copy import AgentCopy
@@ -31,14 +32,19 @@ from plinth.fleet.protocol import (
     Request,
     parsed,
 )
-from plinth.fleet.starting import Starting
+from plinth.fleet.starting import Starting, in_one_line
 from plinth.fleet.usage import UsageWatch
 from plinth.load import Load
+from plinth.load.driver import PartDriver, make_load
 from plinth.load.engine import OF_ENGINE
 from plinth.model.connection import Connection
-from plinth.model.errors import PlinthError
+from plinth.model.errors import PlinthError, RunError
+from plinth.model.extras import require_package
 from plinth.model.load_config import LoadConfig, LoadScript, ShellUser
+from plinth.model.workload import Driver
+from plinth.system.log_file import log_in_memory
 from plinth.system.owner import SHELL_COMMANDS, shell_user
+from plinth.system.runner import Runner
 
 _REACH_TRANSACTIONS = 20
 _REACH_TIMEOUT_S = 3.0
@@ -79,12 +85,13 @@ class Agent:
     """The state of one agent: at most one load, or one part of a dataset."""
 
     def __init__(self) -> None:
-        self._load: Load | None = None
+        self._load: PartDriver | None = None
         self._starting: Starting | None = None
         self._ledger: AgentLedger | None = None
         self._copy: AgentCopy | None = None
         self._is_told = False
         self._usage = UsageWatch()
+        self._of_drivers = ExitStack()
 
     def answer(self, request: Request, received_ns: int) -> tuple[Reply, bytes]:
         """The reply to a request that came at `received_ns` of the monotonic clock."""
@@ -97,7 +104,7 @@ class Agent:
                 case "reach":
                     return reach(request.connection), b""
                 case "prepare":
-                    return self._prepare(request.load), b""
+                    return self._prepare(request.load, request.driver), b""
                 case "poll":
                     return self._poll()
                 case "go":
@@ -124,13 +131,15 @@ class Agent:
                 case "copied":
                     return Copied() if self._copy is None else self._copy.state(), b""
         except PlinthError as error:
-            return Reply(refused=str(error)), b""
+            return Reply(refused=in_one_line(error)), b""
 
     def end(self) -> None:
         """End the load, if one runs: its connections are closed."""
         if self._load is not None:
             self._load.stop()
-            self._load.wait(_END_TIMEOUT_S)
+            with suppress(RunError):  # the process of a driver was broken already
+                self._load.wait(_END_TIMEOUT_S)
+        self._of_drivers.close()
         if self._ledger is not None:
             self._ledger.close()
         if self._copy is not None:
@@ -141,19 +150,22 @@ class Agent:
             raise PlinthError("an agent sends the rows of one part")
         return AgentCopy(config_json)
 
-    def _of_load(self) -> Load:
+    def _of_load(self) -> PartDriver:
         if self._load is None:
             raise PlinthError("the agent has no load; it is to be prepared first")
         return self._load
 
-    def _prepare(self, config: LoadConfig | None) -> Reply:
+    def _prepare(self, config: LoadConfig | None, driver: Driver) -> Reply:
         if config is None or config.part is None or self._load is not None or self._copy is not None:
             raise PlinthError("an agent takes one part of a load")
         changes: dict[str, object] = {"shell_user": _shell_user_of(config)}
         if config.ledger is not None:
             self._ledger = AgentLedger()
             changes["ledger"] = config.ledger.model_copy(update={"folder": str(self._ledger.folder)})
-        self._load = Load(config.model_copy(update=changes))
+        if driver == "sqlalchemy":
+            require_package(driver, f"driver {driver!r}")
+        log = self._of_drivers.enter_context(log_in_memory())
+        self._load = make_load(driver, config.model_copy(update=changes), Runner(), log)
         self._starting = Starting(self._start)
         return Done()
 
@@ -171,11 +183,11 @@ class Agent:
         if not starting.is_done:
             return Polled(state="connecting"), b""
         if not self._is_told:
-            return Polled(state="connected"), b""
+            return Polled(state="connected", driver=load.driver), b""
         progress = load.progress()
         has_ended = progress.phase == "done"
         if not has_ended:
-            self._usage.look(progress.phase == "measure")
+            self._usage.look(progress.phase == "measure", load.processes)
         # Histograms of the rows that the progress has, and maybe of one that was finished since.
         return Polled(state="ended" if has_ended else "running", progress=progress), load.take_histograms()
 

@@ -59,11 +59,11 @@ def _ending(agent: Started, ended: dict[str, RunError]) -> Iterator[None]:
         ended[agent.name] = lost
 
 
-def measure_clocks(agents: Sequence[Started]) -> list[ClockOffset]:
+def measure_clocks(agents: Sequence[Started], exchanges_each: int = EXCHANGES) -> list[ClockOffset]:
     """The offset of each agent's monotonic clock. Agents are asked one after the other, so that none waits for another's reply."""
     exchanges: list[list[Exchange]] = [[] for _ in agents]
     request = Request(kind="clock").model_dump_json().encode()
-    for _ in range(EXCHANGES):
+    for _ in range(exchanges_each):
         for agent, measured in zip(agents, exchanges, strict=True):
             try:
                 sent_ns = time.monotonic_ns()

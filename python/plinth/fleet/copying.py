@@ -92,10 +92,9 @@ class FleetCopy(FleetTask[_Machine]):
         ).model_dump_json()
 
     def _look(self) -> None:
-        running = [one for one in self._machines if not one.has_ended]
-        for machine, reply in zip(
-            running, ask_all([one.started for one in running], Request(kind="copied"), Copied), strict=True
-        ):
+        # Those that have ended as well: without a request for the time of their lease they would be gone.
+        replies = ask_all([one.started for one in self._machines], Request(kind="copied"), Copied)
+        for machine, reply in zip(self._machines, replies, strict=True):
             machine.copied = reply
             if reply.state == "failed":
                 raise RunError(f"{reply.failure}", where=f"machine {machine.started.name}")

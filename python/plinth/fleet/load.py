@@ -14,11 +14,12 @@ from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, 
 from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, ProtocolError, Request
 from plinth.fleet.split import clients_of, parts_of
 from plinth.fleet.task import POLL_S, FleetTask
-from plinth.fleet.versions import check_versions
+from plinth.fleet.versions import check_drivers, check_versions
 from plinth.model.errors import RunError
-from plinth.model.fleet_trial import FleetTrial, MachineTrial
+from plinth.model.fleet_trial import MAX_DRIFT, MAX_SKEW_NS, FleetTrial, MachineTrial
 from plinth.model.load import LoadEvent, LoadProgress, LoadResult, Second
 from plinth.model.load_config import LoadConfig
+from plinth.model.workload import Driver
 from plinth.system import cancel
 
 Phase = Literal["connect", "warmup", "measure", "done"]
@@ -27,6 +28,8 @@ LEAD_NS = 2_000_000_000
 """From the last agreement on clocks to T0."""
 _PHASES: tuple[Phase, ...] = ("connect", "warmup", "measure", "done")
 _BEGIN_LEAD_S = 2
+_LAST_EXCHANGES = 5
+"""To see after the load whether a clock has jumped; the first ones have to be exact."""
 
 
 @dataclass
@@ -40,6 +43,7 @@ class _Machine:
     polled: Polled = field(default_factory=Polled)
     rows: dict[int, Second] = field(default_factory=dict)
     collected: Collected | None = None
+    last_clock: ClockOffset | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -47,11 +51,15 @@ class _Machine:
 
 
 class FleetLoad(FleetTask[_Machine]):
-    """Splits a load over the agents that `executor` starts. `config.threads` are for each machine; clients and rate are totals."""
+    """Splits a load over the agents that `executor` starts. `config.threads` are for each machine; clients and rate are totals.
 
-    def __init__(self, config: LoadConfig, executor: Executor, address: str) -> None:
+    Of a driver other than the load engine each client is a process.
+    """
+
+    def __init__(self, config: LoadConfig, executor: Executor, address: str, driver: Driver = "plinth") -> None:
         super().__init__(executor)
-        self._config = config
+        self._config = config if driver == "plinth" else config.model_copy(update={"threads": config.clients})
+        self._driver: Driver = driver
         self._address = address
         self._t0_ns: int | None = None
         self._t0_unix_ns = 0
@@ -134,10 +142,12 @@ class FleetLoad(FleetTask[_Machine]):
         check_versions({one.started.name: one.hello for one in self._machines})
 
     def _connect(self) -> None:
-        ask_each(self._agents, [Request(kind="prepare", load=one.part) for one in self._machines], Done)
+        requests = [Request(kind="prepare", load=one.part, driver=self._driver) for one in self._machines]
+        ask_each(self._agents, requests, Done)
         while True:
             self._poll()
             if all(one.polled.state == "connected" for one in self._machines):
+                check_drivers({one.started.name: one.polled.driver for one in self._machines})
                 return
             cancel.sleep(POLL_S / 4)
 
@@ -157,9 +167,9 @@ class FleetLoad(FleetTask[_Machine]):
         cancel.sleep(left_s)
 
     def _look(self) -> None:
-        running = [one for one in self._machines if not one.has_ended]
-        replies = ask_each([one.started for one in running], [Request(kind="poll")] * len(running), Polled)
-        for machine, (machine.polled, histograms) in zip(running, replies, strict=True):
+        # Those that have ended as well: without a request for the time of their lease they would be gone.
+        replies = ask_each(self._agents, [Request(kind="poll")] * len(self._machines), Polled)
+        for machine, (machine.polled, histograms) in zip(self._machines, replies, strict=True):
             self._check_state(machine)
             if machine.polled.progress is not None:
                 machine.rows |= {row.second: row for row in machine.polled.progress.seconds}
@@ -188,6 +198,8 @@ class FleetLoad(FleetTask[_Machine]):
                 one.rows.pop(row, None)
 
     def _finish(self) -> None:
+        for machine, clock in zip(self._machines, measure_clocks(self._agents, _LAST_EXCHANGES), strict=True):
+            machine.last_clock = clock
         replies = ask_all(self._agents, Request(kind="collect"), Collected)
         for machine, collected in zip(self._machines, replies, strict=True):
             if collected.result is None:
@@ -205,11 +217,13 @@ class FleetLoad(FleetTask[_Machine]):
         machines = tuple(map(self._machine_trial, self._machines))
         starts = [one.first_start_ns for one in machines]
         known = [start for start in starts if start is not None]
+        elapsed_ns = time.monotonic_ns() - (self._t0_ns or 0) + LEAD_NS
         links = [one.started.link for one in self._machines]
         return FleetTrial(
             address=self._address,
             machines=machines,
             skew_ns=max(known) - min(known) if len(known) == len(starts) else None,
+            clock_moved_limit_ns=MAX_SKEW_NS + round(elapsed_ns * MAX_DRIFT),
             messages=sum(link.messages for link in links),
             sent_bytes=sum(link.sent_bytes for link in links),
             received_bytes=sum(link.received_bytes for link in links),
@@ -228,6 +242,7 @@ class FleetLoad(FleetTask[_Machine]):
             threads=threads,
             clock_offset_ns=machine.clock.offset_ns,
             clock_error_ns=machine.clock.error_ns,
+            clock_moved_ns=None if machine.last_clock is None else machine.clock.least_move_ns(machine.last_clock),
             first_start_ns=result.first_start_ns,
             measured=result.measured,
             latency_p50_ns=transactions.percentile_ns(0.50),

@@ -206,8 +206,14 @@ def _merged_cost(costs: Sequence[EngineCost]) -> EngineCost:
         user_cpu_ns=sum(cost.user_cpu_ns for cost in costs),
         system_cpu_ns=sum(cost.system_cpu_ns for cost in costs),
         loop_lag_p99_ns=None if len(costs) > 1 else costs[0].loop_lag_p99_ns,
-        bytes_sent=sum(cost.bytes_sent or 0 for cost in costs),
-        bytes_received=sum(cost.bytes_received or 0 for cost in costs),
+        bytes_sent=_sum_if_known([cost.bytes_sent for cost in costs]),
+        bytes_received=_sum_if_known([cost.bytes_received for cost in costs]),
         threads=sum(cost.threads for cost in costs),
         server_version=next((cost.server_version for cost in costs if cost.server_version is not None), None),
+        driver=costs[0].driver,
     )
+
+
+def _sum_if_known(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

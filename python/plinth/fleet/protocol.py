@@ -32,6 +32,7 @@ from plinth.model.errors import RunError
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.shown import bytes_shown_in_json
+from plinth.model.workload import Driver
 
 PROTOCOL_VERSION = 1
 LEASE_S = 10.0
@@ -54,6 +55,7 @@ class Request(Frozen):
     ]
     connection: Connection | None = Field(default=None, repr=False, description="Of reach.")
     load: LoadConfig | None = Field(default=None, repr=False, description="Of prepare: the agent's part.")
+    driver: Driver = Field(default="plinth", description="Of prepare: who its clients are.")
     bulk: str = Field(default="", repr=False, description="Of copy: the bulk loader's configuration, as JSON.")
     number: int = Field(default=0, description="Of ledger: which of the agent's files.")
     offset: int = Field(default=0, description="Of ledger: from where.")
@@ -109,6 +111,10 @@ class Polled(Reply):
 
     state: Literal["idle", "connecting", "connected", "running", "ended", "failed"] = "idle"
     failure: str | None = Field(default=None, description="Why it failed.")
+    driver: str | None = Field(
+        default=None,
+        description="Packages and versions of a driver other than the load engine, once its clients are connected.",
+    )
     progress: LoadProgress | None = None
 
 

@@ -6,6 +6,11 @@ from collections.abc import Callable
 from plinth.model.errors import PlinthError
 
 
+def in_one_line(error: PlinthError) -> str:
+    """The error with the last of its further lines, in which a program that broke says why."""
+    return "; ".join((str(error), *error.details[-1:]))
+
+
 class Starting:
     """Runs `start`. `is_done` once it has returned; `failure` says why it has not."""
 
@@ -20,6 +25,6 @@ class Starting:
             self._start()
             self.is_done = True
         except PlinthError as error:
-            self.failure = str(error)
+            self.failure = in_one_line(error)
         except Exception as error:  # noqa: BLE001 - what goes wrong in this thread is the coordinator's to hear
             self.failure = f"the agent broke: {type(error).__name__}: {error}"

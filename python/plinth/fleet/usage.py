@@ -1,6 +1,8 @@
-"""How busy an agent's machine and its engine were in the measured phase: from /proc, looked at with each poll."""
+"""How busy an agent's machine and its engine, or a driver's clients, were in the measured phase: from /proc, looked at with each poll."""
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic_ns
@@ -19,7 +21,7 @@ class _Look(NamedTuple):
     host_total_s: float
     host_idle_s: float
     threads: dict[str, int]
-    """CPU time and time in the run queue of each engine thread, in ns."""
+    """CPU time and time in the run queue of each engine thread, or each client of a driver, in ns."""
 
 
 @dataclass
@@ -29,11 +31,11 @@ class UsageWatch:
     _first: _Look | None = None
     _last: _Look | None = None
 
-    def look(self, is_measuring: bool) -> None:
-        """Look, if the load is measured now."""
+    def look(self, is_measuring: bool, processes: Sequence[int] = ()) -> None:
+        """Look, if the load is measured now. `processes` are a driver's own, of which the first only waits for the others."""
         if not is_measuring:
             return
-        look = _look()
+        look = _look(processes[1:])
         if self._first is None:
             self._first = look
         elif look.threads:  # threads that have ended leave nothing to be read
@@ -55,14 +57,18 @@ class UsageWatch:
         )
 
 
-def _look() -> _Look:
+def _look(clients: Sequence[int]) -> _Look:
     fields = [int(ticks) * _TICK_S for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1 : 1 + _MODES]]
     threads = {}
-    for task in Path("/proc/self/task").iterdir():
-        try:
-            if (task / "comm").read_text().startswith(_NAME):
-                worked_ns, waited_ns, _ = (task / "schedstat").read_text().split()
-                threads[task.name] = int(worked_ns) + int(waited_ns)
-        except OSError:  # it ended meanwhile
-            continue
+    for task in (*_engine_threads(), *(Path(f"/proc/{client}") for client in clients)):
+        with suppress(OSError):  # it ended meanwhile
+            worked_ns, waited_ns, _ = (task / "schedstat").read_text().split()
+            threads[task.name] = int(worked_ns) + int(waited_ns)
     return _Look(monotonic_ns(), sum(fields), sum(fields[mode] for mode in _IDLE_MODES), threads)
+
+
+def _engine_threads() -> Iterator[Path]:
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it ended meanwhile
+            if (task / "comm").read_text().startswith(_NAME):
+                yield task

@@ -29,5 +29,16 @@ def check_versions(hellos: Mapping[str, Hello]) -> None:
         )
 
 
+def check_drivers(drivers: Mapping[str, str | None]) -> None:
+    """Raise MissingCapability, with the list, where not all machines have the same versions of a driver's packages."""
+    if len(set(drivers.values())) > 1:
+        raise MissingCapability(
+            "the machines of the fleet have different versions of the driver",
+            where="workload.driver",
+            details=[f"{name}: {driver}" for name, driver in drivers.items()],
+            hint="install the same packages everywhere",
+        )
+
+
 def _versions(protocol: int, plinth: str, python: str) -> str:
     return f"plinth {plinth}, Python {python}" + ("" if protocol == PROTOCOL_VERSION else f", protocol {protocol}")

@@ -49,16 +49,38 @@ class LoadDriver(Protocol):
         ...
 
 
+class PartDriver(LoadDriver, Protocol):
+    """A load that may be a part of one that several processes run together: `start` connects its clients, `go` begins it."""
+
+    @property
+    def driver(self) -> str | None:
+        """Name and version of a driver other than the load engine, once its clients are connected."""
+        ...
+
+    def go(self, at_monotonic_ns: int) -> None:
+        """Begin a part at an instant of this machine's monotonic clock. Raises RunError of a load without `part`."""
+        ...
+
+    def begin_measuring(self, not_before_ns: int = 0) -> int:
+        """As that of LoadDriver, but the warm-up does not end before `not_before_ns` since the beginning."""
+        ...
+
+    def take_histograms(self) -> bytes:
+        """Return the histograms of each second that a part has finished since the last call, as
+        `plinth._native.LoadRun.take_histograms` describes them."""
+        ...
+
+
 Check = Callable[[WorkloadSpec, Sequence[TransactionText], Mapping[str, str], LoadConfig], None]
 
 
 class _Entry(NamedTuple):
-    make: Callable[[LoadConfig, Runner, LogFile], LoadDriver]
+    make: Callable[[LoadConfig, Runner, LogFile], PartDriver]
     check: Check
     """Raises UsageError for what the driver would refuse to run, MissingCapability for what it lacks."""
 
 
-def make_load(driver: Driver, config: LoadConfig, runner: Runner, log: LogFile) -> LoadDriver:
+def make_load(driver: Driver, config: LoadConfig, runner: Runner, log: LogFile) -> PartDriver:
     """Create a load by `driver`. `runner` starts its processes, and `log` receives their output."""
     return _DRIVERS[driver].make(config, runner, log)
 

@@ -119,6 +119,11 @@ class Load:
         """Empty: the engine runs in threads of this process."""
         return ()
 
+    @property
+    def driver(self) -> None:
+        """None: the engine is no driver of another library."""
+        return None
+
     def start(self) -> None:
         """Connect all clients and return when the load runs. Raises RunError if no client connects."""
         with _plinth_errors():

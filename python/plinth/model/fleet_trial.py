@@ -9,6 +9,8 @@ MAX_SKEW_NS = 5_000_000
 """How far apart the machines of a fleet may begin: a trial in which they were further apart is excluded."""
 MAX_CLOCK_ERROR_NS = MAX_SKEW_NS // 2
 """A clock that is known less exactly leaves too little of the time within which machines must begin."""
+MAX_DRIFT = 200e-6
+"""How fast clocks may move against each other, as a share of the time that passes: two quartzes, each 100 ppm wrong."""
 
 
 class MachineTrial(Frozen):
@@ -21,6 +23,10 @@ class MachineTrial(Frozen):
     threads: int
     clock_offset_ns: int = Field(description="Its monotonic clock minus the coordinator's.")
     clock_error_ns: int = Field(description="The offset is known to within this: half of the shortest round trip.")
+    clock_moved_ns: int | None = Field(
+        default=None,
+        description="How far its clock has moved against the coordinator's at least, from before the start until after the end.",
+    )
     first_start_ns: int | None = Field(description="When it served its first client, since the agreed start.")
     measured: Totals = Field(description="Its transactions that ended in the measured phase.")
     latency_p50_ns: int | None = Field(description="Over its own transactions; None where none was done.")
@@ -47,6 +53,10 @@ class FleetTrial(Frozen):
         description="Between the first and the last machine's first start; None where a machine served no client."
     )
     skew_limit_ns: int = Field(default=MAX_SKEW_NS, description="A trial with a greater skew is excluded.")
+    clock_moved_limit_ns: int = Field(
+        default=MAX_SKEW_NS,
+        description="A trial in which a clock moved further is excluded: the time that passed counts in it.",
+    )
     messages: int = Field(description="Sent and received by the coordinator, from connecting to the result.")
     sent_bytes: int
     received_bytes: int
@@ -61,6 +71,12 @@ class FleetTrial(Frozen):
             return (
                 f"fleet clocks: that of {unsure.name} is known to within {unsure.clock_error_ns / 1e6:.1f} ms only, so that it "
                 f"is not known whether machines began within {self.skew_limit_ns / 1e6:g} ms"
+            )
+        moved = max(self.machines, key=lambda one: one.clock_moved_ns or 0)
+        if (moved.clock_moved_ns or 0) > self.clock_moved_limit_ns:
+            return (
+                f"fleet clocks: that of {moved.name} moved by {(moved.clock_moved_ns or 0) / 1e6:.1f} ms against the coordinator's while "
+                f"the load ran, so that its seconds are not those of the others; {self.clock_moved_limit_ns / 1e6:.1f} ms are allowed"
             )
         allowed = f"{self.skew_limit_ns / 1e6:g} ms are allowed"
         if self.skew_ns > self.skew_limit_ns:

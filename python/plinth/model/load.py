@@ -136,7 +136,7 @@ class LoadResult(Frozen):
     started_unix_ns: int
     first_start_ns: int | None = Field(
         default=None,
-        description="When the first client was served, since the start: in a closed loop it sends then. None of a driver.",
+        description="When the first client was served, since the start: in a closed loop it sends then.",
     )
     connect_ns: int
     warmup_ns: int

@@ -172,7 +172,7 @@ def _run_trials(
 
     def load(driver: Driver, config: LoadConfig) -> LoadDriver:
         if fleet is not None:
-            return fleet_load(fleet, config, provision.runner, provision.context.log("fleet.log"))
+            return fleet_load(fleet, driver, config, provision.runner, provision.context.log("fleet.log"))
         return make_load(driver, config, provision.runner, provision.context.log("drivers.log"))
 
     trials = TrialRunner(plan, provision, storages, listener, load, SystemClock(), writer.make_ledger)

@@ -12,7 +12,7 @@ from plinth.model.fault import ServerAction
 from plinth.model.flashback import SnapshotAction
 from plinth.model.fleet import FleetSpec
 from plinth.model.units import format_count, format_size
-from plinth.model.workload import WorkloadSpec
+from plinth.model.workload import Driver, WorkloadSpec
 from plinth.plan import Expanded
 from plinth.run.listener import Listener
 from plinth.run.loading import MakeFleetLoader
@@ -56,9 +56,9 @@ def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Lis
         )
 
 
-def fleet_load(fleet: FleetSpec, config: LoadConfig, runner: Runner, log: LogFile) -> FleetLoad:
+def fleet_load(fleet: FleetSpec, driver: Driver, config: LoadConfig, runner: Runner, log: LogFile) -> FleetLoad:
     """The load of one trial, whose agents are started with it and end with it."""
-    return FleetLoad(config, executor_of(fleet, runner, log), fleet.address)
+    return FleetLoad(config, executor_of(fleet, runner, log), fleet.address, driver)
 
 
 def fleet_loader(fleet: FleetSpec | None, runner: Runner, log: LogFile) -> MakeFleetLoader | None:
@@ -104,12 +104,6 @@ def _of_server(fleet: FleetSpec, server: ServerSpec) -> Iterator[Problem]:
 
 
 def _of_workload(fleet: FleetSpec, workload: WorkloadSpec) -> Iterator[Problem]:
-    if workload.driver != "plinth":
-        yield Problem(
-            f"clients of {workload.driver} run on this machine alone",
-            path=["workload", "driver"],
-            hint='with [fleet], use driver = "plinth"',
-        )
     machines = fleet.number_of_machines
     if workload.clients < machines:
         yield Problem(

@@ -1,5 +1,6 @@
 """Aggregates reports of clients in the format of the load engine: series, histograms, totals and errors."""
 
+import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -63,13 +64,33 @@ class Latencies:
             buckets=tuple(sorted(self.buckets.items())),
         )
 
+    def packed(self) -> bytes:
+        """The histogram in the format of `plinth._native.LoadRun.take_histograms`."""
+        buckets = sorted(self.buckets.items())
+        numbers = [
+            self.count,
+            self.sum_ns,
+            self.min_ns,
+            self.max_ns,
+            len(buckets),
+            *(n for pair in buckets for n in pair),
+        ]
+        return struct.pack(f"<{len(numbers)}Q", *numbers)
+
 
 class Aggregates:
     """The aggregates of a load with one script, whose statements are (line, text)."""
 
     def __init__(
-        self, timeline: Timeline, script: str, statements: Sequence[tuple[int, str]], latency_limit_s: float | None
+        self,
+        timeline: Timeline,
+        script: str,
+        statements: Sequence[tuple[int, str]],
+        latency_limit_s: float | None,
+        *,
+        is_part: bool = False,
     ) -> None:
+        """Of a part the histograms of each second are kept until they are taken."""
         self._timeline = timeline
         self._script = script
         self._lines = statements
@@ -81,6 +102,8 @@ class Aggregates:
         self._statements = [Latencies() for _ in statements]
         self._totals: Counter[str] = Counter()
         self._measured: Counter[str] = Counter()
+        self._is_part = is_part
+        self._packed_seconds = bytearray()
         self.series: list[Second] = []
 
     def take(self, batch: Batch) -> None:
@@ -133,6 +156,13 @@ class Aggregates:
         self.series += closed
         return closed
 
+    def take_histograms(self) -> bytes:
+        """Of a part, the histograms of each second that was closed since the last call, as
+        `plinth._native.LoadRun.take_histograms` describes them."""
+        taken = bytes(self._packed_seconds)
+        self._packed_seconds.clear()
+        return taken
+
     def totals(self, measured_only: bool = False) -> Totals:
         """Return the totals of the closed rows."""
         counts = self._measured if measured_only else self._totals
@@ -165,6 +195,10 @@ class Aggregates:
         counts["done"] = len(times)
         counts["late"] = 0 if self._limit_ns is None else int((times > self._limit_ns).sum())
         self._totals.update(counts)
+        if self._is_part:
+            of_second = Latencies()
+            of_second.add(times)
+            self._packed_seconds += struct.pack("<Q", row) + of_second.packed() + Latencies().packed()
         phase = self._timeline.phase(row)
         if phase == "measure":
             self._measured.update(counts)

@@ -19,6 +19,7 @@ from plinth.load.drivers.timeline import Timeline
 from plinth.system.runner import die_with_parent
 
 _BROKEN = 70
+_LOOK_S = 0.1
 _RETRYABLE = {"40001": "serialization_failure", "40P01": "deadlock_detected"}
 _IN_BLOCK = "the script ends inside a transaction block; end it with COMMIT or ROLLBACK"
 
@@ -75,7 +76,7 @@ class _Client:
             aborted = True
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         worker.flush()
-        self._pipe.send(Ended(worker.now_ns(), *worker.measured_cpu_ns(), aborted))
+        self._pipe.send(Ended(max(0, worker.now_ns()), worker.first_start_ns, *worker.measured_cpu_ns(), aborted))
         session.close()
 
     def _open(self) -> Session | None:
@@ -120,6 +121,8 @@ class _Worker:
         self._pipe = pipe
         self._timeline = Timeline(go.warmup_ns)
         self._under_way = False
+        self.first_start_ns: int | None = None
+        """When the first transaction began; None if there was none."""
         self._cpu_before: resource.struct_rusage | None = None
         """CPU time of the process at the start of the measured phase; None until then."""
         self._begin_row(0)
@@ -129,8 +132,12 @@ class _Worker:
         return time.monotonic_ns() - self._go.t0_ns
 
     def run(self, stopping: Callable[[], bool]) -> None:
-        """Run until the end or until stopped. Raises _ClientStopped if the client cannot continue."""
+        """Run from the beginning until the end, or until stopped. Raises _ClientStopped if the client cannot continue."""
+        while not stopping() and (early_ns := -self.now_ns()) > 0:
+            time.sleep(min(early_ns / 1e9, _LOOK_S))
         while not stopping() and (began_ns := self.now_ns()) < self._go.ends_ns:
+            if self.first_start_ns is None:
+                self.first_start_ns = began_ns
             self._under_way = True
             self._transaction(began_ns, stopping)
             self._under_way = False

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
@@ -45,7 +46,9 @@ class Coordinator:
         self._timeline = Timeline(round(self._load.warmup_s * 1e9))
         draws = ScriptDraws(script.name, script.source, self._load.variables, self._load.seed, self._load.clients, 0)
         lines = [(line, text) for line, text, _ in draws.statements()]
-        self._aggregates = Aggregates(self._timeline, script.name, lines, self._load.latency_limit_s)
+        self._aggregates = Aggregates(
+            self._timeline, script.name, lines, self._load.latency_limit_s, is_part=self._load.part is not None
+        )
         self._all: list[Client] = []
         self._working: list[Client] = []
         self._ended: list[Ended] = []
@@ -54,7 +57,7 @@ class Coordinator:
         self._went = Go(0, 0, 0)
 
     def work(self) -> None:
-        """Run the load from start to end."""
+        """Run the load from start to end. Raises EOFError when the conductor ends, or gives up a part before it has begun."""
         versions(self._order.driver)  # loads the driver, before it is forked
         forked_ns = time.monotonic_ns()
         self._fork()
@@ -64,15 +67,23 @@ class Coordinator:
             failure = first.message if first else "it was stopped before it began"
             self._send("failed", Started(failure=failure, sqlstate=first.sqlstate if first else None))
             return
-        started_unix_ns = time.time_ns()
-        self._begin()
-        self._send("started", Started(processes=(os.getpid(), *(client.pid for client in self._working))))
+        ready = next(client.ready for client in self._working if client.ready is not None)
+        started = Started(processes=(os.getpid(), *(client.pid for client in self._working)), driver=ready.driver)
+        if self._load.part is None:
+            t0_ns, started_unix_ns = time.monotonic_ns(), time.time_ns()
+            self._begin(t0_ns)
+            self._send("started", started)
+        else:
+            self._send("started", started)
+            t0_ns = self._await_go()
+            started_unix_ns = time.time_ns() + t0_ns - time.monotonic_ns()
+            self._begin(t0_ns)
         self._await_ends()
         self._send("result", self._result(started_unix_ns, connect_ns))
 
     def _fork(self) -> None:
         coordinator = os.getpid()
-        for number in range(self._load.clients):
+        for number in self._numbers():
             ours, theirs = Pipe()
             pid = os.fork()
             if pid == 0:
@@ -80,6 +91,11 @@ class Coordinator:
                 run_client(theirs, self._order, number, coordinator)
             theirs.close()
             self._all.append(Client(pid, ours))
+
+    def _numbers(self) -> range:
+        """Of our clients, among those of the whole load: dealt to its parts in turn."""
+        part = self._load.part
+        return range(self._load.clients) if part is None else range(part.number, self._load.clients, part.of)
 
     def _await_connections(self) -> ClientError | None:
         """Wait until every client has connected or failed. Return the first error."""
@@ -101,12 +117,20 @@ class Coordinator:
                         first = first or died
         return first
 
-    def _begin(self) -> None:
+    def _await_go(self) -> int:
+        """Wait until a part is told when it begins, by the monotonic clock."""
+        word, _, at_ns = self._conductor.recv_bytes().partition(b" ")
+        if word != b"go":
+            raise EOFError
+        return int(at_ns)
+
+    def _begin(self, t0_ns: int) -> None:
         duration_s = self._load.duration_s or 0.0
         ends_ns = self._timeline.warmup_ns + round(duration_s * 1e9)
-        self._went = Go(time.monotonic_ns(), self._timeline.warmup_ns, ends_ns)
+        self._went = Go(t0_ns, self._timeline.warmup_ns, ends_ns)
         for client in self._working:
-            client.pipe.send(self._went)
+            with suppress(BrokenPipeError):  # it has ended meanwhile, which is noticed when its reports are received
+                client.pipe.send(self._went)
 
     def _await_ends(self) -> None:
         """Receive reports until all clients have ended; those that do not end in time are interrupted, and then killed."""
@@ -183,8 +207,10 @@ class Coordinator:
         return time.monotonic_ns() - self._went.t0_ns if self._went.t0_ns else 0
 
     def _progress(self, seconds: list[Second]) -> None:
+        if histograms := self._aggregates.take_histograms():
+            self._conductor.send_bytes(b"histograms " + histograms)
         totals = self._aggregates.totals()
-        now_ns = self._now_ns()
+        now_ns = max(0, self._now_ns())
         phase: Phase = "warmup" if now_ns < self._timeline.warmup_ns else "measure"
         self._send(
             "progress",
@@ -202,7 +228,7 @@ class Coordinator:
         )
 
     def _result(self, started_unix_ns: int, connect_ns: int) -> LoadResult:
-        end_ns = max([ended.t_ns for ended in self._ended], default=self._now_ns())
+        end_ns = max([ended.t_ns for ended in self._ended], default=max(0, self._now_ns()))
         self._progress(self._aggregates.close_all(end_ns))
         script = self._load.only_script
         measured = self._aggregates.totals(measured_only=True)
@@ -210,6 +236,9 @@ class Coordinator:
         warmup_ns = min(self._timeline.warmup_ns, end_ns)
         return LoadResult(
             started_unix_ns=started_unix_ns,
+            first_start_ns=min(
+                (ended.first_start_ns for ended in self._ended if ended.first_start_ns is not None), default=None
+            ),
             connect_ns=connect_ns,
             warmup_ns=warmup_ns,
             measured_ns=end_ns - warmup_ns,

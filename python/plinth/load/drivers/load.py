@@ -33,7 +33,7 @@ _NOTHING_YET = LoadProgress(
 
 
 class DriverLoad:
-    """A closed loop of one script by `config.clients` processes of a driver.
+    """A closed loop of one script by `config.clients` processes of a driver, or by those of a part of it.
 
     They end with us, however that comes. `log` gets what they print, which is nothing as long as all is well.
     """
@@ -45,12 +45,17 @@ class DriverLoad:
         self._process: Child | None = None
         self._pipe: Connection | None = None
         self._started: Started | None = None
+        self._has_begun = config.part is None
         self._progress = _NOTHING_YET
         self._seconds: list[Second] = []
+        self._histograms = bytearray()
         self._result: LoadResult | None = None
 
     def start(self) -> None:
-        """Connect all clients and return when the load runs. Raises RunError if no client connects."""
+        """Connect all clients and return when the load runs, or the clients of a part are connected.
+
+        Raises RunError if no client connects.
+        """
         ours, theirs = Pipe()
         with theirs:
             number = theirs.fileno()
@@ -73,12 +78,33 @@ class DriverLoad:
         """The pids of the clients and of the process that they come from; none before it runs, or once it has ended."""
         return () if self._started is None or self._process is None else self._started.processes
 
+    @property
+    def driver(self) -> str | None:
+        """Name and version of the driver, once clients are connected."""
+        return None if self._started is None else self._started.driver
+
+    def go(self, at_monotonic_ns: int) -> None:
+        """Begin a part of a load, whose clients `start` has connected, at an instant of this machine's monotonic clock."""
+        if self._pipe is None or self._started is None or self._has_begun:
+            raise RunError("the load is no part of one that is connected and has not begun")
+        with contextlib.suppress(BrokenPipeError):  # its process has ended, which the next progress says
+            self._pipe.send_bytes(f"go {at_monotonic_ns}".encode())
+        self._has_begun = True
+
+    def take_histograms(self) -> bytes:
+        """Return the histograms of each second that a part of a load has finished since the last call, as
+        `plinth._native.LoadRun.take_histograms` describes them."""
+        taken = bytes(self._histograms)
+        self._histograms.clear()
+        return taken
+
     def progress(self) -> LoadProgress:
         """Return the progress, and the seconds since the last call."""
         while self._pipe is not None and self._result is None and self._pipe.poll():
             self._receive(0)
         seconds, self._seconds = self._seconds, []
-        return self._progress.model_copy(update={"seconds": tuple(seconds)})
+        phase = self._progress.phase if self._result is None else "done"
+        return self._progress.model_copy(update={"seconds": tuple(seconds), "phase": phase})
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the end for at most `timeout_s` seconds; return whether the load has ended. Raises RunError if it crashed."""
@@ -89,7 +115,7 @@ class DriverLoad:
             self._end()
         return self._process is None
 
-    def begin_measuring(self) -> int:
+    def begin_measuring(self, not_before_ns: int = 0) -> int:
         """Raises RunError: clients are told when the warm-up ends before it begins. Such a load is refused in the plan."""
         raise RunError("a load by a driver has a warm-up of fixed length")
 
@@ -97,7 +123,7 @@ class DriverLoad:
         """Stop the load and return at once. Running transactions may finish within `stop_timeout_s`."""
         if self._pipe is None:
             return
-        if self._started is None:
+        if self._started is None or not self._has_begun:
             self._end()
             return
         with contextlib.suppress(BrokenPipeError):  # it has just ended by itself
@@ -115,13 +141,15 @@ class DriverLoad:
         try:
             if not cancel.poll({self._pipe.fileno(): select.POLLIN}, timeout_s):
                 return
-            kind, _, document = self._pipe.recv_bytes().decode().partition(" ")
+            kind, _, document = self._pipe.recv_bytes().partition(b" ")
         except (EOFError, ConnectionResetError) as error:
             raise self._broken() from error
         match kind:
-            case "started" | "failed":
+            case b"started" | b"failed":
                 self._started = Started.model_validate_json(document)
-            case "progress":
+            case b"histograms":
+                self._histograms += document
+            case b"progress":
                 self._progress = LoadProgress.model_validate_json(document)
                 self._seconds += self._progress.seconds
             case _:

@@ -17,9 +17,10 @@ class Order(Frozen):
 
 
 class Started(Frozen):
-    """From the coordinator: the load has begun, or the reason why it has not."""
+    """From the coordinator: the load has begun, or a part of one is connected; or the reason why not."""
 
     processes: tuple[int, ...] = ()
+    driver: str | None = None
     failure: str | None = None
     sqlstate: str | None = None
 
@@ -43,7 +44,7 @@ class ClientError(NamedTuple):
 
 
 class Go(NamedTuple):
-    """To the clients: when the load began, by the monotonic clock, and how long it runs."""
+    """To the clients: when the load begins, by the monotonic clock, and how long it runs."""
 
     t0_ns: int
     warmup_ns: int
@@ -76,6 +77,7 @@ class Ended(NamedTuple):
     """From a client: it has ended, at `t_ns` since the beginning. CPU is that of its process in the measured phase."""
 
     t_ns: int
+    first_start_ns: int | None
     user_cpu_ns: int
     system_cpu_ns: int
     aborted: bool
