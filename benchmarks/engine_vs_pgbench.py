@@ -21,8 +21,8 @@ from engine_rows import ROWS, Row, Run
 from engine_sides import connecting_s, found, libpq_environment, run_pgbench, run_plinth
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
-from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
+from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, find_installation, find_installations
 from plinth.system.directory import make_directory

@@ -31,19 +31,16 @@ from plinth.model.doctor import DoctorRecord
 from plinth.model.drive import DriveSpec
 from plinth.model.durability import DurabilitySpec
 from plinth.model.endurance import Endurance
-from plinth.model.experiment import (
-    Experiment,
-    MeasureSpec,
-    ServerSpec,
-    WorkloadSpec,
-)
+from plinth.model.experiment import Experiment, MeasureSpec, WorkloadSpec
 from plinth.model.live import LiveProtocol
 from plinth.model.load_config import LoadConfig
 from plinth.model.objective import Objective
+from plinth.model.patroni import PatroniSpec
 from plinth.model.plan import Plan
 from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, Reference
 from plinth.model.run_comparison import RunsComparison
 from plinth.model.run_figures import RunFigures
+from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import QueueSpec, StorageSpec
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration
@@ -71,6 +68,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "[storage.NAME.physics]": Physics,
     "[storage.NAME.queue]": QueueSpec,
     "[server]": ServerSpec,
+    "[server.patroni]": PatroniSpec,
     **{f"[dataset] kind = {get_args(kind.model_fields['kind'].annotation)[0]}": kind for kind in DATASET_KINDS},
     **{f"[dataset.columns] NAME.kind = {kinds_of(kind)}": kind for kind in COLUMN_KINDS},
     "[workload]": WorkloadSpec,

@@ -20,6 +20,9 @@ needs e2fsprogs mkfs.ext4
 needs xfsprogs mkfs.xfs
 needs btrfs-progs mkfs.btrfs
 needs fio fio
+needs etcd-server etcd
+needs patroni patroni
+needs python3-etcd patroni
 needs mdadm mdadm
 needs lvm2 lvm
 needs dmsetup dmsetup

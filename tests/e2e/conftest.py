@@ -188,7 +188,9 @@ class Project:
                 words = entry.read_bytes()
             except OSError:  # it has ended
                 continue
-            if str(self.state).encode() in words and (b"postgres" in words or b"serve" in words):
+            if str(self.state).encode() in words and any(
+                one in words for one in (b"postgres", b"serve", b"etcd", b"patroni")
+            ):
                 left.append(words.replace(b"\0", b" ").decode())
         return left
 

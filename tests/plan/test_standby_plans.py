@@ -2,9 +2,10 @@
 
 import pytest
 
-from plinth.model.experiment import Experiment, ServerSpec
+from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts
 from plinth.model.plan import DatasetSize, PlannedCluster, ScriptText
+from plinth.model.server_spec import ServerSpec
 from plinth.plan import PlanInputs, build_plan, expand
 from plinth.server.standby import settings_of_standby
 

@@ -4,9 +4,9 @@ import pytest
 
 from making import RUN_ID, from_toml, host
 from plinth.model.dataset import NoDataset
-from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
 from plinth.model.plan import PlannedCluster, PlannedNode
+from plinth.model.server_spec import ServerSpec
 from plinth.run.context import RunContext
 from plinth.system.owner import server_owner
 

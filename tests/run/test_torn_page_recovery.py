@@ -10,8 +10,8 @@ import pytest
 
 from emulated_disks import MIB, served
 from plinth.model.disk_recording import ImageSource, TornWrite
-from plinth.model.experiment import ServerSpec
 from plinth.model.plan import Variant
+from plinth.model.server_spec import ServerSpec
 from plinth.model.workload import WorkloadSpec
 from plinth.run.cut_check import Findings, name_torn_pages
 from plinth.run.power import PowerLoss

@@ -11,10 +11,10 @@ import pytest
 from making import host
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, PlinthError, RunError, StorageBroken
-from plinth.model.experiment import ServerSpec
 from plinth.model.load import EngineCost, LoadError, LoadProgress, LoadResult, Totals
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, PlannedTrial, ScriptText, Variant
+from plinth.model.server_spec import ServerSpec
 from plinth.run.topology import Node, Topology
 from plinth.run.trial import TrialOutput, TrialRunner
 from plinth.server import Cluster, connect

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
+from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout
 from plinth.system.directory import label_of, make_directory, remove_directory

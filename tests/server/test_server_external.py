@@ -14,8 +14,8 @@ from psycopg.conninfo import make_conninfo
 
 from plinth.model.connection import Connection, Tls
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
-from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
+from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, ExternalServer, connect
 from plinth.server.schema import schema_of

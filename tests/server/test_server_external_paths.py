@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plinth.model.errors import PlinthError, RunError
-from plinth.model.experiment import ServerSpec
+from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, connect

@@ -195,7 +195,7 @@ def test_a_server_that_does_not_answer_is_ended_and_that_is_said(
 _DIES_WITH_A_SERVER = """
 import os, signal, sys
 from pathlib import Path
-from plinth.model.experiment import ServerSpec
+from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, find_installation
 from plinth.system.journal import Journal

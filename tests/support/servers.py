@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from plinth.model.base import SettingValue
-from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
+from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, find_installation, find_installations
 from plinth.system.directory import make_directory

@@ -16,9 +16,9 @@ from children import run_in_child
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Interrupted, Refused, RunError
-from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
 from plinth.model.progress import Progress
+from plinth.model.server_spec import ServerSpec
 from plinth.model.tpcc_tables import INDEXES as TPCC_INDEXES
 from plinth.model.tpcc_tables import TABLES as TPCC_TABLES
 from plinth.model.trial import Check

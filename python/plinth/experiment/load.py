@@ -22,9 +22,10 @@ from plinth.experiment.toml_document import NotADocument, parse_toml
 from plinth.experiment.toml_text import toml_text
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import ExperimentError, Problem, UsageError
-from plinth.model.experiment import Experiment, ServerSpec, factor_path
+from plinth.model.experiment import Experiment, factor_path
 from plinth.model.published import Reference
 from plinth.model.secrets import may_hold_secrets
+from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import SPECS
 
 _QUOTES_HINT = 'text needs quotes, as in name = "ramdisk"; true, false and numbers do not'

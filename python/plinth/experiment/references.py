@@ -8,8 +8,9 @@ from plinth.experiment.networks import check_network
 from plinth.experiment.objectives import check_objectives
 from plinth.experiment.storages import check_data_directory, check_storages, valid_storages
 from plinth.model.errors import Problem
-from plinth.model.experiment import DEFAULT_TABLESPACE, factor_path
+from plinth.model.experiment import factor_path
 from plinth.model.nearest import nearest
+from plinth.model.server_spec import DEFAULT_TABLESPACE
 
 
 def check_references(document: dict[str, Any]) -> list[Problem]:

@@ -12,7 +12,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from plinth.model.dataset import TpcbDataset
-from plinth.model.experiment import SPEC_VERSION, MeasureSpec, ServerSpec
+from plinth.model.experiment import SPEC_VERSION, MeasureSpec
+from plinth.model.server_spec import ServerSpec
 from plinth.model.shown import shown
 from plinth.model.storage import DirectoryStorage, TmpfsStorage
 from plinth.model.workload import WorkloadSpec

@@ -99,13 +99,18 @@ class FreeAction(OfPlace):
 
 
 class KillAction(OfNode):
-    """SIGKILL to the postmaster of a node and to all of its children: a crash of the server, not of its machine."""
+    """SIGKILL to the postmaster of a node and to all of its children: a crash of the server, or of its machine."""
 
     do: Literal["kill"]
+    machine: bool = Field(
+        default=False,
+        description="As when its machine fails: its Patroni is killed with it, so that nothing there can start it again. Without "
+        "Patroni there is no difference.",
+    )
 
     def what(self) -> str:
         """A description of the action."""
-        return f"kill {self.node}"
+        return f"kill {self.node}{' and its machine' if self.machine else ''}"
 
 
 class StopAction(OfNode):

@@ -14,10 +14,12 @@ _WAITING = ("on", "remote_apply", "remote_write")
 class Rejoin(Frozen):
     """How the old primary came back as a standby of the new one."""
 
-    how: Literal["rewind", "backup"]
+    how: Literal["rewind", "backup", "restart"] = Field(
+        description="restart: it had nothing that the new primary does not have, and Patroni just started it."
+    )
     duration_s: float = Field(ge=0, description="Until it streamed from the new primary, a failed pg_rewind included.")
     rewind_s: float | None = Field(
-        default=None, description="Of pg_rewind, failed or not; None where it was not tried."
+        default=None, description="Of pg_rewind, failed or not; None where it was not tried, and of Patroni's."
     )
     rewind_failure: str | None = Field(default=None, description="Why pg_rewind was followed by a base backup.")
 
@@ -26,7 +28,10 @@ class Failover(Frozen):
     """A failover as its steps took place, in order."""
 
     to: str = Field(description="The node that was promoted.")
-    detect_s: float = Field(description="From the fault to the last of the probes that had to fail.")
+    by: str = Field(default="plinth", description='What conducted it: "plinth", or Patroni with its settings.')
+    detect_s: float = Field(
+        description="From the fault to the last of the probes that had to fail; of Patroni until the promoted node had the lock."
+    )
     promote_s: float = Field(description="From there until the promoted node was out of recovery, with the fencing.")
     first_write_s: float | None = Field(
         description="From there until a client got the answer to its first commit there; None: none was before the load ended."
@@ -53,6 +58,9 @@ class Outage(Frozen):
         "end of the load."
     )
     failover: Failover | None = None
+    restarted_by: str | None = Field(
+        default=None, description="Patroni, with its settings, where it started the primary again after a crash."
+    )
     acknowledged: int = Field(description="Commits that were acknowledged to clients without a warning.")
     lost: int = Field(description="Of these, missing in the end.")
     lost_s: float | None = Field(description="From when the oldest of the lost commits was acknowledged, to the fault.")

@@ -9,12 +9,14 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 from plinth.model.base import Frozen, Name
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import PlannedCut
-from plinth.model.experiment import Experiment, ServerSpec
+from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.level import Level
 from plinth.model.native import NativeTransaction
 from plinth.model.network import NetworkSpec
+from plinth.model.patroni import PatroniSpec
 from plinth.model.published import Reference
+from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import PRIMARY as PRIMARY  # for those who import it from here
 from plinth.model.step import Step
 from plinth.model.storage import StorageSpec
@@ -192,6 +194,9 @@ class Variant(Frozen):
     )
     network: NetworkSpec | None = Field(
         default=None, description="The emulated network between the nodes; none: they talk over sockets."
+    )
+    patroni: PatroniSpec | None = Field(
+        default=None, description="What conducts its failovers; none: Plinth's own sequence."
     )
     workload: WorkloadSpec
     scripts: tuple[TransactionText, ...]

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plinth.model.dataset import DatasetSpec, SqlDataset, TpccDataset
-from plinth.model.experiment import FIRST_LOOK, Experiment, ServerSpec
+from plinth.model.experiment import FIRST_LOOK, Experiment, MeasureSpec
 from plinth.model.facts import HostFacts, Installation
+from plinth.model.fault import KillAction
 from plinth.model.plan import (
     PRIMARY,
     DatasetSize,
@@ -18,6 +19,7 @@ from plinth.model.plan import (
     Variant,
 )
 from plinth.model.published import Reference
+from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import StandbySpec
 from plinth.model.step import Step
 from plinth.model.tpcc_notice import TERMINALS_PER_WAREHOUSE
@@ -178,6 +180,7 @@ def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_byt
         )
     found += _of_target(experiment, variants)
     found += _of_terminals(experiment, variants)
+    found += _of_patroni(measure, variants)
     if measure.repeats < FEWEST_TRIALS_FOR_INTERVAL:
         found.append(
             f"measure.repeats = {measure.repeats}: fewer than {FEWEST_TRIALS_FOR_INTERVAL} trials allow no interval and no verdict"
@@ -212,6 +215,23 @@ def _of_terminals(experiment: Experiment, variants: Sequence[Variant]) -> list[s
         f"{TERMINALS_PER_WAREHOUSE} terminals for each; with another number NOPM and efficiency are what the clients allow"
         for clients, warehouses in dict.fromkeys(sizes)
         if clients != TERMINALS_PER_WAREHOUSE * warehouses
+    ]
+
+
+def _of_patroni(measure: MeasureSpec, variants: Sequence[Variant]) -> list[str]:
+    """Of loads that end before Patroni has to be done."""
+    kills = [action for action in measure.actions if isinstance(action, KillAction)]
+    if not kills:
+        return []
+    left_s = measure.duration_s - min(action.at_s for action in kills)
+    of_machine = any(action.machine for action in kills)
+    conductors = dict.fromkeys(variant.patroni for variant in variants if variant.patroni is not None)
+    return [
+        f"measure.duration = {format_duration(measure.duration_s)}: {format_duration(left_s)} of it are left after the fault; Patroni with "
+        f"ttl {one.ttl_s:g} s and loop_wait {one.loop_wait_s:g} s may need {format_duration(most_s)} until writes go on, and a trial fails where "
+        "they do not"
+        for one in conductors
+        if (most_s := one.longest_s(of_machine=of_machine)) > left_s
     ]
 
 

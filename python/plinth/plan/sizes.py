@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec, LoadedTables
-from plinth.model.experiment import DEFAULT_TABLESPACE, Experiment, ServerSpec
+from plinth.model.experiment import Experiment
 from plinth.model.pg_units import SIZES_BYTES
 from plinth.model.plan import DatasetSize, PlannedCluster, PlannedTrial, Variant
+from plinth.model.server_spec import DEFAULT_TABLESPACE, ServerSpec
 
 EMPTY_DATA_BYTES = 32 * 2**20
 """Size of a data directory after initdb, without WAL."""

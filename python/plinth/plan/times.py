@@ -31,6 +31,8 @@ JOBS_OF_SHAPE: dict[IoShape, int] = {
 _START_STOP_S = 2.0
 _STANDBY_START_STOP_S = 0.5
 """Of each standby, which has little to recover: with two of them a trial took 2 s more than its load."""
+_PATRONI_START_S = 8.0
+"""etcd and the Patronis, which have the lock and their servers then."""
 _FLEET_START_S = 4.0
 """Agents start and connect, clocks are compared, and all begin 2 s after that."""
 _RAY_START_S = 7.0
@@ -101,6 +103,7 @@ def estimated_s(
         + restore_s(by_id[variant.cluster], places)
         + _preparing_s(measure, by_id[variant.cluster], paces[variant.cluster])
         + snapshots * _RECOVERY_AND_CHECKS_S
+        + (0.0 if variant.patroni is None else _PATRONI_START_S)
         for variant in planned
     )
     ending_s = len(storages) * _UNDO_STORAGE_S + _ANALYSIS_S + len(trials) * _ANALYSIS_TRIAL_S

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec
-from plinth.model.experiment import Experiment, ServerSpec, with_levels
+from plinth.model.experiment import Experiment, with_levels
 from plinth.model.labels import levels_label
+from plinth.model.patroni import PatroniSpec
 from plinth.model.plan import TransactionText, Variant
+from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import upstream_first
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import mounted_storages
@@ -73,6 +75,7 @@ def expand(
                 settings=_settings(server),
                 standby_settings={name: dict(one.settings) for name, one in server.standby.items() if one.settings},
                 network=resolved.network,
+                patroni=server.patroni if server.failover == "patroni" else None,
                 workload=resolved.workload,
                 scripts=scripts_of(resolved.workload, resolved.dataset),
                 is_baseline=levels == baseline,
@@ -106,7 +109,10 @@ def _settings(server: ServerSpec) -> dict[str, SettingValue]:
 def _without_settings(server: ServerSpec) -> ServerSpec:
     """What a cluster is made of."""
     standbys = {name: one.model_copy(update={"settings": {}}) for name, one in server.standby.items()}
-    return server.model_copy(update={"settings": {}, "standby": standbys, "synchronous_standby_names": None})
+    conducted = {"failover": "plinth", "patroni": PatroniSpec()}
+    return server.model_copy(
+        update={"settings": {}, "standby": standbys, "synchronous_standby_names": None, **conducted}
+    )
 
 
 def _on_concrete(server: ServerSpec, names: Mapping[str, str]) -> ServerSpec:

@@ -63,13 +63,16 @@ def _parts(outages: Sequence[Outage]) -> str:
     steps = [one.failover for one in outages if one.failover is not None]
     later = _recovered(outages)
     if not steps:
-        return f"no failover; {later}"
+        restarted = [f", {one.restarted_by} started the primary again" for one in outages if one.restarted_by]
+        return f"no failover{''.join(dict.fromkeys(restarted))}; {later}"
     parts = {
         "detect": [one.detect_s for one in steps],
         "promote": [one.promote_s for one in steps],
         "first write": [one.first_write_s for one in steps],
     }
-    return ", ".join(f"{name} {_median(values)}" for name, values in parts.items()) + f"; {later}"
+    conductors = dict.fromkeys(one.by for one in steps if one.by != "plinth")
+    by = "".join(f"by {conductor}: " for conductor in conductors)
+    return by + ", ".join(f"{name} {_median(values)}" for name, values in parts.items()) + f"; {later}"
 
 
 def _recovered(outages: Sequence[Outage]) -> str:
@@ -106,7 +109,7 @@ def _rejoin(outages: Sequence[Outage]) -> str:
     rejoined = [one.failover.rejoin for one in outages if one.failover is not None and one.failover.rejoin is not None]
     if not rejoined:
         return "no server came back as a standby"
-    ways = {"rewind": "pg_rewind", "backup": "a base backup"}
+    ways = {"rewind": "pg_rewind", "backup": "a base backup", "restart": "a restart"}
     words = [
         f"{ways[how]} in {_median([one.duration_s for one in own])}"
         for how in ways

@@ -7,7 +7,6 @@ from plinth.model.action import Action
 from plinth.model.action_base import TimedAction
 from plinth.model.disk_action import DiskAction
 from plinth.model.errors import Problem
-from plinth.model.experiment import ServerSpec
 from plinth.model.fault import (
     ContinueAction,
     FailoverAction,
@@ -19,6 +18,7 @@ from plinth.model.fault import (
     ServerAction,
 )
 from plinth.model.nearest import nearest
+from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import PRIMARY
 from plinth.model.storage import FilledStorage
 from plinth.model.workload import WorkloadSpec

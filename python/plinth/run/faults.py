@@ -31,7 +31,17 @@ from plinth.model.standby import PRIMARY
 from plinth.run.cut_check import inserted_lsn
 from plinth.run.power import Power
 from plinth.server import Cluster, Standby, connect, database_errors
-from plinth.server.promotion import follow, has_strayed, promote, received_bytes, rejoin, switch_lsn, takes_writes
+from plinth.server.patroni import PatroniCluster
+from plinth.server.promotion import (
+    await_promoted,
+    follow,
+    has_strayed,
+    promote,
+    received_bytes,
+    rejoin,
+    switch_lsn,
+    takes_writes,
+)
 from plinth.storage.filling import fill_up, free_again
 from plinth.system import cancel
 from plinth.system.journal import Journal
@@ -40,6 +50,7 @@ from plinth.system.runner import Runner
 RETRY_CONNECT_S = 0.1
 """The pause of a client between attempts to connect: at most ten a second, for each client."""
 _PROBE_TIMEOUT_S = 2
+_ASK_AGAIN_S = 0.02
 _CANCEL_WAITS = (
     b"select pg_cancel_backend(pid) from pg_stat_activity where wait_event_type = 'IPC' and wait_event = 'SyncRep'"
 )
@@ -62,6 +73,8 @@ class Marks:
     candidates: tuple[str, ...] = ()
     unpowered: set[str] = field(default_factory=set)
     switch_lsn: str | None = None
+    restarted: bool = False
+    """The primary crashed, and Patroni started it again."""
     rejoin: Rejoin | None = None
 
 
@@ -81,6 +94,7 @@ class ServerFaults:
         root_of: Callable[[OfPlace], Path],
         runner: Runner,
         journal: Journal,
+        patroni: PatroniCluster | None = None,
     ) -> None:
         self.marks = Marks()
         self.primary = PRIMARY
@@ -98,6 +112,13 @@ class ServerFaults:
         """The roots of file systems that are full."""
         self._runner = runner
         self._journal = journal
+        self._patroni = patroni
+        """None: the failover is Plinth's own sequence."""
+
+    def begin(self) -> None:
+        """Start what conducts the failover, on the servers as they run. Raises PlinthError when it does not come up."""
+        if self._patroni is not None:
+            self._patroni.start()
 
     def __enter__(self) -> Self:
         return self
@@ -106,18 +127,31 @@ class ServerFaults:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with cancel.masked():
-            for name, server in self._servers.items():
-                if name not in self._off:
-                    server.kill()
-            for name in tuple(self._off):
-                self._off.pop(name).restore()
-            for root in tuple(self._full):
-                self._free(root)
-            self._servers.update(self._as_before)
-            for name, upstream in self._upstreams.items():
-                standby = self._servers[name]
-                assert isinstance(standby, Standby), "it was one before"
-                standby.upstream = upstream
+            try:
+                if self._patroni is not None:
+                    self._patroni.end()
+            finally:
+                self._set_right()
+
+    def _set_right(self) -> None:
+        """End the servers, and undo what else was done to them."""
+        for name, server in self._servers.items():
+            if name not in self._off:
+                server.kill()
+        for name in tuple(self._off):
+            self._off.pop(name).restore()
+        for root in tuple(self._full):
+            self._free(root)
+        self._servers.update(self._as_before)
+        for name, upstream in self._upstreams.items():
+            standby = self._servers[name]
+            assert isinstance(standby, Standby), "it was one before"
+            standby.upstream = upstream
+
+    @property
+    def conductor(self) -> str:
+        """Who conducts the failover: "plinth", or Patroni with its version and settings."""
+        return "plinth" if self._patroni is None else self._patroni.words
 
     @property
     def standbys(self) -> tuple[str, ...]:
@@ -168,7 +202,7 @@ class ServerFaults:
         match action:
             case KillAction(node=node):
                 with self._position([node]) as note:
-                    at_ns = self._servers[node].crash(note)
+                    at_ns = self._crash(action, note)
                 self._paused.discard(node)
                 self._note_fault(action, at_ns)
             case StopAction(node=node, mode=mode):
@@ -231,6 +265,14 @@ class ServerFaults:
         if self.marks.fault_ns is None:
             self.marks.fault_ns = self.marks.resumed_ns = at_ns
 
+    def _crash(self, action: KillAction, note: Callable[[], None]) -> int:
+        server = self._servers[action.node]
+        if self._patroni is None:
+            return server.crash(note)
+        if action.machine:
+            self._patroni.kill_member(action.node)
+        return server.crash_alone(note)
+
     def _pause(self, action: PauseAction, node: str) -> None:
         with self._position([node]) as note:
             note()
@@ -292,6 +334,9 @@ class ServerFaults:
         marks.switch_lsn = switch_lsn(standby)
 
     def _fail_over(self, action: FailoverAction, ended: Event) -> None:
+        if self._patroni is not None:
+            self._let_patroni(self._patroni, action, ended)
+            return
         self._await_failure(action, ended)
         self.marks.detected_ns = time.monotonic_ns()
         old = self.primary
@@ -316,6 +361,37 @@ class ServerFaults:
             by_rewind=action.rejoin == "rewind",
         )
         self._servers[old] = standby
+
+    def _let_patroni(self, patroni: PatroniCluster, action: FailoverAction, ended: Event) -> None:
+        """Wait until Patroni has promoted a standby, or started the old primary again, and until the old primary is back."""
+        old = self.primary
+        asked_ns = time.monotonic_ns()
+        while (chosen := patroni.leader()) in (None, old):
+            if self.marks.fault_ns is not None and takes_writes(self._servers[old]):
+                self.marks.restarted = not self._servers[old].alive()  # not the one that we started
+                return
+            if ended.is_set():
+                raise RunError(
+                    f"Patroni had neither promoted a standby nor started {old} again when the load had ended; "
+                    f"its leader: {chosen or 'none'}",
+                    hint="a longer measure.duration, or a shorter ttl and loop_wait in [server.patroni]",
+                )
+            cancel.sleep(_ASK_AGAIN_S)
+            asked_ns = time.monotonic_ns()
+        assert chosen is not None, "it is another node"
+        marks, standby = self.marks, self._servers[chosen]
+        marks.detected_ns, marks.resumed_ns = time.monotonic_ns(), asked_ns
+        await_promoted(standby)
+        marks.promoted_ns, marks.promoted, marks.candidates = time.monotonic_ns(), chosen, self.standbys
+        self.check_one_primary()
+        marks.switch_lsn = switch_lsn(standby)
+        if action.rejoin == "none":
+            return
+        began = time.monotonic()
+        if not patroni.has_member(old):
+            patroni.start_member(old)
+        patroni.await_rejoined(old, chosen)
+        marks.rejoin = Rejoin(how=patroni.how_rejoined(old), duration_s=time.monotonic() - began)
 
     def _await_failure(self, action: FailoverAction, ended: Event) -> None:
         """Probe the primary until as many probes as asked for have failed in a row."""

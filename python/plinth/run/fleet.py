@@ -7,10 +7,11 @@ from plinth.fleet import FleetCopy, FleetLoad, check_fleet
 from plinth.fleet.executors import executor_of
 from plinth.load import LoadConfig
 from plinth.model.errors import MissingCapability, Problem
-from plinth.model.experiment import Experiment, ServerSpec
+from plinth.model.experiment import Experiment
 from plinth.model.fault import ServerAction
 from plinth.model.flashback import SnapshotAction
 from plinth.model.fleet import FleetSpec
+from plinth.model.server_spec import ServerSpec
 from plinth.model.units import format_count, format_size
 from plinth.model.workload import Driver, WorkloadSpec
 from plinth.plan import Expanded

@@ -31,7 +31,9 @@ def after_faults(
     """The effect of a trial's faults, and the checks of its commits; `control` is of the node that takes writes in the end."""
     recorded = read_commit_ledger(ledger)
     compared = compare_ledger(recorded, control, is_standby=faults.marks.promoted is not None)
-    outage = outage_of(faults.marks, faults.primary, faults.standbys, settings, recorded, compared, load)
+    outage = outage_of(
+        faults.marks, faults.primary, faults.standbys, settings, recorded, compared, load, faults.conductor
+    )
     if outage is not None:
         outage = outage.model_copy(update={"strayed": faults.strayed()})
     return outage, ledger_checks(compared) if outage is None else outage_checks(outage, compared)
@@ -45,9 +47,10 @@ def outage_of(
     ledger: CommitLedger,
     compared: LedgerCheck,
     load: LoadResult,
+    by: str = "plinth",
 ) -> Outage | None:
     """The effect of the faults of a trial; None where none came about. `primary` takes writes in the end, `settings` are the
-    primary's of the beginning, and `compared` is the ledger beside the tables of `primary`."""
+    primary's of the beginning, `compared` is the ledger beside the tables of `primary`, and `by` conducted the failover."""
     if marks.fault_ns is None or marks.resumed_ns is None:
         return None
     gap_s, first_ns = gap_of(ledger, marks.fault_ns, marks.resumed_ns)
@@ -58,7 +61,8 @@ def outage_of(
         primary=primary,
         gap_s=gap_s,
         recovered_s=None if first_ns is None else _recovered_s(ledger, marks.fault_ns, first_ns),
-        failover=_failover(marks, first_ns),
+        failover=_failover(marks, first_ns, by),
+        restarted_by=by if marks.restarted else None,
         acknowledged=compared.acknowledged,
         lost=compared.lost,
         lost_s=lost_s,
@@ -120,11 +124,12 @@ def outage_checks(outage: Outage, compared: LedgerCheck) -> list[Check]:
     ]
 
 
-def _failover(marks: Marks, first_ns: int | None) -> Failover | None:
+def _failover(marks: Marks, first_ns: int | None, by: str) -> Failover | None:
     if marks.fault_ns is None or marks.detected_ns is None or marks.promoted_ns is None or marks.promoted is None:
         return None
     return Failover(
         to=marks.promoted,
+        by=by,
         detect_s=(marks.detected_ns - marks.fault_ns) / 1e9,
         promote_s=(marks.promoted_ns - marks.detected_ns) / 1e9,
         first_write_s=None if first_ns is None else (first_ns - marks.promoted_ns) / 1e9,

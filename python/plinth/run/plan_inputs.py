@@ -160,6 +160,7 @@ def _trial_steps(
         *cache,
         *([caught_up] if cluster.standbys else []),
         *links,
+        *_patroni_step(trial, variant, cluster),
         load_step,
         *snapshot_steps(context, trial, variant, cluster, measure),
     ]
@@ -172,6 +173,14 @@ def _links_step(trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) 
         id=f"trial.{trial.number}.network",
         title=f"trial {trial.number}, {variant.label}: set {links}; measure round trips",
     )
+
+
+def _patroni_step(trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
+    if variant.patroni is None:
+        return []
+    nodes = ", ".join(node.name for node in cluster.nodes)
+    title = f"trial {trial.number}, {variant.label}: start etcd, and {variant.patroni.words()} for each of {nodes}, which takes it over as it runs"
+    return [Step(id=f"trial.{trial.number}.patroni", title=title)]
 
 
 def _start_step(

@@ -22,6 +22,7 @@ from plinth.run.fault_problems import fault_problems
 from plinth.run.fleet import fleet_problems
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.load_of import check_load
+from plinth.run.patroni_problems import patroni_problems
 from plinth.run.plan_inputs import plan_inputs
 from plinth.run.restoring import Restoring
 from plinth.run.snapshot_problems import snapshot_problems
@@ -94,6 +95,8 @@ class _Planner:
             raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
         measure = experiment.measure
         if problems := fault_problems(measure.actions, measure.restore, context, expanded):
+            raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
+        if problems := patroni_problems(measure, expanded, installations, self.owner, self.runner):
             raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
         if problems := fleet_problems(experiment, expanded):
             raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])

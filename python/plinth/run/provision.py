@@ -8,7 +8,7 @@ from plinth.bundle import BundleWriter
 from plinth.model.disk_action import DiskAction
 from plinth.model.errors import MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
-from plinth.model.fault import OfPlace, server_actions
+from plinth.model.fault import FailoverAction, OfPlace, server_actions
 from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant, storage_that_holds
 from plinth.model.probe_io import IoMoment
@@ -42,6 +42,7 @@ from plinth.server import (
     await_caught_up,
     server_step_id,
 )
+from plinth.server.patroni import PatroniCluster
 from plinth.storage import Storage
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.kinds.emulated import Emulated
@@ -211,6 +212,24 @@ class Provision:
             root_of,
             self.runner,
             self._journal,
+            self._patroni(variant),
+        )
+
+    def _patroni(self, variant: Variant) -> PatroniCluster | None:
+        """What conducts the failover of a variant; None where Plinth itself does."""
+        if variant.patroni is None:
+            return None
+        actions = self.plan.experiment.measure.actions
+        rejoin = next((action.rejoin for action in actions if isinstance(action, FailoverAction)), "none")
+        return PatroniCluster(
+            variant.cluster,
+            work_dir() / f"{self._journal.label}-patroni-{variant.cluster}",
+            self._managed[variant.cluster],
+            variant.patroni,
+            self.context.log,
+            self.runner,
+            self._journal,
+            by_rewind=rejoin != "backup",
         )
 
     def disks(self, variant: Variant) -> AbstractContextManager[TrialDisks | None]:

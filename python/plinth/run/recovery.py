@@ -12,6 +12,7 @@ from plinth.run.restoring import restoring_of
 from plinth.run.snapshots import remove_left_snapshots
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ClusterLayout, CopySteps, external_step, remove_copies_command, remove_snapshot
+from plinth.server.patroni import PATRONI_STEPS
 from plinth.server.processes import serving
 from plinth.storage import Storage
 from plinth.system.clean import CleanedRun, CleanResult, pending_journals
@@ -67,7 +68,7 @@ def _why_not(storage: Storage, runner: Runner) -> str | None:
 def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: Runner) -> list[NotUndone]:
     """End the servers; undo clusters and storages that were not whole yet."""
     managed = [cluster for cluster in plan.clusters if not cluster.is_external]
-    kept: list[NotUndone] = []
+    kept: list[NotUndone] = list(journal.undo_steps(PATRONI_STEPS, runner))  # they would start the servers again
     for cluster in reversed(managed):
         for node in reversed(cluster.nodes):
             layout = context.layout(cluster, node)

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from plinth.model.errors import Problem
-from plinth.model.experiment import MeasureSpec, ServerSpec
+from plinth.model.experiment import MeasureSpec
 from plinth.model.flashback import SnapshotAction
+from plinth.model.server_spec import ServerSpec
 from plinth.plan import Expanded
 from plinth.run.restoring import Restoring
 

@@ -240,6 +240,8 @@ class TrialRunner:
         standbys = self._provision.await_standbys(variant)
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             ended = ended_transactions(control, variant.workload)
+        if faults is not None:
+            faults.begin()
         observer = self._observer(primary, cluster, devices)
         measure = self._plan.experiment.measure
         ledger = self._make_ledger(trial) if variant.workload.keeps_ledger else None

@@ -218,6 +218,14 @@ class Cluster:
         self.kill()
         return at_ns
 
+    def crash_alone(self, just_before: Callable[[], object]) -> int:
+        """As `crash`, but what belongs to it stays, its socket's directory and its steps in the journal: somebody else may start it."""
+        at_ns = crash_processes(self.layout.data_directory, just_before)
+        end_server(self.layout.data_directory, (KILL,))
+        if self._postmaster is not None:
+            self._postmaster.reap()
+        return at_ns
+
     def suspend(self) -> int:
         """Stop all of its processes (SIGSTOP), as they are; returns CLOCK_MONOTONIC in ns just before."""
         return suspend_processes(self.layout.data_directory)

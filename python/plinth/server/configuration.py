@@ -32,8 +32,8 @@ def prepare(data_directory: Path, owner: Owner, *, networked: bool, reachable: b
     """After initdb: include plinth.conf, and say who may connect; `networked`: standbys from an emulated network, too;
     `reachable`: load machines with the password."""
     main = data_directory / "postgresql.conf"
-    _write(main, f"{main.read_text()}\ninclude '{CONFIGURATION_FILE}'\n", owner)
-    _write(
+    replace_file(main, f"{main.read_text()}\ninclude '{CONFIGURATION_FILE}'\n", owner)
+    replace_file(
         data_directory / "pg_hba.conf",
         _HBA + (_HBA_NETWORK if networked else "") + (_HBA_REACHABLE if reachable else ""),
         owner,
@@ -42,7 +42,7 @@ def prepare(data_directory: Path, owner: Owner, *, networked: bool, reachable: b
 
 def mark_standby(data_directory: Path, owner: Owner) -> None:
     """After a base backup: the server that is started on it is a standby."""
-    _write(data_directory / STANDBY_FILE, "", owner)
+    replace_file(data_directory / STANDBY_FILE, "", owner)
 
 
 def write(
@@ -50,7 +50,7 @@ def write(
 ) -> None:
     """Write plinth.conf, whole or not at all."""
     lines = ["# Written by Plinth at every start and change.", *_lines(owned), "", "# Asked for:", *_lines(asked)]
-    _write(data_directory / CONFIGURATION_FILE, "\n".join(lines) + "\n", owner)
+    replace_file(data_directory / CONFIGURATION_FILE, "\n".join(lines) + "\n", owner)
 
 
 def quoted(text: str) -> str:
@@ -62,8 +62,9 @@ def _lines(settings: Mapping[str, SettingValue]) -> list[str]:
     return [f"{name} = {quoted(setting_text(value))}" for name, value in settings.items()]
 
 
-def _write(path: Path, text: str, owner: Owner) -> None:
-    """Replace `path`, safe on disk: without it a server does not start after a power cut, on btrfs as it was found.
+def replace_file(path: Path, text: str, owner: Owner) -> None:
+    """Write a file of the server's user anew, safe on disk: without that a server does not start after a
+    power cut, on btrfs as it was found.
 
     The directory is the server user's: nothing that is there is opened or followed.
     """

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
 from plinth.model.network import NodePlace
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, tablespace_role
+from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile

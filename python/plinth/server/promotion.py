@@ -22,14 +22,14 @@ PROMOTE_TIMEOUT_S = 60.0
 STREAM_TIMEOUT_S = 60.0
 REWIND_TIMEOUT_S = 600.0
 _LOOK_AGAIN_S = 0.005
+_TIMELINE = "('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int"
+"""The timeline that a server writes."""
 
 
 def takes_writes(node: Cluster) -> bool:
-    """Whether a node runs, answers and is not in recovery."""
+    """Whether a node runs, whoever started it, answers and is not in recovery."""
     import psycopg
 
-    if not node.alive():
-        return False
     try:
         with connect(node.control, timeout_s=2) as control:
             return control.execute("select pg_is_in_recovery()").fetchone() == (False,)
@@ -55,6 +55,26 @@ def received_bytes(standby: Cluster) -> float | None:
     return None if row is None else row[0]
 
 
+def streams_from(standby: Cluster, primary: Cluster, name: str) -> bool:
+    """Whether a standby streams from a primary by TCP, under its name, and has that primary's timeline.
+
+    One whose WAL goes on beyond where that timeline begins connects, too, but follows the old one and is soon sent away.
+    """
+    import psycopg
+
+    of_primary = (
+        f"select {_TIMELINE} from pg_stat_replication"
+        " where application_name = %s and state = 'streaming' and client_addr is not null"
+    )
+    of_standby = b"select received_tli from pg_stat_wal_receiver where status = 'streaming'"
+    try:
+        with connect(primary.control, timeout_s=2) as control, connect(standby.control, timeout_s=2) as other:
+            timeline = control.execute(of_primary.encode(), (name,)).fetchone()
+            return timeline is not None and timeline == other.execute(of_standby).fetchone()
+    except psycopg.Error:
+        return False
+
+
 def promote(standby: Cluster) -> None:
     """Promote a standby and wait until it is out of recovery. Raises RunError when it does not become a primary."""
     with database_errors("promote", standby.where), connect(standby.control) as control:
@@ -65,6 +85,17 @@ def promote(standby: Cluster) -> None:
             PROMOTE_TIMEOUT_S,
             "it was promoted, and was still in recovery",
         )
+
+
+def await_promoted(standby: Cluster) -> None:
+    """Wait until a standby that somebody promotes takes writes. Raises RunError when it does not."""
+    deadline = time.monotonic() + PROMOTE_TIMEOUT_S
+    while not takes_writes(standby):
+        if time.monotonic() > deadline:
+            raise RunError(
+                f"it was to be promoted, and was still in recovery after {PROMOTE_TIMEOUT_S:g} s", where=standby.where
+            )
+        cancel.sleep(_LOOK_AGAIN_S)
 
 
 def switch_lsn(primary: Cluster) -> str:
@@ -82,13 +113,12 @@ def has_strayed(standby: Cluster, primary: Cluster, switched_at: str) -> bool:
     that node any more, but by pg_rewind or as a new base backup. False of one that does not answer."""
     import psycopg
 
-    timeline = "select ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int"
     query = (
         b"select pg_last_wal_replay_lsn() > %s::pg_lsn"
         b" and not exists (select 1 from pg_stat_wal_receiver where received_tli >= %s)"
     )
     with database_errors("read the timeline", primary.where), connect(primary.control) as control:
-        row = control.execute(timeline.encode()).fetchone()
+        row = control.execute(f"select {_TIMELINE}".encode()).fetchone()
     assert row is not None, "a function gives a row"
     try:
         with connect(standby.control, timeout_s=2) as control:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from plinth.server.conductors import stop_conductor
 from plinth.server.processes import stop_labelled_server
 from plinth.server.schema import schema_of, undo_schema
 from plinth.system.undo import UndoHandler, UndoHandlers
@@ -10,6 +11,10 @@ SERVER_UNDO: UndoHandlers = {
     "stop_server": UndoHandler(
         lambda what, runner: stop_labelled_server(Path(what.path), what.label),
         lambda what: f"stop the server of {what.path}",
+    ),
+    "stop_conductor": UndoHandler(
+        lambda what, runner: stop_conductor(Path(what.path), what.label),
+        lambda what: f"end the processes of {what.path}",
     ),
     "drop_schema": UndoHandler(
         lambda what, runner: undo_schema(what.path, what.label),

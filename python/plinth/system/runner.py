@@ -26,8 +26,10 @@ _DEBIAN_PACKAGES = {
     program: package
     for package, programs in {
         "btrfs-progs": ("btrfs", "mkfs.btrfs"),
+        "etcd-server": ("etcd",),
         "e2fsprogs": ("dumpe2fs", "mkfs.ext4"),
         "fio": ("fio",),
+        "patroni": ("patroni",),
         "hdparm": ("hdparm",),
         "iproute2": ("ip",),
         "kmod": ("modprobe",),

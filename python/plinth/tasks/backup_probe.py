@@ -9,8 +9,8 @@ from secrets import token_hex
 
 from plinth.model.base import Gap
 from plinth.model.errors import MissingCapability, PlinthError
-from plinth.model.experiment import ServerSpec
 from plinth.model.probe_backup import NO_COMPRESSION, BackupOptions, BackupProbe, BackupResult, BackupRun
+from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import DirectoryStorage
 from plinth.model.units import format_size
 from plinth.observe import host_facts

@@ -1907,6 +1907,10 @@ export interface Outage {
   recovered_s: number | null;
   failover: Failover | null;
   /**
+   * Patroni, with its settings, where it started the primary again after a crash.
+   */
+  restarted_by: string | null;
+  /**
    * Commits that were acknowledged to clients without a warning.
    */
   acknowledged: number;
@@ -1948,7 +1952,11 @@ export interface Failover {
    */
   to: string;
   /**
-   * From the fault to the last of the probes that had to fail.
+   * What conducted it: "plinth", or Patroni with its settings.
+   */
+  by: string;
+  /**
+   * From the fault to the last of the probes that had to fail; of Patroni until the promoted node had the lock.
    */
   detect_s: number;
   /**
@@ -1968,13 +1976,16 @@ export interface Failover {
  * How the old primary came back as a standby of the new one.
  */
 export interface Rejoin {
-  how: "rewind" | "backup";
+  /**
+   * restart: it had nothing that the new primary does not have, and Patroni just started it.
+   */
+  how: "rewind" | "backup" | "restart";
   /**
    * Until it streamed from the new primary, a failed pg_rewind included.
    */
   duration_s: number;
   /**
-   * Of pg_rewind, failed or not; None where it was not tried.
+   * Of pg_rewind, failed or not; None where it was not tried, and of Patroni's.
    */
   rewind_s: number | null;
   /**

@@ -1,0 +1,152 @@
+"""The server of an experiment: the PostgreSQL cluster under test, and its standbys."""
+
+from ipaddress import ip_address
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from plinth.model.base import Frozen, Name, SettingValue
+from plinth.model.patroni import PatroniSpec
+from plinth.model.standby import Standbys, check_standbys
+
+DEFAULT_TABLESPACE = "pg_default"
+"""The tablespace that every cluster has: within its data directory."""
+
+
+class ServerSpec(Frozen):
+    """The PostgreSQL cluster under test: managed (Plinth makes and starts it) or external (a connection string)."""
+
+    storage: Name | None = Field(
+        default=None,
+        description="The storage that holds the data directory. Default: the first one.",
+        examples=["disk"],
+    )
+    wal_storage: Name | None = Field(
+        default=None,
+        description="A storage for the WAL alone (initdb --waldir). Default, and where it is the data directory's own: "
+        "pg_wal within the data directory.",
+        examples=["fast"],
+    )
+    tablespaces: dict[Name, Name] = Field(
+        default_factory=dict,
+        description="Tablespaces to make, and the storage of each; see dataset.tablespace.",
+        examples=[{"bulk": "slow"}],
+    )
+    version: int = Field(default=18, ge=13, le=18, description="Major version of a managed server.", examples=[18])
+    bindir: str | None = Field(
+        default=None,
+        description="Directory of postgres and initdb. Default: the wheel for 18, else the usual places.",
+        examples=["/usr/lib/postgresql/17/bin"],
+    )
+    connection: str | None = Field(
+        default=None,
+        description="Connection string of an external server, by libpq's rules. Plinth then works in a schema of its own.",
+        examples=["host=db1 dbname=bench"],
+    )
+    port: int | None = Field(
+        default=None,
+        ge=1024,
+        le=65535,
+        description="Port of a managed server. Default: 5432, or a free one for tcp.",
+        examples=[54321],
+    )
+    listen: Literal["unix", "tcp"] = Field(default="unix", description="How the load reaches a managed server.")
+    listen_address: str | None = Field(
+        default=None,
+        description='With listen = "tcp": the numeric address of this machine that a managed server listens on, for a load from '
+        "other machines. Everybody who reaches it may try to log in; a random password is needed. Default: 127.0.0.1.",
+        examples=["192.0.2.10"],
+    )
+    data_checksums: bool = Field(default=True, description="initdb with data checksums.")
+    wal_segment_size_mb: int | None = Field(
+        default=None, alias="wal_segment_size", description="initdb --wal-segsize, in MB.", examples=[64]
+    )
+    settings: dict[str, SettingValue] = Field(
+        default_factory=dict,
+        description="PostgreSQL settings, written to the configuration and read back from pg_settings.",
+        examples=[{"shared_buffers": "1GB", "fsync": True}],
+    )
+    standby: Standbys = Field(
+        default_factory=dict,
+        description="Standbys of a managed server, on this machine.",
+        examples=[{"a": {"storage": "disk"}}],
+    )
+    standbys: int | None = Field(
+        default=None,
+        ge=0,
+        description="How many of them there are, the first of the file. Default: all.",
+        examples=[2],
+    )
+    synchronous_standby_names: str | None = Field(
+        default=None,
+        description="The setting of that name on the primary: FIRST or ANY, how many, and which standbys a commit waits for.",
+        examples=["ANY 1 (a, b)"],
+    )
+    failover: Literal["plinth", "patroni"] = Field(
+        default="plinth",
+        description="Who conducts the action failover. plinth: its own sequence of probes, fencing and promotion. patroni: a Patroni "
+        "for each server, with an etcd, which are started before the load.",
+        examples=["patroni"],
+    )
+    patroni: PatroniSpec = Field(
+        default_factory=PatroniSpec, description='With failover = "patroni".', examples=[{"loop_wait": "5s"}]
+    )
+
+    @property
+    def storages(self) -> frozenset[str]:
+        """All storages that it and its standbys name."""
+        of_standbys = (name for one in self.used_standbys.values() for name in (one.storage, one.wal_storage))
+        return frozenset(filter(None, (self.storage, self.wal_storage, *self.tablespaces.values(), *of_standbys)))
+
+    @field_validator("tablespaces")
+    @classmethod
+    def _names_are_free(cls, tablespaces: dict[str, str]) -> dict[str, str]:
+        if reserved := [name for name in tablespaces if name.startswith("pg_")]:
+            raise ValueError(f"{', '.join(reserved)}: names that begin with pg_ are PostgreSQL's own")
+        return tablespaces
+
+    @model_validator(mode="after")
+    def _standbys_are_there(self) -> "ServerSpec":
+        check_standbys(self.standby)
+        if self.standbys is not None:
+            if self.standbys > len(self.standby):
+                raise ValueError(f"standbys: got {self.standbys}, but [server.standby] describes {len(self.standby)}")
+            check_standbys(self.used_standbys)
+        if self.synchronous_standby_names is not None and any(
+            name.lower() == "synchronous_standby_names" for name in self.settings
+        ):
+            raise ValueError("synchronous_standby_names: given twice, here and in settings")
+        return self
+
+    @property
+    def used_standbys(self) -> Standbys:
+        """The standbys that there are: all that are described, or the first of them."""
+        return dict(list(self.standby.items())[: self.standbys])
+
+    @model_validator(mode="after")
+    def _listens_on_an_address(self) -> "ServerSpec":
+        if self.listen_address is None:
+            return self
+        try:
+            address = ip_address(self.listen_address)
+        except ValueError:
+            raise ValueError(f"listen_address: got {self.listen_address!r}; a numeric address is needed") from None
+        if address.is_unspecified or address.is_multicast:
+            raise ValueError(f"listen_address: got {self.listen_address}; one address of this machine is needed")
+        if self.listen != "tcp":
+            raise ValueError('listen_address: only with listen = "tcp"')
+        return self
+
+    @model_validator(mode="after")
+    def _external_is_left_alone(self) -> "ServerSpec":
+        if self.connection is not None:
+            taken = [
+                field.alias or key
+                for key, field in type(self).model_fields.items()
+                if key != "connection" and getattr(self, key) != field.get_default(call_default_factory=True)
+            ]
+            if taken:
+                raise ValueError(
+                    f"{', '.join(taken)}: not with connection: Plinth does not change a server that it did not start"
+                )
+        return self

@@ -1,0 +1,122 @@
+"""Why Patroni cannot conduct the failovers of an experiment."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from plinth.model.errors import MissingCapability, PlinthError, Problem
+from plinth.model.experiment import MeasureSpec
+from plinth.model.facts import Installation
+from plinth.model.fault import FailoverAction, KillAction, server_actions
+from plinth.model.plan import Variant
+from plinth.model.server_spec import ServerSpec
+from plinth.model.standby import PRIMARY
+from plinth.plan import Expanded
+from plinth.server.etcd import PROGRAM as ETCD
+from plinth.server.patroni import PROGRAM as PATRONI
+from plinth.system.owner import Owner
+from plinth.system.runner import Runner
+
+KEY = "server.failover"
+_PROGRAMS = ("pg_basebackup", "pg_controldata", "pg_ctl", "pg_isready", "pg_rewind")
+"""What Patroni runs, of the server's own installation."""
+
+
+def patroni_problems(
+    measure: MeasureSpec,
+    expanded: Expanded,
+    installations: Mapping[str, Installation],
+    owner: Owner,
+    runner: Runner,
+) -> list[Problem]:
+    """The problems, each at the key to change; none where no variant has Patroni. `installations` are by cluster.
+
+    Raises MissingCapability, with what installs it, where Patroni, etcd or a program of PostgreSQL's is not there, or Patroni
+    cannot be executed by `owner`, the servers' user.
+    """
+    conducted = [variant for variant in expanded.variants if variant.patroni is not None]
+    if not conducted:
+        return []
+    found: dict[str, Problem] = {}
+    clusters = {cluster.id: cluster.server for cluster in expanded.clusters}
+    for problem in (
+        *_of_actions(measure),
+        *(problem for variant in conducted for problem in _of_servers(variant, clusters[variant.cluster])),
+    ):
+        found.setdefault(problem.message, problem)
+    if not found:
+        for program in (PATRONI, ETCD):
+            _require_program(program, owner, runner)
+        for cluster in dict.fromkeys(variant.cluster for variant in conducted):
+            _require_programs(installations[cluster])
+    return list(found.values())
+
+
+def _require_program(program: str, owner: Owner, runner: Runner) -> None:
+    runner.require(program)
+    try:
+        runner.run((program, "--version"), owner=owner)
+    except PlinthError as error:
+        raise MissingCapability(
+            f"{owner.name}, the user of the servers, cannot execute {program}",
+            where=shutil.which(program) or program,
+            details=(error.message, *error.details),
+            hint="install it where every user can read it: by its package, or in a virtual environment below /opt that is first in PATH",
+        ) from error
+
+
+def _require_programs(installation: Installation) -> None:
+    missing = [name for name in _PROGRAMS if not (Path(installation.bindir) / name).is_file()]
+    if missing:
+        raise MissingCapability(
+            f'{KEY} = "patroni" needs {", ".join(missing)} of PostgreSQL {installation.version}, which are not there',
+            where=installation.bindir,
+            hint="Debian and Ubuntu have all programs of a version in the packages postgresql-VERSION and postgresql-client-VERSION; "
+            "choose it by server.version or server.bindir",
+        )
+
+
+def _of_actions(measure: MeasureSpec) -> Iterator[Problem]:
+    if not any(isinstance(action, FailoverAction) for action in measure.actions):
+        yield Problem(
+            "there is no failover that Patroni could conduct",
+            path=["server", "failover"],
+            hint='add an action with do = "failover"',
+        )
+    actions = server_actions(measure.actions)
+    for number, action in enumerate(measure.actions):
+        path: list[str | int] = ["measure", "action", number]
+        if action in actions and not isinstance(action, KillAction | FailoverAction):
+            yield Problem(
+                f"{action.what()}: Patroni starts and stops the servers by itself",
+                path=path,
+                hint='with Patroni, the faults are do = "kill", and that with machine = true',
+            )
+        if isinstance(action, FailoverAction) and action.to is not None:
+            yield Problem("Patroni chooses the standby by itself", path=path, hint="leave `to` out")
+
+
+def _of_servers(variant: Variant, server: ServerSpec) -> Iterator[Problem]:
+    if server.listen != "tcp" and variant.network is None:
+        yield Problem(
+            "Patroni's members reach one another's servers by TCP", path=["server", "listen"], hint='set listen = "tcp"'
+        )
+    if variant.network is not None:
+        yield Problem(
+            "Patroni is not in the emulated network, where its servers would be",
+            path=["network"],
+            hint='leave [network] out, or take failover = "plinth"',
+        )
+    if server.wal_storage is not None or server.tablespaces:
+        yield Problem(
+            "Patroni would make a server that it makes anew without its own places for WAL and tablespaces",
+            path=["server", "failover"],
+            hint="leave server.wal_storage and server.tablespaces out",
+        )
+    for name, standby in server.standby.items():
+        if standby.upstream not in (None, PRIMARY):
+            yield Problem(
+                f"standby {name} streams from {standby.upstream}; Patroni has all of them stream from the leader",
+                path=["server", "standby", name, "upstream"],
+                hint="leave upstream out",
+            )
