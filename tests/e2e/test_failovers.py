@@ -134,6 +134,23 @@ def test_faults_that_cannot_be_are_refused_in_the_plan(project, text, place, sai
     assert place in done.stderr and said in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("setting", "rejoin", "said"),
+    [
+        ("max_replication_slots", "rewind", "got 0; 1 standby of a once it is promoted needs a slot each (primary)"),
+        ("max_wal_senders", "backup", "got 0; 1 standby of a once it is promoted needs 2"),
+        ("max_replication_slots", "none", None),
+    ],
+)
+def test_a_standby_that_could_not_take_the_place_of_its_primary_is_refused_in_the_plan(project, setting, rejoin, said):
+    """Found after minutes otherwise, in the first failover."""
+    project.write(EXPERIMENT + KILL + FAILOVER + f'rejoin = "{rejoin}"\n')
+    done = project.plinth("plan", "x.toml", "--set", f"server.standby.a.settings.{setting}=0")
+    assert done.returncode == (2 if said else 0), done.stdout + done.stderr
+    assert (said or "") in done.stderr
+    assert not said or f"server.standby.a.settings.{setting}" in done.stderr
+
+
 def test_what_faults_need_is_refused_together(project):
     asked = EXPERIMENT.replace('restore = "copy"\n', "").replace('builtin = "ledger"', 'builtin = "simple-update"')
     project.write(asked.replace('kind = "none"', 'kind = "tpcb"\nscale = 1') + KILL)

@@ -1,16 +1,18 @@
 """From an experiment to its plan: collects from the stages the facts that planning needs."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from plinth.experiment import LoadedExperiment
+from plinth.model.action import Action
 from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec, LoadedTables, SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
+from plinth.model.fault import FailoverAction
 from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText, Variant
 from plinth.model.workload import WorkloadSpec
 from plinth.observe import host_facts
@@ -26,7 +28,14 @@ from plinth.run.patroni_problems import patroni_problems
 from plinth.run.plan_inputs import plan_inputs
 from plinth.run.restoring import Restoring
 from plinth.run.snapshot_problems import snapshot_problems
-from plinth.server import STANDBY_SETTINGS, SettingsProbe, find_installation, standby_problems, standbys_of
+from plinth.server import (
+    STANDBY_SETTINGS,
+    SettingsProbe,
+    find_installation,
+    followers_once_promoted,
+    standby_problems,
+    standbys_of,
+)
 from plinth.storage import check_answers, check_places
 from plinth.system.owner import Owner, check_sees_servers, server_owner
 from plinth.system.runner import Runner
@@ -193,7 +202,8 @@ class _Planner:
             for problem in probe.problems(variant.settings):
                 if problem.message not in lacks or len(lacking) == len(expanded.variants):
                     problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
-            for problem in _standby_problems(probe, variant, clusters[variant.cluster]):
+            actions = self.loaded.experiment.measure.actions
+            for problem in _standby_problems(probe, variant, clusters[variant.cluster], actions):
                 problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
         for cluster in expanded.clusters:
             probe = self._probe(installations.get(cluster.id))
@@ -239,11 +249,17 @@ def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[st
         yield ["dataset"], {"maintenance_work_mem": dataset.maintenance_work_mem}
 
 
-def _standby_problems(probe: SettingsProbe, variant: Variant, cluster: ClusterKey) -> Iterator[Problem]:
+def _standby_problems(
+    probe: SettingsProbe, variant: Variant, cluster: ClusterKey, actions: Sequence[Action]
+) -> Iterator[Problem]:
     """Problems with commits that would wait for a standby: those of trials, and those of the load, which has settings
     of its own and is done before there are standbys."""
     standbys = cluster.server.standby
-    yield from standby_problems(probe, variant.settings, standbys, variant.standby_settings)
+    promoted: dict[str, list[str]] = {}
+    for action in actions:
+        if isinstance(action, FailoverAction):
+            promoted |= followers_once_promoted(standbys, action.to, rejoins=action.rejoin != "none")
+    yield from standby_problems(probe, variant.settings, standbys, variant.standby_settings, promoted)
     if problem := probe.standby_problem(variant.settings, standbys_of(PRIMARY, standbys)):
         yield problem
     own = {name.lower(): name for name in load_settings(cluster.dataset)}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         describe_settings,
     )
     from plinth.server.standby import Standby, await_caught_up, base_backup, settings_of_standby
-    from plinth.server.standby_checks import standby_problems, standbys_of
+    from plinth.server.standby_checks import followers_once_promoted, standby_problems, standbys_of
 
 __getattr__ = lazy_exports(
     __name__,
@@ -52,6 +52,7 @@ __getattr__ = lazy_exports(
         "remove_snapshot": "loaded_copy",
         "server_step_id": "layout",
         "settings_of_standby": "standby",
+        "followers_once_promoted": "standby_checks",
         "standby_problems": "standby_checks",
         "standbys_of": "standby_checks",
     },
@@ -82,6 +83,7 @@ __all__ = [
     "external_step",
     "find_installation",
     "find_installations",
+    "followers_once_promoted",
     "found_before_connecting",
     "installed_version",
     "relations",
