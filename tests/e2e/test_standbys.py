@@ -96,8 +96,16 @@ def test_they_are_made_read_back_and_reported(project, nothing_left):
             "it needs 1 of a, and may count none of them",
         ),
         (("--set", "server.settings.wal_level=minimal"), "server.settings.wal_level", "cannot follow"),
-        (("--set", "server.settings.max_replication_slots=0"), "max_replication_slots", "1 standby of primary needs a slot each (a)"),
-        (("--set", "server.settings.max_wal_senders=1"), "max_wal_senders", "1 standby of primary needs 2 while the last of them is made"),
+        (
+            ("--set", "server.settings.max_replication_slots=0"),
+            "max_replication_slots",
+            "1 standby of primary needs a slot each (a)",
+        ),
+        (
+            ("--set", "server.settings.max_wal_senders=1"),
+            "max_wal_senders",
+            "1 standby of primary needs 2 while the last of them is made",
+        ),
         (("--set", "server.settings.hot_standby=off"), "server.settings.hot_standby", "reads back"),
         (
             ("--set", "server.standby.b.settings.work_mem=much"),

@@ -54,7 +54,11 @@ class NetworkLayout:
     def check(self, runner: Runner) -> None:
         """Raise a PlinthError where this machine cannot emulate a network."""
         if os.geteuid() != 0:
-            raise MissingCapability("only root can make network namespaces", where="network", hint="run as root")
+            raise MissingCapability(
+                "only root can make network namespaces",
+                where="network",
+                hint="run as root, or leave out [network] and its factors: servers then talk over sockets",
+            )
         if not _TUN.exists():
             raise MissingCapability(
                 "this system has no TUN devices, by which the network is emulated",
