@@ -7,6 +7,8 @@ from pydantic import Field, model_validator
 from plinth.model.base import Frozen
 from plinth.model.units import DurationS, format_duration
 
+PATRONI, ETCD = "patroni", "etcd"
+"""The programs."""
 _LEAST_TTL_S = 20
 _PROMOTE_S = 2.0
 

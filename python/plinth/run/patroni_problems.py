@@ -8,12 +8,11 @@ from plinth.model.errors import MissingCapability, PlinthError, Problem
 from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import Installation
 from plinth.model.fault import FailoverAction, KillAction, server_actions
+from plinth.model.patroni import ETCD, PATRONI
 from plinth.model.plan import Variant
 from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import PRIMARY
 from plinth.plan import Expanded
-from plinth.server.etcd import PROGRAM as ETCD
-from plinth.server.patroni import PROGRAM as PATRONI
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 

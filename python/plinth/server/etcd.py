@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plinth.model.errors import RunError
+from plinth.model.patroni import ETCD
 from plinth.server.conductors import MARK
 from plinth.server.port import LOCALHOST, find_free
 from plinth.system import cancel
@@ -17,7 +18,6 @@ from plinth.system.owner import Owner
 from plinth.system.process import Child
 from plinth.system.runner import Runner
 
-PROGRAM = "etcd"
 USER = "root"
 """etcd has this user when passwords are asked for."""
 _READY_TIMEOUT_S = 30.0
@@ -50,14 +50,14 @@ class Etcd:
         """The command that starts it."""
         client, peer = f"http://{self.address}", f"http://{LOCALHOST}:{self._peer_port}"
         return (
-            PROGRAM,
-            f"--name={PROGRAM}",
+            ETCD,
+            f"--name={ETCD}",
             f"--data-dir={self.path}",
             f"--listen-client-urls={client}",
             f"--advertise-client-urls={client}",
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster={PROGRAM}={peer}",
+            f"--initial-cluster={ETCD}={peer}",
         )
 
     def start(self) -> None:
@@ -70,7 +70,7 @@ class Etcd:
             if self.child.has_ended() or time.monotonic() > deadline:
                 how = "has ended" if self.child.has_ended() else f"is not healthy after {_READY_TIMEOUT_S:g} s"
                 tail = self._log.tail(_LOG_BYTES).splitlines()[-_LOG_LINES:]
-                raise RunError(f"{PROGRAM} {how}", where=str(self._log.path), details=tail)
+                raise RunError(f"{ETCD} {how}", where=str(self._log.path), details=tail)
             cancel.sleep(_LOOK_AGAIN_S)
         self._ask_for_password()
 

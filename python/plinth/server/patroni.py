@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plinth.model.errors import RunError
-from plinth.model.patroni import PatroniSpec
+from plinth.model.patroni import PATRONI, PatroniSpec
 from plinth.model.standby import PRIMARY
 from plinth.model.step import Step, Undo
 from plinth.server.cluster import Cluster
@@ -31,7 +31,6 @@ from plinth.system.log_file import LogFile
 from plinth.system.process import Child
 from plinth.system.runner import Runner
 
-PROGRAM = "patroni"
 PATRONI_STEPS = "patroni."
 """What the ids of all its steps begin with."""
 SCOPE = "plinth"
@@ -130,7 +129,7 @@ class PatroniCluster:
         self._journal.record(self._step(node, f"start the Patroni of {node}", self._stopping(member.config)))
         member.log_begin_bytes = member.log.size_bytes()
         member.child = self._runner.spawn(
-            (PROGRAM, str(member.config)),
+            (PATRONI, str(member.config)),
             owner=self._owner,
             cwd=self._folder,
             env={MARK: str(member.config)},
