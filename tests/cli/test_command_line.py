@@ -72,7 +72,7 @@ def test_help_imports_nothing_heavy():
 def test_help_and_version_of_bench_import_nothing_but_their_text(option):
     loaded = loaded_by("bench", option)
     assert "plinth.bench.help" in loaded
-    assert not loaded & {*SLOW, "cyclopts", "pydantic", "rich", "plinth.bench.options", "plinth.model"}
+    assert not loaded & {*SLOW, "cyclopts", "pydantic", "rich", "plinth.bench.command_line", "plinth.model"}
 
 
 def test_the_load_of_bench_does_without_the_models_of_its_result_until_it_has_one():

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 from plinth.bench.failure import BenchFailure
 from plinth.bench.numbers import option_int
+from plinth.bench.options import BenchOptions
 
 if TYPE_CHECKING:
-    from plinth.bench.options import BenchOptions
     from plinth.model.fleet import FleetSpec
 
 
-def complete_fleet(asked: "BenchOptions") -> None:
+def complete_fleet(asked: BenchOptions) -> None:
     """Read the fleet of the options. Raises BenchFailure for one that is wrong, and for what no fleet does: before
     anything connects."""
     if asked.fleet_machines is None:
@@ -111,7 +111,7 @@ def _require_package(fleet: "FleetSpec") -> None:
         raise BenchFailure(error.message, hint=error.hint) from error
 
 
-def _not_unicode(asked: "BenchOptions") -> Iterator[str]:
+def _not_unicode(asked: BenchOptions) -> Iterator[str]:
     for script in asked.scripts:
         if not _is_unicode(script.source + script.description):
             yield f'script "{script.description}"'

@@ -52,7 +52,7 @@ def run_bench(
     if words and words[0] in ("--version", "-V"):
         print(f"{PROGRAM} (Plinth) {__version__}", file=out)
         return 0
-    from plinth.bench.options import parse
+    from plinth.bench.command_line import parse
     from plinth.bench.scripts import ListRequested
     from plinth.model.shown import shown_stream
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from plinth.bench.failure import BenchFailure
+from plinth.bench.options import BenchOptions
 from plinth.bench.scripts import BenchScript
 
 if TYPE_CHECKING:
-    from plinth.bench.options import BenchOptions
     from plinth.model.workload import WorkloadSpec
 
 FORMS = ("statements", "procedures")
@@ -37,7 +37,7 @@ def _bad_mix(value: str) -> BenchFailure:
     )
 
 
-def choose_tpcc(asked: "BenchOptions", value: str) -> None:
+def choose_tpcc(asked: BenchOptions, value: str) -> None:
     """-b tpcc. Raises BenchFailure for a weight, which it cannot have."""
     if "@" in value:
         raise BenchFailure(
@@ -47,10 +47,10 @@ def choose_tpcc(asked: "BenchOptions", value: str) -> None:
     asked.tpcc = True
 
 
-def tpcc_option(key: str, values: Sequence[str]) -> "Callable[[BenchOptions, str], None]":
+def tpcc_option(key: str, values: Sequence[str]) -> Callable[[BenchOptions, str], None]:
     """What an option of tpcc with these values does."""
 
-    def apply(asked: "BenchOptions", value: str) -> None:
+    def apply(asked: BenchOptions, value: str) -> None:
         if value not in values:
             raise BenchFailure(f'invalid {key}: "{value}"', detail=f"Expecting one of: {', '.join(values)}.")
         asked.tpcc_options[key] = value
@@ -58,12 +58,12 @@ def tpcc_option(key: str, values: Sequence[str]) -> "Callable[[BenchOptions, str
     return apply
 
 
-def set_mix(asked: "BenchOptions", value: str) -> None:
+def set_mix(asked: BenchOptions, value: str) -> None:
     """--mix."""
     asked.tpcc_options["mix"] = read_mix(value)
 
 
-def complete_tpcc(asked: "BenchOptions") -> None:
+def complete_tpcc(asked: BenchOptions) -> None:
     """Make the scripts of -b tpcc. Raises BenchFailure for what the TPC-C-derived workload cannot do."""
     if asked.scripts:
         raise BenchFailure(

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use serde::Serialize;
+use thiserror::Error;
 
 /// The failure of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,4 +51,33 @@ impl PieceError {
             path: path.display().to_string(),
         })
     }
+}
+
+/// The reason why a field cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(crate) enum FieldError {
+    #[error("the row ends before it, or continues behind it")]
+    Shape,
+    #[error("null in some rows and not in others")]
+    Nulls,
+    #[error(
+        "a text of another size than the first row's {0} bytes; all rows have to be equally wide"
+    )]
+    Width(usize),
+    #[error("does not fit in {0}")]
+    Range(&'static str),
+    #[error("not an integer")]
+    Integer,
+    #[error(
+        "not a timestamp as the generators write it (2000-01-01 00:00:00, J2451545 00:00:00.000000)"
+    )]
+    Timestamp,
+    #[error("not a decimal number of at most {0} decimal places")]
+    Numeric(usize),
+    #[error("a numeric, whose width differs from row to row")]
+    Uneven,
+    #[error("a character beyond ASCII, which is stored as the database's encoding has it")]
+    Ascii,
+    #[error("an escape that is not known: \\b \\f \\n \\r \\t \\v \\\\ and \\N are")]
+    Escape,
 }

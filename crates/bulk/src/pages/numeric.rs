@@ -3,7 +3,7 @@
 //! A header of 16 bits (sign, decimal places, weight), then digits in base 10,000, without zeroes at either end. The weight is the
 //! power of 10,000 of the first digit.
 
-use crate::pages::text::FieldError;
+use crate::pages::failure::FieldError;
 
 /// `DEC_DIGITS`.
 const DIGITS_PER_GROUP: usize = 4;

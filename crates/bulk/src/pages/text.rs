@@ -1,7 +1,6 @@
 //! COPY's text format, read: fields between tabs, a row a line (PostgreSQL's manual, COPY, "Text Format").
 
-use thiserror::Error;
-
+use crate::pages::failure::FieldError;
 use crate::pages::numeric::append_numeric;
 
 /// Julian day of 2000-01-01, from which PostgreSQL counts (`POSTGRES_EPOCH_JDATE`).
@@ -9,35 +8,6 @@ const EPOCH_JULIAN_DAY: i64 = 2_451_545;
 const US_PER_DAY: i64 = 86_400_000_000;
 /// The number of digits that always fit in 64 bits.
 const SAFE_DIGITS: usize = 18;
-
-/// The reason why a field cannot be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(crate) enum FieldError {
-    #[error("the row ends before it, or continues behind it")]
-    Shape,
-    #[error("null in some rows and not in others")]
-    Nulls,
-    #[error(
-        "a text of another size than the first row's {0} bytes; all rows have to be equally wide"
-    )]
-    Width(usize),
-    #[error("does not fit in {0}")]
-    Range(&'static str),
-    #[error("not an integer")]
-    Integer,
-    #[error(
-        "not a timestamp as the generators write it (2000-01-01 00:00:00, J2451545 00:00:00.000000)"
-    )]
-    Timestamp,
-    #[error("not a decimal number of at most {0} decimal places")]
-    Numeric(usize),
-    #[error("a numeric, whose width differs from row to row")]
-    Uneven,
-    #[error("a character beyond ASCII, which is stored as the database's encoding has it")]
-    Ascii,
-    #[error("an escape that is not known: \\b \\f \\n \\r \\t \\v \\\\ and \\N are")]
-    Escape,
-}
 
 /// Fields of rows, one after the other.
 #[derive(Debug)]

@@ -4,8 +4,9 @@
 //! known places: the first row becomes a template, and the others are patched into copies of it.
 
 use crate::pages::config::{ColumnType, PageColumn};
+use crate::pages::failure::FieldError;
 use crate::pages::page::{max_align, put_item_pointer, put_u16};
-use crate::pages::text::{FieldError, Fields, Value};
+use crate::pages::text::{Fields, Value};
 
 /// `SizeofHeapTupleHeader`.
 const HEADER_BYTES: usize = 23;
