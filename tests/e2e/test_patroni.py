@@ -1,4 +1,4 @@
-"""Patroni as the conductor of a failover: timed in the same parts, its processes ended with the trial, and after a kill by clean."""
+"""Patroni as the cluster manager of a failover: timed in the same parts, its processes ended with the trial, and after a kill by clean."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Patroni as the conductor of failovers: its settings, and how long a failover by it is expected to take."""
+"""Patroni as the cluster manager of failovers: its settings, and how long a failover by it is expected to take."""
 
 from typing import Self
 

@@ -225,12 +225,12 @@ def _of_patroni(measure: MeasureSpec, variants: Sequence[Variant]) -> list[str]:
         return []
     left_s = measure.duration_s - min(action.at_s for action in kills)
     of_machine = any(action.machine for action in kills)
-    conductors = dict.fromkeys(variant.patroni for variant in variants if variant.patroni is not None)
+    managers = dict.fromkeys(variant.patroni for variant in variants if variant.patroni is not None)
     return [
         f"measure.duration = {format_duration(measure.duration_s)}: {format_duration(left_s)} of it are left after the fault; Patroni with "
         f"ttl {one.ttl_s:g} s and loop_wait {one.loop_wait_s:g} s may need {format_duration(most_s)} until writes go on, and a trial fails where "
         "they do not"
-        for one in conductors
+        for one in managers
         if (most_s := one.longest_s(of_machine=of_machine)) > left_s
     ]
 

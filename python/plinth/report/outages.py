@@ -70,8 +70,8 @@ def _parts(outages: Sequence[Outage]) -> str:
         "promote": [one.promote_s for one in steps],
         "first write": [one.first_write_s for one in steps],
     }
-    conductors = dict.fromkeys(one.by for one in steps if one.by != "plinth")
-    by = "".join(f"by {conductor}: " for conductor in conductors)
+    managers = dict.fromkeys(one.by for one in steps if one.by != "plinth")
+    by = "".join(f"by {manager}: " for manager in managers)
     return by + ", ".join(f"{name} {_median(values)}" for name, values in parts.items()) + f"; {later}"
 
 

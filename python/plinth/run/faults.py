@@ -149,7 +149,7 @@ class ServerFaults:
             standby.upstream = upstream
 
     @property
-    def conductor(self) -> str:
+    def failover_by(self) -> str:
         """Who conducts the failover: "plinth", or Patroni with its version and settings."""
         return "plinth" if self._patroni is None else self._patroni.words
 

@@ -32,7 +32,7 @@ def after_faults(
     recorded = read_commit_ledger(ledger)
     compared = compare_ledger(recorded, control, is_standby=faults.marks.promoted is not None)
     outage = outage_of(
-        faults.marks, faults.primary, faults.standbys, settings, recorded, compared, load, faults.conductor
+        faults.marks, faults.primary, faults.standbys, settings, recorded, compared, load, faults.failover_by
     )
     if outage is not None:
         outage = outage.model_copy(update={"strayed": faults.strayed()})

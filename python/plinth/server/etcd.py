@@ -9,7 +9,7 @@ from typing import Any
 
 from plinth.model.errors import RunError
 from plinth.model.patroni import ETCD
-from plinth.server.conductors import MARK
+from plinth.server.cluster_manager import MARK
 from plinth.server.port import LOCALHOST, find_free
 from plinth.system import cancel
 from plinth.system.http import HttpError, get_status, post_json

@@ -1,4 +1,4 @@
-"""Patroni as the conductor of a cluster's failover: one for each server, on the servers as they run, and an etcd for all of them.
+"""Patroni as the cluster manager of a failover: one for each server, on the servers as they run, and an etcd for all of them.
 
 A Patroni that finds a server that runs takes it over as it is. From then on it starts, promotes and rewinds it by itself.
 """
@@ -16,7 +16,7 @@ from plinth.model.patroni import PATRONI, PatroniSpec
 from plinth.model.standby import PRIMARY
 from plinth.model.step import Step, Undo
 from plinth.server.cluster import Cluster
-from plinth.server.conductors import MARK, end_conductor
+from plinth.server.cluster_manager import MARK, end_cluster_manager
 from plinth.server.configuration import replace_file
 from plinth.server.etcd import USER, Etcd
 from plinth.server.layout import SUPERUSER
@@ -103,7 +103,7 @@ class PatroniCluster:
     def start(self) -> None:
         """Start etcd and every Patroni, the primary's first, and wait until each has taken its server over and all standbys stream.
 
-        From then on `words` says what conducts, by its version.
+        From then on `words` names it by its version.
 
         Raises RunError, with the end of a log, for one that does not.
         """
@@ -139,7 +139,7 @@ class PatroniCluster:
     def kill_member(self, node: str) -> None:
         """End the Patroni of a node, and whatever it is just running, by SIGKILL. Its server goes on."""
         member = self._members[node]
-        end_conductor(member.config)
+        end_cluster_manager(member.config)
         if member.child is not None:
             member.child.wait()
             member.child = None
@@ -184,7 +184,7 @@ class PatroniCluster:
         return Step(id=self._step_id(what), title=title, undo=undo)
 
     def _stopping(self, path: Path) -> Undo:
-        return Undo(kind="stop_conductor", path=str(path), label=self._journal.label)
+        return Undo(kind="stop_cluster_manager", path=str(path), label=self._journal.label)
 
     def _dynamic(self) -> dict[str, Any]:
         """What all members share; in etcd."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from plinth.server.conductors import stop_conductor
+from plinth.server.cluster_manager import stop_cluster_manager
 from plinth.server.processes import stop_labelled_server
 from plinth.server.schema import schema_of, undo_schema
 from plinth.system.undo import UndoHandler, UndoHandlers
@@ -12,8 +12,8 @@ SERVER_UNDO: UndoHandlers = {
         lambda what, runner: stop_labelled_server(Path(what.path), what.label),
         lambda what: f"stop the server of {what.path}",
     ),
-    "stop_conductor": UndoHandler(
-        lambda what, runner: stop_conductor(Path(what.path), what.label),
+    "stop_cluster_manager": UndoHandler(
+        lambda what, runner: stop_cluster_manager(Path(what.path), what.label),
         lambda what: f"end the processes of {what.path}",
     ),
     "drop_schema": UndoHandler(

@@ -1,4 +1,4 @@
-"""Processes that conduct servers, Patroni and etcd: known by a mark in their environment, which what they start inherits."""
+"""Processes of a cluster manager, Patroni and etcd: known by a mark in their environment, which what they start inherits."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ from plinth.model.errors import Refused, RunError
 from plinth.system.directory import nearest_label
 from plinth.system.ending import kill_all
 
-MARK = "PLINTH_CONDUCTOR"
+MARK = "PLINTH_CLUSTER_MANAGER"
 """The variable whose value is the path of the process's own files."""
 _SERVER = "postgres\n"
 _END_TIMEOUT_S = 15.0
 
 
-def conducting(path: Path) -> list[int]:
-    """The processes with that mark: the conductor, and what it has started, such as pg_rewind, but no server."""
+def managing(path: Path) -> list[int]:
+    """The processes with that mark: the cluster manager, and what it has started, such as pg_rewind, but no server."""
     mark = f"{MARK}={path}".encode()
     found: list[int] = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -28,14 +28,14 @@ def conducting(path: Path) -> list[int]:
     return found
 
 
-def end_conductor(path: Path) -> None:
+def end_cluster_manager(path: Path) -> None:
     """Kill the processes with that mark, and wait until they are gone. Raises RunError when one hangs in the kernel."""
-    if left := kill_all(lambda: conducting(path), _END_TIMEOUT_S):
+    if left := kill_all(lambda: managing(path), _END_TIMEOUT_S):
         raise RunError(f"the process {left[0]} could not be ended", where=str(path))
 
 
-def stop_conductor(path: Path, label: str) -> None:
+def stop_cluster_manager(path: Path, label: str) -> None:
     """Undo of its start: end it if its files are in a folder with `label`; nothing when it is gone."""
-    if conducting(path) and (found := nearest_label(path.parent)) != label:
+    if managing(path) and (found := nearest_label(path.parent)) != label:
         raise Refused(f"not ended: its folder has the label {found!r}, not {label!r}", where=str(path))
-    end_conductor(path)
+    end_cluster_manager(path)
