@@ -11,10 +11,14 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    /// Of a run that has begun at `started`, or will.
     pub(crate) fn of(started: Instant) -> Self {
-        Self {
-            started_ns: monotonic_ns() - started.elapsed().as_nanos() as u64,
-        }
+        let (now, now_ns) = (Instant::now(), monotonic_ns());
+        let started_ns = match started.checked_duration_since(now) {
+            Some(left) => now_ns + left.as_nanos() as u64,
+            None => now_ns - now.duration_since(started).as_nanos() as u64,
+        };
+        Self { started_ns }
     }
 
     /// On the monotonic clock.
@@ -25,5 +29,24 @@ impl Clock {
     #[inline]
     pub(crate) fn now_ns(self) -> u64 {
         monotonic_ns() - self.started_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_run_may_begin_later() {
+        let (now, now_ns) = (Instant::now(), monotonic_ns());
+        for (started, expected_ns) in [
+            (now + Duration::from_secs(3), now_ns + 3_000_000_000),
+            (now - Duration::from_secs(3), now_ns - 3_000_000_000),
+        ] {
+            let wrong_ns = Clock::of(started).started_ns().abs_diff(expected_ns);
+            assert!(wrong_ns < 100_000_000, "{wrong_ns} ns");
+        }
     }
 }

@@ -178,8 +178,8 @@ impl Control {
             .is_some_and(|beginning| beginning.set(at))
     }
 
-    /// Waits until a load whose clients are `connected` begins. `None`: it was stopped before.
-    pub(crate) fn await_start(&self, connected: Started) -> Option<Started> {
+    /// Waits until it is known when a load whose clients are `connected` begins. `None`: it was stopped before.
+    pub(crate) fn await_beginning(&self, connected: Started) -> Option<Started> {
         match &self.beginning {
             None => Some(connected),
             Some(beginning) => beginning.wait(connected, || self.is_stopping()),

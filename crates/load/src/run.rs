@@ -427,10 +427,8 @@ impl Job for Prepared {
         let mut opened = assignment.connect()?;
         let (clients, error) = (opened.opened.len(), opened.first_error.take());
         let connected = arrival.arrive(|connected| connected.add(clients, error));
-        match connected.and_then(|connected| self.control.await_start(connected)) {
-            Some(started) => assignment
-                .run(opened, input.log, input.ledger, started)
-                .map(Some),
+        match connected.and_then(|connected| self.control.await_beginning(connected)) {
+            Some(started) => assignment.run(opened, input.log, input.ledger, started),
             None => Ok(None),
         }
     }

@@ -54,7 +54,7 @@ impl Beginning {
         })
     }
 
-    /// Waits until it is known, and then until it has come. `None`: `is_stopping` before that.
+    /// Waits until it is known. `None`: `is_stopping` before that.
     pub(crate) fn wait(
         &self,
         connected: Started,
@@ -70,14 +70,20 @@ impl Beginning {
             at = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(at);
-        let started = self.of(connected)?;
+        self.of(connected)
+    }
+}
+
+impl Started {
+    /// Waits until it has come. Returns false if it `is_stopping` before that.
+    pub(crate) fn wait(&self, is_stopping: impl Fn() -> bool) -> bool {
         loop {
-            let left = started.at.saturating_duration_since(Instant::now());
+            let left = self.at.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Some(started);
+                return true;
             }
             if is_stopping() {
-                return None;
+                return false;
             }
             thread::sleep(left.min(POLL_INTERVAL));
         }
@@ -105,7 +111,11 @@ mod tests {
         assert!(beginning.set(at));
         assert!(!beginning.set(at + Duration::from_secs(3_600)));
         let started = beginning.wait(connected, || false).unwrap();
-        assert!(started.at == at && Instant::now() >= at);
+        assert!(
+            started.at == at && Instant::now() < at,
+            "it is known before"
+        );
+        assert!(started.wait(|| false) && Instant::now() >= at);
         let later = started.wall_clock.duration_since(connected.wall_clock);
         assert_eq!(later.unwrap(), Duration::from_millis(20));
     }
@@ -115,6 +125,7 @@ mod tests {
         let beginning = Beginning::default();
         assert!(beginning.wait(connected(), || true).is_none());
         beginning.set(Instant::now() + Duration::from_secs(3_600));
-        assert!(beginning.wait(connected(), || true).is_none());
+        let started = beginning.wait(connected(), || true).unwrap();
+        assert!(!started.wait(|| true));
     }
 }

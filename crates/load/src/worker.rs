@@ -40,17 +40,21 @@ const WAKER: Token = Token(usize::MAX);
 const ALARM: usize = usize::MAX - 1;
 
 impl Assignment<'_> {
-    /// Runs the load with the clients that connected, from `started` on.
+    /// Runs the load with the clients that connected, from `started` on. `None`: it was stopped before that.
     pub(crate) fn run(
         &self,
         connected: Connected,
         log: Option<File>,
         ledger: Option<NewLedger>,
         started: Started,
-    ) -> io::Result<Report> {
+    ) -> io::Result<Option<Report>> {
+        // Before a part begins: what is made here takes a while, by which it would begin late.
         let mut worker = Worker::new(self, connected, log, ledger, started)?;
+        if !started.wait(|| self.control.is_stopping()) {
+            return Ok(None);
+        }
         worker.serve_all()?;
-        worker.into_report()
+        worker.into_report().map(Some)
     }
 }
 

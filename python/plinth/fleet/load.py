@@ -165,6 +165,7 @@ class FleetLoad(FleetTask[_Machine]):
         if left_s <= 0:
             raise RunError(f"the agents took longer than {LEAD_NS / 1e9:g} s to take the time of the start")
         cancel.sleep(left_s)
+        self._next_poll_at = time.monotonic() + POLL_S  # nothing but the start is to be done at T0
 
     def _look(self) -> None:
         # Those that have ended as well: without a request for the time of their lease they would be gone.
