@@ -1,13 +1,19 @@
 """The links of the emulated network in words: what was asked of each, and what was measured before and during the loads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE
-from plinth.model.network import MeasuredLink
+from plinth.model.network import Lateness, LinkSettings, MeasuredLink
 from plinth.model.report import LinkText
 from plinth.model.units import format_count, format_duration
+
+_EXACT_S = 100e-6
+_EXACT_SHARE = 0.02
+"""How exact the emulation is to be, one way: 100 us or 2 % of the delay, whichever is more."""
+_BYTES = 64
+"""Of a packet of the measurement."""
 
 
 def link_texts(contents: BundleContents) -> tuple[LinkText, ...]:
@@ -16,16 +22,30 @@ def link_texts(contents: BundleContents) -> tuple[LinkText, ...]:
     for one in contents.trials:
         for link in one.trial.network.links if one.trial.network is not None else ():
             alike.setdefault((f"{link.upstream} to {link.standby}", _asked(link)), []).append(link)
+    late = [one.trial.network.lateness for one in contents.trials if one.trial.network is not None]
     ordered = sorted(alike.items(), key=lambda item: (item[0][0], item[1][0].asked_round_trip_ns))
-    return tuple(
+    of_links = (
         LinkText(link=name, asked=asked, trials=len(links), round_trip=_round_trip(links), packets=_packets(links))
         for (name, asked), links in ordered
     )
+    return (*of_links, *_of_all(late))
+
+
+def _of_all(late: Sequence[Lateness]) -> Iterator[LinkText]:
+    """How exactly packets came in the loads, too: of the network that had the most, as a run that was resumed has made another."""
+    most = max(late, key=lambda one: one.packets, default=None)
+    if most is None or not most.packets:
+        return
+    p50, p99, longest = (format_duration(ns / 1e9) for ns in (most.p50_ns, most.p99_ns, most.max_ns))
+    words = f"{most.packets:,} packets, late by {p50} (median), {p99} (p99), {longest} at most"
+    yield LinkText(link="all links", asked="", trials=len(late), round_trip="", packets=words)
 
 
 def link_sentence(text: LinkText) -> str:
     """What the terminal says of one."""
-    return f"{text.asked}; round trip {text.round_trip}; {text.packets} in {format_count(text.trials, 'trial')}"
+    measured = [text.asked, text.round_trip and f"round trip {text.round_trip}"]
+    packets = f"{text.packets} in {format_count(text.trials, 'trial')}"
+    return "; ".join([*(words for words in measured if words), packets])
 
 
 def _asked(link: MeasuredLink) -> str:
@@ -38,8 +58,19 @@ def _round_trip(links: Sequence[MeasuredLink]) -> str:
     measured = [took for link in links if (took := link.round_trip_ns) is not None]
     if not measured:
         return f"{NOT_AVAILABLE}: no packet came back"
-    delays = f", of which {format_duration(expected_s)} are the delays" if expected_s else ""
-    return f"{format_duration(median(measured) / 1e9)}{delays}"
+    took_s = median(measured) / 1e9
+    if not expected_s:
+        return format_duration(took_s)
+    allowed_s = _allowed_s(links[0].to_standby) + _allowed_s(links[0].to_upstream)
+    is_exact = abs(took_s - expected_s) <= allowed_s
+    verdict = "" if is_exact else f" (not within {format_duration(allowed_s)}: 100 us or 2 % each way)"
+    return f"{format_duration(took_s)}, of which {format_duration(expected_s)} are the delays{verdict}"
+
+
+def _allowed_s(way: LinkSettings) -> float:
+    """By how much a packet of the measurement may take longer or shorter than the delay of one direction."""
+    sending_s = 8 * _BYTES / way.rate_bits_per_s if way.rate_bits_per_s else 0.0
+    return max(_EXACT_S, _EXACT_SHARE * way.delay_ns / 1e9) + way.jitter_ns / 1e9 + sending_s
 
 
 def _packets(links: Sequence[MeasuredLink]) -> str:
