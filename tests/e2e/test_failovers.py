@@ -118,6 +118,53 @@ def test_commits_that_wait_for_a_dead_standby_end_with_the_trial_and_count_as_lo
     nothing_left()
 
 
+EMULATED = 'kind = "emulated"\nprofile = "ideal"\nsize = "1GiB"\n'
+BOTH_CUT = """\
+[[measure.action]]
+at = "500ms"
+do = "power"
+node = ["a", "primary"]
+[[measure.action]]
+at = "600ms"
+do = "start"
+node = "a"
+"""
+BOTH_CUT += FAILOVER.replace("500ms", "600ms")
+
+
+@pytest.mark.long
+def test_what_remote_write_loses_when_both_lose_their_power_is_found(project, nothing_left):
+    """The standby's disk takes milliseconds to flush: remote_write is acknowledged before."""
+    disks = EXPERIMENT.replace('kind = "directory"\n', EMULATED)
+    disks = disks.replace('settings.fsync = "off"\n', 'synchronous_standby_names = "FIRST 1 (a)"\n')
+    levels = '[matrix]\n"server.settings.synchronous_commit" = ["remote_write", "on"]\n[measure]'
+    of_a = '[storage.other]\nkind = "emulated"\nprofile = '
+    slow = disks.replace(f'{of_a}"ideal"', f'{of_a}"hdd-7200"').replace("clients = 2", "clients = 8")
+    project.write(slow.replace("[measure]", levels).replace('"5s"', '"8s"') + BOTH_CUT)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    outages = {trial["variant"]: trial["outage"] for trial in project.trials()}
+    written, flushed = outages["synchronous-commit-remote-write"], outages["synchronous-commit-on"]
+    assert written["lost"] > 0 and "remote_write does not wait for the standby's flush" in written["may_lose"]
+    assert flushed["lost"] == 0 and flushed["may_lose"] is None and flushed["acknowledged"] > 0
+    nothing_left()
+
+
+@pytest.mark.long
+def test_a_file_system_that_cannot_be_mounted_after_a_power_cut_is_why_the_trial_failed(project, nothing_left):
+    """Nothing of it was durable, not even that it is one; the run ended with "the power is on already"."""
+    lying = EXPERIMENT.replace(
+        '[storage.other]\nkind = "directory"', f"[storage.other]\n{EMULATED}lie = 'ignore-flush'"
+    )
+    cut = BOTH_CUT.replace('"a", "primary"', '"a"').partition(FAILOVER)[0]
+    project.write(lying.replace('settings.fsync = "off"\n', "") + cut)
+    done = project.run()
+    assert done.returncode == 1, done.stdout + done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "failed" and "mount" in trial["failure"], trial["failure"]
+    nothing_left()
+
+
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [

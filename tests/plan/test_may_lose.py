@@ -2,7 +2,7 @@
 
 import pytest
 
-from plinth.model.outage import may_lose
+from plinth.model.outage import has_fsync, may_lose
 
 BOTH = ("a", "b")
 
@@ -35,3 +35,25 @@ def test_what_may_be_lost(level, names, to, candidates, unpowered, why):
     settings = {"synchronous_commit": level, "synchronous_standby_names": names}
     found = may_lose(settings, to, standbys=BOTH, candidates=candidates, unpowered=unpowered)
     assert found is None if why is None else why in (found or "")
+
+
+@pytest.mark.parametrize(
+    ("to", "unpowered", "unsynced", "why"),
+    [
+        ("a", ("primary", "a"), ("a",), "a has fsync = off, and its power was cut"),
+        ("a", ("primary", "a"), ("primary",), None),
+        ("a", ("primary",), ("primary", "a"), None),  # it has kept what it was sent
+        (None, ("primary",), ("primary", "a"), "primary has fsync = off, and its power was cut"),
+        (None, (), ("primary",), None),  # a kill leaves what the kernel has
+    ],
+)
+def test_what_a_node_without_fsync_may_lose(to, unpowered, unsynced, why):
+    settings = {"synchronous_commit": "on", "synchronous_standby_names": "FIRST 1 (a)"}
+    found = may_lose(settings, to, standbys=BOTH, candidates=("a",), unpowered=unpowered, unsynced=unsynced)
+    assert found == why
+
+
+@pytest.mark.parametrize(("value", "has"), [("off", False), (False, False), ("0", False), ("on", True), (True, True)])
+def test_fsync_is_read_as_it_may_be_written(value, has):
+    assert has_fsync({"FSync": value}) is has
+    assert has_fsync({"work_mem": value})

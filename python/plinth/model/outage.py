@@ -90,6 +90,17 @@ class OutageText(Frozen):
     rejoin: str = Field(description="How the old primary came back as a standby, and which standbys could not follow.")
 
 
+def _word(value: SettingValue) -> str:
+    """A boolean as on or off, as PostgreSQL reads it; any other value as it is."""
+    word = str(value).lower()
+    return {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}.get(word, word)
+
+
+def has_fsync(settings: Mapping[str, SettingValue]) -> bool:
+    """Whether a server with these settings, in any spelling, flushes what it has to."""
+    return all(_word(value) != "off" for name, value in settings.items() if name.lower() == "fsync")
+
+
 def may_lose(
     settings: Mapping[str, SettingValue],
     to: str | None,
@@ -97,16 +108,19 @@ def may_lose(
     standbys: Collection[str],
     candidates: Collection[str],
     unpowered: Collection[str],
+    unsynced: Collection[str] = (),
 ) -> str | None:
     """Why acknowledged commits may be lost in a failover to node `to` (None: the primary itself recovered); None: they may not.
 
     `standbys` are those of the primary, `candidates` those among which the one with the most WAL was chosen, `unpowered` the nodes whose power was
-    cut. By "Synchronous Replication" and the description of synchronous_commit in PostgreSQL's documentation.
+    cut, `unsynced` those with fsync = off. By "Synchronous Replication" and the description of synchronous_commit in PostgreSQL's documentation.
     """
     asked = {name.lower(): str(value).lower() for name, value in settings.items()}
-    level = asked.get("synchronous_commit", "on")
-    level = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}.get(level, level)
+    level = _word(asked.get("synchronous_commit", "on"))
     quorum = quorum_of(asked.get("synchronous_standby_names", ""))
+    node = to or PRIMARY
+    if node in unpowered and node in unsynced:
+        return f"{node} has fsync = off, and its power was cut"
     if to in (None, PRIMARY):
         if level == "off":
             return "synchronous_commit = off does not wait for the local flush"

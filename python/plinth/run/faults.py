@@ -26,7 +26,7 @@ from plinth.model.fault import (
     StartAction,
     StopAction,
 )
-from plinth.model.outage import Rejoin
+from plinth.model.outage import Rejoin, has_fsync
 from plinth.model.standby import PRIMARY
 from plinth.run.cut_check import inserted_lsn
 from plinth.run.power import Power
@@ -72,6 +72,8 @@ class Marks:
     promoted: str | None = None
     candidates: tuple[str, ...] = ()
     unpowered: set[str] = field(default_factory=set)
+    unsynced: set[str] = field(default_factory=set)
+    """Those of them that have fsync = off."""
     switch_lsn: str | None = None
     restarted: bool = False
     """The primary crashed, and Patroni started it again."""
@@ -309,6 +311,7 @@ class ServerFaults:
             self._servers[node].lose_power()
             self._paused.discard(node)
         self.marks.unpowered |= set(nodes)
+        self.marks.unsynced |= {node for node in nodes if not has_fsync(self._settings_of(node))}
 
     def _start(self, node: str) -> None:
         self._proceed(node)

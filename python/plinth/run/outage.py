@@ -68,7 +68,12 @@ def outage_of(
         lost_s=lost_s,
         lost_wal_bytes=_lost_wal_bytes(marks, compared.lost),
         may_lose=may_lose(
-            settings, marks.promoted, standbys=standbys, candidates=marks.candidates, unpowered=marks.unpowered
+            settings,
+            marks.promoted,
+            standbys=standbys,
+            candidates=marks.candidates,
+            unpowered=marks.unpowered,
+            unsynced=marks.unsynced,
         ),
         attempts_failed=sum(counts.values()),
         connections_lost=sum(error.count for error in load.errors if error.kind == "connection_lost"),

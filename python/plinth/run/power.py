@@ -49,6 +49,8 @@ class Power:
         self._journal = journal
         self._off: dict[str, int | None] = {}
         """The storages without power, each with the index of its only disk without power, or None for all disks."""
+        self._on_again: set[tuple[str, int]] = set()
+        """Disks of theirs whose power is back, while something of them could not be attached again."""
 
     def cut(self, mode: CutMode, seed: int) -> PowerLoss:
         """Cut the power; all that was not durable is lost according to `mode` and `seed`."""
@@ -78,18 +80,21 @@ class Power:
         """Restore the power: file systems are unmounted while nothing can be written, then attached and mounted
         again.
 
-        Raises RunError when a file system cannot be mounted any more.
+        Raises RunError when a file system cannot be mounted any more, each time that it is called.
         """
         affected = [storage for storage in self._storages if self._is_affected(storage)]
         for storage in reversed(affected):
             storage.detach(self._runner, self._journal)
         for storage in affected:
             for index, disk in enumerate(storage.disks()):
-                if storage.name in self._off and self._off[storage.name] in (None, index):
+                was_cut = storage.name in self._off and self._off[storage.name] in (None, index)
+                if was_cut and (storage.name, index) not in self._on_again:
                     disk.power_on()
+                    self._on_again.add((storage.name, index))
         for storage in affected:
             storage.attach(self._runner, self._journal)
         self._off.clear()
+        self._on_again.clear()
 
     def _is_affected(self, storage: Storage[Any]) -> bool:
         """Whether the storage lost its power, or is built on one that did."""
