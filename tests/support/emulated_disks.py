@@ -92,7 +92,14 @@ class ServedDisk:
             yield device
         finally:
             run("losetup", "--detach", device)
-            wait_until(lambda: not Path(f"/sys/block/{Path(device).name}/loop").exists(), "the loop device is free")
+            wait_until(lambda: not self._holds(device), f"{device} has let go of the disk")
+
+    def _holds(self, device: str) -> bool:
+        """Whether a loop device is still on the disk: once it is free, others may take it."""
+        try:
+            return Path(f"/sys/block/{Path(device).name}/loop/backing_file").read_text().strip() == str(self.image)
+        except OSError:
+            return False
 
     @contextlib.contextmanager
     def filesystem(self, *, made: bool = False) -> Iterator[Path]:
