@@ -118,6 +118,17 @@ def test_commits_that_wait_for_a_dead_standby_end_with_the_trial_and_count_as_lo
     nothing_left()
 
 
+def test_a_fault_whose_turn_did_not_come_fails_the_trial(project, nothing_left):
+    """It was complete, and said nothing of a kill that had not been done."""
+    slow = '[[measure.action]]\nat = "100ms"\ndo = "sql"\nsql = "SELECT pg_sleep(60)"\n'
+    project.write(EXPERIMENT.replace('"5s"', '"1s"') + slow + KILL)
+    done = project.run()
+    assert done.returncode == 1, done.stdout + done.stderr
+    (trial,) = project.trials()
+    assert trial["failure"].startswith("the action kill primary at 500 ms was not done: the load had ended"), trial
+    nothing_left()
+
+
 EMULATED = 'kind = "emulated"\nprofile = "ideal"\nsize = "1GiB"\n'
 BOTH_CUT = """\
 [[measure.action]]

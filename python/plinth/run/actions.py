@@ -12,7 +12,7 @@ from plinth.model.action import Action, StatementAction
 from plinth.model.action_base import LastingAction
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, Reported
-from plinth.model.fault import ServerAction
+from plinth.model.fault import ContinueAction, FreeAction, ServerAction
 from plinth.model.flashback import SnapshotAction
 from plinth.model.trial import Event
 from plinth.model.units import format_duration
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _CANCEL_TIMEOUT_S = 2.0
 _JOIN_TIMEOUT_S = 10.0
 _CANCEL_AGAIN_S = 0.1
+_TOO_SHORT = "the load had ended when those before it were done: give measure.duration more time"
 
 
 class _ActionEvent(NamedTuple):
@@ -65,6 +66,8 @@ class ActionSchedule:
         self._action_events: list[_ActionEvent] = []
         self._failure: str | None = None
         self._connection: psycopg.Connection[Any] | None = None
+        self._fresh: psycopg.Connection[Any] | None = None
+        """Of the SQL that runs, where there are faults of servers: to the primary of that moment."""
         self._thread = threading.Thread(target=self._work, name="actions", daemon=True)
         self._measured_from_s: float | None = None
 
@@ -100,7 +103,7 @@ class ActionSchedule:
             self._await_fault()
         if self._thread.is_alive():
             with contextlib.suppress(psycopg.Error):  # of a server that is gone nothing runs any more
-                connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
+                (self._fresh or connection).cancel_safe(timeout=_CANCEL_TIMEOUT_S)
             self._thread.join(_JOIN_TIMEOUT_S)
         connection.close()
 
@@ -146,6 +149,9 @@ class ActionSchedule:
         for due in left:
             if not due.is_ending:
                 self._note("action_missed", f"{due.action.title()}: not done, as {why}")
+                if isinstance(due.action, ServerAction) and not isinstance(due.action, ContinueAction | FreeAction):
+                    # Without it the trial was another than what was asked for. The others end with the measured time in any case.
+                    self._failure = self._failure or f"the action {due.action.title()} was not done: {_TOO_SHORT}"
 
     def _cancel_waits(self) -> None:
         """Cancel commits that wait for a standby, from the end of the measured phase to that of the load."""
@@ -197,8 +203,8 @@ class ActionSchedule:
         if not isinstance(action, StatementAction):
             self._effects.do(action, self._ended)
         elif self._effects.faults is not None:  # the primary may be another by now
-            with connect(self._to) as fresh:
-                fresh.execute(action.statement().encode())
+            with connect(self._to) as self._fresh:
+                self._fresh.execute(action.statement().encode())
         else:
             connection.execute(action.statement().encode())
 
