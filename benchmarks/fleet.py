@@ -55,9 +55,19 @@ class Bench(NamedTuple):
     executor: MakeExecutor
     pairs: int
 
-    def fleet(self, config: LoadConfig, agents: int) -> FleetLoad:
+    def fleet(self, config: LoadConfig, agents: int) -> "_Timed":
         """A load by as many agents."""
-        return FleetLoad(config, self.executor(agents), self.address)
+        return _Timed(config, self.executor(agents), self.address)
+
+
+class _Timed(FleetLoad):
+    """Notes when it has all results; its agents are ended only then."""
+
+    collected_at = 0.0
+
+    def _finish(self) -> None:
+        super()._finish()
+        self.collected_at = time.time()
 
 
 def main() -> int:
@@ -155,7 +165,8 @@ def _many(bench: Bench, agents: int) -> None:
     while not load.wait(1.0):
         pass
     result = load.result()
-    late_s = time.time() - (result.started_unix_ns + result.warmup_ns + result.measured_ns) / 1e9
+    ended_at = (result.started_unix_ns + result.warmup_ns + result.measured_ns) / 1e9
+    late_s = time.time() - ended_at
     spent_s = _cpu_s() - before_s
     assert result.fleet is not None
     fleet = result.fleet
@@ -164,7 +175,9 @@ def _many(bench: Bench, agents: int) -> None:
     print(f"- skew {(fleet.skew_ns or 0) / 1e6:.2f} ms, of {fleet.skew_limit_ns / 1e6:g} ms that are allowed")
     print(f"- first starts: median {_middle(starts) / 1e6:.2f} ms after the agreed start")
     print(f"- clocks known to: median {_middle(errors) / 1e6:.3f} ms, at worst {errors[-1] / 1e6:.3f} ms")
-    print(f"- result {late_s:.2f} s after the last transaction, agents ended")
+    print(
+        f"- all results {load.collected_at - ended_at:.2f} s after the last transaction, agents ended after {late_s:.2f} s"
+    )
     print(f"- {fleet.messages:,} messages, {fleet.sent_bytes:,} bytes sent, {fleet.received_bytes:,} received")
     print(f"- coordinator: {spent_s:.2f} s of CPU from T0 to the result")
 
