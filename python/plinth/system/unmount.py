@@ -1,19 +1,37 @@
 """Unmounts mounts with our label as their source, here and in all other mount namespaces."""
 
+import time
 from pathlib import Path
 
 from plinth.model.errors import Refused, RunError
+from plinth.system import cancel
 from plinth.system.mounts import Mount, mount_of, mounts
 from plinth.system.namespaces import unmount_copies
-from plinth.system.runner import Runner
+from plinth.system.runner import CommandError, Runner
 
 UNMOUNT_TIMEOUT_S = 1800.0
 """Timeout of an unmount, which may have to write gigabytes of dirty pages to a slow disk."""
+_BUSY_TIMEOUT_S = 2.0
+_LOOK_AGAIN_S = 0.05
 
 
 def umount_command(point: Path) -> tuple[str, ...]:
     """Return the command that unmounts `point`."""
     return ("umount", str(point))
+
+
+def run_umount(point: Path, runner: Runner) -> None:
+    """Unmount `point`. What somebody else looks at, such as `df` or the doctor of another run, is busy for a moment: it is tried again for
+    2 s. Raises CommandError."""
+    deadline = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            runner.run(umount_command(point), timeout_s=UNMOUNT_TIMEOUT_S)
+            return
+        except CommandError as error:
+            if "target is busy" not in error.completed.stderr or time.monotonic() > deadline:
+                raise
+        cancel.sleep(_LOOK_AGAIN_S)
 
 
 def unmount(path: Path, label: str, runner: Runner) -> None:
@@ -31,7 +49,7 @@ def unmount(path: Path, label: str, runner: Runner) -> None:
             where=str(path),
             hint=f"unmount that first: umount {on_top.point}",
         )
-    runner.run(umount_command(path), timeout_s=UNMOUNT_TIMEOUT_S)
+    run_umount(path, runner)
     unmount_copies(lambda other: (other.source, other.point) == (label, str(path)), runner)
     if _ours(path, label):
         raise RunError("still mounted after umount", where=str(path))

@@ -11,7 +11,7 @@ from plinth.system.failures import from_os_error
 from plinth.system.mounts import Mount, mount_of, mounts
 from plinth.system.namespaces import unmount_copies
 from plinth.system.runner import CommandError, Runner
-from plinth.system.unmount import UNMOUNT_TIMEOUT_S, umount_command
+from plinth.system.unmount import run_umount
 
 _FS_IOC_GETFSLABEL = 0x81009431  # _IOR(0x94, 49, char[256]), linux/fs.h
 _LABEL_MAX_BYTES = 256
@@ -44,7 +44,7 @@ def unmount_filesystem(point: Path, label: str, runner: Runner) -> None:
             hint=f"unmount it yourself if it is not wanted: umount {point}",
         )
     before = len(_mounted(point))
-    runner.run(umount_command(point), timeout_s=UNMOUNT_TIMEOUT_S)
+    run_umount(point, runner)
     unmount_copies(lambda other: (other.source, other.point) == (mount.source, mount.point), runner)
     if len(_mounted(point)) >= before:
         raise RunError("still mounted after umount", where=str(point))
