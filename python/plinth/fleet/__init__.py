@@ -9,6 +9,7 @@
 
 Nothing but these messages passes between them: no sample, no tick. What an agent runs is `plinth.load`'s engine with a `part`:
 the threads of one load are dealt to the agents in turn, so that seeds are disjoint and the i-th arrival goes to agent i modulo N.
+Of another driver it is a process for each client, and the i-th client that goes to agent i modulo N.
 
 protocol.py     the messages, and frames of JSON with bytes
 link.py         one end of a connection
