@@ -16,6 +16,7 @@ from plinth._native import EngineError, ScriptDraws
 from plinth.load.drivers.messages import Batch, ClientError, Ended, Go, Order, Ready
 from plinth.load.drivers.sessions import Session, open_session
 from plinth.load.drivers.timeline import Timeline
+from plinth.system import cancel
 from plinth.system.runner import die_with_parent
 
 _BROKEN = 70
@@ -134,7 +135,7 @@ class _Worker:
     def run(self, stopping: Callable[[], bool]) -> None:
         """Run from the beginning until the end, or until stopped. Raises _ClientStopped if the client cannot continue."""
         while not stopping() and (early_ns := -self.now_ns()) > 0:
-            time.sleep(min(early_ns / 1e9, _LOOK_S))
+            cancel.sleep(min(early_ns / 1e9, _LOOK_S))
         while not stopping() and (began_ns := self.now_ns()) < self._go.ends_ns:
             if self.first_start_ns is None:
                 self.first_start_ns = began_ns
