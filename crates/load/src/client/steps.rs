@@ -25,9 +25,13 @@ impl Client {
         loop {
             let program = &programs.programs[self.script];
             let at = self.step;
-            if times_commands {
+            // What is timed begins no earlier than what was timed before it has ended.
+            let now_ns = if times_commands {
                 self.command_began_ns = context.clock.now_ns();
-            }
+                self.command_began_ns
+            } else {
+                now_ns
+            };
             match program.steps.get(self.step) {
                 Some(Step::Meta(Command::Set { target, expr })) => {
                     let value = self.evaluate(self.step, expr, program.debugs);
