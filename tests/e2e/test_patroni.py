@@ -169,6 +169,11 @@ def test_a_patroni_that_the_user_of_the_servers_cannot_execute_is_refused_in_the
         ((KILL, KILL.replace("kill", "pause")), "measure.action", "Patroni starts and stops the servers by itself"),
         ((FAILOVER, FAILOVER + 'to = "a"\n'), "measure.action", "Patroni chooses the standby by itself"),
         ((FAILOVER, ""), "server.failover", "there is no failover that Patroni could conduct"),
+        (
+            ("[server.standby.a]\n", '[server.standby.a]\nwal_storage = "disk"\n'),
+            "server.failover",
+            "without its own places",
+        ),
         (('ttl = "20s"', 'ttl = "10s"'), "server.patroni.ttl", "greater than or equal to 20"),
         (('retry_timeout = "3s"', 'retry_timeout = "15s"'), "server.patroni", "loop_wait + 2 * retry_timeout, 31 s"),
         (

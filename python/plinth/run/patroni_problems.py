@@ -106,11 +106,11 @@ def _of_servers(variant: Variant, server: ServerSpec) -> Iterator[Problem]:
             path=["network"],
             hint='leave [network] out, or take failover = "plinth"',
         )
-    if server.wal_storage is not None or server.tablespaces:
+    if server.tablespaces or any(one.wal_storage is not None for one in (server, *server.standby.values())):
         yield Problem(
             "Patroni would make a server that it makes anew without its own places for WAL and tablespaces",
             path=["server", "failover"],
-            hint="leave server.wal_storage and server.tablespaces out",
+            hint="leave wal_storage, also of standbys, and server.tablespaces out",
         )
     for name, standby in server.standby.items():
         if standby.upstream not in (None, PRIMARY):

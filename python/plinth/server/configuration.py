@@ -12,7 +12,7 @@ from plinth.system.paths import sync_folder
 
 CONFIGURATION_FILE = "plinth.conf"
 STANDBY_FILE = "standby.signal"
-_HBA = """\
+HBA = """\
 # Written by Plinth. The socket is in a directory that only its owner may enter.
 local all all trust
 local replication all trust
@@ -35,7 +35,7 @@ def prepare(data_directory: Path, owner: Owner, *, networked: bool, reachable: b
     replace_file(main, f"{main.read_text()}\ninclude '{CONFIGURATION_FILE}'\n", owner)
     replace_file(
         data_directory / "pg_hba.conf",
-        _HBA + (_HBA_NETWORK if networked else "") + (_HBA_REACHABLE if reachable else ""),
+        HBA + (_HBA_NETWORK if networked else "") + (_HBA_REACHABLE if reachable else ""),
         owner,
     )
 

@@ -17,7 +17,7 @@ from plinth.model.standby import PRIMARY
 from plinth.model.step import Step, Undo
 from plinth.server.cluster import Cluster
 from plinth.server.cluster_manager import MARK, end_cluster_manager
-from plinth.server.configuration import replace_file
+from plinth.server.configuration import HBA, replace_file
 from plinth.server.etcd import USER, Etcd
 from plinth.server.layout import SUPERUSER
 from plinth.server.port import LOCALHOST, find_free
@@ -38,12 +38,8 @@ READY_TIMEOUT_S = 120.0
 _LOOK_AGAIN_S = 0.02
 _LOG_BYTES = 2**20
 _LOG_LINES = 20
-_HBA = (
-    "local all all trust",
-    "local replication all trust",
-    "host all all samehost scram-sha-256",
-    "host replication all samehost scram-sha-256",
-)
+_HBA_MEMBERS = ("host all all samehost scram-sha-256", "host replication all samehost scram-sha-256")
+"""Members reach one another's servers by TCP."""
 _SAME_EVERYWHERE = (
     "max_connections",
     "max_locks_per_transaction",
@@ -221,7 +217,7 @@ class PatroniCluster:
                 "pgpass": str(self._folder / f"{node}.pgpass"),
                 "authentication": {"superuser": login, "replication": login, "rewind": login},
                 "parameters": {"unix_socket_directories": str(server.layout.socket_directory)},
-                "pg_hba": list(_HBA),
+                "pg_hba": [*HBA.splitlines(), *_HBA_MEMBERS],
                 "remove_data_directory_on_rewind_failure": True,
                 "remove_data_directory_on_diverged_timelines": not self._by_rewind,
             },
