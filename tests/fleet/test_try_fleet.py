@@ -31,7 +31,7 @@ def _start(folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, SCRIPT],
         cwd=folder,
-        env=os.environ | {"TMPDIR": str(folder)},
+        env=os.environ | {"TMPDIR": str(folder), "PLINTH_STATE_DIR": str(folder / "state")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -40,8 +40,9 @@ def _start(folder: Path) -> "subprocess.Popen[str]":
 
 
 def _left(folder: Path) -> list[str]:
-    """Processes that know of the folder, and files in it but for the bundle."""
-    found = [str(path) for path in folder.iterdir() if path.name != "bundles"]
+    """Processes that know of the folder, and files in it but for the bundle; what the run has not undone."""
+    found = [str(path) for path in folder.iterdir() if path.name not in ("bundles", "state")]
+    found += [str(path) for what in ("work", "journal") for path in folder.glob(f"state/{what}/*")]
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if bytes(folder) in (process / "environ").read_bytes():
@@ -62,7 +63,8 @@ def test_three_machines_do_one_run_and_are_gone(folder: Path) -> None:
     assert _left(folder) == []
 
 
-def test_ctrl_c_ends_the_run_and_then_the_machines(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_and_then_the_machines(folder: Path, number: signal.Signals) -> None:
     child = _start(folder)
     assert child.stdout is not None
     said: list[str] = []
@@ -70,8 +72,11 @@ def test_ctrl_c_ends_the_run_and_then_the_machines(folder: Path) -> None:
         line = child.stdout.readline()
         assert line, "".join(said)
         said.append(line)
-    os.killpg(child.pid, signal.SIGINT)
+    if number == signal.SIGINT:  # as a terminal does
+        os.killpg(child.pid, number)
+    else:
+        child.send_signal(number)
     rest, _ = child.communicate(timeout=60)
-    assert child.returncode == 130, rest
+    assert child.returncode == 130, rest  # of the run, whichever signal interrupts it
     assert "undo what this run made" in rest
     until(lambda: not _left(folder))
