@@ -61,3 +61,20 @@ def test_a_script_without_a_transaction_block_is_refused_by_the_plan(project):
     assert "the script has no transaction block" in planned.stderr
     assert "own.sql:1" in planned.stderr
     assert "put its statements between BEGIN; and COMMIT;" in " ".join(planned.stderr.split())
+
+
+@pytest.mark.parametrize("reconnect", [False, True])
+def test_sessions_that_an_administrator_terminates_are_failures_of_a_complete_trial(project, nothing_left, reconnect):
+    terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plinth'"
+    workload = f"{TPCB[1]}\nreconnect = {str(reconnect).lower()}"
+    with_ledger(project, TPCB[0], workload, f'[[measure.action]]\nat = "1s"\ndo = "sql"\nsql = "{terminate}"\n')
+    done = project.run()
+    assert done.returncode in (0, 3), done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete", trial["failure"]
+    errors = trial["errors"]
+    assert {(error["kind"], error["sqlstate"]) for error in errors} == {("terminated", "57P01")}
+    terminated = sum(error["count"] for error in errors)
+    assert trial["totals"]["failed"] <= terminated <= 4
+    assert next(check for check in trial["checks"] if check["name"] == LOST)["ok"]
+    nothing_left()

@@ -291,9 +291,12 @@ impl Client {
         context: &mut Context<'_>,
         now_ns: u64,
     ) {
-        let Err(error) = result else { return };
+        let Err(mut error) = result else { return };
         if !self.is_open() {
             return;
+        }
+        if error.failure.kind == ErrorKind::ConnectionLost && error.failure.sqlstate.is_none() {
+            self.add_last_words(&mut error.failure);
         }
         let mut place = self.place(context);
         if let Some(line) = error.line {
@@ -303,12 +306,11 @@ impl Client {
                 ..place
             };
         }
+        let pause_ns = context.pause_before_connecting_ns(&mut error.failure);
         let kind = error.failure.kind;
         self.failure = Some(Box::new(error.failure.clone()));
         context.recorder.error(place, error.failure, now_ns);
-        if kind.is_of_connection()
-            && let Some(pause_ns) = context.retry_connect_ns
-        {
+        if let Some(pause_ns) = pause_ns {
             return self.disconnected(kind, pause_ns, context, now_ns);
         }
         self.abort(kind, context, now_ns);

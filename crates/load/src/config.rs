@@ -67,6 +67,10 @@ pub struct Config {
     /// A client whose connection is lost, or that gets none, tries again after this pause; without it the client ends.
     #[serde(default)]
     pub retry_connect_s: Option<f64>,
+    /// A client whose session an administrator terminates (SQLSTATE 57P01) opens another one, once, at once; without it, and
+    /// where there is none to be had, the client ends, as pgbench's.
+    #[serde(default)]
+    pub replace_terminated: bool,
     /// An error that is neither a serialization failure nor a deadlock ends its client, as pgbench has it; otherwise the
     /// client continues with the next transaction.
     #[serde(default)]

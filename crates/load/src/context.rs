@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::config::ShellUser;
 use crate::control::Control;
 use crate::deck::Deck;
+use crate::errors::{ErrorKind, Failure};
 use crate::events::EventKind;
 use crate::ledger::Ledger;
 use crate::log::Log;
@@ -37,6 +38,8 @@ pub(crate) struct Context<'a> {
     pub(crate) reconnect: bool,
     /// The pause after which a client that lost its connection, or got none, tries again; `None`: the client ends.
     pub(crate) retry_connect_ns: Option<u64>,
+    /// A session that an administrator terminated is replaced by another one.
+    pub(crate) replace_terminated: bool,
     /// An error of a statement that cannot be tried again ends its client.
     pub(crate) abort_on_error: bool,
     /// An aborted client ends the run.
@@ -85,6 +88,28 @@ impl Context<'_> {
             let took_ns = self.clock.now_ns() - began_ns;
             self.recorder.command(script, step, took_ns);
         }
+    }
+
+    /// How long a client that has failed so waits before it connects again; `None`: it ends. A failure that only an administrator's
+    /// order makes a reason to go on becomes one of that kind.
+    pub(crate) fn pause_before_connecting_ns(&self, failure: &mut Failure) -> Option<u64> {
+        if !failure.kind.is_of_connection() {
+            return None;
+        }
+        if self.retry_connect_ns.is_some() {
+            return self.retry_connect_ns;
+        }
+        // A server that shuts down says the same, and then refuses the connection: there the client ends.
+        if self.replace_terminated && failure.is_termination() {
+            failure.kind = ErrorKind::Terminated;
+            return Some(0);
+        }
+        None
+    }
+
+    /// Whether clients open connections while the load runs.
+    pub(crate) fn connects(&self) -> bool {
+        self.reconnect || self.retry_connect_ns.is_some() || self.replace_terminated
     }
 
     /// Whether errors of statements are of interest beyond being counted.

@@ -17,6 +17,8 @@ pub enum ErrorKind {
     Timeout,
     /// The connection ended: the server closed it, said FATAL, or vanished.
     ConnectionLost,
+    /// An administrator ended the session, and its client opens another one.
+    Terminated,
     /// The server sent what is not the protocol, or what the engine does not support, such as COPY.
     Protocol,
     /// The script cannot continue.
@@ -55,6 +57,7 @@ impl ErrorKind {
             Self::Connect => "connect",
             Self::Timeout => "timeout",
             Self::ConnectionLost => "connection_lost",
+            Self::Terminated => "terminated",
             Self::Protocol => "protocol",
             Self::Script => "script",
             Self::Cancel => "cancel",
@@ -85,6 +88,16 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// A server's error in full, if it is asked for.
     pub(crate) in_full: Option<String>,
+}
+
+/// The SQLSTATE of a session that an administrator ended: `admin_shutdown`, also of `pg_terminate_backend`.
+const TERMINATED: &str = "57P01";
+
+impl Failure {
+    /// Whether an administrator ended the session.
+    pub(crate) fn is_termination(&self) -> bool {
+        self.sqlstate.as_deref() == Some(TERMINATED)
+    }
 }
 
 /// Why a client cannot continue.

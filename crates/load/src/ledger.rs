@@ -24,7 +24,7 @@ pub(crate) const NUMBER_VARIABLE: &str = "plinth_ledger_number";
 const GREATEST_FIRST_NUMBER: u64 = 1 << 52;
 
 const MAGIC: &[u8; 8] = b"PLINTHLG";
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 const HEADER_BYTES: usize = 2 * SLOT_BYTES;
 /// Where the header says that the load has ended.
 const HAS_ENDED_AT: u64 = 24;
@@ -72,6 +72,19 @@ pub(crate) enum Class {
     LocalOnly = 2,
     /// `ROLLBACK` or an error was answered.
     Aborted = 3,
+    /// `PREPARE TRANSACTION` was answered.
+    Prepared = 4,
+}
+
+/// What is sent and recorded. The values are those of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// `COMMIT` or `PREPARE TRANSACTION`, of a transaction that gets a number.
+    EndOfBlock = 0,
+    /// `COMMIT PREPARED`, of the client's last transaction.
+    CommitPrepared = 1,
+    /// `ROLLBACK PREPARED`, of the client's last transaction.
+    RollbackPrepared = 2,
 }
 
 /// What went wrong with a ledger's file.
@@ -154,22 +167,18 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Notes that a message with a `COMMIT` is about to be sent; where the record is.
+    /// Notes that a message with what is `recorded` is about to be sent; where the record is.
     #[inline]
     pub(crate) fn sent(
         &mut self,
         client: usize,
         number: u64,
         now_ns: u64,
+        recorded: Recorded,
     ) -> Result<u64, LedgerError> {
         let sent_ns = self.started_ns + now_ns;
-        self.file.append(&record(
-            client as u32,
-            number,
-            sent_ns,
-            0,
-            Class::Indeterminate,
-        ))
+        self.file
+            .append(&record(client as u32, number, sent_ns, recorded))
     }
 
     /// Completes a record.
@@ -193,19 +202,13 @@ impl Ledger {
 }
 
 #[inline]
-fn record(
-    client: u32,
-    number: u64,
-    sent_ns: u64,
-    answered_ns: u64,
-    class: Class,
-) -> [u8; SLOT_BYTES] {
+fn record(client: u32, number: u64, sent_ns: u64, recorded: Recorded) -> [u8; SLOT_BYTES] {
     let mut record = [0; SLOT_BYTES];
     record[..8].copy_from_slice(&number.to_le_bytes());
     record[8..16].copy_from_slice(&sent_ns.to_le_bytes());
-    record[16..24].copy_from_slice(&answered_ns.to_le_bytes());
     record[24..28].copy_from_slice(&client.to_le_bytes());
-    record[28] = class as u8;
+    record[28] = Class::Indeterminate as u8;
+    record[29] = recorded as u8;
     record
 }
 
@@ -241,7 +244,9 @@ mod tests {
             let mut ledger = new_ledger(&folder).begin(1_000, 77).unwrap();
             let mut slots = Vec::new();
             for (place, (client, _, late)) in transactions.iter().enumerate() {
-                let slot = ledger.sent(*client, place as u64 + 1, place as u64).unwrap();
+                let slot = ledger
+                    .sent(*client, place as u64 + 1, place as u64, Recorded::EndOfBlock)
+                    .unwrap();
                 slots.push(slot);
                 // Answer one that was sent a while ago.
                 if let Some(earlier) = place.checked_sub(*late) {
@@ -290,7 +295,7 @@ mod tests {
     fn what_is_not_finished_keeps_its_records_and_says_so() {
         let folder = tempfile_folder("ledger-unfinished");
         let mut ledger = new_ledger(&folder).begin(10, 0).unwrap();
-        ledger.sent(7, 1, 1).unwrap();
+        ledger.sent(7, 1, 1, Recorded::EndOfBlock).unwrap();
         drop(ledger);
         let bytes = fs::read(folder.join("0.ledger")).unwrap();
         assert_eq!(bytes[HAS_ENDED_AT as usize], 0);

@@ -3,6 +3,7 @@
 use plinth_script::{BlockStatement, Keep, Segment, SqlCommand, Symbols, Variables, lossless};
 use plinth_wire::{EncodeError, Piece, Template};
 
+use crate::ledger::Recorded;
 use crate::protocol::Protocol;
 
 /// A statement, and the messages that run it.
@@ -13,8 +14,8 @@ pub(crate) struct Statement {
     pub(crate) script: usize,
     pub(crate) line: usize,
     pub(crate) text: String,
-    /// It ends a transaction block, and there is a ledger to record that.
-    pub(crate) commits: bool,
+    /// What the ledger records of it; `None` of most statements, and without a ledger.
+    pub(crate) recorded: Option<Recorded>,
     /// What becomes of its results.
     pub(crate) keep: Option<Keep>,
     /// Slots of the parameters, in the order of the template's holes.
@@ -37,9 +38,17 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether a statement of this text ends a transaction block that the ledger records.
-    fn commits(self, text: &str) -> bool {
-        self.keeps_ledger && BlockStatement::of(text) == Some(BlockStatement::Commit)
+    /// What the ledger records of a statement of this text.
+    fn recorded(self, text: &str) -> Option<Recorded> {
+        if !self.keeps_ledger {
+            return None;
+        }
+        match BlockStatement::of(text)? {
+            BlockStatement::Begin => None,
+            BlockStatement::Commit | BlockStatement::Prepare => Some(Recorded::EndOfBlock),
+            BlockStatement::CommitPrepared => Some(Recorded::CommitPrepared),
+            BlockStatement::RollbackPrepared => Some(Recorded::RollbackPrepared),
+        }
     }
 }
 
@@ -51,7 +60,7 @@ impl Statement {
             index: place.index,
             script: place.script,
             line: sql.line,
-            commits: place.commits(&sql.text),
+            recorded: place.recorded(&sql.text),
             text: sql.text,
             keep: sql.keep,
             params,
@@ -71,7 +80,7 @@ impl Statement {
             index: place.index,
             script: place.script,
             line: place.index + 1,
-            commits: place.commits(&sql),
+            recorded: place.recorded(&sql),
             keep: None,
             params: Vec::new(),
             prepare: Template::parse(&name, sql.as_bytes())?,

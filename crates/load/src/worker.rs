@@ -141,6 +141,7 @@ impl<'a> Worker<'a> {
             shell_user: config.shell_user.as_ref(),
             reconnect: config.reconnect,
             retry_connect_ns: config.retry_connect_ns(),
+            replace_terminated: config.replace_terminated,
             abort_on_error: config.abort_on_error,
             exit_on_abort: config.exit_on_abort,
             verbose_errors: config.verbose_errors,
@@ -423,7 +424,7 @@ impl<'a> Worker<'a> {
 
     /// What is checked once a second: connections that time out, and a log that cannot be written.
     fn check_each_second(&mut self) -> io::Result<()> {
-        if self.context.reconnect || self.context.retry_connect_ns.is_some() {
+        if self.context.connects() {
             for index in 0..self.clients.len() {
                 let now_ns = self.last_ns;
                 self.with_client(index, |client, context| {

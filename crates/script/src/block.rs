@@ -9,26 +9,35 @@ pub enum BlockStatement {
     Begin,
     /// `COMMIT` or `END`
     Commit,
+    /// `PREPARE TRANSACTION`, which ends a block, too
+    Prepare,
+    /// `COMMIT PREPARED`, which is outside of any block
+    CommitPrepared,
+    /// `ROLLBACK PREPARED`, which is outside of any block
+    RollbackPrepared,
 }
 
 impl BlockStatement {
-    /// What the statement with this text does, by its first words; `None` of all others, and of `ROLLBACK`. `COMMIT PREPARED` ends
-    /// no block.
+    /// What the statement with this text does, by its first words; `None` of all others, and of `ROLLBACK`.
     #[must_use]
     pub fn of(text: &str) -> Option<Self> {
         let mut words = words(text);
         match words.next()?.to_ascii_lowercase().as_str() {
             "begin" | "start" => Some(Self::Begin),
             "end" => Some(Self::Commit),
-            "commit" => {
-                let is_prepared = words
-                    .next()
-                    .is_some_and(|word| word.eq_ignore_ascii_case("prepared"));
-                (!is_prepared).then_some(Self::Commit)
-            }
+            "commit" if next_is(&mut words, "prepared") => Some(Self::CommitPrepared),
+            "commit" => Some(Self::Commit),
+            "rollback" if next_is(&mut words, "prepared") => Some(Self::RollbackPrepared),
+            "prepare" if next_is(&mut words, "transaction") => Some(Self::Prepare),
             _ => None,
         }
     }
+}
+
+fn next_is<'a>(words: &mut impl Iterator<Item = &'a str>, expected: &str) -> bool {
+    words
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case(expected))
 }
 
 /// The words of a statement up to the first that is none; without comments, which nest.
@@ -81,7 +90,7 @@ fn after_block_comment(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::BlockStatement::{Begin, Commit};
+    use super::BlockStatement::{Begin, Commit, CommitPrepared, Prepare, RollbackPrepared};
     use super::*;
 
     #[test]
@@ -99,7 +108,10 @@ mod tests {
                 "/* a /* nested */ one */ -- and a line\n  Commit work;",
                 Some(Commit),
             ),
-            ("COMMIT PREPARED 'x';", None),
+            ("COMMIT PREPARED 'x';", Some(CommitPrepared)),
+            ("rollback /* it */ prepared 'x'", Some(RollbackPrepared)),
+            ("PREPARE TRANSACTION 'x';", Some(Prepare)),
+            ("PREPARE transaction_of AS SELECT 1", None),
             ("ROLLBACK;", None),
             ("committed();", None),
             ("SELECT 1; -- COMMIT", None),

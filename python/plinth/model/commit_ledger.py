@@ -7,9 +7,9 @@ from pydantic import Field
 from plinth.model.base import Frozen
 from plinth.model.units import format_count
 
-CommitClass = Literal["indeterminate", "acknowledged", "local_only", "aborted"]
-"""The answer to a client that sent COMMIT: nothing; COMMIT; that it has committed without its standby;
-ROLLBACK or an error. In the order of their numbers in the file."""
+CommitClass = Literal["indeterminate", "acknowledged", "local_only", "aborted", "prepared"]
+"""The answer to a client that sent COMMIT or PREPARE TRANSACTION: nothing; COMMIT; that it has committed without its standby;
+ROLLBACK or an error; PREPARE TRANSACTION. In the order of their numbers in the file."""
 COMMIT_CLASSES: tuple[CommitClass, ...] = get_args(CommitClass)
 
 FindingKind = Literal[
@@ -57,7 +57,9 @@ class CommitTimeline(Frozen):
 class LedgerCheck(Frozen):
     """A ledger compared with the tables of a database."""
 
-    acknowledged: int = Field(description="Transactions that were acknowledged without a warning.")
+    acknowledged: int = Field(
+        description="Transactions that were acknowledged without a warning, by COMMIT, PREPARE TRANSACTION or COMMIT PREPARED."
+    )
     local_only: int
     aborted: int
     indeterminate: int

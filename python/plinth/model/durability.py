@@ -11,6 +11,7 @@ from plinth.model.commit_ledger import CommitTimeline, FindingKind
 from plinth.model.disk import AtomicWriteBytes, CutReport
 from plinth.model.power_cut import CutMode
 from plinth.model.units import DurationS
+from plinth.model.write_facts import SettingSeen
 
 POWER_CUT_VERSION = 1
 CutMoment = Literal["load", "checkpoint", "recovery", "extension", "segment-switch", "control-file"]
@@ -24,6 +25,9 @@ DamageKind = Literal[
     "heap damaged",
     "index and heap disagree",
     "visibility map wrong",
+    "untouched rows changed",
+    "page set back",
+    "sequence set back",
     "checksum failure",
     "torn page",
     "unlogged table not reset",
@@ -31,7 +35,8 @@ DamageKind = Literal[
     "recovery refused",
 ]
 """What a power cut did to the database: what contradicts the commits that were acknowledged to clients, and what the checks found.
-"server crashed": while it was checked. "recovery refused": the server, or the file system below it, did not come up again."""
+"untouched rows changed": of rows that were there before the load and that no transaction has touched. "page set back", "sequence set back":
+to what it was before then. "server crashed": while it was checked. "recovery refused": the server, or the file system below it, did not come up again."""
 
 
 class DurabilitySpec(Frozen):
@@ -213,8 +218,17 @@ class PowerCut(Frozen):
     before: dict[str, int] = Field(
         default={}, description="Figures of the dataset when the load began, which its invariants are compared with."
     )
+    prepared: tuple[str, ...] = Field(
+        default=(),
+        description="Identifiers of the prepared transactions (PREPARE TRANSACTION) that recovery found unfinished; they were "
+        "committed before the checks.",
+    )
     damage: tuple[Damage, ...] = ()
     checks: tuple[IntegrityCheck, ...] = ()
+    settings: tuple[SettingSeen, ...] = Field(
+        default=(),
+        description="The durability settings of a session after the recovery, and of the scripts' commits before.",
+    )
     failure: str | None = Field(
         default=None, description="Why nothing was learned from this cut; such a cut counts neither way."
     )

@@ -197,6 +197,11 @@ class LoadConfig(Finite):
         default=None,
         description="A client whose connection is lost, or that gets none, tries again after this pause, instead of ending.",
     )
+    replace_terminated: bool = Field(
+        default=False,
+        description="A client whose session an administrator terminates (pg_terminate_backend, SQLSTATE 57P01) opens another one at "
+        "once, and its transaction has failed; where it gets none, as of a server that shuts down, it ends.",
+    )
     abort_on_error: bool = Field(
         default=False, description="An error that cannot be tried again ends its client, as in pgbench."
     )

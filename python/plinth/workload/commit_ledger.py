@@ -1,6 +1,7 @@
 """The ledger of commits that a load has written: its files, as arrays. docs/internals/ledger.md describes the format."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAGIC = b"PLINTHLG"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_FIRST_VERSION = 1  # without prepared transactions
 _HEADER = [
     ("magic", "S8"),
     ("version", "<u4"),
@@ -32,9 +34,12 @@ RECORD = [
     ("answered_ns", "<u8"),
     ("client", "<u4"),
     ("class", "u1"),
-    ("reserved", "V3"),
+    ("step", "u1"),
+    ("reserved", "V2"),
 ]
-"""A record, for numpy.dtype. `class` is an index of COMMIT_CLASSES, `answered_ns` 0 without an answer."""
+"""A record, for numpy.dtype. `class` is an index of COMMIT_CLASSES, `answered_ns` 0 without an answer. `step` is 0, or what
+finishes the prepared transaction of this client and number: COMMIT_PREPARED or ROLLBACK_PREPARED."""
+COMMIT_PREPARED, ROLLBACK_PREPARED = 1, 2
 HEADER_BYTES, RECORD_BYTES = 64, 32
 _HINT = "the file is not what a load has written; take the folder that was its ledger.folder"
 
@@ -53,24 +58,93 @@ class CommitLedger:
     begins_of_clients: int | None = None
     """None: it has everything that was sent. Otherwise it has of each of so many clients what was sent first, and what was sent
     last may be missing: a witness receives a commit only after it was sent."""
+    finishes: "NDArray[Any] | None" = None
+    """The records of COMMIT PREPARED and ROLLBACK PREPARED, whose client and number are those of the PREPARE TRANSACTION
+    in `records`. None: there are none."""
 
     def of_class(self, commit_class: CommitClass) -> "NDArray[Any]":
         """The records of a class."""
-        return self.records[self.records["class"] == COMMIT_CLASSES.index(commit_class)]
+        return self.decided[self.decided["class"] == COMMIT_CLASSES.index(commit_class)]
+
+    @cached_property
+    def decided(self) -> "NDArray[Any]":
+        """The records, those of prepared transactions with the class that their second step gives them.
+
+        Once COMMIT PREPARED was answered a transaction is acknowledged, and once ROLLBACK PREPARED was, aborted; while that is
+        not answered it is indeterminate, as is the last one of a client whose last records may be missing. It stays prepared in all other cases: it must be there in the one way or the other.
+        """
+        import numpy as np
+
+        records = self.records.copy()
+        for place, finish in self._finished:
+            if COMMIT_CLASSES[int(records["class"][place])] not in ("prepared", "local_only"):
+                continue
+            answer = COMMIT_CLASSES[int(finish["class"])]
+            if finish["step"] == ROLLBACK_PREPARED:
+                decided: CommitClass = "aborted" if answer == "acknowledged" else "indeterminate"
+            elif answer in ("acknowledged", "local_only"):
+                decided = answer
+            else:
+                continue
+            records["class"][place] = COMMIT_CLASSES.index(decided)
+            records["answered_ns"][place] = finish["answered_ns"]
+        if self.begins_of_clients is not None and len(records):  # a ROLLBACK PREPARED may be among what is missing
+            last = np.append(records["client"][1:] != records["client"][:-1], True)
+            last &= records["class"] == COMMIT_CLASSES.index("prepared")
+            records["class"][last] = COMMIT_CLASSES.index("indeterminate")
+        return records
+
+    @cached_property
+    def commit_was_sent(self) -> "NDArray[Any]":
+        """Which records are of a transaction whose COMMIT or COMMIT PREPARED was sent: only such may be visible."""
+        import numpy as np
+
+        sent = ~np.isin(self.records["class"], [COMMIT_CLASSES.index("prepared")])
+        for place, finish in self._finished:
+            sent[place] |= finish["step"] == COMMIT_PREPARED
+        return sent
+
+    @property
+    def _finished(self) -> "list[tuple[int, Any]]":
+        """Places in `records`, each with a record of `finishes`, in the order in which these were sent."""
+        if self.finishes is None or not len(self.finishes):
+            return []
+        places = {
+            (int(client), int(number)): place
+            for place, (client, number) in enumerate(zip(self.records["client"], self.records["number"], strict=True))
+        }
+        finishes = self.finishes[self.finishes["sent_ns"].argsort(kind="stable")]
+        keys = [(int(finish["client"]), int(finish["number"])) for finish in finishes]
+        return [(places[key], finish) for key, finish in zip(keys, finishes, strict=True) if key in places]
 
     def as_of(self, monotonic_ns: int) -> "CommitLedger":
         """The ledger as of an instant: transactions sent later are left out, those answered later are
         indeterminate."""
-        sent = replace(self, records=self.records[self.records["sent_ns"] <= monotonic_ns])
-        return sent.answered_by(monotonic_ns)
+        finishes = None if self.finishes is None else self.finishes[self.finishes["sent_ns"] <= monotonic_ns]
+        records = self.records[self.records["sent_ns"] <= monotonic_ns]
+        return replace(self, records=records, finishes=finishes).answered_by(monotonic_ns)
 
     def answered_by(self, monotonic_ns: int) -> "CommitLedger":
         """Everything that was sent, and what was answered after an instant is indeterminate."""
-        records = self.records.copy()
-        unanswered = records["answered_ns"] > monotonic_ns
-        records["class"][unanswered] = COMMIT_CLASSES.index("indeterminate")
-        records["answered_ns"][unanswered] = 0
-        return replace(self, records=records)
+        finishes = None if self.finishes is None else _answered_by(self.finishes, monotonic_ns)
+        return replace(self, records=_answered_by(self.records, monotonic_ns), finishes=finishes)
+
+
+def _answered_by(records: "NDArray[Any]", monotonic_ns: int) -> "NDArray[Any]":
+    records = records.copy()
+    unanswered = records["answered_ns"] > monotonic_ns
+    records["class"][unanswered] = COMMIT_CLASSES.index("indeterminate")
+    records["answered_ns"][unanswered] = 0
+    return records
+
+
+def first_steps(records: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """The records of transactions by client and number, and those of what finishes prepared ones."""
+    import numpy as np
+
+    finishes = records["step"] != 0
+    first = records[~finishes]
+    return first[np.lexsort((first["number"], first["client"]))], records[finishes]
 
 
 def read_commit_ledger(*folders: Path) -> CommitLedger:
@@ -81,8 +155,7 @@ def read_commit_ledger(*folders: Path) -> CommitLedger:
     import numpy as np
 
     files = [_read_file(path) for folder in folders for path in _files_of(folder)]
-    records = np.concatenate([records for _, records in files])
-    records = records[np.lexsort((records["number"], records["client"]))]
+    records, finishes = first_steps(np.concatenate([records for _, records in files]))
     same = (records["client"][1:] == records["client"][:-1]) & (records["number"][1:] == records["number"][:-1])
     if same.any():
         twice = records[1:][same][0]
@@ -97,6 +170,7 @@ def read_commit_ledger(*folders: Path) -> CommitLedger:
         has_ended=all(header["has_ended"] == 1 for header in headers),
         started_ns=min(int(header["started_ns"]) for header in headers),
         started_unix_ns=min(int(header["started_unix_ns"]) for header in headers),
+        finishes=finishes,
     )
 
 
@@ -134,9 +208,9 @@ def header_of(start: bytes, where: str) -> "np.void":
     if len(start) < HEADER_BYTES or start[: len(_MAGIC)] != _MAGIC:
         raise RunError("this is no ledger: it does not begin with PLINTHLG", where=where, hint=_HINT)
     read = np.frombuffer(start[:HEADER_BYTES], header)[0]
-    if read["version"] != FORMAT_VERSION:
+    if not _FIRST_VERSION <= read["version"] <= FORMAT_VERSION:
         raise RunError(
-            f"the ledger has format version {read['version']}; {FORMAT_VERSION} can be read",
+            f"the ledger has format version {read['version']}; {_FIRST_VERSION} to {FORMAT_VERSION} can be read",
             where=where,
             hint="read it with the version of Plinth that wrote it",
         )
@@ -179,7 +253,7 @@ def _read_file(path: Path) -> "tuple[np.void, NDArray[Any]]":
     unknown = records["class"] >= len(COMMIT_CLASSES)
     if unknown.any():
         raise RunError(
-            f"record {int(np.argmax(unknown))} has the class {records['class'][unknown][0]}; there are 0 to 3",
+            f"record {int(np.argmax(unknown))} has the class {records['class'][unknown][0]}; there are 0 to {len(COMMIT_CLASSES) - 1}",
             where=str(path),
             hint=_HINT,
         )

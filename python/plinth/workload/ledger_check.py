@@ -19,7 +19,9 @@ from plinth.model.commit_ledger import (
 )
 from plinth.model.errors import RunError
 from plinth.model.trial import Check
+from plinth.model.write_facts import COMMIT_LEVELS, SettingSeen
 from plinth.workload.commit_ledger import CommitLedger
+from plinth.workload.prepared import commit_prepared, unfinished
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,13 +33,14 @@ _CREATE = (
     "CREATE TABLE IF NOT EXISTS plinth_ledger_commits (client int, number bigint, "
     f"payload text GENERATED ALWAYS AS ({_PAYLOAD}) STORED, PRIMARY KEY (client, number))",
     "CREATE TABLE IF NOT EXISTS plinth_ledger_clients (client int PRIMARY KEY, last_number bigint NOT NULL)",
+    "ALTER TABLE plinth_ledger_clients ADD COLUMN IF NOT EXISTS commit_levels int NOT NULL DEFAULT 0",  # by scripts
 )
 # The heap itself is read: what its index has is a question of its own.
 _READ = (
     "SET LOCAL enable_indexscan = off",
     "SET LOCAL enable_indexonlyscan = off",
     "SET LOCAL enable_bitmapscan = off",
-    "SET LOCAL statement_timeout = 0",
+    "SET LOCAL statement_timeout = '1h'",  # in place of the server's, which may be too short for it
 )
 _ROWS = f"COPY (SELECT client, number, payload IS NOT DISTINCT FROM {_PAYLOAD} FROM plinth_ledger_commits) TO STDOUT (FORMAT binary)"
 _TIMELINE_BINS = 60
@@ -51,17 +54,33 @@ _COPIED = [
     ("intact_bytes", ">i4"),
     ("intact", "?"),
 ]
+_TABLES = ("plinth_ledger_commits", "plinth_ledger_clients")
 _CLASS = {name: number for number, name in enumerate(COMMIT_CLASSES)}
 
 
 def prepare_ledger_tables(control: "psycopg.Connection", clients: int) -> None:
-    """Make the tables where they are not there, and empty them; each client has its row."""
+    """Make the tables where they are not there, and empty them; each client has its row.
+
+    Prepared transactions that a load before has left in them are committed first: emptying would wait for their locks.
+    """
+    commit_prepared(control, unfinished(control, _TABLES))
     for statement in _CREATE:
         control.execute(statement.encode())
     control.execute("TRUNCATE plinth_ledger_commits, plinth_ledger_clients")
     control.execute(
         "INSERT INTO plinth_ledger_clients SELECT client, 0 FROM generate_series(0, %s) AS client", (clients - 1,)
     )
+
+
+def commit_levels_seen(control: "psycopg.Connection") -> list[SettingSeen]:
+    """The values of synchronous_commit that transactions of scripts had when they committed. Raises psycopg.Error."""
+    row = control.execute("SELECT coalesce(bit_or(commit_levels), 0) FROM plinth_ledger_clients").fetchone()
+    assert row is not None, "an aggregate gives a row"
+    return [
+        SettingSeen(name="synchronous_commit", value=level, where="in transactions of the scripts, just before COMMIT")
+        for bit, level in enumerate(COMMIT_LEVELS)
+        if int(row[0]) >> bit & 1
+    ]
 
 
 def compare_ledger(
@@ -77,10 +96,16 @@ def compare_ledger(
     `control` is None where the tables themselves are lost, and all that was acknowledged with them. `is_standby`: commits that
     only the primary has acknowledged may be missing. Of each kind of finding, `most_findings` are listed, and all are counted.
     `cut_ns` is when the power went, by CLOCK_MONOTONIC.
-    Sessions of the load must have ended. Raises psycopg.Error for tables that cannot be read.
+    Sessions of the load must have ended. Prepared transactions that have written to the tables are committed once the tables
+    were read, and then they are read again: a row that only this makes visible was prepared, and not committed.
+    Raises psycopg.Error for tables that cannot be read.
     """
     database = _no_tables() if control is None else _read_tables(control)
-    comparison = _Comparison(ledger, database, is_standby)
+    visible = database
+    if control is not None and (prepared := unfinished(control, _TABLES)):
+        commit_prepared(control, prepared)
+        database = _read_tables(control)
+    comparison = _Comparison(ledger, database, visible, is_standby)
     found: dict[FindingKind, list[LedgerFinding]] = {kind: [] for kind in FINDING_KINDS}
     counts = dict.fromkeys(FINDING_KINDS, 0)
     for one in comparison.contradictions():
@@ -88,7 +113,7 @@ def compare_ledger(
         if counts[one.kind] <= most_findings:
             found[one.kind].append(comparison.finding(one))
     return LedgerCheck(
-        acknowledged=len(ledger.of_class("acknowledged")),
+        acknowledged=len(ledger.of_class("acknowledged")) + len(ledger.of_class("prepared")),
         local_only=len(ledger.of_class("local_only")),
         aborted=len(ledger.of_class("aborted")),
         indeterminate=len(ledger.of_class("indeterminate")),
@@ -173,10 +198,12 @@ class _Contradiction(NamedTuple):
 class _Comparison:
     """A ledger beside the tables, both by one key for client and number."""
 
-    def __init__(self, ledger: CommitLedger, database: _Tables, is_standby: bool) -> None:
+    def __init__(self, ledger: CommitLedger, database: _Tables, visible: _Tables, is_standby: bool) -> None:
+        """`visible` has the tables as recovery left them, `database` once prepared transactions were committed as well."""
         import numpy as np
 
-        self._records = ledger.records
+        self._records = ledger.decided
+        self._commit_was_sent = ledger.commit_was_sent | (ledger.begins_of_clients is not None)
         self._database = database
         self._is_standby = is_standby
         numbers = self._records["number"].astype(np.int64)
@@ -190,20 +217,32 @@ class _Comparison:
             )
         self._sent = self._keys(self._records["client"], numbers)
         rows = database.rows
-        within = (
-            (rows["client"] >= 0)
-            & (rows["client"] < clients)
-            & (rows["number"] >= self._first)
-            & (rows["number"] < self._first + self._span)
-        )
+        within = self._is_within(rows, clients)
         self._strange = rows[~within]
         """Rows of clients and numbers that no record of the ledger has."""
         self._rows = rows[within]
         self._there, self._times = np.unique(self._keys(self._rows["client"], self._rows["number"]), return_counts=True)
         self._is_there = np.isin(self._sent, self._there)
+        if visible is database:
+            self._is_visible = self._is_there
+        else:
+            seen = visible.rows[self._is_within(visible.rows, clients)]
+            self._is_visible = np.isin(self._sent, self._keys(seen["client"], seen["number"]))
+        acknowledged = self._records["class"] == _CLASS["acknowledged"]
+        self._is_kept = np.where(acknowledged, self._is_visible, self._is_there)
+        """Whether each is as its answer promised: acknowledged ones must be visible, prepared ones there."""
         self._last_heard = self._last_of_clients(ledger.begins_of_clients)
         self.unheard_there = 0
         """Rows of transactions that were sent after the last of their client that the ledger has."""
+
+    def _is_within(self, rows: "NDArray[Any]", clients: int) -> "NDArray[Any]":
+        """Which rows have a client and a number among those of the ledger."""
+        return (
+            (rows["client"] >= 0)
+            & (rows["client"] < clients)
+            & (rows["number"] >= self._first)
+            & (rows["number"] < self._first + self._span)
+        )
 
     def indeterminate_there(self) -> int:
         """How many that were not answered have committed."""
@@ -211,14 +250,14 @@ class _Comparison:
 
     def oldest_lost_ns(self) -> int | None:
         """When the first of the lost commits had been acknowledged."""
-        lost = self._acknowledged_ns(is_there=False)
+        lost = self._acknowledged_ns(is_kept=False)
         return int(lost.min()) if len(lost) else None
 
     def timeline(self, cut_ns: int) -> CommitTimeline | None:
         """When commits were acknowledged that are there, and that are not, from before the first of these to the power cut."""
         import numpy as np
 
-        kept, lost = self._acknowledged_ns(is_there=True), self._acknowledged_ns(is_there=False)
+        kept, lost = self._acknowledged_ns(is_kept=True), self._acknowledged_ns(is_kept=False)
         if not len(lost):
             return None
         first = min(int(lost.min()), int(kept.min()) if len(kept) else cut_ns)
@@ -230,13 +269,17 @@ class _Comparison:
             lost=tuple(np.histogram(lost, edges)[0].tolist()),
         )
 
-    def _acknowledged_ns(self, *, is_there: bool) -> "NDArray[Any]":
-        wanted = (self._records["class"] == _CLASS["acknowledged"]) & (self._is_there == is_there)
+    def _acknowledged_ns(self, *, is_kept: bool) -> "NDArray[Any]":
+        import numpy as np
+
+        promised = np.isin(self._records["class"], [_CLASS["acknowledged"], _CLASS["prepared"]])
+        wanted = promised & (self._is_kept == is_kept)
         return self._records["answered_ns"][wanted].astype("int64")
 
     def contradictions(self) -> Iterator[_Contradiction]:
         """Everything that contradicts the ledger."""
         yield from self._of_class("acknowledged", False, "lost commit", "its row is missing")
+        yield from self._of_prepared()
         if not self._is_standby:
             yield from self._of_class(
                 "local_only", False, "local-only commit lost", "its row is missing on the primary"
@@ -263,6 +306,18 @@ class _Comparison:
         wrong = (self._records["class"] == _CLASS[name]) & (self._is_there == is_there)
         for record in self._records[wrong]:
             yield _Contradiction(kind, int(record["client"]), int(record["number"]), detail)
+
+    def _of_prepared(self) -> Iterator[_Contradiction]:
+        """Of transactions with PREPARE TRANSACTION: those that are missing, in the wrong state, or further than they were sent."""
+        yield from self._of_class("prepared", False, "lost commit", "neither is it prepared, nor is its row there")
+        only_prepared = self._is_there & ~self._is_visible & (self._records["class"] == _CLASS["acknowledged"])
+        for record in self._records[only_prepared]:
+            detail = "it was prepared only, as if its COMMIT PREPARED had not been answered"
+            yield _Contradiction("lost commit", int(record["client"]), int(record["number"]), detail)
+        too_far = self._is_visible & ~self._commit_was_sent & (self._records["class"] != _CLASS["aborted"])
+        for record in self._records[too_far]:
+            detail = "its row is there, and only its PREPARE TRANSACTION was sent"
+            yield _Contradiction("never sent", int(record["client"]), int(record["number"]), detail)
 
     def _unsent(self) -> Iterator[_Contradiction]:
         import numpy as np

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import psycopg
 
 
+INVARIANTS = "invariants of the dataset"
+"""The name of the check of what must hold of a dataset."""
+
+
 class Survival(NamedTuple):
     """How many commits were acknowledged, how many transactions had no answer, and what is not as it must be then."""
 
@@ -106,5 +110,5 @@ def broken_invariants(
     checks = dataset.after_cut(control, before, workload)
     wrong = tuple(f"{check.name}: expected {check.expected}, got {check.got}" for check in checks if not check.ok)
     unknown = None if checks else "none is known of this dataset and workload"
-    made = IntegrityCheck(name="invariants of the dataset", not_run=unknown)
+    made = IntegrityCheck(name=INVARIANTS, not_run=unknown)
     return (Damage(kind="invariant broken", count=len(wrong), evidence=wrong),) if wrong else (), made

@@ -188,6 +188,24 @@ def test_a_lost_connection_ends_its_client_and_the_others_continue(here: Server,
     assert result.series[-1].t_ns + result.series[-1].length_ns > 900_000_000 and result.totals.done > 20
 
 
+@pytest.mark.parametrize("driver", ["psycopg", "sqlalchemy"])
+def test_a_session_that_is_terminated_is_replaced_where_that_is_asked_for(
+    here: Server, begun: Begun, driver: Driver
+) -> None:
+    load = begun(config(here, "SELECT pg_sleep(0.01);", duration_s=60, replace_terminated=True), driver)
+    ours = "FROM pg_stat_activity WHERE application_name = 'plinth'"
+    with here.connect() as control:
+        wait_until(lambda: load.progress().done > 0)
+        control.execute(f"SELECT pg_terminate_backend(pid, 5000) {ours}".encode())
+        wait_until(lambda: control.execute(f"SELECT count(*) {ours}".encode()).fetchone() == (2,))
+    done = load.progress().done
+    wait_until(lambda: load.progress().done > done + 10)
+    load.stop()
+    result = ended(load)
+    assert [(error.kind, error.sqlstate, error.count) for error in result.errors] == [("terminated", "57P01", 2)]
+    assert (result.clients_aborted, result.totals.failed) == (0, 2)
+
+
 def test_a_client_that_is_killed_is_reported_and_its_transaction_is_open(here: Server, begun: Begun) -> None:
     load = begun(config(here, "SELECT pg_sleep(0.01);", duration_s=1.5))
     _, first, _ = load.processes

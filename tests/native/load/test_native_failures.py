@@ -150,6 +150,54 @@ def test_a_terminated_client_is_lost_and_the_others_continue(server: Server, loa
     assert (result.totals.failed, result.interrupted) == (1, True)
 
 
+@pytest.mark.parametrize("reconnect", [False, True])
+@pytest.mark.parametrize("rate", [None, 200])
+def test_terminated_sessions_are_replaced_and_their_transactions_have_failed(
+    server: Server, load: Load, reconnect: bool, rate: int | None
+) -> None:
+    """At work and waiting for their turn, twice; the number of clients stays what it was."""
+    changes: dict[str, Any] = (
+        {} if rate is None else {"rate": {"arrivals": "poisson", "stages": [{"from_tps": rate, "to_tps": rate}]}}
+    )
+    changes |= {"clients": 4, "threads": 2, "duration_s": 60.0, "reconnect": reconnect, "replace_terminated": True}
+    run = load(server.connection(), "select pg_sleep(0.005);", **changes)
+    run.start()
+    backends = "pg_stat_activity where application_name = 'plinth'"
+    ended = 0
+    for _ in range(2):
+        done = result_so_far(run)["done"]
+        wait_until(lambda done=done: result_so_far(run)["done"] > done + 20)
+        ended += server.execute(f"select count(pg_terminate_backend(pid, 5000)) from {backends}")[0][0]
+    done = result_so_far(run)["done"]
+    wait_until(lambda: result_so_far(run)["done"] > done + 20)
+    assert result_so_far(run)["clients_open"] == 4
+    run.stop()
+    assert run.wait(10.0)
+    result = LoadResult.model_validate_json(run.result())
+    assert {(error.kind, error.sqlstate) for error in result.errors} == {("terminated", "57P01")}
+    assert 0 < result.totals.failed <= sum(error.count for error in result.errors) <= ended
+    assert result.clients_aborted == 0
+
+
+def test_clients_of_a_server_that_shuts_down_end_all_the_same(own_server: Server, load: Load) -> None:
+    run = load(
+        own_server.connection(),
+        "select pg_sleep(0.005);",
+        clients=4,
+        threads=2,
+        duration_s=60.0,
+        replace_terminated=True,
+    )
+    run.start()
+    wait_until(lambda: result_so_far(run)["done"] > 20)
+    own_server.stop()
+    assert run.wait(30.0)
+    result = LoadResult.model_validate_json(run.result())
+    assert result.clients_aborted == 4
+    assert sum(error.count for error in result.errors if error.kind == "connect") == 4
+    own_server.start()
+
+
 def result_so_far(run: _native.LoadRun) -> dict[str, Any]:
 
     return json.loads(run.progress())

@@ -35,7 +35,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def durable_server(installations: dict[str, Installation], owner: Owner) -> Iterator[Server]:
     """A server with the settings that keep what it acknowledges."""
-    server = Server(installations["18"], owner, settings="fsync = on\nrestart_after_crash = off\n")
+    server = Server(
+        installations["18"], owner, settings="fsync = on\nrestart_after_crash = off\nmax_prepared_transactions = 20\n"
+    )
     server.start()
     yield server
     server.remove()
@@ -86,20 +88,69 @@ def test_what_a_crash_of_the_server_must_keep_is_there(durable_server: Server, l
     run = ledger_load(load, prepared(durable_server), folder, duration_s=60.0)
     run.start()
     until(lambda: json.loads(run.progress())["done"] > 500)
-    processes = subprocess.run(["pgrep", "-P", str(durable_server.pid)], capture_output=True, text=True, check=True)
-    os.kill(durable_server.pid, signal.SIGSTOP)  # or it would end its children in order
-    for pid in processes.stdout.split():
-        os.kill(int(pid), signal.SIGKILL)
-    durable_server.stop(signal.SIGKILL)
+    crash(durable_server)
     assert run.wait(30.0)
-    (durable_server.data / "postmaster.pid").unlink(missing_ok=True)
-    durable_server.start()
     ledger = read_commit_ledger(folder)
     assert len(ledger.of_class("acknowledged")) > 500 - CLIENTS
     assert 0 < len(ledger.of_class("indeterminate")) <= CLIENTS
     check = compared(durable_server, folder)
     assert check.is_clean, check.findings
     assert 0 <= check.indeterminate_there <= check.indeterminate
+
+
+TWO_PHASES = """\
+BEGIN;
+INSERT INTO two_phases VALUES (:client_id);
+PREPARE TRANSACTION 'client :client_id';
+\\if :client_id = 0 and :plinth_ledger_number > 20
+SELECT pg_sleep(1000);
+\\endif
+COMMIT PREPARED 'client :client_id';
+"""
+
+
+def crash(server: Server) -> None:
+    """Kill all processes of a server, and let it recover."""
+    processes = subprocess.run(["pgrep", "-P", str(server.pid)], capture_output=True, text=True, check=True)
+    os.kill(server.pid, signal.SIGSTOP)  # or it would end its children in order
+    for pid in processes.stdout.split():
+        os.kill(int(pid), signal.SIGKILL)
+    server.stop(signal.SIGKILL)
+    (server.data / "postmaster.pid").unlink(missing_ok=True)
+    server.start()
+
+
+def test_a_crash_between_the_steps_of_a_two_phase_commit_loses_none(
+    durable_server: Server, load: Load, folder: Path
+) -> None:
+    """One client waits with its transaction prepared while the others go on; recovery has that, too, and what is missing then is seen."""
+    prepared(durable_server)
+    durable_server.execute("CREATE TABLE two_phases (client int)")
+    run = ledger_load(
+        load,
+        durable_server,
+        folder,
+        scripts=[{"name": "two", "source": TWO_PHASES}],
+        protocol="simple",
+        duration_s=60.0,
+    )
+    run.start()
+    waits = (
+        "select 1 from pg_prepared_xacts p, pg_stat_activity a where gid = 'client 0' and query ~ '^SELECT pg_sleep'"
+    )
+    until(lambda: bool(durable_server.execute(waits)))
+    crash(durable_server)
+    assert run.wait(30.0)
+    ledger = read_commit_ledger(folder)
+    waiting = ledger.of_class("prepared")
+    assert 0 in waiting["client"] and len(waiting) <= CLIENTS
+    assert len(ledger.of_class("acknowledged")) >= 20
+    check = compared(durable_server, folder)
+    assert check.is_clean, check.findings
+    assert durable_server.execute("select count(*) from pg_prepared_xacts") == [(0,)]
+    number = int(waiting["number"][waiting["client"] == 0][0])
+    durable_server.execute(f"DELETE FROM plinth_ledger_commits WHERE (client, number) = (0, {number})")
+    assert compared(durable_server, folder).lost == 1
 
 
 def test_commits_of_terminated_sessions_are_indeterminate_or_aborted_and_whole(
@@ -284,6 +335,7 @@ def test_a_block_that_is_rolled_back_leaves_no_record_and_no_row(
     [
         ("SELECT 1;\nSELECT 2;", 1, "the script has no transaction block"),
         ("SELECT 1;\nCOMMIT;", 2, "there is no BEGIN before this COMMIT"),
+        ("BEGIN;\nPREPARE TRANSACTION 'x';", 2, "no COMMIT PREPARED or ROLLBACK PREPARED follows"),
         ("BEGIN;\n\\startpipeline\nSELECT 1;\n\\endpipeline\nEND;", 2, "without \\\\startpipeline only"),
     ],
 )

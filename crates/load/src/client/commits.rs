@@ -5,12 +5,13 @@ use plinth_wire::ServerError;
 use crate::client::Client;
 use crate::context::Context;
 use crate::errors::ClientError;
-use crate::ledger::{Class, LedgerError};
+use crate::ledger::{Class, LedgerError, Recorded};
 
 impl Client {
-    /// A message with a `COMMIT` is about to be sent: what is not on record is not sent.
+    /// A message with a `COMMIT`, or with a step of a two-phase commit, is about to be sent: what is not on record is not sent.
     pub(super) fn record_commit(
         &mut self,
+        recorded: Recorded,
         context: &mut Context<'_>,
         now_ns: u64,
     ) -> Result<(), ClientError> {
@@ -21,14 +22,17 @@ impl Client {
             let message = "a COMMIT is sent while another is not answered, of which the ledger keeps no record";
             return Err(self.error(context, message));
         }
-        match ledger.sent(self.number, self.ledger_number, now_ns) {
+        let is_end = recorded == Recorded::EndOfBlock;
+        // The next transaction of the client waits for the row lock of its prepared one: that is always its last one.
+        let number = self.ledger_number - u64::from(!is_end);
+        match ledger.sent(self.number, number, now_ns, recorded) {
             Ok(slot) => self.commit = Some(slot),
             Err(error) => {
                 context.control.fail_ledger(error);
                 return Err(self.error(context, "the ledger cannot be written"));
             }
         }
-        self.ledger_number += 1;
+        self.ledger_number += u64::from(is_end);
         self.give_ledger_number(context);
         Ok(())
     }
@@ -42,7 +46,10 @@ impl Client {
         now_ns: u64,
     ) {
         match tag {
-            b"COMMIT\0" => self.commit_answered(Class::Acknowledged, context, now_ns),
+            b"COMMIT\0" | b"COMMIT PREPARED\0" | b"ROLLBACK PREPARED\0" => {
+                self.commit_answered(Class::Acknowledged, context, now_ns);
+            }
+            b"PREPARE TRANSACTION\0" => self.commit_answered(Class::Prepared, context, now_ns),
             // Of a block that had failed.
             b"ROLLBACK\0" => self.commit_answered(Class::Aborted, context, now_ns),
             _ => {}

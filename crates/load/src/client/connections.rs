@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 use plinth_connect::Opened;
+use plinth_script::lossless;
+use plinth_wire::ServerError;
 
 use crate::client::{Client, State};
 use crate::context::Context;
@@ -114,6 +116,26 @@ impl Client {
         let until_ns = now_ns + pause_ns;
         self.state = State::Disconnected { until_ns };
         context.sleepers.push(Reverse((until_ns, self.index)));
+    }
+
+    /// What the server said before it closed the connection, which shows first when something cannot be sent.
+    #[cold]
+    pub(super) fn add_last_words(&mut self, failure: &mut Failure) {
+        let Some(link) = &mut self.link else { return };
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = link.receive(&mut buffer) {
+            let mut bytes = &buffer[..count];
+            while let Ok(Some(frame)) = self.scanner.next(&mut bytes) {
+                let body = lossless::from_bytes(frame.body);
+                let error = ServerError::parse(body.as_bytes());
+                if frame.tag == b'E' && error.is_fatal() {
+                    failure.sqlstate = Some(error.sqlstate.clone());
+                    failure.message = error.to_string();
+                    failure.in_full = Some(error.in_full(None));
+                    return;
+                }
+            }
+        }
     }
 
     /// The pause is over.

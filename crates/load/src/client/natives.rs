@@ -3,7 +3,7 @@
 use crate::client::{Client, State};
 use crate::context::Context;
 use crate::errors::ClientError;
-use crate::ledger::Class;
+use crate::ledger::{Class, Recorded};
 use crate::native::Batch;
 use crate::program::{NativeStep, Step};
 
@@ -56,7 +56,7 @@ impl Client {
         self.state = State::Batch;
         self.pipeline.sync();
         if commits {
-            self.record_commit(context, now_ns)?;
+            self.record_commit(Recorded::EndOfBlock, context, now_ns)?;
         }
         self.send_pipeline(true, context)?;
         Ok(true)

@@ -57,8 +57,8 @@ impl Client {
             let message = format!("\\{} is not allowed in pipeline mode", keep.command());
             return Err(self.error(context, message));
         }
-        if statement.commits {
-            self.record_commit(context, now_ns)?;
+        if let Some(recorded) = statement.recorded {
+            self.record_commit(recorded, context, now_ns)?;
         }
         let out = self.pipeline.queue(id, now_ns);
         statement.write_queued(!self.prepared[id], out, |hole, out| {

@@ -158,8 +158,8 @@ impl Client {
         let mut out = std::mem::take(&mut context.out);
         out.clear();
         let programs = context.programs;
-        if programs.statements[id].commits {
-            self.record_commit(context, now_ns)?;
+        if let Some(recorded) = programs.statements[id].recorded {
+            self.record_commit(recorded, context, now_ns)?;
         }
         programs.write(id, !self.prepared[id], &self.variables, &mut out);
         self.keeps = programs.statements[id].keep.is_some();

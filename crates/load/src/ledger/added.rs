@@ -2,12 +2,15 @@
 
 use plinth_script::{BlockStatement, Command, ParseError, Script, Symbols, parse};
 
-/// What a transaction of a script does before its `COMMIT`; it stays on the line of that.
+/// What a transaction of a script does before its `COMMIT` or `PREPARE TRANSACTION`; it stays on the line of that. The levels of synchronous_commit
+/// that a client's transactions had are bits of a number: nothing but the transaction itself sees what it has set.
 const ADDED: &str = "INSERT INTO plinth_ledger_commits (client, number) \
     VALUES (:plinth_ledger_client, :plinth_ledger_number); \
-    UPDATE plinth_ledger_clients SET last_number = :plinth_ledger_number WHERE client = :plinth_ledger_client; ";
+    UPDATE plinth_ledger_clients SET last_number = :plinth_ledger_number, commit_levels = commit_levels \
+    | CASE current_setting('synchronous_commit') WHEN 'off' THEN 1 WHEN 'local' THEN 2 WHEN 'remote_write' THEN 4 \
+    WHEN 'on' THEN 8 ELSE 16 END WHERE client = :plinth_ledger_client; ";
 
-/// The script with two more statements before each `COMMIT`. Lines stay what they are.
+/// The script with two more statements before the end of each transaction block. Lines stay what they are.
 ///
 /// # Errors
 /// What cannot be parsed; a script without a transaction block, or with a pipeline.
@@ -38,21 +41,46 @@ fn refuse_pipelines(script: &Script) -> Result<(), ParseError> {
 /// Where the statements begin that end a transaction block.
 fn commits(script: &Script) -> Result<Vec<usize>, ParseError> {
     let (mut has_begun, mut commits) = (false, Vec::new());
+    let mut unfinished = None;
     for (command, written) in script.commands.iter().zip(&script.written) {
         let Command::Sql(sql) = command else { continue };
         match BlockStatement::of(&sql.text) {
             Some(BlockStatement::Begin) => has_begun = true,
-            Some(BlockStatement::Commit) if has_begun => commits.push(written.start),
-            Some(BlockStatement::Commit) => {
+            Some(end @ (BlockStatement::Commit | BlockStatement::Prepare)) if has_begun => {
+                commits.push(written.start);
+                if end == BlockStatement::Prepare {
+                    unfinished = Some(written.line);
+                }
+            }
+            Some(end @ (BlockStatement::Commit | BlockStatement::Prepare)) => {
+                let statement = if end == BlockStatement::Commit {
+                    "COMMIT"
+                } else {
+                    "PREPARE TRANSACTION"
+                };
                 return Err(refused(
                     script,
                     written.line,
-                    "there is no BEGIN before this COMMIT, so that the ledger's statements would be transactions of their own",
+                    &format!(
+                        "there is no BEGIN before this {statement}, so that the ledger's statements would be transactions of their own"
+                    ),
                     "begin the transaction with BEGIN",
                 ));
             }
+            Some(BlockStatement::CommitPrepared | BlockStatement::RollbackPrepared) => {
+                unfinished = None;
+            }
             None => {}
         }
+    }
+    if let Some(line) = unfinished {
+        return Err(refused(
+            script,
+            line,
+            "no COMMIT PREPARED or ROLLBACK PREPARED follows this PREPARE TRANSACTION, so that the client's next transaction would \
+             wait for the row of the ledger that this one has locked",
+            "finish the prepared transaction in the same script",
+        ));
     }
     if commits.is_empty() {
         return Err(refused(
@@ -94,11 +122,24 @@ mod tests {
     }
 
     #[test]
+    fn a_prepared_transaction_has_them_before_it_is_prepared() {
+        let source = "BEGIN;\nPREPARE TRANSACTION 'x';\nCOMMIT PREPARED 'x';\n";
+        let expected = format!("BEGIN;\n{ADDED}PREPARE TRANSACTION 'x';\nCOMMIT PREPARED 'x';\n");
+        assert_eq!(with_ledger("s", source).unwrap(), expected);
+    }
+
+    #[test]
     fn what_has_no_block_is_refused_with_its_line() {
         let cases = [
             ("SELECT 1;", 1, "no transaction block"),
             ("BEGIN\\; SELECT 1\\; COMMIT;", 1, "no transaction block"),
             ("SELECT 1;\nEND;\nBEGIN;", 2, "no BEGIN before"),
+            ("PREPARE TRANSACTION 'x';", 1, "no BEGIN before"),
+            (
+                "BEGIN;\nPREPARE TRANSACTION 'x';\n",
+                2,
+                "no COMMIT PREPARED or ROLLBACK PREPARED follows",
+            ),
             (
                 "BEGIN;\n\\startpipeline\nCOMMIT;\n\\endpipeline",
                 2,

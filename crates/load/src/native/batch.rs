@@ -74,7 +74,7 @@ impl Batch<'_> {
         let write_parameter = |hole: usize, out: &mut Vec<u8>| parameters[hole].write(out);
         self.statements[id].write_queued(prepare, out, write_parameter);
         self.len += 1;
-        self.commits |= self.statements[id].commits;
+        self.commits |= self.statements[id].recorded.is_some();
     }
 
     /// Adds a statement that rolls the transaction back, as it is meant to be.

@@ -22,6 +22,7 @@ from plinth.system.runner import die_with_parent
 _BROKEN = 70
 _LOOK_S = 0.1
 _RETRYABLE = {"40001": "serialization_failure", "40P01": "deadlock_detected"}
+_TERMINATED = "57P01"
 _IN_BLOCK = "the script ends inside a transaction block; end it with COMMIT or ROLLBACK"
 
 
@@ -67,7 +68,8 @@ class _Client:
         go = self._pipe.recv()
         assert isinstance(go, Go)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        worker = _Worker(session, self._draws, self._load.max_tries, self._load.latency_limit_s, go, self._pipe)
+        reopen = self._connect if self._load.replace_terminated else None
+        worker = _Worker(session, self._draws, self._load.max_tries, self._load.latency_limit_s, go, self._pipe, reopen)
         aborted = False
         try:
             worker.run(lambda: self._stopping)
@@ -78,10 +80,18 @@ class _Client:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         worker.flush()
         self._pipe.send(Ended(max(0, worker.now_ns()), worker.first_start_ns, *worker.measured_cpu_ns(), aborted))
-        session.close()
+        worker.close()
 
     def _open(self) -> Session | None:
         """Open a session; on failure report it to the coordinator and return None."""
+        opened = self._connect()
+        if isinstance(opened, ClientError):
+            self._pipe.send(opened)
+            return None
+        return opened
+
+    def _connect(self) -> Session | ClientError:
+        """Open a session; on failure return why there is none."""
         try:
             return open_session(
                 self._order.driver,
@@ -95,8 +105,7 @@ class _Client:
             if not isinstance(failed, psycopg.Error):
                 raise
             kind = "timeout" if isinstance(failed, psycopg.errors.ConnectionTimeout) else "connect"
-            self._pipe.send(ClientError(kind, failed.sqlstate, None, _message(failed), 0))
-            return None
+            return ClientError(kind, failed.sqlstate, None, _message(failed), 0)
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
@@ -113,8 +122,11 @@ class _Worker:
         latency_limit_s: float | None,
         go: Go,
         pipe: Pipe,
+        reopen: Callable[[], Session | ClientError] | None,
     ) -> None:
+        """`reopen` opens another session when an administrator has terminated this one; None: the client ends then."""
         self._session = session
+        self._reopen = reopen
         self._draws = draws
         self._max_tries = max_tries
         self._limit_ns = None if latency_limit_s is None else latency_limit_s * 1e9
@@ -149,6 +161,10 @@ class _Worker:
         if before is None:
             return 0, 0
         return round((now.ru_utime - before.ru_utime) * 1e9), round((now.ru_stime - before.ru_stime) * 1e9)
+
+    def close(self) -> None:
+        """Close the session."""
+        self._session.close()
 
     def flush(self) -> None:
         """Send the batch of ended transactions."""
@@ -204,8 +220,21 @@ class _Worker:
         batch.retried += tries > 1
         batch.serialization_failures += error.kind == "serialization_failure"
         batch.deadlock_failures += error.kind == "deadlock_detected"
-        if error.kind in ("connection_lost", "script"):
+        if error.kind == "terminated":
+            self._replace_session()
+        elif error.kind in ("connection_lost", "script"):
             raise _ClientStopped
+
+    def _replace_session(self) -> None:
+        """Open another session. Raises _ClientStopped where there is none to be had, as of a server that shuts down."""
+        assert self._reopen is not None, "only then an error is of that kind"
+        self._session.close()
+        opened = self._reopen()
+        if isinstance(opened, ClientError):
+            now_ns = self.now_ns()
+            self._advance(now_ns).errors.append(opened._replace(t_ns=now_ns))
+            raise _ClientStopped
+        self._session = opened
 
     def _may_retry(self, error: ClientError, tries: int, began_ns: int) -> bool:
         now_ns = self.now_ns()
@@ -231,7 +260,7 @@ class _Worker:
         """Classify an error. The client ends if the connection is lost, or if the error comes from the program itself."""
         sqlstate = getattr(error, "sqlstate", None)
         if self._session.connection.closed:
-            kind = "connection_lost"
+            kind = "terminated" if sqlstate == _TERMINATED and self._reopen else "connection_lost"
         else:
             kind = _RETRYABLE.get(sqlstate, "sql") if sqlstate else "script"
         return ClientError(kind, sqlstate, number, _message(error), self.now_ns())
