@@ -1,5 +1,6 @@
 """Attribution as a pure function: synthetic samples of trials whose clients are where they are put."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,9 +48,18 @@ def trial(done: int = 1000, scheduled: int = 1000, threads: int = 2, **fields: o
 
 
 def samples(
-    waits: dict[str, float], cores: dict[str, float] | None = None, delays: dict[str, float] | None = None
+    waits: dict[str, float],
+    cores: dict[str, float] | None = None,
+    delays: dict[str, float] | None = None,
+    system: dict[str, float] | None = None,
 ) -> list[Sample]:
-    """Waits in backends; CPU used and waited for in cores by process group. The warm-up is all idle."""
+    """Waits in backends; CPU used and waited for in cores by process group. The warm-up is all idle.
+
+    Of the rest of the host a part is the system's time, as of a program that reads and writes a little.
+    """
+    if cores and "rest of host" in cores and system is None:
+        rest = cores["rest of host"]
+        cores, system = {**cores, "rest of host": 0.8 * rest}, {"rest of host": 0.2 * rest}
     rows = []
     for second in range(2 + SECONDS + 1):
         t_ns, measured = second * S, second > 2
@@ -58,7 +68,12 @@ def samples(
             rows.append(Sample(t_ns, "pg_wait", "all", state, n))
         for wait, n in waits.items():
             rows.append(Sample(t_ns, "pg_wait", wait, "backends", n if measured else 0.0))
-        for source, rates, metric in (("process_cpu", cores, "user_s"), ("process_delay", delays, "run_delay_s")):
+        counters = (
+            ("process_cpu", cores, "user_s"),
+            ("process_cpu", system, "system_s"),
+            ("process_delay", delays, "run_delay_s"),
+        )
+        for source, rates, metric in counters:
             for group, rate in (rates or {}).items():
                 rows.append(Sample(t_ns, source, group, metric, 100 + rate * second))
     return rows
@@ -92,6 +107,7 @@ C = "client backend/"
         ({C + "CPU": 6, "parallel worker/CPU": 6, C + "IO:DataFileRead": 4}, "server CPU"),
         ({C + "CPU": 1}, "client limit"),
         ({C + "Timeout:PgSleep": 15}, "client limit"),
+        ({C + "Timeout:PgSleep": 5, C + "IO:WALSync": 6}, "WAL flush"),
         ({C + "IPC:XactGroupUpdate": 9, C + "LWLock:XactSLRU": 3, C + "CPU": 2}, "locks"),
         ({C + "LWLock:AioUringCompletion": 12, C + "CPU": 2}, "device reads"),
         ({C + "IPC:ExecuteGather": 9, C + "CPU": 4}, "not known"),
@@ -173,6 +189,107 @@ def test_cores_are_too_few_only_where_they_are_the_server_s() -> None:
     waits = {C + "CPU": 3.5}
     assert found(samples(waits, {"backends": 3.4})).kind == "server CPU"
     assert found(samples(waits)).kind == "client limit", "a server elsewhere has cores of its own"
+
+
+def test_a_run_queue_behind_neighbours_is_not_the_server_s() -> None:
+    """The server used little CPU; what its backends waited for, programs of others had."""
+    rows = samples(
+        {C + "IO:WALSync": 2, C + "CPU": 0.3},
+        {"backends": 0.5, "load engine": 0.2, "rest of host": 3.2},
+        {"backends": 11},
+    )
+    bottleneck = found(rows)
+    assert bottleneck.kind == "other processes"
+    assert bottleneck.sentence == (
+        "other processes of this machine: 56 % of the clients' time went to waiting for a CPU that these had; "
+        "other processes used 3.20 of 4 cores, the server 0.50"
+    )
+    assert bottleneck.confidence == "high"
+    spent = {one.what: one.value for one in bottleneck.evidence if one.what.startswith("clients' time: ")}
+    assert spent["clients' time: in the run queue, behind other processes"] == pytest.approx(11 * 3.2 / 3.9 / 16)
+    assert sum(spent.values()) == pytest.approx(1, abs=0.01)
+
+
+def test_a_server_that_needs_most_of_the_cpu_is_the_limit_though_a_neighbour_takes_some() -> None:
+    rows = samples({C + "CPU": 10}, {"backends": 2.5, "rest of host": 1.2}, {"backends": 10})
+    bottleneck = found(rows)
+    assert bottleneck.kind == "server CPU"
+    assert bottleneck.sentence.endswith("; other processes of this machine used 1.20 of 4 cores meanwhile")
+    assert bottleneck.confidence == "medium", "who else has the CPU slows all that was measured"
+
+
+def test_reads_from_a_disk_are_found_on_a_busy_machine() -> None:
+    """The kernel counts backends as runnable whose read has ended; pg_stat_activity shows those as waiting for it still."""
+    rows = samples({C + "IO:DataFileRead": 7, C + "CPU": 0.7}, {"backends": 0.6, "rest of host": 3.2}, {"backends": 8})
+    bottleneck = found(rows)
+    assert bottleneck.kind == "device reads"
+    assert bottleneck.sentence.endswith("; other processes of this machine used 3.20 of 4 cores meanwhile")
+
+
+def test_idle_backends_beside_busy_neighbours_are_not_put_down_to_the_clients() -> None:
+    cores = {"backends": 0.2, "load engine": 0.3, "rest of host": 3.1}
+    bottleneck = found(samples({C + "CPU": 0.4}, cores, {"backends": 0.4, "load engine": 0.2}))
+    assert (bottleneck.kind, bottleneck.confidence) == ("not known", "low")
+    assert bottleneck.sentence == (
+        "not known: backends were idle 96 % of the time while other processes of this machine used 3.10 of 4 cores: whether "
+        "those or the clients' own pace set the limit cannot be told; measure on an idle machine"
+    )
+
+
+def test_an_engine_that_neighbours_keep_from_a_cpu_is_not_what_limits() -> None:
+    cores = {"backends": 0.2, "load engine": 0.2, "rest of host": 3.4}
+    bottleneck = found(samples({C + "CPU": 0.4}, cores, {"backends": 0.4, "load engine": 1.7}))
+    assert bottleneck.kind == "other processes"
+    assert bottleneck.sentence == (
+        "other processes of this machine: backends waited for the load engine, which spent 80 % of its time without a CPU that "
+        "these had; other processes used 3.40 of 4 cores, the server 0.20"
+    )
+    working = found(samples({C + "CPU": 0.4}, cores | {"load engine": 1.7}, {"load engine": 0.2}))
+    assert working.kind == "load engine", "its own work is its own"
+
+
+def test_an_engine_that_the_server_keeps_from_a_cpu_is_not_what_limits() -> None:
+    """Sessions of one transaction: they look idle, or are gone, while the engine waits for the cores that they had."""
+    cores = {"backends": 0.3, "short-lived backends": 2.6, "load engine": 0.1, "rest of host": 0.3}
+    bottleneck = found(samples({C + "CPU": 2.5}, cores, {"load engine": 1.6}))
+    assert bottleneck.kind == "server CPU"
+    assert "without a CPU that the server had" in bottleneck.sentence
+
+
+@pytest.mark.parametrize(
+    ("cores", "system"),
+    [
+        ({"backends": 0.3, "load engine": 0.3, "rest of host": 0.1}, {"rest of host": 3.3}),
+        ({"backends": 0.3, "load engine": 0.3, "rest of run": 3.2}, {"rest of host": 0.0}),
+        ({"load engine": 0.3, "rest of host": 3.2}, {"rest of host": 0.5}),
+    ],
+    ids=["kernel threads", "the daemon of an emulated disk", "a server that was not read"],
+)
+def test_what_works_for_the_run_is_no_neighbour(cores: dict[str, float], system: dict[str, float]) -> None:
+    rows = samples({C + "CPU": 0.5}, {"rest of host": 0.0} | cores, {"backends": 1, "load engine": 0.1}, system)
+    bottleneck = found(rows)
+    assert "other processes" not in bottleneck.sentence
+    assert bottleneck.kind == "client limit"
+
+
+def test_sessions_that_came_and_went_between_two_readings_used_their_cpu() -> None:
+    """A load that connects for each transaction: pg_stat_activity and /proc see hardly a backend."""
+    waits = {C + "CPU": 0.4}
+    rows = samples(waits, {"backends": 0.1, "short-lived backends": 3.6, "load engine": 0.2}, {"load engine": 0.1})
+    assert found(rows).kind == "server CPU"
+    before = samples(waits, {"backends": 0.1, "other postgres": 3.6, "load engine": 0.2}, {"load engine": 0.1})
+    assert found(before).kind == "server CPU", "bundles of before have them in that group"
+
+
+def test_a_statement_that_sleeps_is_not_an_idle_backend() -> None:
+    bottleneck = found(samples({C + "Timeout:PgSleep": 15.5, C + "CPU": 0.1}, {"load engine": 0.1}))
+    assert bottleneck.sentence == (
+        "client limit: statements slept in the server 97 % of the clients' time, mostly Timeout:PgSleep"
+    )
+    shares = {one.what: one.value for one in bottleneck.evidence}
+    assert shares["clients' time: asleep in the server"] == pytest.approx(15.5 / 16)
+    assert shares["clients' time: idle"] == pytest.approx(0.4 / 16)
+    assert bottleneck.confidence == "high"
 
 
 def test_waits_that_indicate_no_limit_are_named_and_are_no_idleness() -> None:
@@ -260,14 +377,14 @@ def test_a_rate_is_of_the_whole_window_or_there_is_none(points: list[tuple[int, 
         counter += growth
         rows.append(Sample(second * S, "device", "vda", "reads", counter))
     rate = seen(rows, trial()).rate("device", "vda", "reads")
-    within = [row for row in rows if row.t_ns > 2 * S]
     before = [row for row in rows if row.t_ns <= 2 * S][-1:]
-    used = before + within
-    if not within or len(used) < 2:
+    used = before + [row for row in rows if row.t_ns > 2 * S]
+    if len(used) < 2:
         assert rate is None
     else:
-        expected = (used[-1].value - used[0].value) / (used[-1].t_ns - used[0].t_ns) * S
-        assert rate == pytest.approx(expected)
+        begin_ns = max(2 * S, used[0].t_ns)
+        begun = np.interp(begin_ns, [row.t_ns for row in used], [row.value for row in used])
+        assert rate == pytest.approx((used[-1].value - begun) / (used[-1].t_ns - begin_ns) * S)
 
 
 def test_wait_shares_are_means_over_trials_and_show_the_kind() -> None:

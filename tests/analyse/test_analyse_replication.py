@@ -8,6 +8,7 @@ from plinth.analyse.window import Window
 from plinth.model.trial import Points
 
 S = 1_000_000_000
+MEASURED_NS = 4 * S
 
 
 def window(**lags_ms: tuple[float | None, float | None, float | None]) -> Window:
@@ -20,7 +21,7 @@ def window(**lags_ms: tuple[float | None, float | None, float | None]) -> Window
         for what, lag in zip(("write", "flush", "replay"), lags, strict=True)
         if lag is not None
     }
-    return Window(0, samples)
+    return Window(0, MEASURED_NS, samples)
 
 
 SLOW_NETWORK, SLOW_FLUSH, SLOW_REPLAY = (41.0, 43.0, 44.0), (6.0, 22.0, 23.0), (1.0, 3.0, 150.0)
@@ -77,7 +78,7 @@ def test_a_stall_shows_in_the_wal_that_is_behind_where_the_lags_are_those_of_bef
         },
     }
     settings = {"synchronous_standby_names": "a", "synchronous_commit": "remote_apply"}
-    found = waited_for(Window(0, samples), settings)
+    found = waited_for(Window(0, MEASURED_NS, samples), settings)
     assert found is not None and (found[0].name, found[1]) == ("a", "replay")
     assert found[0].steps_s == pytest.approx({"network": 1e-3, "flush": 0.5e-3, "replay": 0.2})
 

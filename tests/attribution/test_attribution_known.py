@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from known import IN_MEMORY, IN_MEMORY_CASES, ON_SLOW_DISKS, ON_SLOW_DISKS_CASES, Cases, run_known, short
+from known import IN_MEMORY, IN_MEMORY_CASES, ON_SLOW_DISKS, ON_SLOW_DISKS_CASES, Cases, is_right, run_known, short
 
 EXPERIMENTS = {"in memory": (IN_MEMORY, IN_MEMORY_CASES), "on slow disks": (ON_SLOW_DISKS, ON_SLOW_DISKS_CASES)}
 REPEATS = 10
@@ -17,7 +17,7 @@ RIGHT_OF_TEN = 9
 def test_what_holds_back_by_construction_is_found(scratch: Path, experiment: str, cases: Cases) -> None:
     for expected, found in run_known(scratch, experiment, cases, repeats=1).items():
         print(short(found[0]))
-        assert [one.kind for one in found] == [expected], short(found[0])
+        assert all(is_right(one, expected) for one in found), [short(one) for one in found]
         assert found[0].evidence
 
 
@@ -32,5 +32,5 @@ def test_nine_of_ten_are_right_in_each_class(scratch: Path, experiment: str, cas
     for expected, bottlenecks in found.items():
         counts = Counter(one.kind for one in bottlenecks)
         print(f"| {expected} | {', '.join(f'{kind} {count}' for kind, count in counts.most_common())} |")
-        right[expected] = counts[expected]
+        right[expected] = sum(is_right(one, expected) for one in bottlenecks)
     assert all(count >= RIGHT_OF_TEN for count in right.values()), right

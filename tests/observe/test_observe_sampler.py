@@ -234,3 +234,10 @@ def test_the_cost_stays_small(server: Cluster) -> None:
     per_look_s = watched.seen.cost_cpu_ns / 20 / 1e9
     assert per_look_s < 0.02, f"a look cost {per_look_s * 1e3:.1f} ms of CPU"
     assert watched.seen.duration_ns > 1.9 * S
+
+
+@pytest.mark.parametrize("off_ns", [-9_000_000, -1_500_000, 0, 1_500_000, 9_000_000])
+def test_a_phase_that_is_corrected_by_less_than_half_a_step_leaves_the_intervals_end(off_ns: int) -> None:
+    sampler = Sampler("s", [], t0_ns=off_ns, interval_s=0.2, repeatedly_sampled=[Looked()], samples_per_interval=10)
+    ends = [step for step in range(30) if sampler._ends_interval(step * 20_000_000)]
+    assert ends == [9, 19, 29]

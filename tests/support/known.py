@@ -1,6 +1,8 @@
 """Experiments whose bottleneck is known by construction, run wholly: provision, trials with observation, bundle, analysis."""
 
 import os
+import select
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +15,7 @@ from plinth.bundle import read_bundle
 from plinth.experiment import load_experiment
 from plinth.model.bottleneck import Bottleneck, BottleneckKind
 from plinth.model.load import LoadResult
-from plinth.model.plan import Plan, PlannedTrial, Variant
+from plinth.model.plan import Plan, PlannedTrial, ScriptText, Variant
 from plinth.model.progress import Progress
 from plinth.model.trial import Trial
 from plinth.run import Listener, LiveSecond, make_plan, run_plan
@@ -42,18 +44,23 @@ protocol = "prepared"
 threads = 2
 [matrix]
 "workload.builtin" = ["tpcb-like", "select-only"]
-"workload.clients" = [24, 25]
+"workload.clients" = [24, 25, 26]
 [measure]
 warmup = "1s"
 duration = "3s"
 aa = false
 fresh_server = false
 """
-STARVED = {"threads": 1}
+STARVED_CLIENTS = 26
+"""Of the trials whose load engine a neighbour keeps from the CPU."""
+_COMPUTES = "\\set drawn hash(random(1, 1000000))\n" * 3000 + "SELECT :drawn;"
+COMPUTING = {"threads": 1, "scripts": (ScriptText(name="computes", source=_COMPUTES),)}
 IN_MEMORY_CASES: Cases = {
     ("tpcb-like", "24"): ("locks", {}),
     ("select-only", "24"): ("server CPU", {}),
-    ("select-only", "25"): ("load engine", STARVED),
+    ("select-only", "25"): ("load engine", COMPUTING),
+    ("select-only", "26"): ("other processes", {"threads": 1}),
+    ("tpcb-like", "26"): ("server CPU", {"reconnect": True, "clients": 8}),
     ("tpcb-like", "25"): ("none found", {"rate": 60.0, "clients": 8}),
 }
 
@@ -103,7 +110,7 @@ ON_SLOW_DISKS_CASES: Cases = {
 
 
 class Silent:
-    """A listener that shows nothing, and starves the load engine of the trials that are to be limited by it."""
+    """A listener that shows nothing, and starves the load engine of the trials that a neighbour is to limit."""
 
     def __init__(self) -> None:
         self._ends: list[Any] = []
@@ -115,7 +122,7 @@ class Silent:
     def second(self, live: LiveSecond) -> None: ...
 
     def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
-        if variant.workload.threads == STARVED["threads"]:
+        if variant.workload.clients == STARVED_CLIENTS:
             starving = starved_engine()
             starving.__enter__()
             self._ends.append(starving)
@@ -129,7 +136,7 @@ class Silent:
 def starved_engine() -> Iterator[None]:
     """Leave the load engine's threads what a busy loop leaves of one core to the lowest of priorities."""
     core = max(os.sched_getaffinity(0))
-    hog = subprocess.Popen(["taskset", "-c", str(core), "sh", "-c", "while :; do :; done"])
+    neighbour = _busy_orphan(core)
     ended = threading.Event()
 
     def starve() -> None:
@@ -149,8 +156,16 @@ def starved_engine() -> Iterator[None]:
     finally:
         ended.set()
         starver.join()
-        hog.kill()
-        hog.wait()
+        signal.pidfd_send_signal(neighbour, signal.SIGKILL)
+        select.select([neighbour], [], [])
+        os.close(neighbour)
+
+
+def _busy_orphan(core: int) -> int:
+    """Start a busy loop on this core that no process of the run descends from; return a pidfd of it."""
+    busy = f"taskset -c {core} sh -c 'while :; do :; done' >/dev/null & echo $!"
+    started = subprocess.run(["sh", "-c", busy], stdout=subprocess.PIPE, text=True, check=True)
+    return os.pidfd_open(int(started.stdout))
 
 
 def run_known(folder: Path, experiment: str, cases: Cases, repeats: int) -> dict[BottleneckKind, list[Bottleneck]]:
@@ -199,13 +214,22 @@ def _with_cases(plan: Plan, cases: Cases) -> Plan:
 
 
 def _changed(variant: Variant, changes: Mapping[str, Any]) -> Variant:
-    workload = {key: value for key, value in changes.items() if key != "settings"}
+    workload = {key: value for key, value in changes.items() if key not in ("settings", "scripts")}
     return variant.model_copy(
         update={
             "settings": variant.settings | changes.get("settings", {}),
+            "scripts": changes.get("scripts", variant.scripts),
             "workload": variant.workload.model_copy(update=workload),
         }
     )
+
+
+def is_right(found: Bottleneck, expected: BottleneckKind) -> bool:
+    """Whether it is what must be found, or names others who did have half a core, or more than the server of the run."""
+    if "other processes of this machine" not in found.sentence or found.kind not in ("other processes", "not known"):
+        return found.kind == expected
+    cores = {one.what.split(",")[0]: one.value for one in found.evidence if one.unit == "cores"}
+    return expected == found.kind or cores["CPU of rest of host"] > min(0.5, cores["CPU of server"])
 
 
 def short(bottleneck: Bottleneck) -> str:

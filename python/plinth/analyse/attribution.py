@@ -2,24 +2,26 @@
 
 In a closed loop every client is always somewhere: its backend works, waits for something, or is idle while the client has
 its turn. What most of that time goes to is what more of would help most. Idle backends are the clients' doing: the load
-engine's where its threads were busy or had no CPU, else their own pace. Of a schedule that was kept, nothing held back.
+engine's where its threads were busy or had no CPU, else their own pace. Who waits for a CPU waits for those that have it: programs
+of others, too. Of a schedule that was kept, nothing held back.
 """
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from plinth.analyse.client_states import ClientStates, client_states
 from plinth.analyse.evidence import evidence_of
+from plinth.analyse.machine_cpu import ENGINE, TIMES, MachineCpu, client_work, machine_cpu
 from plinth.analyse.replication import SOURCE as REPLICATION
 from plinth.analyse.replication import step_sentence, waited_for
-from plinth.analyse.wait_classes import class_of, is_pause
 from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import CommitCeiling
 from plinth.model.base import SettingValue
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, WaitShare
 from plinth.model.figures import percent
 from plinth.model.trial import Trial
-from plinth.model.waits import ACTIVE, ALL, BACKENDS, IDLE, IDLE_IN_TRANSACTION, LOOKS, SOURCE, wait_of
+from plinth.model.waits import ACTIVE, ALL, BACKENDS, SOURCE, wait_of
 
 KEPT = 0.98
 """Share of a schedule's transactions that have to be done for it to be kept."""
@@ -31,7 +33,6 @@ CROWDED = 0.75
 """Backends that want a CPU, to a core of the host, from which on the cores are too few."""
 MIN_LOOKS = 20
 """Samples of wait events below which the confidence is low."""
-_NO_WAIT = "without a wait event, by pg_stat_activity"
 SOURCES = frozenset(
     {
         SOURCE,
@@ -49,28 +50,11 @@ SOURCES = frozenset(
 """The sources of the samples that attribution, server work and I/O by process use."""
 
 
-class ClientStates(NamedTuple):
-    """The mean number of clients in each state; `looks` is the number of samples.
+class _Finding(NamedTuple):
+    """The kind of a bottleneck, and which part of the clients' time speaks for it."""
 
-    Of those in "server CPU" `working` had a CPU, by the kernel's accounts (None where it could not be asked), and `queued`
-    were runnable, without one. `other` are those in waits that are a sign of none of the kinds, such as for a parallel worker; `mostly` is the commonest.
-
-    Who wants a CPU is known from the kernel too, where processes are: pg_stat_activity shows a backend as idle that was
-    woken by its next statement and has not got a CPU yet, which on a busy host is most of them.
-    """
-
-    in_class: dict[BottleneckKind, float]
-    working: float | None
-    queued: float
-    clients: float
-    idle: float
-    other: float
-    mostly: str | None
-    looks: float
-
-    def share(self, kind: BottleneckKind) -> float:
-        """The share of the clients' time that went to this kind."""
-        return self.in_class.get(kind, 0.0) / self.clients if self.clients else 0.0
+    kind: BottleneckKind
+    part: str
 
 
 def attribute(
@@ -87,68 +71,22 @@ def attribute(
     `ceiling` is that of its storage's commits: it decides nothing, but shows whether waits for the WAL are caused by
     the storage.
     """
-    states = client_states(seen, clients)
+    machine = machine_cpu(seen, cores)
+    states = client_states(seen, clients, machine)
     if states is None:
         sentence = f"not known: no wait events: {why_unread(trial, SOURCE)}"
         return Bottleneck(kind="not known", confidence="low", sentence=sentence, evidence=())
-    kind = _kind(trial, seen, states, cores, open_loop)
-    evidence = evidence_of(kind, trial, seen, _spent(states), states.clients, cores, ceiling)
+    found = _find(trial, seen, states, machine, cores, open_loop)
+    kind = found.kind
+    evidence = evidence_of(kind, trial, seen, states.parts(), states.clients, cores, ceiling)
     starved = engine_utilisation(trial, seen)
-    confidence = _confidence(kind, states, starved)
-    sentence = _sentence(kind, states, trial, starved)
+    confidence = _confidence(found, states, starved, machine is not None and machine.disturbed)
+    sentence = _sentence(found, states, trial, seen, starved, machine)
     if kind == "WAL flush" and ceiling is not None and ceiling.reached is not None:
         sentence += f"; {percent(ceiling.reached, 0)} of the commit ceiling was reached"
     if kind == "replication" and (waited := waited_for(seen, settings)):
         sentence += step_sentence(waited)
     return Bottleneck(kind=kind, confidence=confidence, sentence=sentence, evidence=evidence)
-
-
-def _spent(states: ClientStates) -> dict[str, float]:
-    """The number of clients in each activity, in parts that add up to all of them."""
-    spent: dict[str, float] = {kind: n for kind, n in states.in_class.items() if kind != "server CPU"}
-    in_server = states.in_class.get("server CPU", 0.0)
-    if states.working is None:
-        spent[_NO_WAIT] = in_server
-    else:
-        spent["on a CPU"] = states.working
-        spent["in the run queue, without a CPU"] = states.queued
-        spent[_NO_WAIT] = in_server - states.working - states.queued
-    return {**spent, "idle": states.idle, "other waits": states.other}
-
-
-def client_states(seen: Window, clients: int) -> ClientStates | None:
-    """The wait profile by class; None where there is none. A client without a session, or between two, is idle."""
-    states = {state: seen.mean(SOURCE, ALL, state) for state in (ACTIVE, IDLE, IDLE_IN_TRANSACTION)}
-    active = states[ACTIVE]
-    if active is None:
-        return None
-    in_class: dict[BottleneckKind, float] = {}
-    unclassed: dict[str, float] = {}
-    for name in seen.objects(SOURCE):
-        if name == ALL or not wait_of(name).of_clients:
-            continue
-        processes, event = seen.mean(SOURCE, name, BACKENDS) or 0.0, wait_of(name).event
-        kind = class_of(event)
-        if kind is not None:
-            in_class[kind] = in_class.get(kind, 0.0) + processes
-        elif not is_pause(event):
-            unclassed[event] = unclassed.get(event, 0.0) + processes
-    other = sum(unclassed.values())
-    working = seen.rates("process_cpu", ["backends"], "user_s", "system_s")
-    queued = 0.0
-    if working is not None:
-        delay = seen.rates("process_delay", ["backends"], "run_delay_s") or 0.0
-        others = sum(n for kind, n in in_class.items() if kind != "server CPU")
-        most = max(0.0, max(float(clients), active) - others - other)
-        in_class["server CPU"] = max(in_class.get("server CPU", 0.0), min(working + delay, most))
-        working = min(working, in_class["server CPU"])
-        queued = min(delay, in_class["server CPU"] - working)
-    looks = seen.sum(SOURCE, ALL, LOOKS)
-    everyone = max(float(clients), active)
-    mostly = max(unclassed, key=lambda event: unclassed[event], default=None)
-    return ClientStates(
-        in_class, working, queued, everyone, max(0.0, everyone - sum(in_class.values()) - other), other, mostly, looks
-    )
 
 
 def wait_shares(windows: Iterable[Window]) -> tuple[WaitShare, ...]:
@@ -170,29 +108,54 @@ def wait_shares(windows: Iterable[Window]) -> tuple[WaitShare, ...]:
     return tuple(sorted(shares, key=lambda share: (-share.processes, share.kind, share.event)))
 
 
-def _kind(trial: Trial, seen: Window, states: ClientStates, cores: int, open_loop: bool) -> BottleneckKind:
+def _find(
+    trial: Trial, seen: Window, states: ClientStates, machine: MachineCpu | None, cores: int, is_open: bool
+) -> _Finding:
     busy = 1 - states.idle / states.clients
-    if open_loop and busy < PRESSED and _schedule_was_kept(trial):
-        return "none found"
-    waits: dict[BottleneckKind, float] = {kind: n for kind, n in states.in_class.items() if kind != "server CPU"}
+    if is_open and busy < PRESSED and _schedule_was_kept(trial):
+        return _Finding("none found", "idle")
+    waits = states.waits
+    on_cpu, behind = states.in_class.get("server CPU", 0.0), states.in_class.get("other processes", 0.0)
+    away = max(states.idle, states.paused)
+    if states.other > max(on_cpu, behind, away, *waits.values(), 0.0):
+        return _Finding("not known", "other waits")
     top = max(waits, key=lambda kind: waits[kind], default=None)
-    on_cpu = states.in_class.get("server CPU", 0.0)
-    if states.other > max(on_cpu, states.idle, *waits.values(), 0.0):
-        return "not known"
-    if top is not None and waits[top] >= max(on_cpu, states.idle):
-        return top
-    if _crowded(seen, on_cpu, cores) or on_cpu >= max(states.idle, *waits.values(), 0.0):
-        return "server CPU"
+    if top is not None and waits[top] >= max(on_cpu, behind, away):
+        return _Finding(top, top)
+    if _crowded(seen, on_cpu + behind, cores) or max(on_cpu, behind) >= max(away, *waits.values(), 0.0):
+        of_cpu: BottleneckKind = "other processes" if behind > on_cpu else "server CPU"
+        return _Finding(of_cpu, of_cpu)
+    if states.paused > states.idle:
+        return _Finding("client limit", "paused")
+    return _Finding(_of_idle(trial, seen, machine), "idle")
+
+
+def _of_idle(trial: Trial, seen: Window, machine: MachineCpu | None) -> BottleneckKind:
+    """What kept most backends idle: the load engine, who kept it from working, or the clients' own pace."""
     if (engine_utilisation(trial, seen) or 0.0) >= STARVED:
-        return "load engine"
-    return "client limit"
+        shares = _engine_shares(trial, seen, machine)
+        return max(shares, key=lambda kind: shares[kind])
+    return "not known" if machine is not None and machine.disturbed else "client limit"
 
 
-def _crowded(seen: Window, on_cpu: float, cores: int) -> bool:
-    """Whether backends use about all cores; not known for a server on another machine, since the figures are of the
+def _engine_shares(trial: Trial, seen: Window, machine: MachineCpu | None) -> dict[BottleneckKind, float]:
+    """Of the time that the load engine worked or waited for a CPU, the shares by who had the CPU: those that it waited for,
+    or itself. Of a fleet all is the engines' own: who else worked on their machines is not known."""
+    if machine is None or trial.fleet is not None:
+        return {"load engine": 1.0}
+    spent, waited = _engine_cores(seen)
+    waited_share = waited / (spent + waited)
+    behind: dict[BottleneckKind, float] = {
+        "other processes": waited_share * machine.share,
+        "server CPU": waited_share * machine.server / machine.used,
+    }
+    return {"load engine": 1 - sum(behind.values()), **behind}
+
+
+def _crowded(seen: Window, wanted: float, cores: int) -> bool:
+    """Whether backends use or want about all cores; not known for a server on another machine, since the figures are of the
     clients' host."""
-    is_here = seen.rates("process_cpu", ["backends"], "user_s", "system_s") is not None
-    return is_here and on_cpu >= CROWDED * cores
+    return client_work(seen) is not None and wanted >= CROWDED * cores
 
 
 def _schedule_was_kept(trial: Trial) -> bool:
@@ -206,28 +169,31 @@ def engine_utilisation(trial: Trial, seen: Window) -> float | None:
     if trial.fleet is not None:
         busiest = trial.fleet.busiest
         return None if busiest is None else busiest.engine_busy
-    spent = seen.rates("process_cpu", ["load engine"], "user_s", "system_s")
-    if trial.engine is None or trial.engine.threads == 0 or spent is None:
+    if trial.engine is None or trial.engine.threads == 0 or seen.rates("process_cpu", ENGINE, *TIMES) is None:
         return None
-    waited = seen.rates("process_delay", ["load engine"], "run_delay_s") or 0.0
-    return min(
-        1.0, (spent + waited) / trial.engine.threads
-    )  # a driver's coordinator works and waits beside its clients
+    # A driver's coordinator works and waits as well as its clients, so that it may be more than all of their time.
+    return min(1.0, sum(_engine_cores(seen)) / trial.engine.threads)
 
 
-def _confidence(kind: BottleneckKind, states: ClientStates, starved: float | None) -> Confidence:
-    """The confidence, by the winner's lead over the next kind, the number of samples, and whether the load engine's
-    time is known."""
-    if states.looks < MIN_LOOKS or kind == "not known" or (kind == "client limit" and starved is None):
+def _engine_cores(seen: Window) -> tuple[float, float]:
+    """Cores that the load engine's threads used, and threads that waited for one."""
+    spent = seen.rates("process_cpu", ENGINE, *TIMES) or 0.0
+    return spent, seen.rates("process_delay", ENGINE, "run_delay_s") or 0.0
+
+
+def _confidence(found: _Finding, states: ClientStates, starved: float | None, disturbed: bool) -> Confidence:
+    """The confidence, by the winner's lead over the next kind, the number of samples, whether the load engine's
+    time is known, and whether neighbours slowed all that was measured."""
+    kind = found.kind
+    unseen = kind == "client limit" and found.part == "idle" and starved is None
+    if states.looks < MIN_LOOKS or kind == "not known" or unseen:
         return "low"
     if kind == "none found":
         return "high" if states.idle >= 0.8 * states.clients else "medium"
-    idle_is_it = kind in ("load engine", "client limit")
-    winner = states.idle if idle_is_it else states.in_class.get(kind, 0.0)
-    others = [n for other, n in states.in_class.items() if other != kind] + ([] if idle_is_it else [states.idle])
-    others.append(states.other)
-    second = max(others, default=0.0)
-    if winner >= 2 * second:
+    shares: dict[str, float] = {**states.in_class, "idle": states.idle, "paused": states.paused, "other": states.other}
+    winner = shares.pop(found.part, 0.0)
+    second = max(shares.values(), default=0.0)
+    if winner >= 2 * second and (not disturbed or kind == "other processes"):
         return "high"
     return "medium" if winner >= 1.25 * second else "low"
 
@@ -243,13 +209,46 @@ _WORDS: dict[BottleneckKind, str] = {
 }
 
 
-def _sentence(kind: BottleneckKind, states: ClientStates, trial: Trial, starved: float | None) -> str:
+def _sentence(
+    found: _Finding, states: ClientStates, trial: Trial, seen: Window, starved: float | None, machine: MachineCpu | None
+) -> str:
+    kind = found.kind
     idle = states.idle / states.clients
     if kind == "none found":
         done = (
             "" if trial.measured is None else f"{trial.measured.done:,} of {trial.measured.scheduled:,} due were done; "
         )
         return f"none found: {done}clients had nothing to do for {percent(idle, 0)} of their time"
+    if machine is not None and (kind == "other processes" or (kind, found.part) == ("server CPU", "idle")):
+        return _cpu_sentence(found, states, trial, seen, machine)
+    if kind == "not known" and found.part == "idle" and machine is not None:
+        return (
+            f"not known: backends were idle {percent(idle, 0)} of the time while other processes of this machine used "
+            f"{machine.clause()}: whether those or the clients' own pace set the limit cannot be told; measure on an idle machine"
+        )
+    noted = ""
+    if machine is not None and machine.disturbed:
+        noted = f"; other processes of this machine used {machine.clause()} meanwhile"
+    return _own_sentence(found, states, trial, starved) + noted
+
+
+def _cpu_sentence(found: _Finding, states: ClientStates, trial: Trial, seen: Window, machine: MachineCpu) -> str:
+    """Who had the CPU that backends or the load engine waited for: neighbours, or of what the engine waited for, the server."""
+    by_neighbours = found.kind == "other processes"
+    name, had = ("other processes of this machine", "these") if by_neighbours else ("server CPU", "the server")
+    used = f"other processes used {machine.clause()}, the server {machine.server:.2f}"
+    if found.part == "idle":
+        share = _engine_shares(trial, seen, machine)[found.kind]
+        return (
+            f"{name}: backends waited for the load engine, which spent {percent(share, 0)} of its time without a CPU that "
+            f"{had} had; {used}"
+        )
+    share = states.share(found.kind)
+    return f"{name}: {percent(share, 0)} of the clients' time went to waiting for a CPU that {had} had; {used}"
+
+
+def _own_sentence(found: _Finding, states: ClientStates, trial: Trial, starved: float | None) -> str:
+    kind, idle = found.kind, states.idle / states.clients
     if kind == "not known":
         share = states.other / states.clients
         return f"not known: {percent(share, 0)} of the clients' time went to waits that indicate no limit, mostly {states.mostly}"
@@ -262,6 +261,9 @@ def _sentence(kind: BottleneckKind, states: ClientStates, trial: Trial, starved:
             f"{who}: backends waited for the next statement {percent(idle, 0)} of the time, and its {its} worked or waited for "
             f"a CPU {percent(starved or 0.0, 0)} of theirs"
         )
+    if found.part == "paused":
+        slept = percent(states.paused / states.clients, 0)
+        return f"client limit: statements slept in the server {slept} of the clients' time, mostly {states.pause}"
     if kind == "client limit":
         engine = "was not busy" if starved is not None else "could not be looked at"
         return f"client limit: backends were idle {percent(idle, 0)} of the time, and the load engine {engine}"
@@ -269,7 +271,9 @@ def _sentence(kind: BottleneckKind, states: ClientStates, trial: Trial, starved:
     if kind == "server CPU" and states.working is not None:
         on_cpu, queued = (n / states.clients for n in (states.working, states.queued))
         sentence += f": {percent(on_cpu, 0)} on a CPU, {percent(queued, 0)} in the run queue, without one"
-    others: dict[BottleneckKind, float] = {other: n for other, n in states.in_class.items() if other != kind}
+    others: dict[BottleneckKind, float] = {
+        other: n for other, n in states.in_class.items() if other in _WORDS and other != kind
+    }
     if kind == "locks" and sum(others.values()) > 0:
         most, _ = max(others.items(), key=lambda item: item[1])
         sentence += f"; beside that, clients were mostly {_WORDS[most]}"

@@ -5,15 +5,15 @@ A model of two measurements of the fsync probe. One client waits for each of its
 nothing else, so that what they reach is what as many clients can. A transaction costs more than its flush.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from plinth.model.analysis import CommitCeiling
 from plinth.model.facts import ServerFacts
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
 from plinth.model.probe import FsyncFigure, FsyncProbe
 from plinth.model.probe_kinds import DEFAULT_METHOD, Group
+from plinth.model.write_facts import SettingSeen, WriteFacts, settings_in_force, value_in_force
 
-_OFF = {"off", "false", "no", "0"}
 LEAST_COMMIT_BYTES = 34
 """Of WAL: a record's header and a commit's time (XLogRecord, XLogRecordDataHeaderShort, xl_xact_commit)."""
 
@@ -25,18 +25,20 @@ def commit_ceiling(
     probes: Mapping[str, FsyncProbe],
     tps: float | None,
     wal_bytes: float | None,
+    writes: Sequence[WriteFacts] = (),
 ) -> CommitCeiling:
     """The ceiling of a variant whose server has its parts on `roles`; with a reason where there is none.
 
     `tps` and `wal_bytes`, the WAL of a transaction, are what was measured of the variant, or of one of its trials.
     """
-    if reason := _no_flush(variant, roles, server, wal_bytes):
+    settings = settings_in_force(variant.settings, server, writes)
+    if reason := _no_flush(variant, roles, settings, wal_bytes):
         return CommitCeiling(unavailable=reason)
     storage = roles.get(WAL_ROLE, roles[DATA_ROLE])
     probe = probes.get(storage)
     if probe is None:
         return CommitCeiling(unavailable=f"storage {storage} was not probed")
-    method = _setting("wal_sync_method", variant, server) or DEFAULT_METHOD
+    method = value_in_force(settings, "wal_sync_method") or DEFAULT_METHOD
     flush = figure_of(probe, "preallocated", method, 1)
     if isinstance(flush, str):
         return CommitCeiling(storage=storage, method=method, unavailable=flush)
@@ -58,26 +60,19 @@ def commit_ceiling(
 
 
 def _no_flush(
-    variant: Variant, roles: Mapping[str, str], server: ServerFacts | None, wal_bytes: float | None
+    variant: Variant, roles: Mapping[str, str], settings: Mapping[str, SettingSeen], wal_bytes: float | None
 ) -> str | None:
     """Why commits of this variant do not wait for a flush that was measured."""
     if not roles:
         return "the server is not Plinth's, and its storage was not probed"
     for name in ("fsync", "synchronous_commit"):
-        if (_setting(name, variant, server) or "on").lower() in _OFF:
+        if value_in_force(settings, name) == "off":
             return f"{name} is off: no commit waits for a flush"
     if variant.workload.is_read_only:
         return "its transactions write nothing that must be flushed"
     if variant.workload.is_read_only is None and wal_bytes is not None and wal_bytes < LEAST_COMMIT_BYTES:
         return f"its transactions were seen to write {wal_bytes:.0f} bytes of WAL each, less than a commit's record"
     return None
-
-
-def _setting(name: str, variant: Variant, server: ServerFacts | None) -> str | None:
-    """The value as read back, or as requested where it was not read. None for the default."""
-    if server is not None:
-        return next((setting.value for setting in server.settings if setting.name == name), None)
-    return str(variant.settings[name]) if name in variant.settings else None
 
 
 def figure_of(probe: FsyncProbe, group: Group, method: str, writers: int) -> FsyncFigure | str:

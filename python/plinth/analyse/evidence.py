@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from plinth.analyse.machine_cpu import ENGINE, SERVER, TIMES
 from plinth.analyse.replication import lag_evidence
 from plinth.analyse.window import Window
 from plinth.model.analysis import CommitCeiling
@@ -10,11 +11,6 @@ from plinth.model.trial import Trial
 from plinth.model.waits import SOURCE
 
 _PROBE = "fsync probe"
-_CPU = ("user_s", "system_s")
-_POSTGRES = (
-    *("backends", "checkpointer", "background writer", "walwriter", "autovacuum", "walsender", "walreceiver"),
-    *("io workers", "logger", "other postgres"),
-)
 
 
 def evidence_of(
@@ -45,11 +41,15 @@ def evidence_of(
 
 
 def _cpu(trial: Trial, seen: Window, cores: int) -> Iterator[Evidence]:
-    server = seen.rates("process_cpu", _POSTGRES, *_CPU)
-    engine = seen.rates("process_cpu", ["load engine"], *_CPU) if trial.fleet is None else None
-    rest = seen.rates("process_cpu", ["rest of host"], *_CPU)
-    for what, used in (("server", server), ("load engine", engine), ("rest of host", rest)):
-        if used is not None:
+    of_parts = {
+        "server": SERVER,
+        "load engine": ENGINE,
+        "rest of run": ["rest of run"],
+        "rest of host": ["rest of host"],
+    }
+    for what, groups in of_parts.items():
+        used = seen.rates("process_cpu", groups, *TIMES)
+        if used is not None and (what != "load engine" or trial.fleet is None) and (what != "rest of run" or used > 0):
             yield Evidence(what=f"CPU of {what}, of {cores} cores", value=used, unit="cores", source="process_cpu")
     for machine in trial.fleet.machines if trial.fleet else ():
         for what, share in (("load engine", machine.engine_busy), ("all cores", machine.host_busy)):

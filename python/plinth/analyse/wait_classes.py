@@ -43,6 +43,14 @@ def class_of(event: str) -> BottleneckKind | None:
 
 
 def is_pause(event: str) -> bool:
-    """Whether a backend that waits for `event` has nothing to do: a requested pause, or the client's turn."""
+    """Whether a backend that waits for `event` pauses because it was asked to, as by pg_sleep or vacuum_cost_delay.
+
+    It is at work for its client, who waits for it: it is not idle.
+    """
+    return event.lower().startswith("timeout:")
+
+
+def is_turn_of_client(event: str) -> bool:
+    """Whether a backend that waits for `event` has nothing to do until its client sends something."""
     kind, _, what = event.lower().partition(":")
-    return kind in ("timeout", "activity") or (kind == "client" and what == "clientread")
+    return kind == "activity" or (kind == "client" and what == "clientread")

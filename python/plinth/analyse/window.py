@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,25 +10,31 @@ from numpy.typing import NDArray
 from plinth.model.trial import Points, SampleKey, Samples, Trial
 
 _NONE = Points(np.empty(0, np.int64), np.empty(0))
+_AT_NS = 50_000_000
+"""How long after the beginning a reading may be for the beginning: what grows in it is left out, and so is the time."""
+_LATE_NS = 500_000_000
+"""How long after the end of a load a reading may be for its end. Nothing that the load does grows any more by then."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """Samples from `begin_ns` to an end.
+    """Samples from `begin_ns` to `end_ns`, in ns since the start of the load.
 
-    Of each metric the last at the beginning or before it is there too, so that growth is that of the whole window.
+    Of each metric the last at the beginning or before it is there too, and the first after the end, so that growth is that
+    of the whole window. The observer reads at both ends; where it did not, values at the ends are interpolated.
     """
 
     begin_ns: int
+    end_ns: int
     samples: Samples
 
     def of_sources(self, sources: Container[str]) -> "Window":
         """The same window with the samples of these sources only."""
-        return Window(self.begin_ns, {key: points for key, points in self.samples.items() if key[0] in sources})
+        return replace(self, samples={key: points for key, points in self.samples.items() if key[0] in sources})
 
     def growth(self, source: str, of: str, metric: str) -> float | None:
-        """How far a counter advanced; None where it was not read twice, or began anew in between."""
-        values = self.samples.get((source, of, metric), _NONE).values
+        """How far a counter advanced; None where it was not read twice, or began again in between."""
+        values = self._counted(source, of, metric).values
         if len(values) < 2 or (values[1:] < values[:-1]).any():
             return None
         return float(values[-1] - values[0])
@@ -36,7 +42,7 @@ class Window:
     def rate(self, source: str, of: str, metric: str) -> float | None:
         """Growth a second of a counter; None where that is not known."""
         growth = self.growth(source, of, metric)
-        t_ns = self.samples.get((source, of, metric), _NONE).t_ns
+        t_ns = self._counted(source, of, metric).t_ns
         return None if growth is None else growth / float(t_ns[-1] - t_ns[0]) * 1e9
 
     def growth_of_all(self, source: str, metric: str, *among: str) -> float | None:
@@ -71,7 +77,22 @@ class Window:
 
     def _within(self, source: str, of: str, metric: str) -> NDArray[np.float64]:
         points = self.samples.get((source, of, metric), _NONE)
-        return points.values[points.t_ns > self.begin_ns]
+        return points.values[(points.t_ns > self.begin_ns) & (points.t_ns <= self.end_ns)]
+
+    def _counted(self, source: str, of: str, metric: str) -> Points:
+        """The readings of a counter with its values at the ends of the window, as far as these are known.
+
+        A load advances no counter before its start or after its end: a reading from then is as good as one at that instant.
+        """
+        points = self.samples.get((source, of, metric), _NONE)
+        t_ns, values = np.clip(points.t_ns, 0, self.end_ns), points.values
+        if len(t_ns) >= 3 and t_ns[0] < self.begin_ns <= t_ns[1] <= self.begin_ns + _AT_NS:
+            return Points(t_ns[1:], values[1:])
+        if len(t_ns) >= 2 and t_ns[0] < self.begin_ns < t_ns[1]:
+            share = (self.begin_ns - t_ns[0]) / (t_ns[1] - t_ns[0])
+            t_ns[0] = self.begin_ns
+            values = np.concatenate(([values[0] + share * (values[1] - values[0])], values[1:]))
+        return Points(t_ns, values)
 
 
 def measured_phase(trial: Trial, samples: Samples) -> Window:
@@ -80,10 +101,12 @@ def measured_phase(trial: Trial, samples: Samples) -> Window:
     within: dict[SampleKey, Points] = {}
     for key, points in samples.items():
         first, end = np.searchsorted(points.t_ns, (begin_ns, end_ns), side="right")
+        if end < len(points.t_ns) and points.t_ns[end] <= end_ns + _LATE_NS:
+            end += 1
         if first < end:
             part = slice(max(0, first - 1), end)
             within[key] = Points(points.t_ns[part], points.values[part])
-    return Window(begin_ns, within)
+    return Window(begin_ns, end_ns, within)
 
 
 def why_unread(trial: Trial, source: str) -> str:

@@ -11,6 +11,7 @@ BottleneckKind = Literal[
     "device writes",
     "WAL flush",
     "server CPU",
+    "other processes",
     "locks",
     "replication",
     "network",
@@ -19,7 +20,8 @@ BottleneckKind = Literal[
     "none found",
     "not known",
 ]
-"""client limit: the clients themselves, because they are few or pause. none found: the whole schedule was done."""
+"""other processes: programs of the server's machine that are no part of the run and have the CPU. client limit: the clients
+themselves, because they are few or pause. none found: the whole schedule was done."""
 Confidence = Literal["high", "medium", "low"]
 EvidenceUnit = Literal["fraction", "per_s", "ns", "cores", "count", "bytes_per_s"]
 

@@ -41,7 +41,9 @@ sizes, tables and statements, which are read every ten seconds. Of pg_io, pg_slr
 throughout is left out; what was seen once is there at every reading.
 
 Process groups: backends, checkpointer, background writer, walwriter, autovacuum, walsender, walreceiver, io workers,
-logger, other postgres, load engine, observer, rest of host (CPU only). Ours are left out of all PostgreSQL figures
+logger, other postgres, load engine, observer; CPU only: short-lived backends (sessions that came and went between two
+readings, whose CPU time the postmaster has), rest of run (the run's other processes on this machine: other nodes, daemons of emulated
+disks and networks), rest of host. Ours are left out of all PostgreSQL figures
 that can be told apart: the observer's connections are to another database than the load's, where there is one, but
 for one that reads tables and statements, whose transactions are rolled back.
 

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ class Observer:
 
     `devices` are kernel names as in /proc/diskstats; none given means all real ones. `postmaster_pid` is None when
     the server is not on this host; `engine_pid` is the process of the load engine, which may be this one, and
-    `further_engines` are a driver's processes, as soon as there are any. With `log`, the file that the server
+    `further_engines` are a driver's processes, as soon as there are any; `other_servers` are the postmasters of other nodes. With `log`, the file that the server
     writes its log to, checkpoints are read from there. `storages` are what the server uses, as they were described.
 
     The host is read by a thread of its own, so that a server that hangs takes nothing else with it. A source that
@@ -69,6 +69,7 @@ class Observer:
         postmaster_pid: int | None,
         engine_pid: int,
         further_engines: Callable[[], Sequence[int]] = tuple,
+        other_servers: Collection[int] = (),
         interval_s: float = 1.0,
         log: LogFile | None = None,
         storages: Sequence[StorageFacts] = (),
@@ -98,6 +99,7 @@ class Observer:
             own_backends=self._own_backends,
             own_threads=self._thread_ids,
             further_engines=further_engines,
+            other_servers=other_servers,
         )
         stat = HostStat()
         self._host_sources: list[Source] = [
@@ -112,6 +114,7 @@ class Observer:
             ProcessIo(processes),
         ]
         self._samplers: list[Sampler] = []
+        self._frequent: list[Sampler] = []
         self._started_ns = 0
         self._start_cpu_ns = 0
         self._t0_ns = 0
@@ -126,11 +129,14 @@ class Observer:
         seldom_s = self._interval_s * _INTERVALS_BETWEEN_SIZES
         # And before it the session within the load's database, so that its start is not counted with the load.
         self._begin(self._of_server("the sizes", self._slow_session, self._slow_sources, seldom_s))
-        self._begin(
+        self._frequent = [
             self._of_server("the server", self._session, self._server_sources, self._interval_s),
             self._of_server("the waits", self._wait_session, [], self._interval_s, [self._wait_profile]),
-        )
-        self._begin(Sampler("the host", self._host_sources, t0_ns=self._t0_ns, interval_s=self._interval_s))
+        ]
+        self._begin(*self._frequent)
+        of_host = Sampler("the host", self._host_sources, t0_ns=self._t0_ns, interval_s=self._interval_s)
+        self._frequent.append(of_host)
+        self._begin(of_host)
         # Many readings trigger full garbage collections, in any thread, of 30 ms each. Freeze the present objects so that
         # they are not scanned until the end.
         gc.freeze()
@@ -165,6 +171,14 @@ class Observer:
         for sampler in samplers:
             sampler.wait_for_first(_FIRST_READING_TIMEOUT_S)
 
+    def measure(self, begin_monotonic_ns: int, end_monotonic_ns: int) -> None:
+        """Read at both ends of the load's measured phase (time.monotonic_ns), so that the growth of counters is that of the phase.
+
+        May be called again as these instants become better known. Sizes, which take long to read, keep their schedule.
+        """
+        for sampler in self._frequent:
+            sampler.measure(begin_monotonic_ns, end_monotonic_ns)
+
     def latest(self) -> dict[str, float]:
         """Return figures of the last interval for display; see `latest.FIGURES`. Unknown figures are omitted."""
         series = {name: series for sampler in self._samplers for name, series in sampler.series.items()}
@@ -190,7 +204,7 @@ class Observer:
         samples = [sample for sampler in self._samplers for sample in to_samples(sampler, t0_ns)]
         gc.unfreeze()
         # Close their files now, not at the next garbage collection.
-        self._samplers, self._host_sources = [], []
+        self._samplers, self._frequent, self._host_sources = [], [], []
         return Observation(
             samples=samples,
             gaps=gaps,

@@ -4,8 +4,12 @@ import re
 
 BACKENDS = "backends"
 OTHER_POSTGRES = "other postgres"
+SHORT_LIVED = "short-lived backends"
+"""CPU time of the postmaster's children that no reading of theirs had: of sessions shorter than the pause between two readings."""
 LOAD_ENGINE = "load engine"
 OBSERVER = "observer"
+REST_OF_RUN = "rest of run"
+"""Processes of the run that are none of the above: other nodes, the daemons of emulated disks and networks, local agents."""
 REST_OF_HOST = "rest of host"
 # The titles of init_ps_display() and set_ps_display(), PostgreSQL 13 to 18. Those without arguments must end
 # there: a backend's title begins with its user's name.
@@ -31,7 +35,7 @@ _AUXILIARY = re.compile(
 )
 POSTGRES_GROUPS = (BACKENDS, *(group for group, _ in _TITLES))
 """Groups of the server's processes. Parallel workers are backends: they do a backend's work."""
-PROCESS_GROUPS = (*POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER, REST_OF_HOST)
+PROCESS_GROUPS = (*POSTGRES_GROUPS, SHORT_LIVED, LOAD_ENGINE, OBSERVER, REST_OF_RUN, REST_OF_HOST)
 
 
 def group_of_title(cmdline: bytes) -> str | None:

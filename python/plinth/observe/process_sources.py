@@ -8,21 +8,30 @@ from typing import NamedTuple
 from plinth.observe.group_sums import Counters, GroupSums
 from plinth.observe.host import CPU_MODES, TICK_S, HostStat, cpu_seconds
 from plinth.observe.proc import CSTIME, CUTIME, STIME, UTIME, stat_fields
-from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, POSTGRES_GROUPS, REST_OF_HOST
+from plinth.observe.process_groups import (
+    LOAD_ENGINE,
+    OBSERVER,
+    OTHER_POSTGRES,
+    POSTGRES_GROUPS,
+    REST_OF_HOST,
+    REST_OF_RUN,
+    SHORT_LIVED,
+)
 from plinth.observe.processes import ENDED, Member, Processes
 from plinth.observe.source import Reading, Readout, Unreadable, reason_of
 
 
 class Family(NamedTuple):
-    """A family of counters, with functions that read them of a process, and of a parent including its ended children.
+    """A family of counters, with functions that read them of a process, and of the ended children of a parent.
 
-    `inherited`: a parent's counters take over those of a child that ended.
+    `heir` is the group of the parent's counters that take over those of a child that ended; None where none do.
+    `of_ended` is None where the parent's own counters hold them.
     """
 
     metrics: tuple[str, ...]
-    inherited: bool
     of_process: "Count"
-    of_parent: "Count"
+    heir: str | None = None
+    of_ended: "Count | None" = None
 
 
 Count = Callable[[Member, Processes], Counters]
@@ -34,12 +43,9 @@ def _cpu(member: Member, processes: Processes) -> Counters:
     return int(fields[UTIME]) * TICK_S, int(fields[STIME]) * TICK_S
 
 
-def _cpu_with_ended(member: Member, processes: Processes) -> Counters:
+def _cpu_of_ended(member: Member, processes: Processes) -> Counters:
     fields = stat_fields(member.path, processes.read)
-    return (
-        (int(fields[UTIME]) + int(fields[CUTIME])) * TICK_S,
-        (int(fields[STIME]) + int(fields[CSTIME])) * TICK_S,
-    )
+    return int(fields[CUTIME]) * TICK_S, int(fields[CSTIME]) * TICK_S
 
 
 def _delay(member: Member, processes: Processes) -> Counters:
@@ -52,10 +58,12 @@ def _io(member: Member, processes: Processes) -> Counters:
     return tuple(map(int, processes.read(f"{member.path}/io").split()[1::2]))
 
 
-_CPU = Family(("user_s", "system_s"), True, _cpu, _cpu_with_ended)
-_DELAY = Family(("run_delay_s",), False, _delay, _delay)
+_CPU = Family(("user_s", "system_s"), _cpu, SHORT_LIVED, _cpu_of_ended)
+_DELAY = Family(("run_delay_s",), _delay)
 # The kernel adds the I/O of an ended child to its parent's own (wait_task_zombie in kernel/exit.c).
-_IO = Family(("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"), True, _io, _io)
+_IO = Family(
+    ("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"), _io, OTHER_POSTGRES
+)
 
 
 class _Groups:
@@ -67,7 +75,7 @@ class _Groups:
         self._children: dict[int, Member] = {}
         self._ran: dict[int, bytes | None] = {}
         self._last_reported: dict[str, tuple[Counters, list[Reading]]] = {}
-        self.sums = GroupSums(len(family.metrics), heir=OTHER_POSTGRES if family.inherited else None)
+        self.sums = GroupSums(len(family.metrics), heir=family.heir)
 
     def read_server(self) -> dict[str, str]:
         """Read the postmaster and its children; return the groups that cannot be read, with reasons."""
@@ -77,7 +85,8 @@ class _Groups:
         missing: dict[str, str] = {}
         try:
             # Read the parent before its children: counts inherited meanwhile are then missing for one reading, not counted twice.
-            of_parent = self._family.of_parent(parent, self._processes)
+            of_parent = self._family.of_process(parent, self._processes)
+            of_ended = self._family.of_ended and self._family.of_ended(parent, self._processes)
             children = self._processes.children()
         except ENDED:
             return dict.fromkeys(
@@ -86,6 +95,8 @@ class _Groups:
         except OSError as error:
             return dict.fromkeys(POSTGRES_GROUPS, reason_of(error))
         self.sums.advance(OTHER_POSTGRES, parent.pid, of_parent)
+        if of_ended is not None and self._family.heir is not None:
+            self.sums.advance(self._family.heir, -parent.pid, of_ended)  # no process has such a number
         ran, before = self._processes.ran, self._ran
         living = {
             child.pid: child
@@ -133,6 +144,14 @@ class _Groups:
             of_engine = tuple(map(sum, zip(of_engine, of_process, strict=True)))
         self.sums.put(LOAD_ENGINE, self.sums.never_falling(LOAD_ENGINE, of_engine))
         return {}
+
+    def read_rest_of_run(self) -> None:
+        """Read the run's other processes; the counts of one that ended stay in the sum."""
+        for process in self._processes.rest_of_run:
+            try:
+                self.sums.advance(REST_OF_RUN, process.pid, self._family.of_process(process, self._processes))
+            except ENDED:
+                continue
 
     def processes(self, group: str) -> int:
         """How many of the server's processes are in a group now."""
@@ -218,7 +237,9 @@ class ProcessCpu:
         self._processes.sample()
         server_missing = self._groups.read_server()
         missing = server_missing | self._groups.read_ourselves()
-        readings = self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER))
+        self._groups.read_rest_of_run()
+        shown = _without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER)
+        readings = self._groups.readings([*shown, *[SHORT_LIVED] * (OTHER_POSTGRES in shown), REST_OF_RUN])
         readings += [
             Reading(group, "processes", self._groups.processes(group))
             for group in _without(server_missing, *POSTGRES_GROUPS)

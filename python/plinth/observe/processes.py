@@ -1,12 +1,12 @@
 """Classifies processes and threads: the server's, the load engine's, and the observer's."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from plinth.observe.proc import PARENT, KeptFiles, ProcFile, read_once, stat_fields
-from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, group_of_title
+from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, REST_OF_RUN, group_of_title
 
 ENDED = (FileNotFoundError, ProcessLookupError)
 """Exceptions raised by reading a process that has ended."""
@@ -26,7 +26,7 @@ class Processes:
 
     `postmaster_pid` is None when the server is not on this host. `own_backends` and `own_threads` say what is the
     observer's, which is neither the server's work nor the load engine's. All else in the engine's process, such as
-    the progress display, counts as the load engine.
+    the progress display, counts as the load engine. `other_servers` are postmasters of the run's other nodes.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class Processes:
         own_backends: Callable[[], Collection[int]],
         own_threads: Callable[[], Sequence[int]],
         further_engines: Callable[[], Sequence[int]] = tuple,
+        other_servers: Collection[int] = (),
     ) -> None:
         self.postmaster = None if postmaster_pid is None else _process(OTHER_POSTGRES, postmaster_pid)
         self.engine = _process(LOAD_ENGINE, engine_pid)
@@ -44,6 +45,11 @@ class Processes:
         self._own_threads = own_threads
         self._further_engines = further_engines
         self._children = _Children(postmaster_pid or 0)
+        # As they are when the observer is made: what a trial needs runs by then. A driver's processes come later.
+        grouped = {postmaster_pid, engine_pid} - {os.getpid()}
+        family = _family_of((os.getpid(), *other_servers), but=grouped)
+        self.rest_of_run = [_process(REST_OF_RUN, pid) for pid in family]
+        """The run's processes that are neither this one nor the server's, such as the daemon of an emulated disk."""
         self._groups: dict[int, str] = {}
         self._ours: Collection[int] = ()
         self._members: list[Member] = []
@@ -138,14 +144,32 @@ class _Children:
 
 def children_by_search(parent: int) -> list[int]:
     """Return the children of a process by checking the parent of each process of the host."""
-    found = []
+    return [pid for pid, its_parent in _parents() if its_parent == parent]
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """Each process of the host with its parent."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if int(stat_fields(str(folder))[PARENT]) == parent:
-                found.append(int(folder.name))
-        except (FileNotFoundError, ProcessLookupError):
+            yield int(folder.name), int(stat_fields(str(folder))[PARENT])
+        except ENDED:
             continue  # it ended meanwhile
-    return found
+
+
+def _family_of(roots: Iterable[int], but: Collection[int | None]) -> list[int]:
+    """These processes and their descendants, without this process and without `but` and theirs."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in _parents():
+        children.setdefault(parent, []).append(pid)
+    found: dict[int, None] = {}
+    left = [*roots]
+    while left:
+        pid = left.pop()
+        if pid not in found and pid not in but:
+            found[pid] = None
+            left += children.get(pid, [])
+    found.pop(os.getpid(), None)
+    return [*found]
 
 
 def _process(group: str, pid: int) -> Member:

@@ -10,6 +10,7 @@ from plinth.observe.source import Reading, RepeatedlySampled, Source, reason_of
 
 Series = list[tuple[int, list[Reading]]]
 """Readings of one source: (time of the monotonic clock, all that was read then)."""
+_SAME_NS = 1_000_000
 
 
 class Sampler:
@@ -17,7 +18,7 @@ class Sampler:
 
     Sources in `repeatedly_sampled` are sampled `samples_per_interval` times in each interval. All sources are read
     with the last of these samples, so that a reading covers one interval. Where reading takes longer than its time,
-    ticks are missed rather than late. `interrupt` ends a wait of a source, from another thread; `close` is called at
+    ticks are missed rather than late. `measure` moves the schedule to a measured phase. `interrupt` ends a wait of a source, from another thread; `close` is called at
     the end, in the sampler's own. `name` is for people: "the host".
     """
 
@@ -46,9 +47,12 @@ class Sampler:
         self._interrupt = interrupt
         self._close = close
         self._first_read = threading.Event()
-        # end() releases this lock. Waiting for an Event would take several times as much CPU, ten times a second.
-        self._may_read = threading.Lock()
-        self._may_read.acquire()
+        # end() and measure() release this lock. Waiting for an Event would take several times as much CPU, ten times a second.
+        self._woken = threading.Lock()
+        self._woken.acquire()
+        self._is_ending = False
+        self._phase_ns: tuple[int, int] | None = None
+        self._last_tick_ns = 0
         self._not_examined: set[str] = set()
         self._missed = 0
         self._longest_ns = 0
@@ -69,8 +73,24 @@ class Sampler:
 
     def end(self) -> None:
         """Request the last reading, after which the thread ends."""
-        if self._may_read.locked():
-            self._may_read.release()
+        self._is_ending = True
+        self._wake()
+
+    def measure(self, begin_ns: int, end_ns: int) -> None:
+        """Read at the beginning and at the end of a measured phase: intervals count from `begin_ns` from now on.
+
+        May be called again to correct the instants; those less than 1 ms away change nothing. From the thread that calls end().
+        """
+        if self._phase_ns is not None and abs(begin_ns - self._phase_ns[0]) < _SAME_NS > abs(
+            end_ns - self._phase_ns[1]
+        ):
+            return
+        self._phase_ns = (begin_ns, end_ns)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._woken.locked():
+            self._woken.release()
 
     def interrupt(self) -> None:
         """Interrupt a source that is waiting."""
@@ -94,14 +114,24 @@ class Sampler:
         self.start_cpu_ns = time.thread_time_ns()
         self._first_read.set()
         due_ns = self._next_after(time.monotonic_ns())
-        while not self._may_read.acquire(timeout=max(0, due_ns - time.monotonic_ns()) / 1e9):
-            if (due_ns + self._step_ns - self._t0_ns) % self._interval_ns == 0:
+        while True:
+            if self._woken.acquire(timeout=max(0, due_ns - time.monotonic_ns()) / 1e9):
+                if self._is_ending:
+                    break
+                now_ns = time.monotonic_ns()
+                if now_ns < due_ns and not self._is_slight():  # what is due already is read first
+                    due_ns = self._due_in_phase(now_ns)
+                else:
+                    self._t0_ns = self._phase_ns[0] if self._phase_ns is not None else self._t0_ns
+                if now_ns < due_ns:
+                    continue
+            if self._ends_interval(due_ns):
                 self._tick()
             else:
                 self._sample()
             next_ns = max(self._next_after(time.monotonic_ns()), due_ns + self._step_ns)
             self._missed += (next_ns - due_ns) // self._step_ns - 1
-            due_ns = next_ns
+            due_ns = self._or_end_of_phase(next_ns)
         self._tick()
         self._close()
         self.cpu_ns = time.thread_time_ns()
@@ -109,8 +139,35 @@ class Sampler:
     def _next_after(self, now_ns: int) -> int:
         return now_ns + self._step_ns - (now_ns - self._t0_ns) % self._step_ns
 
+    def _ends_interval(self, due_ns: int) -> bool:
+        """Whether it is the last sample of an interval, to the nearest: the phase may be corrected while it is waited for."""
+        steps = self._interval_ns // self._step_ns
+        return (round((due_ns - self._t0_ns) / self._step_ns) + 1) % steps == 0
+
+    def _is_slight(self) -> bool:
+        """Whether the phase was corrected by so little that samples of a state keep their times; none is left out then."""
+        assert self._phase_ns is not None, "measure() has set it"
+        return self._step_ns != self._interval_ns and abs(self._phase_ns[0] - self._t0_ns) < self._step_ns // 2
+
+    def _due_in_phase(self, now_ns: int) -> int:
+        """When to read next, once the measured phase is known. No interval is shorter than half a one."""
+        assert self._phase_ns is not None, "measure() has set it"
+        self._t0_ns = begin_ns = self._phase_ns[0]
+        rested_ns = self._last_tick_ns + self._step_ns // 2
+        if begin_ns <= now_ns and rested_ns < begin_ns:
+            return now_ns
+        next_ns = self._next_after(now_ns)
+        return self._or_end_of_phase(next_ns if next_ns == begin_ns or next_ns > rested_ns else next_ns + self._step_ns)
+
+    def _or_end_of_phase(self, next_ns: int) -> int:
+        """The phase's end in place of a tick next to it. Samples of a state stay within intervals: they have no growth to bound."""
+        if self._phase_ns is None or self._step_ns != self._interval_ns:
+            return next_ns
+        end_ns = self._phase_ns[1]
+        return end_ns if self._last_tick_ns < end_ns < next_ns + self._step_ns // 2 else next_ns
+
     def _tick(self) -> None:
-        tick_ns = time.monotonic_ns()
+        self._last_tick_ns = tick_ns = time.monotonic_ns()
         self._sample()
         for source in self.sources:
             self._read(source, tick_ns)
