@@ -80,6 +80,23 @@ def test_a_killed_primary_is_failed_over_and_comes_back(project, nothing_left):
     nothing_left()
 
 
+def test_what_sessions_wait_for_decides_what_a_failover_may_lose(project):
+    """The database says local, although the server names a standby to wait for."""
+    schema = "CREATE TABLE t (text text);\nDO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = local', current_database()); END $$;\n"
+    (project.folder / "schema.sql").write_text(schema)
+    (project.folder / "insert.sql").write_text("BEGIN;\nINSERT INTO t VALUES ('row');\nCOMMIT;\n")
+    synchronous = 'synchronous_standby_names = "FIRST 1 (a)"\n[server.standby.a]'
+    text = EXPERIMENT.replace("[server.standby.a]", synchronous)
+    text = text.replace('kind = "none"', 'kind = "sql"\nschema = "schema.sql"')
+    project.write(text.replace('builtin = "ledger"', 'script = "insert.sql"\nledger = true') + KILL + FAILOVER)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete", trial["failure"]
+    assert trial["outage"]["may_lose"] == "synchronous_commit = local waits for no standby"
+    assert "none may be lost" not in " ".join(done.stdout.split())
+
+
 @pytest.mark.long
 def test_a_standby_that_is_ahead_of_the_promoted_one_is_named_as_one_that_cannot_follow(project, nothing_left):
     """Its timeline left before what the other had replayed by then: a is 300 ms away from the primary, and b is not."""

@@ -29,6 +29,8 @@ BOTH = ("a", "b")
         ("off", "", None, (), ("primary",), "does not wait for the local flush"),
         ("on", "", None, (), ("primary",), None),
         ("local", "", "primary", (), (), None),
+        ("unknown", "FIRST 1 (a)", "a", ("a",), (), "only shows while it runs"),
+        ("unknown", "", None, (), ("primary",), "only shows while it runs"),
     ],
 )
 def test_what_may_be_lost(level, names, to, candidates, unpowered, why):

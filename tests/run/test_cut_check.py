@@ -60,10 +60,11 @@ def cluster():
         yield start("18")
 
 
-def checked(cluster: Cluster, dataset: Nothing) -> Findings:
+def checked(cluster: Cluster, dataset: Nothing, found: Findings | None = None) -> Findings:
     with connect(cluster.connection) as control:
         row = control.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
-    found, at_cut = Findings(), CutState({"rows": 3}, LoadResult.model_construct(), None, 0, row[0])
+    found = found or Findings()
+    at_cut = CutState({"rows": 3}, LoadResult.model_construct(), None, 0, row[0])
     check_recovered(cluster, cluster.layout.installation, VARIANT, dataset, at_cut, found, Runner())
     return found
 
@@ -109,6 +110,30 @@ def test_nothing_is_known_of_tables_that_scripts_make(cluster):
     found = checked_with(cluster, "SELECT 1", Counted())
     (check,) = [check for check in found.checks if check.name == "invariants of the dataset"]
     assert found.damage == [] and check.not_run == "none is known of this dataset and workload"
+
+
+def test_a_prepared_transaction_that_recovery_finds_is_committed_and_no_check_waits_for_it(cluster):
+    """It holds locks without which an index and its table cannot be compared."""
+    settings = {"max_prepared_transactions": 5}
+    cluster.start(settings)
+    with connect(cluster.connection) as control:
+        control.execute("DROP TABLE IF EXISTS t")
+        control.execute("CREATE TABLE t (n int PRIMARY KEY)")
+        control.execute("BEGIN")
+        control.execute("INSERT INTO t SELECT generate_series(1, 3)")
+        control.execute("PREPARE TRANSACTION 'in doubt'")
+    cluster.kill()
+    found = Findings()
+    assert start_server(cluster, settings, found)
+    told: list[str] = []
+    found = checked(cluster, Whole(), Findings(tell=told.append))
+    assert found.damage == [], "its rows are there for the invariants"
+    assert found.prepared == ("in doubt",)
+    waited = [
+        check for check in found.checks if check.not_run and ("lock" in check.not_run or "timeout" in check.not_run)
+    ]
+    assert waited == []
+    assert {"bt_index_parent_check", "invariants of the dataset", "pg_checksums"} <= set(told)
 
 
 def test_a_recovery_that_takes_too_long_is_neither_damage_nor_a_clean_result(cluster):

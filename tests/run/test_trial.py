@@ -15,6 +15,7 @@ from plinth.model.load import EngineCost, LoadError, LoadProgress, LoadResult, T
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, PlannedTrial, ScriptText, Variant
 from plinth.model.server_spec import ServerSpec
+from plinth.observe import Observer
 from plinth.run.topology import Node, Topology
 from plinth.run.trial import TrialOutput, TrialRunner
 from plinth.server import Cluster, connect
@@ -291,6 +292,24 @@ def test_a_trial_that_succeeds_has_the_loads_figures_and_its_checks(provision: P
     assert output.server is not None and output.samples
     assert load.calls == ["make plinth", "start", "end"]
     assert provision.asked_for_cause == 0
+
+
+def test_the_observer_is_told_when_the_measured_phase_begins_and_ends(
+    provision: Provisioned, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as the load has started, and again when its own clock says so more exactly."""
+    told: list[tuple[int, int]] = []
+    measure = Observer.measure
+
+    def noting(observer: Observer, begin_ns: int, end_ns: int) -> None:
+        told.append((begin_ns, end_ns))
+        measure(observer, begin_ns, end_ns)
+
+    monkeypatch.setattr(Observer, "measure", noting)
+    load = Load(clock, [lambda: None, lambda: None])
+    run(provision, load)
+    begin_ns = 3 * SECOND_NS + round(PLAN.experiment.measure.warmup_s * SECOND_NS)
+    assert told == [(begin_ns, begin_ns + round(PLAN.experiment.measure.duration_s * SECOND_NS))] * 3
 
 
 def test_the_result_is_not_changed_once_it_is_there(provision: Provisioned, clock: Clock) -> None:

@@ -221,6 +221,7 @@ def test_a_user_who_may_not_make_a_schema(at_host: Connection, journal: Journal)
 
 def test_facts_with_gaps_for_what_we_may_not_see(string: str) -> None:
     facts = ExternalServer(string, "r").facts()
+    assert facts.on_this_machine is True
     assert facts.version_num // 10_000 == 18
     assert (facts.installation, facts.data_directory, facts.data_checksums) == (None, None, True)
     assert {gap.what for gap in facts.gaps} == {"setting data_directory", "setting config_file"}

@@ -164,7 +164,7 @@ BAD = {
     "two at once": records(0, record(1, 0, 2), record(1, 0, 3)),
     "no number": records(0, record(1, 0, 0)),
     "a number beyond bigint": records(0, record(1, 0, 2**63)),
-    "an unknown class": records(0, record(1, 0, 2, 4)),
+    "an unknown class": records(0, record(1, 0, 2, 200)),
     "an unknown client": records(0, record(1, 4, 2)),
     "an unknown thread": records(2, record(0, 0, 2)),
     "half a record": records(0, record(1, 0, 2)[:-1]),

@@ -3,21 +3,22 @@
 A judgement from facts, not a test: a device that lies about its flushes is not found here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from plinth.analyse.storage_safety import Finding, storage_findings, unknown
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
-from plinth.model.safety import GRADES, Safety, SafetyGrade
+from plinth.model.safety import GRADES, Safety
+from plinth.model.write_facts import (
+    AS_ASKED,
+    AS_READ_BACK,
+    SettingSeen,
+    WriteFacts,
+    WrittenRelation,
+    settings_in_force,
+    value_in_force,
+)
 
-Finding = tuple[SafetyGrade, str]
-_OFF = {"off", "false", "no", "0"}
-
-_FLUSHES_OFF: dict[str, str] = {
-    "nobarrier": "the file system sends no flushes to the device",
-    "barrier=0": "the file system sends no flushes to the device",
-}
-"""Mount options under which fsync returns before the device's cache is written."""
-_WRITEBACK = "data=writeback"
 _TRUSTED: tuple[Finding, ...] = (
     ("keeps", "every commit is flushed before it is acknowledged, to storage that is not volatile"),
     ("keeps", "the device is trusted to keep what it says it has flushed"),
@@ -25,85 +26,111 @@ _TRUSTED: tuple[Finding, ...] = (
 """What remains to be said where nothing speaks against a variant."""
 
 
-def judge(variant: Variant, storages: Mapping[str, StorageFacts | None], server: ServerFacts | None) -> Safety:
-    """The worst of what storages and settings allow.
+def judge(
+    variant: Variant,
+    storages: Mapping[str, StorageFacts | None],
+    server: ServerFacts | None,
+    writes: Sequence[WriteFacts] = (),
+) -> Safety:
+    """The worst of what storages, settings and the tables that were written allow.
 
     `storages` by what the server has on them ("data", "WAL", ...), none of an external server. Facts that were never
-    read are None.
+    read are None. `writes` are of the variant's loads.
     """
-    findings = [] if storages else [_unknown("Plinth did not start this server and cannot see it")]
+    findings = [] if storages else [unknown("Plinth did not start this server and cannot see it")]
     for role, storage in storages.items():
-        findings += _of_storage(role, storage)
-    findings += [*_of_settings(variant, storages, server), *_TRUSTED]
+        findings += storage_findings(role, storage)
+    findings += _of_preloaded(server)
+    findings += _of_settings(variant, storages, server, writes)
+    findings += [*_of_relations(writes), *_TRUSTED]
     worst, _ = max(findings, key=lambda finding: GRADES.index(finding[0]))
     return Safety(
         grade=worst, reasons=tuple(reason for grade, reason in findings if (grade == "keeps") == (worst == "keeps"))
     )
 
 
-def _unknown(why: str) -> Finding:
-    return "unknown", f"the storage cannot be judged: {why}"
-
-
-def _of_storage(role: str, storage: StorageFacts | None) -> list[Finding]:
-    if storage is None:
-        return [
-            _unknown(
-                "its facts were never read" if role == DATA_ROLE else f"the facts of that of {role} were never read"
-            )
-        ]
-    name = storage.name if role == DATA_ROLE else f"{storage.name}, where the {role} is,"
+def _of_preloaded(server: ServerFacts | None) -> list[Finding]:
+    """What libraries do that were loaded into the server before its own: libeatmydata makes nothing of every fsync."""
     findings: list[Finding] = []
-    if storage.volatile:
-        why = storage.volatile_reason or f"{storage.filesystem} loses everything at a power cut"
-        findings.append(("does not keep", f"{name} is volatile: {why}"))
-    if storage.flushes_withheld is not None:
-        findings.append(("does not keep", storage.flushes_withheld))
-    for option in storage.mount_options:
-        if option in _FLUSHES_OFF:
-            findings.append(("does not keep", f"{name} is mounted with {option}: {_FLUSHES_OFF[option]}"))
-        if option == _WRITEBACK:  # as PostgreSQL's manual has it, 28.3: Write-Ahead Logging
-            findings.append(
-                (
-                    "keeps",
-                    f"{name} is mounted with {option}: after a crash a file that was not flushed may hold old blocks, and "
-                    "PostgreSQL flushes what it relies on",
-                )
-            )
-        if option == "volatile" and storage.filesystem == "overlay":
-            findings.append(("does not keep", f"{name} is a volatile overlay, which leaves out every sync"))
+    for library in () if server is None else server.preloaded:
+        if "eatmydata" in library:
+            findings.append(("does not keep", f"{library} is loaded into the server: every fsync is left out"))
+        else:
+            why = f"{library} is loaded into the server (LD_PRELOAD), and may change what its calls do"
+            findings.append(("unknown", why))
     return findings
 
 
 def _of_settings(
-    variant: Variant, storages: Mapping[str, StorageFacts | None], server: ServerFacts | None
+    variant: Variant,
+    storages: Mapping[str, StorageFacts | None],
+    server: ServerFacts | None,
+    writes: Sequence[WriteFacts],
 ) -> list[Finding]:
     findings: list[Finding] = []
     if server is None:
         findings.append(("unknown", "the settings in force were never read back from the server"))
-    off = _settings_off(variant, server)
-    if "fsync" in off:
-        findings.append(("does not keep", "fsync = off: nothing is flushed, and a power cut can corrupt everything"))
+    settings = settings_in_force(variant.settings, server, writes)
+    if value_in_force(settings, "fsync") == "off":
+        why = f"fsync = off{_where(settings['fsync'])}: nothing is flushed, and a power cut can corrupt everything"
+        findings.append(("does not keep", why))
     of_pages = [storage for role, storage in storages.items() if role != WAL_ROLE]
-    if "full_page_writes" in off and of_pages and all(storage and storage.filesystem == "zfs" for storage in of_pages):
+    full_page_writes_off = value_in_force(settings, "full_page_writes") == "off"
+    if full_page_writes_off and of_pages and all(storage and storage.filesystem == "zfs" for storage in of_pages):
         findings.append(("keeps", "full_page_writes = off, on zfs, which never overwrites a page in place"))
-    elif "full_page_writes" in off:
-        findings.append(
-            ("does not keep", "full_page_writes = off: a page torn by a power cut cannot be repaired from the WAL")
-        )
-    if "synchronous_commit" in off:
+    elif full_page_writes_off:
+        where = _where(settings["full_page_writes"])
         findings.append(
             (
-                "may lose recent commits",
-                "synchronous_commit = off: a crash loses the commits of up to three times wal_writer_delay",
+                "does not keep",
+                f"full_page_writes = off{where}: a page torn by a power cut cannot be repaired from the WAL",
             )
         )
-    return findings
+    return [*findings, *_of_commits(settings)]
 
 
-def _settings_off(variant: Variant, server: ServerFacts | None) -> set[str]:
-    """Names of switched-off settings, as read back; or as requested where they were not read. All of them are on by
-    default."""
-    if server is None:
-        return {name for name, value in variant.settings.items() if str(value).lower() in _OFF}
-    return {setting.name for setting in server.settings if setting.value.lower() in _OFF}
+def _of_commits(settings: Mapping[str, SettingSeen]) -> list[Finding]:
+    """What synchronous_commit allows, on the sessions of the load too."""
+    seen = settings.get("synchronous_commit")
+    if seen is None or value_in_force(settings, seen.name) not in (None, "off"):
+        return []
+    if seen.value is None:
+        return [("unknown", f"{seen.where} sets synchronous_commit to a value that only shows while it runs")]
+    if not seen.certain:
+        why = f"{seen.where}; whether commits of the load had that is not known"
+        return [("unknown", why)]
+    return [
+        (
+            "may lose recent commits",
+            f"synchronous_commit = off{_where(seen)}: a crash loses the commits of up to three times wal_writer_delay",
+        )
+    ]
+
+
+def _where(seen: SettingSeen) -> str:
+    """Where a setting comes from that is not the server's own, which goes without saying."""
+    return "" if seen.where in (AS_READ_BACK, AS_ASKED) else f" ({seen.where})"
+
+
+def _of_relations(writes: Sequence[WriteFacts]) -> list[Finding]:
+    """What becomes of tables and indexes that took writes and are not kept where, or as, the server's other data are."""
+    findings: dict[str, Finding] = {}
+    for relation in (relation for facts in writes for relation in facts.relations):
+        name = f"{relation.kind} {relation.name}"
+        if relation.persistence == "unlogged" and relation.kind == "table":
+            findings[name] = ("does not keep", f"{name} is unlogged: recovery after a crash empties it")
+        elif relation.directory is not None and relation.storage is None:
+            findings[name] = _outside(name, relation)
+    for gap in (gap for facts in writes for gap in facts.gaps):
+        findings[gap.what] = ("unknown", f"{gap.what}: not known: {gap.reason}")
+    return list(findings.values())
+
+
+def _outside(name: str, relation: WrittenRelation) -> Finding:
+    """Of a relation in a tablespace that is on no storage of the experiment."""
+    where = f"{name} is in tablespace {relation.tablespace}, in {relation.directory}"
+    if relation.place is not None:
+        losing = [why for grade, why in storage_findings(DATA_ROLE, relation.place) if grade == "does not keep"]
+        if losing:
+            return "does not keep", f"{where}: {losing[0]}"
+    return "unknown", f"{where}, on none of the experiment's storages: no power cut reaches it, and it was not tested"

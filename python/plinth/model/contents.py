@@ -15,6 +15,7 @@ from plinth.model.probe_io import StorageIo
 from plinth.model.standby import BaseBackup
 from plinth.model.trial import Event, Samples, Trial
 from plinth.model.wear import RunWear
+from plinth.model.write_facts import WriteFacts, as_settings, settings_in_force
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,17 @@ class BundleContents:
     def storages_of(self, variant: Variant) -> dict[str, StorageFacts | None]:
         """By what a variant's server has on each ("data", "WAL", ...): None where its facts are not in the bundle."""
         return {role: self.storages.get(storage) for role, storage in self.cluster_of(variant).primary.roles.items()}
+
+    def writes_of(self, variant: Variant) -> list[WriteFacts]:
+        """What the loads of a variant's trials and power cuts wrote to, and the settings that their commits had."""
+        trials = [one.trial.writes for one in self.trials if one.trial.variant == variant.id]
+        cuts = [WriteFacts(settings=cut.settings) for cut in self.cuts if cut.variant == variant.id]
+        return [*(one for one in trials if one is not None), *cuts]
+
+    def as_in_force(self, variant: Variant) -> Variant:
+        """A variant with the weakest durability settings that its commits had, in the place of those that were asked for."""
+        seen = settings_in_force(variant.settings, self.servers.get(variant.id), self.writes_of(variant))
+        return variant.model_copy(update={"settings": as_settings(seen, variant.settings)})
 
     def cluster_of(self, variant: Variant) -> PlannedCluster:
         """The cluster that a variant's trials run on."""

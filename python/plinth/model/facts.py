@@ -116,5 +116,14 @@ class ServerFacts(Frozen):
         default_factory=dict, description="Directory of each tablespace outside of the data directory."
     )
     settings: tuple[Setting, ...]
+    preloaded: tuple[str, ...] = Field(
+        default=(),
+        description="Libraries that LD_PRELOAD or /etc/ld.so.preload put before the server's own, of one that Plinth started.",
+    )
     standby: StandbyFacts | None = Field(default=None, description="None of a server that is no standby.")
+    on_this_machine: bool | None = Field(
+        default=None,
+        description="Of an external server, whether it is on the machine that conducted the run: reached by a socket, by a loopback "
+        "address, or with the same address at both ends. None of a managed server and in bundles of earlier versions.",
+    )
     gaps: tuple[Gap, ...] = ()

@@ -1,8 +1,8 @@
 """Whether an acknowledged commit survives a power failure."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from plinth.model.base import Frozen
 
@@ -16,6 +16,18 @@ loses commits loses them whatever the storage is that could not be seen.
 """
 
 
+SafetyBasis = Literal["assumed", "tested"]
+"""assumed: judged from facts and settings. tested: power cuts have shown it."""
+
+
+def grade_words(grade: SafetyGrade, basis: SafetyBasis) -> str:
+    """Return the grade with what it rests on: "keeps (assumed)", "keeps (tested)".
+
+    A loss that facts know of needs no test, so only a tested one has a word behind it.
+    """
+    return f"{grade} ({basis})" if grade == "keeps" or basis == "tested" else grade
+
+
 class Safety(Frozen):
     """Whether an acknowledged commit survives a power failure: judged from facts, and tested where power was cut."""
 
@@ -24,3 +36,27 @@ class Safety(Frozen):
     tested: str | None = Field(
         default=None, description='What power cuts found: "damage in 0 of 24 power cuts". None: none was made.'
     )
+    basis: SafetyBasis = Field(
+        default="assumed",
+        description="What the grade rests on. tested: power cuts have shown it; assumed: facts and settings alone, also where power cuts "
+        "did not show a loss that these know of.",
+    )
+    power_loss: str | None = Field(
+        default=None, description="What survives when the primary loses its power. None: there is no standby."
+    )
+    primary_loss: str | None = Field(
+        default=None, description="What survives when the primary is lost with its storage. None: there is no standby."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_former(cls, document: Any) -> Any:
+        """Earlier versions wrote no basis: a grade was tested where a power cut was made."""
+        if isinstance(document, dict) and "basis" not in document and document.get("tested") is not None:
+            return {**document, "basis": "tested"}
+        return document
+
+    @property
+    def words(self) -> str:
+        """The grade with what it rests on."""
+        return grade_words(self.grade, self.basis)

@@ -11,6 +11,7 @@ from plinth.model.fleet_trial import FleetTrial
 from plinth.model.load import EngineCost, LoadError, ScriptTotals, Totals
 from plinth.model.network import TrialNetwork
 from plinth.model.outage import Outage
+from plinth.model.write_facts import WriteFacts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,6 +119,11 @@ class Trial(Frozen):
     restored: Restored | None = Field(default=None, description="None where it began with what earlier trials left.")
     network: TrialNetwork | None = Field(default=None, description="None where no network is emulated.")
     outage: Outage | None = Field(default=None, description="None of a trial without faults of its servers.")
+    writes: WriteFacts | None = Field(
+        default=None,
+        description="What its load wrote to, and the durability settings its commits had. None: it failed before, or it is of a "
+        "Plinth that did not look.",
+    )
     flashbacks: tuple[Flashback, ...] = Field(
         default=(), description="The snapshots that its actions took, and what going back to them restored."
     )

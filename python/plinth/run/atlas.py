@@ -35,6 +35,7 @@ from plinth.run.recorded import (
     recording,
 )
 from plinth.server import Cluster, connect, database_errors
+from plinth.server.fingerprint import Fingerprint, take_fingerprint
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.journal import Journal
@@ -58,6 +59,7 @@ class RecordedLoad:
 
     disks: RecordedDisks
     before: Snapshot
+    fingerprint: Fingerprint
     load: LoadResult
     ledger: CommitLedger
     first_ns: int
@@ -123,7 +125,7 @@ class Atlas:
             before = prepare_commits(control, one.variant.workload, one.dataset)
             for moment in beside:
                 prepare_moment(control, moment)
-            control.execute("CHECKPOINT")
+            fingerprint = take_fingerprint(control, one.cluster.layout.data_directory)
             self.drop()  # what a recording that failed has left
             with recording(self.storages, self.place, one.runner, self.journal):
                 try:
@@ -149,6 +151,7 @@ class Atlas:
         return RecordedLoad(
             disks=disks,
             before=before,
+            fingerprint=fingerprint,
             load=load.result(),
             ledger=read_commit_ledger(ledger),
             first_ns=first_ns,
@@ -203,7 +206,8 @@ class Atlas:
             one.runner,
             self.journal,
         )
-        at_cut = CutState(recorded.before, recorded.load, recorded.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
+        known = recorded.ledger.as_of(at_ns)
+        at_cut = CutState(recorded.before, recorded.load, known, at_ns, None, recorded.fingerprint)
         found.after_s = (at_ns - recorded.first_ns) / 1e9
         try:
             check_image(

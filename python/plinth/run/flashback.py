@@ -1,9 +1,11 @@
 """Going back to the snapshots of a trial, the last first: restored, recovered, and compared with the ledger of commits."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
+from plinth.model.base import SettingValue
 from plinth.model.flashback import Flashback, may_lose_by_snapshot
 from plinth.model.plan import Variant
 from plinth.model.trial import Check
@@ -21,6 +23,8 @@ class Loaded(NamedTuple):
     dataset: Dataset
     before: Snapshot
     ledger: Path
+    in_force: Mapping[str, SettingValue]
+    """The settings that its commits had."""
 
 
 def go_back(snapshots: TrialSnapshots, loaded: Loaded) -> tuple[tuple[Flashback, ...], list[Check]]:
@@ -83,7 +87,7 @@ def _go_back_to(taken: TakenSnapshot, snapshots: TrialSnapshots, loaded: Loaded,
         acknowledged=len(answered_ns) - len(later),
         undone=len(later),
         undone_s=(int(later.max()) - taken.began_ns) / 1e9 if len(later) else 0.0,
-        may_lose=may_lose_by_snapshot(snapshots.settings),
+        may_lose=may_lose_by_snapshot(loaded.in_force),
         damage=tuple(found.damage),
         checks=tuple(found.checks),
     )

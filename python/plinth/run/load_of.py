@@ -53,6 +53,7 @@ def load_of(
         latency_limit_s=workload.latency_limit_s,
         reconnect=workload.reconnect,
         retry_connect_s=retry_connect_s,
+        replace_terminated=True,
         seed=seed,
         max_tries=workload.max_tries,
         connect_timeout_s=_CONNECT_TIMEOUT_S,

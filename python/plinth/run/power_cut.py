@@ -22,6 +22,7 @@ from plinth.run.cut_moments import during_moment, is_beside_load, prepare_moment
 from plinth.run.load_of import STOP_TIMEOUT_S
 from plinth.run.power import Power, PowerLoss
 from plinth.server import Cluster, connect, database_errors
+from plinth.server.fingerprint import Fingerprint, take_fingerprint
 from plinth.server.postmaster import START_TIMEOUT_S, StartTooLong
 from plinth.system import cancel
 from plinth.system.failures import from_os_error
@@ -76,8 +77,8 @@ class _Cut:
     found: Findings
 
     def make(self, within_s: float, load: LoadDriver, ledger: Path | None) -> None:
-        before = self._prepare()
-        at_cut = self._load_until_cut(load, within_s, before, ledger)
+        before, fingerprint = self._prepare()
+        at_cut = self._load_until_cut(load, within_s, before, ledger)._replace(fingerprint=fingerprint)
         if self.planned.moment == "recovery" and not self._cut_in_recovery():
             return
         if self._recovers():
@@ -85,8 +86,8 @@ class _Cut:
             check_recovered(one.cluster, one.installation, one.variant, one.dataset, at_cut, self.found, one.runner)
         name_torn_pages(self.found, self.subject.cluster, self.subject.variant)
 
-    def _prepare(self) -> Snapshot:
-        """Prepare the dataset as for a trial, and make it durable."""
+    def _prepare(self) -> tuple[Snapshot, Fingerprint]:
+        """Prepare the dataset as for a trial, take its fingerprint, and make it durable."""
         variant = self.subject.variant
         with (
             database_errors("prepare a power cut", variant.label),
@@ -94,8 +95,7 @@ class _Cut:
         ):
             before = prepare_commits(control, variant.workload, self.subject.dataset)
             prepare_moment(control, self.planned.moment)
-            control.execute("CHECKPOINT")
-        return before
+            return before, take_fingerprint(control, self.subject.cluster.layout.data_directory)
 
     def _load_until_cut(self, load: LoadDriver, within_s: float, before: Snapshot, ledger: Path | None) -> CutState:
         """Drive the load until the power is cut; the server has ended then."""

@@ -134,7 +134,7 @@ class PowerCuts:
         variant = self._variants[planned.variant]
         self._progress(f"{planned.mode} in {planned.moment}: {variant.label}")
         started_unix_ns = time.time_ns()
-        found, failure = Findings(), None
+        found, failure = Findings(tell=lambda what: self._progress(f"{what}: {variant.label}")), None
         if error := self._machine.failure(variant):
             failure = f"not made: {reason_of(error)}"
         else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from plinth.load import LoadDriver
-from plinth.model.base import Gap
+from plinth.model.base import Gap, SettingValue
 from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.flashback import Flashback
@@ -20,6 +20,7 @@ from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
 from plinth.model.standby import StandbyFacts
 from plinth.model.trial import CacheState, Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
 from plinth.model.workload import Driver
+from plinth.model.write_facts import WriteFacts, as_settings, settings_in_force
 from plinth.observe import Observation, Observer
 from plinth.run.actions import ActionSchedule
 from plinth.run.cache_state import Prepared, verify_cold, warm
@@ -39,10 +40,11 @@ from plinth.run.stall import StallWatch
 from plinth.run.topology import Node, Server, Topology
 from plinth.run.trial_checks import ended_transactions, failure_of_checks, failure_of_load, transactions_check
 from plinth.run.warmup import WarmupWatch
+from plinth.run.write_watch import WriteWatch, storages_at
 from plinth.server import connect, database_errors
 from plinth.system import cancel
 from plinth.system.owner import shell_user
-from plinth.workload import await_sessions, dataset_of
+from plinth.workload import Dataset, await_sessions, dataset_of
 from plinth.workload.commit_ledger import read_commit_ledger
 from plinth.workload.ledger_check import compare_ledger, ledger_checks, prepare_ledger_tables
 
@@ -134,6 +136,7 @@ class _Measured:
     server: ServerFacts
     warmup_end: WarmupEnd | None
     failure: str | None
+    writes: WriteFacts
     cache: CacheState | None
     standbys: Mapping[str, ServerFacts]
     network: TrialNetwork | None
@@ -240,9 +243,12 @@ class TrialRunner:
         standbys = self._provision.await_standbys(variant)
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             ended = ended_transactions(control, variant.workload)
+            writes = self._write_watch(variant, dataset, primary, cluster)
+            writes.begin(control)
+        written = writes.without_end()
         if faults is not None:
             faults.begin()
-        observer = self._observer(primary, cluster, devices)
+        observer = self._observer(topology, cluster, devices)
         measure = self._plan.experiment.measure
         ledger = self._make_ledger(trial) if variant.workload.keeps_ledger else None
         t0_ns, outage = None, None
@@ -279,10 +285,12 @@ class TrialRunner:
             to = server.connection if faults is None else faults.control()
             with database_errors("check the trial", variant.label), connect(to) as control:
                 await_sessions(control, server.connection.application_name)
+                written = writes.end(control, has_written=_has_written(variant, load))
                 if faults is not None:
                     assert ledger is not None, "the experiment was checked for it"
                     checks += dataset.after_cut(control, before, variant.workload)
-                    outage, found = after_faults(faults, variant.settings, ledger, control, load)
+                    in_force = _in_force(variant, primary.facts, written)
+                    outage, found = after_faults(faults, in_force, ledger, control, load)
                     checks += found
                 else:
                     checks += dataset.after_trial(control, before, variant.workload, load)
@@ -301,16 +309,23 @@ class TrialRunner:
             server=primary.facts,
             warmup_end=warmup_end,
             failure=failure,
+            writes=written,
             cache=cached.state if cached else None,
             network=network,
             outage=outage,
-            loaded=None if ledger is None else Loaded(variant, dataset, before, ledger),
+            loaded=None
+            if ledger is None
+            else Loaded(variant, dataset, before, ledger, _in_force(variant, primary.facts, written)),
             standbys={
                 node.name: node.facts.model_copy(update={"standby": standbys.get(node.name)})
                 for node in topology.nodes
                 if node is not primary
             },
         )
+
+    def _write_watch(self, variant: Variant, dataset: Dataset, primary: Node, cluster: PlannedCluster) -> WriteWatch:
+        storages = storages_at(cluster.storages, self._storages)
+        return WriteWatch(variant, dataset.variables(), storages, is_local=primary.postmaster_pid is not None)
 
     def _with_cache(
         self, variant: Variant, topology: Topology, cluster: PlannedCluster, stalls: StallWatch
@@ -326,13 +341,16 @@ class TrialRunner:
                 topology = self._provision.restart_cold(variant)
                 return topology, verify_cold(topology.primary, storages)
 
-    def _observer(self, node: Node, cluster: PlannedCluster, devices: Mapping[str, Sequence[str]]) -> Observer:
+    def _observer(self, topology: Topology, cluster: PlannedCluster, devices: Mapping[str, Sequence[str]]) -> Observer:
+        node = topology.primary
+        others = [one.postmaster_pid for one in topology.nodes if one is not node]
         return Observer(
             node.server.connection,
             devices=tuple(devices),
             postmaster_pid=node.postmaster_pid,
             engine_pid=os.getpid(),
             further_engines=lambda: self._running.processes if self._running is not None else (),
+            other_servers=[pid for pid in others if pid is not None],
             log=node.log,
             storages=[self._storages[name] for name in cluster.storages],
         )
@@ -354,14 +372,12 @@ class TrialRunner:
         warmup = WarmupWatch(measure, load.begin_measuring)
         try:
             load.start()
-            if warmup.ends_ns is not None:
-                actions.begin(warmup.ends_ns / 1e9)
+            self._expect_measured(warmup, 0, observer, actions)
             while not load.wait(_POLL_S):
                 cancel.check()
                 progress = load.progress()
                 warmup.follow(progress)
-                if warmup.ends_ns is not None:
-                    actions.begin((warmup.ends_ns - progress.elapsed_ns) / 1e9)
+                self._expect_measured(warmup, progress.elapsed_ns, observer, actions)
                 self._report(progress, warmup.longest_s + measure.duration_s, observer)
                 if progress.done + progress.failed > ended:
                     ended = progress.done + progress.failed
@@ -378,6 +394,17 @@ class TrialRunner:
         result = load.result()
         return result, failure, warmup.end(result.series)
 
+    def _expect_measured(
+        self, warmup: WarmupWatch, elapsed_ns: int, observer: Observer, actions: ActionSchedule
+    ) -> None:
+        """Tell those who act when the measured phase begins and ends, as far as that is known."""
+        if warmup.ends_ns is None:
+            return
+        left_ns = warmup.ends_ns - elapsed_ns
+        actions.begin(left_ns / 1e9)
+        begin_ns = self._clock.monotonic_ns() + left_ns
+        observer.measure(begin_ns, begin_ns + round(self._plan.experiment.measure.duration_s * 1e9))
+
     def _report(self, progress: LoadProgress, total_s: float, observer: Observer) -> None:
         for second in progress.seconds:
             figures = observer.latest() | self._provision.figures()
@@ -386,6 +413,16 @@ class TrialRunner:
     def _monotonic_ns(self, unix_ns: int) -> int:
         """The instant of a wall clock on the monotonic one."""
         return self._clock.monotonic_ns() - (self._clock.unix_ns() - unix_ns)
+
+
+def _has_written(variant: Variant, load: LoadResult) -> bool:
+    """Whether transactions of the load have certainly written rows: of a script only its ledger tells."""
+    return load.totals.done > 0 and (variant.workload.keeps_ledger or variant.workload.is_read_only is False)
+
+
+def _in_force(variant: Variant, server: ServerFacts, writes: WriteFacts) -> dict[str, SettingValue]:
+    """The weakest durability settings that the load's commits had, over those that were asked for."""
+    return as_settings(settings_in_force(variant.settings, server, [writes]), variant.settings)
 
 
 def _undisturbed(
@@ -448,6 +485,7 @@ def _output(
         restored=measured.restored,
         network=measured.network,
         outage=measured.outage,
+        writes=measured.writes,
         flashbacks=measured.flashbacks,
         fleet=load.fleet,
         excluded=None if load.fleet is None else load.fleet.excluded,

@@ -16,7 +16,7 @@ _ENDS_A_CLIENT = {"connect", "timeout", "connection_lost", "protocol", "script",
 # Of these a client connects again where the trial has faults of its servers.
 _TRIED_AGAIN = {"connect", "timeout", "connection_lost"}
 # A session's start commits some transactions of its own, and autovacuum and the control connection a few more.
-_OWN_COMMITS_PER_CLIENT: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalchemy": 12}
+_OWN_COMMITS_PER_SESSION: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalchemy": 12}
 _OWN_COMMITS = 100
 
 
@@ -34,7 +34,9 @@ def ended_transactions(control: "psycopg.Connection[Any]", workload: WorkloadSpe
 def transactions_check(ended: int, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:
     """`exclusive`: each transaction of the load is one of the server, and nobody else works in this database."""
     done = load.totals.done
-    most = done + load.totals.open + workload.clients * _OWN_COMMITS_PER_CLIENT[workload.driver] + _OWN_COMMITS
+    most = (
+        done + load.totals.open + _sessions(load, workload) * _OWN_COMMITS_PER_SESSION[workload.driver] + _OWN_COMMITS
+    )
     counters = "xact_commit"
     if workload.rolls_back:
         counters = "xact_commit + xact_rollback"
@@ -45,6 +47,13 @@ def transactions_check(ended: int, load: LoadResult, workload: WorkloadSpec, exc
         got=str(ended),
         ok=ended >= done and (ended <= most or not exclusive),
     )
+
+
+def _sessions(load: LoadResult, workload: WorkloadSpec) -> int:
+    """At most how many sessions the load has begun."""
+    if workload.reconnect:
+        return workload.clients + load.totals.done + load.totals.failed + load.totals.open
+    return workload.clients + sum(error.count for error in load.errors if error.kind == "terminated")
 
 
 def failure_of_load(load: LoadResult, faults: ServerFaults | None) -> str | None:

@@ -272,7 +272,7 @@ class Cluster:
     def facts(self, asked: Mapping[str, SettingValue] | None = None) -> ServerFacts:
         """The facts that the running server reports; `asked` defaults to the settings last requested."""
         with database_errors("read the server's facts", self.where), connect(self.control) as control:
-            return managed_facts(control, self.layout, self.settings if asked is None else asked)
+            return managed_facts(control, self.layout, self.settings if asked is None else asked, self.postmaster_pid)
 
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
         """The last lines of the log since the last start."""

@@ -1,6 +1,10 @@
 """The facts that a server reports in its own views."""
 
+import os
+import re
 from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.base import Gap, SettingValue
@@ -9,6 +13,7 @@ from plinth.server.external_paths import read_tablespaces, read_wal_directory
 from plinth.server.layout import ClusterLayout
 from plinth.server.readback import read_rows, settings_of
 from plinth.server.values import SettingRow
+from plinth.system.failures import from_os_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -17,10 +22,14 @@ _RESTRICTED = ("data_directory", "config_file")
 
 
 def managed_facts(
-    control: "psycopg.Connection[tuple[Any, ...]]", layout: ClusterLayout, asked: Mapping[str, SettingValue]
+    control: "psycopg.Connection[tuple[Any, ...]]",
+    layout: ClusterLayout,
+    asked: Mapping[str, SettingValue],
+    postmaster_pid: int | None = None,
 ) -> ServerFacts:
-    """Facts of a server that we started."""
+    """Facts of a server that we started, whose postmaster has this pid."""
     rows = read_rows(control)
+    libraries, gaps = ((), ()) if postmaster_pid is None else preloaded(postmaster_pid)
     return ServerFacts(
         **_version(rows),
         installation=layout.installation,
@@ -31,7 +40,29 @@ def managed_facts(
         wal_directory=read_wal_directory(layout.data_directory),
         tablespaces=read_tablespaces(control),
         settings=settings_of(rows, asked),
+        preloaded=libraries,
+        gaps=gaps,
     )
+
+
+def preloaded(pid: int, everywhere: Path = Path("/etc/ld.so.preload")) -> tuple[tuple[str, ...], tuple[Gap, ...]]:
+    """The libraries that were put before a process's own (ld.so(8)), and what of that could not be read."""
+    named: list[str] = []
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        for variable in environment:
+            if variable.startswith(b"LD_PRELOAD="):
+                named += re.split(r"[:\s]+", os.fsdecode(variable.partition(b"=")[2]))
+        if everywhere.exists():
+            named += re.split(r"[:\s]+", everywhere.read_text())
+    except OSError as error:
+        return (), (
+            Gap(
+                what="libraries loaded before the server's own",
+                reason=str(from_os_error(error, "read", everywhere).message),
+            ),
+        )
+    return tuple(dict.fromkeys(filter(None, named))), ()
 
 
 def external_facts(control: "psycopg.Connection[tuple[Any, ...]]") -> ServerFacts:
@@ -48,8 +79,18 @@ def external_facts(control: "psycopg.Connection[tuple[Any, ...]]") -> ServerFact
         data_checksums=_checksums(rows),
         tablespaces=read_tablespaces(control),
         settings=settings_of(rows, {}),
+        on_this_machine=_is_here(control),
         gaps=tuple(Gap(what=f"setting {name}", reason=reason) for name in hidden),
     )
+
+
+def _is_here(control: "psycopg.Connection[tuple[Any, ...]]") -> bool:
+    """Whether the server is on our machine: then both ends of a connection have the same address, or none, as sockets have."""
+    row = control.execute("SELECT inet_client_addr() IS NOT DISTINCT FROM inet_server_addr()").fetchone()
+    assert row is not None, "a query without a table has a row"
+    # A container's port that is published on the loopback has other addresses at the server's end.
+    address = control.info.hostaddr
+    return row[0] in (True, "t", b"t") or (bool(address) and ip_address(address).is_loopback)
 
 
 def _version(rows: Mapping[str, SettingRow]) -> dict[str, Any]:

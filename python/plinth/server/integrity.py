@@ -6,11 +6,12 @@ order, as chapter F of PostgreSQL's manual describes them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from plinth.model.durability import Damage, DamageKind, IntegrityCheck
 from plinth.model.facts import Installation
+from plinth.server.check_limits import CheckTimedOut, raise_if_timed_out, timeout_reason
 from plinth.server.layout import ClusterLayout
 from plinth.system.runner import CommandError, Runner
 
@@ -23,6 +24,7 @@ CHECKSUMS = "pg_checksums"
 _MOST_EVIDENCE = 10
 _FIRST_WITH_HEAP_CHECK = 14
 _FIRST_WITH_UNIQUE_CHECK = 17
+_FIRST_WITH_GIN_CHECK = 18
 _BAD_PAGE = re.compile(r"invalid page in block|page verification failed")
 _BAD_CHECKSUM = re.compile(r"checksum verification failed in file.*")
 _HEAPS = "SELECT oid, oid::regclass::text AS name FROM pg_class WHERE relkind IN ('r', 't', 'm') AND relpersistence = 'p' ORDER BY pg_class.oid"
@@ -34,6 +36,19 @@ _BTREES = (
     "JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'btree' AND c.relkind = 'i' AND c.relpersistence = 'p' "
     "AND i.indisvalid AND i.indisready ORDER BY c.oid"
 )
+_GINS = (
+    "SELECT c.oid, c.oid::regclass::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam "
+    "WHERE a.amname = 'gin' AND c.relkind = 'i' AND c.relpersistence = 'p' AND i.indisvalid AND i.indisready ORDER BY c.oid"
+)
+_UNIQUE = (
+    "SELECT i.indexrelid::regclass::text, i.indrelid::regclass::text, "
+    "ARRAY(SELECT pg_get_indexdef(i.indexrelid, n, true) FROM generate_series(1, i.indnkeyatts) n), "
+    "pg_get_expr(i.indpred, i.indrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
+    "WHERE i.indisunique AND i.indisvalid AND i.indisready AND c.relkind IN ('r', 'm') AND c.relpersistence = 'p' ORDER BY i.indexrelid"
+)
+
+Finding = tuple[DamageKind, str]
+"""What is wrong, and the evidence."""
 
 
 class Integrity(NamedTuple):
@@ -43,14 +58,17 @@ class Integrity(NamedTuple):
     checks: tuple[IntegrityCheck, ...]
 
 
-def check_database(control: "psycopg.Connection[TupleRow]", major: int) -> Integrity:
+def check_database(
+    control: "psycopg.Connection[TupleRow]", major: int, tell: Callable[[str], None] = lambda _: None
+) -> Integrity:
     """Check every table and B-tree index of the database, catalogues included, of a server of version `major`.
 
-    `control` is in autocommit mode. Without a superuser, and without the extension that it needs, a check is not run.
+    `control` is in autocommit mode; `tell` gets the name of each check as it begins. Without a superuser, and without the
+    extension that it needs, a check is not run; one that reaches a timeout of `check_limits.limited` says what it waited for.
     Raises psycopg.Error where the server could not answer: its connection is gone, or resources are short.
     """
     checks: list[IntegrityCheck] = []
-    found: list[tuple[DamageKind, str]] = []
+    found: list[Finding] = []
     no_right = _lacks_superuser(control)
     amcheck = no_right or _extension(control, "amcheck", found)
     visibility = no_right or _extension(control, "pg_visibility", found)
@@ -61,20 +79,45 @@ def check_database(control: "psycopg.Connection[TupleRow]", major: int) -> Integ
         ("pg_check_visible", visibility, lambda control: _maps(control, "pg_check_visible")),
         ("pg_check_frozen", visibility, lambda control: _maps(control, "pg_check_frozen")),
     ):
-        checks.append(IntegrityCheck(name=name, not_run=lacks))
         if lacks is None:
-            found += run(control)
-    return Integrity(_damage(found), tuple(checks))
+            tell(name)
+            try:
+                found += run(control)
+            except CheckTimedOut as error:  # what was found before stays
+                lacks = str(error)
+        checks.append(IntegrityCheck(name=name, not_run=lacks))
+    if gins := control.execute(_GINS).fetchall():
+        gin_lacks = amcheck or (None if major >= _FIRST_WITH_GIN_CHECK else "PostgreSQL 18 is the first that has it")
+        for oid, name in () if gin_lacks else gins:
+            tell("gin_index_check")
+            try:
+                _rows(control, f"SELECT gin_index_check({int(oid)})", name, found, "index and heap disagree")
+            except CheckTimedOut as error:
+                gin_lacks = str(error)
+        checks.append(IntegrityCheck(name="gin_index_check", not_run=gin_lacks))
+    if major < _FIRST_WITH_UNIQUE_CHECK:
+        tell("unique keys are unique")
+        not_run = None
+        try:
+            found += _repeated_keys(control)
+        except CheckTimedOut as error:
+            not_run = str(error)
+        checks.append(IntegrityCheck(name="unique keys are unique", not_run=not_run))
+    return Integrity(damage_of(found), tuple(checks))
 
 
 def check_unlogged(control: "psycopg.Connection[TupleRow]") -> Integrity:
     """Whether unlogged tables are empty, as recovery from a crash makes them: only to be asked after one."""
-    found: list[tuple[DamageKind, str]] = []
-    for oid, name in control.execute(_UNLOGGED).fetchall():
-        for (rows,) in _rows(control, f"SELECT count(*) FROM {name}", name, found):
-            if rows:
-                found.append(("unlogged table not reset", f"{name} (oid {oid}) has {rows} rows after a recovery"))
-    return Integrity(_damage(found), (IntegrityCheck(name="unlogged tables are empty"),))
+    found: list[Finding] = []
+    not_run = None
+    try:
+        for oid, name in control.execute(_UNLOGGED).fetchall():
+            for (rows,) in _rows(control, f"SELECT count(*) FROM {name}", name, found):
+                if rows:
+                    found.append(("unlogged table not reset", f"{name} (oid {oid}) has {rows} rows after a recovery"))
+    except CheckTimedOut as error:
+        not_run = str(error)
+    return Integrity(damage_of(found), (IntegrityCheck(name="unlogged tables are empty", not_run=not_run),))
 
 
 def check_checksums(layout: ClusterLayout, installation: Installation, runner: Runner, enabled: bool) -> Integrity:
@@ -89,7 +132,7 @@ def check_checksums(layout: ClusterLayout, installation: Installation, runner: R
         wrong = [line for line in error.completed.stderr.splitlines() if _BAD_CHECKSUM.search(line)]
         if not wrong:
             return Integrity((), (IntegrityCheck(name=name, not_run=error.message),))
-        return Integrity(_damage([("checksum failure", line) for line in wrong]), (IntegrityCheck(name=name),))
+        return Integrity(damage_of([("checksum failure", line) for line in wrong]), (IntegrityCheck(name=name),))
     return Integrity((), (IntegrityCheck(name=name),))
 
 
@@ -99,7 +142,7 @@ def _lacks_superuser(control: "psycopg.Connection[TupleRow]") -> str | None:
     return None if row[1] == "on" else f"role {row[0]} is no superuser"
 
 
-def _extension(control: "psycopg.Connection[TupleRow]", name: str, found: list[tuple[DamageKind, str]]) -> str | None:
+def _extension(control: "psycopg.Connection[TupleRow]", name: str, found: list[Finding]) -> str | None:
     """Make an extension; returns why it is not there. One that is installed can always be made in a catalogue that is whole."""
     import psycopg
     from psycopg import sql
@@ -109,6 +152,8 @@ def _extension(control: "psycopg.Connection[TupleRow]", name: str, found: list[t
     try:
         control.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name)))
     except psycopg.Error as error:
+        if reason := timeout_reason(control, error, None):
+            return reason
         if is_unanswered(control, error):
             raise
         message = f"extension {name} cannot be made: {str(error).strip().splitlines()[0]}"
@@ -126,15 +171,15 @@ def is_unanswered(control: "psycopg.Connection[TupleRow]", error: "psycopg.Error
     return control.closed or (error.sqlstate or "")[:2] in ("53", "57")
 
 
-def _heaps(control: "psycopg.Connection[TupleRow]") -> Iterator[tuple[DamageKind, str]]:
+def _heaps(control: "psycopg.Connection[TupleRow]") -> Iterator[Finding]:
     for oid, name in control.execute(_HEAPS).fetchall():
-        query = f"SELECT blkno, offnum, msg FROM verify_heapam({int(oid)}, on_error_stop => true)"
+        query = f"SELECT blkno, offnum, msg FROM verify_heapam({int(oid)}, on_error_stop => true, check_toast => true)"
         for block, offset, message in _rows(control, query, name, found := []):
             yield "heap damaged", f"{name}, page {block}, item {offset}: {message}"
         yield from found
 
 
-def _indexes(control: "psycopg.Connection[TupleRow]", major: int) -> Iterator[tuple[DamageKind, str]]:
+def _indexes(control: "psycopg.Connection[TupleRow]", major: int) -> Iterator[Finding]:
     for oid, name, is_unique in control.execute(_BTREES).fetchall():
         unique = ", checkunique => true" if is_unique and major >= _FIRST_WITH_UNIQUE_CHECK else ""
         query = f"SELECT bt_index_parent_check({int(oid)}, heapallindexed => true, rootdescend => true{unique})"
@@ -142,7 +187,22 @@ def _indexes(control: "psycopg.Connection[TupleRow]", major: int) -> Iterator[tu
         yield from found
 
 
-def _maps(control: "psycopg.Connection[TupleRow]", function: str) -> Iterator[tuple[DamageKind, str]]:
+def _repeated_keys(control: "psycopg.Connection[TupleRow]") -> Iterator[Finding]:
+    """Keys of unique indexes that more than one visible row has: what checkunique finds from 17 on."""
+    control.execute("SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off")
+    for index, table, keys, predicate in control.execute(_UNIQUE).fetchall():
+        known = " AND ".join(f"({key}) IS NOT NULL" for key in keys)
+        where = known + (f" AND ({predicate})" if predicate else "")
+        grouped = f"SELECT 1 FROM ONLY {table} WHERE {where} GROUP BY {', '.join(f'({key})' for key in keys)} HAVING count(*) > 1"
+        answers = _rows(control, f"SELECT count(*) FROM ({grouped}) AS repeated", table, found := [])
+        yield from found
+        for (count,) in answers:
+            if count:
+                yield "index and heap disagree", f"{index}: {count:,} of its keys are in more than one row of {table}"
+    control.execute("RESET enable_indexscan; RESET enable_indexonlyscan; RESET enable_bitmapscan")
+
+
+def _maps(control: "psycopg.Connection[TupleRow]", function: str) -> Iterator[Finding]:
     for oid, name in control.execute(_HEAPS).fetchall():
         for (tid,) in _rows(control, f"SELECT t_ctid::text FROM {function}({int(oid)})", name, found := []):
             yield "visibility map wrong", f"{name}, {function}: {tid}"
@@ -153,7 +213,7 @@ def _rows(
     control: "psycopg.Connection[TupleRow]",
     query: str,
     name: str,
-    found: list[tuple[DamageKind, str]],
+    found: list[Finding],
     kind: DamageKind = "heap damaged",
 ) -> "list[TupleRow]":
     """The rows of a check of `name`; an error of the server goes to `found`: that is how damage shows, too."""
@@ -162,15 +222,23 @@ def _rows(
     try:
         return control.execute(query.encode()).fetchall()
     except psycopg.Error as error:
-        if is_unanswered(control, error):
-            raise
-        message = str(error).strip().splitlines()[0]
-        found.append(("checksum failure" if _BAD_PAGE.search(message) else kind, f"{name}: {message}"))
+        raise_if_timed_out(control, error, name)
+        found.append(finding_of(control, error, name, kind))
         return []
 
 
-def _damage(found: list[tuple[DamageKind, str]]) -> tuple[Damage, ...]:
-    """One a kind, in the order of their first."""
+def finding_of(
+    control: "psycopg.Connection[TupleRow]", error: "psycopg.Error", name: str, kind: DamageKind = "heap damaged"
+) -> Finding:
+    """Make a finding of an error with which the server answered about relation `name`. Raises it where it says nothing of the data."""
+    if is_unanswered(control, error):
+        raise error
+    message = str(error).strip().splitlines()[0]
+    return "checksum failure" if _BAD_PAGE.search(message) else kind, f"{name}: {message}"
+
+
+def damage_of(found: list[Finding]) -> tuple[Damage, ...]:
+    """Make one damage of each kind, in the order of their first."""
     by_kind: dict[DamageKind, list[str]] = {}
     for kind, evidence in found:
         by_kind.setdefault(kind, []).append(evidence)

@@ -124,12 +124,12 @@ class BlockStorage(FolderStorage[BlockSpec]):
             check_queue(device, self.spec.queue.knobs())
 
     def devices_without_flushes(self) -> list[str]:
-        """As of every storage, of its own devices."""
+        """As of every storage, with its own devices."""
+        below = super().devices_without_flushes()
         if self.spec.queue.write_cache != "write through" or self.has_no_cache():
-            return []
-        return [
-            path.name for path in self.device_paths() if withholds_flushes(self._queue_undo_state(path), self.label)
-        ]
+            return below
+        own = [path for path in self.device_paths() if withholds_flushes(self._queue_undo_state(path), self.label)]
+        return [*below, *(f"{self.name} ({path.name})" for path in own)]
 
     def has_no_cache(self) -> bool:
         """Whether its devices have no volatile cache now, even if the kernel found one before."""

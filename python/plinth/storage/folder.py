@@ -102,24 +102,10 @@ class FolderStorage(Storage[Spec]):
         check_new_directory(self.folder, self.owner, runner)
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """As of every storage, and whether flushes are withheld; of the devices or files alone when it is raw."""
+        """As of every storage; of the devices or files alone when it is raw."""
         if self.is_raw:
             return raw_facts(self.name, self.spec.kind, self.member_paths(), self.notes())
-        facts = super().facts(runner)
-        unflushed = self.devices_without_flushes()
-        if not unflushed:
-            return facts
-        reason = (
-            f'queue.write_cache = "write through" of {self.name}: the kernel sends no flushes ({", ".join(unflushed)}), '
-            "while the device keeps its write-back cache"
-        )
-        return facts.model_copy(update={"flushes_withheld": reason})
-
-    def devices_without_flushes(self) -> list[str]:
-        """Its devices, and its members', that have a write-back cache and are sent no flushes, as its queue was set."""
-        return [
-            f"{member.name}: {device}" for member in self.all_members() for device in member.devices_without_flushes()
-        ]
+        return super().facts(runner)
 
     def folder_action(self) -> Action:
         """Make the folder."""

@@ -303,7 +303,18 @@ class Storage(ABC, Generic[Spec]):
     def facts(self, runner: Runner) -> StorageFacts:
         """The storage and all that it is built on, as found now. `runner` is for kinds whose tools must be asked."""
         facts = storage_facts(self.name, self.spec.kind, self.mount_point, self.notes())
+        if unflushed := self.devices_without_flushes():
+            reason = (
+                f'queue.write_cache = "write through" of {", ".join(unflushed)}: the kernel sends no flushes, while the '
+                "device keeps its write-back cache"
+            )
+            facts = facts.model_copy(update={"flushes_withheld": reason})
         return with_ballast(facts, self.mount_point, share) if (share := fill_of(self.spec)) else facts
+
+    def devices_without_flushes(self) -> list[str]:
+        """The devices that have a write-back cache and are sent no flushes, as a queue was set: its own, and those of every
+        storage that it is built on."""
+        return [device for name in self.requires() for device in self.other(name).devices_without_flushes()]
 
     def teardown(self, runner: Runner, journal: Journal) -> None:
         """Undo what `prepare` did, the last step first. Raises the first error; what is left stays in the journal."""

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -97,9 +98,7 @@ class WitnessFolder:
                 where=str(self.path / name),
                 hint="one of these files is not what the witness wrote",
             )
-        return CommitLedger(
-            ledger.records, ledger.has_ended, ledger.started_ns, ledger.started_unix_ns, begins_of_clients=of.clients
-        )
+        return replace(ledger, begins_of_clients=of.clients)
 
     def begin(self, hello: Hello, peer: str, max_bytes: int) -> "RoundWriter":
         """Begin a new round. Refused while the last one, in which the power may have been cut, was not compared with
@@ -247,7 +246,9 @@ class RoundWriter:
         if (rows["number"] == 0).any() or (rows["number"] >= 2**63).any():
             raise ProtocolError("the number of a transaction is not from 1 to 2^63 - 1")
         if (rows["class"] >= len(COMMIT_CLASSES)).any():
-            raise ProtocolError(f"the class of a record is {rows['class'].max()}; there are 0 to 3")
+            raise ProtocolError(
+                f"the class of a record is {rows['class'].max()}; there are 0 to {len(COMMIT_CLASSES) - 1}"
+            )
         if (rows["client"] >= self.round.clients).any():
             raise ProtocolError(f"there is no client {rows['client'].max()}; the load has {self.round.clients}")
 

@@ -11,6 +11,7 @@ from plinth.storage.inspect.stack import read_members
 from plinth.system.runner import Runner
 
 _SET_BY_SOMEBODY = ("local", "received", "temporary")
+_INHERITED = ["inherited", "from"]
 
 
 def with_pool(
@@ -71,11 +72,13 @@ class _Asked:
         return None if said is None else Fact(name=name, value=lines, source=" ".join(argv))
 
     def properties(self, of: str, argv: Sequence[str]) -> list[Fact]:
-        """The properties that somebody has set, and the version. zfs-fuse knows no other form than a table."""
+        """The properties that somebody has set, on it or above it, and the version. zfs-fuse knows no other form than a table."""
         facts = []
         for line in (self._run(f"{of} properties", argv) or "").splitlines()[1:]:
             _, name, *values, source = line.split()
-            if source in _SET_BY_SOMEBODY or name == "version":
+            if inherited := values[-2:] == _INHERITED:
+                values = values[:-2]
+            if inherited or source in _SET_BY_SOMEBODY or name == "version":
                 facts.append(Fact(name=f"{of}.{name}", value=" ".join(values), source=" ".join(argv)))
         return facts
 

@@ -1,0 +1,166 @@
+"""What a load wrote to and under which settings it committed, read from the server before and after it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.base import Gap
+from plinth.model.errors import PlinthError
+from plinth.model.facts import StorageFacts
+from plinth.model.plan import Variant
+from plinth.model.write_facts import SettingSeen, WriteFacts, WrittenRelation
+from plinth.server.written_relations import (
+    Counters,
+    StoredRelation,
+    counts_writes,
+    read_counters,
+    session_settings,
+    stored_relations,
+    written_since,
+)
+from plinth.storage import describe
+from plinth.workload.commit_settings import settings_of_functions, settings_of_scripts
+from plinth.workload.ledger_check import commit_levels_seen
+
+if TYPE_CHECKING:
+    import psycopg
+
+_TABLES = "tables that took writes, and where they are"
+_SETTINGS = "durability settings of the load's sessions"
+
+
+class WriteWatch:
+    """Compares the counters and settings of a server before a load with those after it.
+
+    What cannot be read is a gap of the result, and never the failure of what is measured.
+    """
+
+    def __init__(
+        self, variant: Variant, variables: Collection[str], storages: Sequence[StorageFacts], *, is_local: bool
+    ) -> None:
+        """`variables` are those that the dataset sets for scripts, `storages` those of the cluster; `is_local`: the server's
+        directories are on this machine."""
+        self._variant = variant
+        self._variables = (*variables, *variant.workload.variables)
+        self._storages = storages
+        self._is_local = is_local
+        self._before: Counters = {}
+        self._settings: list[SettingSeen] = []
+        self._gaps: list[Gap] = []
+        self._levels_seen = False
+
+    def begin(self, control: "psycopg.Connection[Any]") -> None:
+        """Read the server before the load; `control` is a session as those of the load."""
+        import psycopg
+
+        try:
+            self._before = read_counters(control)
+            self._read_settings(control, "on a session, before the load")
+        except psycopg.Error as error:
+            self._gaps.append(_gap(_TABLES, error))
+
+    def read_settings(self, control: "psycopg.Connection[Any]", when: str) -> None:
+        """Read the settings of a session while the load runs, such as just before its power is cut."""
+        import psycopg
+
+        try:
+            self._read_settings(control, when)
+        except psycopg.Error as error:
+            self._gaps.append(_gap(_SETTINGS, error))
+
+    def end(self, control: "psycopg.Connection[Any]", *, has_written: bool) -> WriteFacts:
+        """Read the server after the load, whose sessions have ended; `has_written`: that some table took writes is certain."""
+        import psycopg
+
+        relations: tuple[WrittenRelation, ...] = ()
+        written = None
+        try:
+            self._read_settings(control, "on a session, after the load")
+            self._settings += settings_of_functions(control, self._variant.scripts)
+            if self._variant.workload.keeps_ledger:
+                levels = commit_levels_seen(control)
+                self._settings += levels
+                self._levels_seen = bool(levels)
+            written = written_since(self._before, read_counters(control))
+            if not written and has_written:
+                reason = (
+                    "the server's statistics show none"
+                    if counts_writes(control)
+                    else "track_counts is off, so that the server counts no writes"
+                )
+                self._gaps.append(Gap(what=_TABLES, reason=reason))
+            relations = self._notable(stored_relations(control, written))
+        except psycopg.Error as error:
+            self._gaps.append(_gap(_TABLES, error))
+        return self._facts(relations, None if written is None else len(written))
+
+    def without_end(self) -> WriteFacts:
+        """What is known of a load whose server cannot be asked afterwards."""
+        return self._facts((), None)
+
+    def _facts(self, relations: tuple[WrittenRelation, ...], written: int | None) -> WriteFacts:
+        scripts = settings_of_scripts(self._variant.scripts, self._variables)
+        seen = dict.fromkeys([*scripts, *self._settings])
+        if self._levels_seen:  # of every transaction: what scripts and functions may have set is settled then
+            seen = [one for one in seen if one.name != "synchronous_commit" or (one.certain and one.value is not None)]
+        return WriteFacts(
+            relations=relations,
+            written=written,
+            settings=tuple(seen),
+            gaps=tuple(self._gaps),
+        )
+
+    def _read_settings(self, control: "psycopg.Connection[Any]", when: str) -> None:
+        """Keep each value once, as it was first seen."""
+        known = {(seen.name, seen.value) for seen in self._settings}
+        self._settings += [
+            SettingSeen(name=name, value=value, where=when)
+            for name, value in session_settings(control).items()
+            if (name, value) not in known
+        ]
+
+    def _notable(self, stored: Sequence[StoredRelation]) -> tuple[WrittenRelation, ...]:
+        places: dict[str, tuple[str | None, StorageFacts | None]] = {}
+        found: list[WrittenRelation] = []
+        for one in stored:
+            if one.directory is None and one.persistence == "permanent":
+                continue
+            storage, place = None, None
+            if one.directory is not None and self._is_local:
+                if one.directory not in places:
+                    places[one.directory] = self._place(one.directory)
+                storage, place = places[one.directory]
+            found.append(
+                WrittenRelation(
+                    name=one.name,
+                    kind="index" if one.is_index else "table",
+                    persistence=one.persistence,
+                    tablespace=one.tablespace if one.directory is not None else None,
+                    directory=one.directory,
+                    storage=storage,
+                    place=place,
+                )
+            )
+        return tuple(found)
+
+    def _place(self, directory: str) -> tuple[str | None, StorageFacts | None]:
+        """The storage that a directory is on; or what is there, of one that is on none."""
+        try:
+            real = Path(directory).resolve(strict=True)
+            for storage in self._storages:
+                root = Path(storage.path)
+                if real.is_relative_to(root) and real.stat().st_dev == root.stat().st_dev:
+                    return storage.name, None
+            return None, describe(real)
+        except (OSError, PlinthError) as error:
+            self._gaps.append(Gap(what=f"where {directory} is", reason=str(error)))
+            return None, None
+
+
+def storages_at(names: Sequence[str], storages: Mapping[str, StorageFacts]) -> list[StorageFacts]:
+    """The facts of these storages, of those that are known."""
+    return [storages[name] for name in names if name in storages]
+
+
+def _gap(what: str, error: Exception) -> Gap:
+    return Gap(what=what, reason=str(error).strip().splitlines()[0])

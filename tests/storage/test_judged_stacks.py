@@ -1,0 +1,120 @@
+"""A storage is judged by everything below it: real stacks whose top alone keeps what it acknowledges."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plinth.analyse.storage_safety import storage_findings
+from plinth.model.facts import Fact, StackNode, StorageFacts
+from plinth.model.plan import DATA_ROLE
+from plinth.server.facts import preloaded
+from plinth.system.runner import Runner
+from plinth.system.unmount import umount_command
+
+TOP = '[storage.s]\nkind = "loop"\nsize = "64MiB"\non = "base"\n'
+BASES = {
+    "a loop": ('kind = "loop"\nsize = "160MiB"', None),
+    "a loop without barriers": ('kind = "loop"\nsize = "160MiB"\nmount_options = ["nobarrier"]', "nobarrier"),
+    "a loop that says write through": (
+        'kind = "loop"\nsize = "160MiB"\nqueue = { write_cache = "write through" }',
+        "the kernel sends",
+    ),
+    "an emulated disk": ('kind = "emulated"\nprofile = "ideal"\nsize = "160MiB"', None),
+    "a disk that ignores flushes": (
+        'kind = "emulated"\nprofile = "ideal"\nsize = "160MiB"\nlie = "ignore-flush"',
+        "lies about flushes",
+    ),
+}
+
+
+def losing(facts: StorageFacts) -> list[str]:
+    return [why for grade, why in storage_findings(DATA_ROLE, facts) if grade == "does not keep"]
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_a_loop_is_judged_by_the_storage_that_its_file_is_on(made, base: str) -> None:
+    keys, said = BASES[base]
+    found = losing(made.prepare(f"{TOP}[storage.base]\n{keys}\n")["s"])
+    assert any(said in why for why in found) if said else found == [], found
+
+
+@pytest.mark.parametrize("option", ["barrier", "nobarrier"])
+def test_a_loop_is_judged_by_a_mount_of_the_users_own(made, scratch: Path, option: str) -> None:
+    image, point, runner = scratch / "image", scratch / "mine", Runner()
+    with image.open("wb") as file:
+        file.truncate(160 * 2**20)
+    runner.run(["mkfs.ext4", "-q", str(image)])
+    point.mkdir()
+    runner.run(["mount", "-o", f"loop,{option}", str(image), str(point)])
+    try:
+        place = point / "disks"
+        place.mkdir()
+        facts = made.prepare(f'[storage.s]\nkind = "loop"\nsize = "64MiB"\npath = "{place}"\n')["s"]
+        found = losing(facts)
+        made.undo()
+    finally:
+        runner.run(umount_command(point))
+    assert any(f"stored on {point}, which is mounted with nobarrier" in why for why in found) == (option == "nobarrier")
+    assert bool(found) == (option == "nobarrier"), found
+
+
+def stack(*nodes: tuple[str, str, dict[str, object]]) -> StorageFacts:
+    return StorageFacts(
+        name="disk",
+        kind="loop",
+        path="/disk",
+        filesystem="xfs",
+        mount_options=("rw",),
+        total_bytes=1,
+        free_bytes=1,
+        volatile=False,
+        stack=tuple(
+            StackNode(
+                kind=kind,
+                name=name,
+                facts=tuple(Fact.model_validate({"name": k, "value": v, "source": "test"}) for k, v in facts.items()),
+            )
+            for kind, name, facts in [("mount", "/disk", {}), ("filesystem", "xfs", {}), *nodes]
+        ),
+    )
+
+
+MOUNT = ("mount", "/below", {"options": ["rw"]})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([("loop", "loop0", {"write_cache": "write back"}), MOUNT, ("filesystem", "ext4", {"options": ["rw"]})], None),
+        ([MOUNT, ("filesystem", "ext4", {"options_in_effect": ["rw", "nobarrier"]})], "nobarrier"),
+        ([MOUNT, ("filesystem", "xfs", {"options": ["rw", "nobarrier"]})], "nobarrier"),
+        ([MOUNT, ("filesystem", "btrfs", {"options": ["rw", "nobarrier"]})], "nobarrier"),
+        ([MOUNT, ("filesystem", "f2fs", {"options": ["fsync_mode=nobarrier"]})], "fsync_mode=nobarrier"),
+        ([("mount", "/", {"options": ["volatile"]}), ("filesystem", "overlay", {})], "a volatile overlay"),
+        ([MOUNT, ("filesystem", "overlay", {"options": ["upperdir=/x", "volatile"]})], "a volatile overlay"),
+        ([MOUNT, ("filesystem", "ext4", {"options": ["data=writeback"]})], None),
+        ([("disk", "sda", {"write_cache": "write through"})], None),  # as of a disk without a cache
+        ([("zfs", "tank", {"dataset.sync": "disabled"})], "sync = disabled"),
+        ([("zfs", "tank", {"pool.sync": "standard", "dataset.sync": "always"})], None),
+        ([("zfs", "tank", {"dataset.logbias": "throughput"})], None),
+    ],
+)
+def test_every_layer_is_judged(nodes: list[tuple[str, str, dict[str, object]]], said: str | None) -> None:
+    found = losing(stack(*nodes))
+    assert any(said in why for why in found) if said else found == [], found
+
+
+def test_libraries_before_a_servers_own_are_found() -> None:
+    with subprocess.Popen(
+        ["sleep", "60"], env={"LD_PRELOAD": "/nowhere/libeatmydata.so:/nowhere/b.so"}, stderr=subprocess.DEVNULL
+    ) as child:
+        try:
+            while not Path(f"/proc/{child.pid}/exe").resolve().name.startswith("sleep"):
+                pass
+            libraries, gaps = preloaded(child.pid)
+        finally:
+            child.kill()
+    assert libraries[:2] == ("/nowhere/libeatmydata.so", "/nowhere/b.so")
+    assert gaps == ()
+    assert preloaded(2**22 + 1)[1], "a process that is not there is a gap"
