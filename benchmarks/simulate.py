@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "support")]
 
 import noise_simulation as noise  # noqa: E402
+import pattern_simulation as pattern  # noqa: E402
 from analyse_bundles import sweep  # noqa: E402
 from curve_simulation import DOUBLING, curves, scalability_law, two_lines  # noqa: E402
 from plinth.analyse import comparison, permutation, sequential  # noqa: E402
@@ -175,6 +176,18 @@ def steadiness(count: int) -> Iterator[Result]:
     yield Result("a jump of 30 % called unsteady", jump, count, (0.95, 1.0))
 
 
+def patterns(count: int) -> Iterator[Result]:
+    """Drift, modes and outliers: in reports of trials without any, and where one is planted."""
+    for cv in (0.02, 0.10, 0.30):
+        for variants, blocks in ((1, 5), (2, 10), (8, 10)):
+            found = pattern.shares(noise.lognormal(cv), variants, blocks, count)["any"]
+            statistic = f"any pattern, {variants} variants, {blocks} blocks, noise {cv:.0%}"
+            yield Result(statistic, found, count, FALSE_ALARMS)
+    for kind, plant in pattern.PLANTED.items():
+        found = pattern.shares(noise.lognormal(0.03), 2, 10, count, plant)[kind]
+        yield Result(f"{kind} that was planted, 10 blocks, noise 3 %", found, count, (0.90, 1.0))
+
+
 def power_cuts(count: int) -> Iterator[Result]:
     """The share of damaging cuts that the bound of Clopper and Pearson states as the most."""
     rng = np.random.default_rng(66)
@@ -197,6 +210,7 @@ PARTS = {
     effects: 1_000,
     sweeps: 500,
     steadiness: 1_000,
+    patterns: 1000,
     power_cuts: 20_000,
 }
 """Each with the number of its simulated experiments."""

@@ -10,12 +10,16 @@ import pytest
 import analyse_bundles
 from analyse_bundles import HOST, SECOND_NS, bundle, edit_trial, histogram, seconds, server_facts, storage_facts
 from plinth.analyse import analyse
+from plinth.analyse.between_runs import Run, compare_runs
+from plinth.analyse.run_figures import run_figures
 from plinth.model.analysis import Analysis
 from plinth.model.base import Gap
 from plinth.model.errors import RunError
 from plinth.model.load import EngineCost, LoadError, Totals
+from plinth.model.objective import Objective
 from plinth.model.plan import Extension
 from plinth.model.trial import CacheState, Check
+from plinth.report import build_report
 
 DISK = [1000, 1040, 980, 1010, 960]
 TWIN = [1010, 1000, 990, 1030, 985]
@@ -70,31 +74,35 @@ def test_verdicts(other: list[float], verdict: str) -> None:
 @pytest.mark.parametrize(
     ("tps", "answer"),
     [
-        ({"disk": DISK}, "Disk ran at 1,000 transactions/s (95 % CI 959 to 1,043). Disk keeps acknowledged commits."),
+        (
+            {"disk": DISK},
+            "Disk ran at 1,000 transactions/s (95 % CI 959 to 1,043). Disk keeps acknowledged commits (assumed).",
+        ),
         (
             {"disk": DISK, "tuned": TUNED, "slow": SLOW, "memory": MEMORY},
-            "Tuned ran at 1.80x disk (95 % CI 1.77 to 1.84) and keeps its commits. Memory ran at 3.1x disk (95 % CI 2.8 to 3.5). "
+            "Tuned ran at 1.80x disk (95 % CI 1.77 to 1.84) and keeps its commits (assumed). Memory ran at 3.1x disk (95 % CI 2.8 to 3.5). "
             "Memory is faster than each of the others. Memory can lose acknowledged commits in a power failure.",
         ),
         (
             {"disk": DISK, "slow": SLOW, "memory": MEMORY},
-            "Nothing that keeps its commits is shown to be faster than disk. Memory ran at 3.1x disk (95 % CI 2.8 to 3.5). "
+            "Nothing that keeps its commits is shown to be faster than disk; memory ran at 3.1x disk (95 % CI 2.8 to 3.5). "
             "Memory can lose acknowledged commits in a power failure.",
         ),
         (
             {"disk": DISK, "slow": SLOW, "same": SAME, "wild": WILD},
-            "Nothing is shown to be faster than disk. Wild, same and disk cannot be told apart as the fastest. "
-            "Of 3 comparisons, 1 slower, 1 with no difference shown, 1 inconclusive; "
-            "about 18 more trials of each would be needed to tell (`plinth resume BUNDLE --more 18`).",
+            "Nothing is shown to be faster than disk; slow ran at 0.50x disk (95 % CI 0.49 to 0.51). "
+            "Of 3 comparisons, 1 slower, 1 with no difference shown, 1 inconclusive (the interval includes 1); "
+            "about 18 more trials of each would be needed to tell (`plinth resume BUNDLE --more 18`). "
+            "Wild, same and disk cannot be told apart as the fastest.",
         ),
         ({"disk": DISK, "tuned": TUNED, "slow": SLOW}, "Tuned ran at 1.80x disk (95 % CI 1.77 to 1.84)."),
         (
             {"memory": SLOW, "disk": DISK, "tuned": TUNED},
-            "Tuned ran at 3.6x memory (95 % CI 3.5 to 3.8) and keeps its commits.",
+            "Tuned ran at 3.6x memory (95 % CI 3.5 to 3.8) and keeps its commits (assumed).",
         ),
         (
             {"disk": DISK, "memory": [None] * 5},
-            "Disk ran at 1,000 transactions/s (95 % CI 959 to 1,043). Disk keeps acknowledged commits. "
+            "Disk ran at 1,000 transactions/s (95 % CI 959 to 1,043). Disk keeps acknowledged commits (assumed). "
             "No trial of memory counts, so nothing is compared.",
         ),
         (
@@ -121,7 +129,7 @@ def test_where_the_same_is_distinguished_a_smaller_difference_is_undecided() -> 
     told_apart = analyse(bundle({"disk": DISK, "A/A": TUNED, "other": other}))
     assert told_apart.noise is not None and told_apart.noise.alarm
     assert told_apart.comparisons[0].verdict == "undecided"
-    assert "the A/A pair, which is the same, was told apart" in told_apart.comparisons[0].sentence
+    assert "the A/A pair, which is the same, differs by" in told_apart.comparisons[0].sentence
     assert analyse(bundle({"disk": DISK, "A/A": TWIN, "other": other})).comparisons[0].verdict == "better"
 
 
@@ -261,13 +269,44 @@ def test_a_trial_that_did_nothing_is_excluded_by_name() -> None:
     assert analysis.trials_counted == 14
 
 
-def test_percentiles_come_from_merged_histograms() -> None:
+def test_a_percentile_of_a_variant_is_the_median_of_its_trials_however_many_transactions_they_have() -> None:
     contents = bundle({"disk": [1000, 1000, 1000]})
-    for number, buckets in ((1, {1_000_000: 99}), (2, {1_000_000: 100}), (3, {50_000_000: 1})):
+    for number, buckets in ((1, {1_000_000: 99}), (2, {1_000_000: 50, 3_000_000: 50}), (3, {50_000_000: 1})):
         contents = edit_trial(contents, number, histograms=(histogram(buckets),))
     latency = analyse(contents).variants[0].latency
     assert latency is not None
-    assert (latency.p99_ns, latency.p999_ns, latency.count) == (1_000_000, 50_000_000, 200)
+    assert (latency.p50_ns, latency.p99_ns, latency.p999_ns) == (1_000_000, 3_000_000, 3_000_000)
+    assert (latency.max_ns, latency.count) == (50_000_000, 200)
+
+
+def test_one_trial_in_which_the_disk_stalled_does_not_make_two_figures_of_the_p99() -> None:
+    """The objective, the Pareto front, the comparison of runs, the table and the curve say the same of a variant."""
+    contents = bundle({"disk": [1000.0] * 5, "ssd": [2000.0] * 5, "memory": [4000.0] * 5}, aa=False)
+    objectives = (Objective(metric="latency_p99", max="20ms"),)
+    experiment = contents.plan.experiment.model_copy(update={"objectives": objectives})
+    contents = replace(contents, plan=contents.plan.model_copy(update={"experiment": experiment}))
+    for trial in contents.trials:
+        latency_ns = 15_000_000 + 10_000 * trial.trial.number
+        buckets = {2_000_000: 980, 400_000_000: 1000} if trial.trial.block == 3 else {2_000_000: 980, latency_ns: 20}
+        contents = edit_trial(contents, trial.trial.number, histograms=(histogram(buckets),))
+    analysis = analyse(contents)
+    figures = run_figures(contents, analysis)
+    report = build_report(contents, analysis)
+    for place, variant in enumerate(analysis.variants):
+        assert variant.latency is not None
+        p99_ns = variant.latency.p99_ns
+        assert 15_000_000 < p99_ns < 16_000_000, "of all transactions together it would be 400 ms"
+        (objective,) = (one for one in analysis.objectives if one.variant == variant.id)
+        assert objective.figure is not None and objective.figure.value == pytest.approx(p99_ns)
+        (point,) = (one for front in analysis.pareto for one in front.points if one.variant == variant.id)
+        assert point.latency_p99_ns is not None and point.latency_p99_ns.value == pytest.approx(p99_ns)
+        drawn = [one.latency_ns for one in report.variants[place].latency_curve if one.quantile == 0.99]
+        assert drawn == [p99_ns]
+        of_run = next(one for one in figures.variants if one.label == variant.label)
+        other = figures.model_copy(update={"run_id": "other", "variants": (of_run,)})
+        mine = figures.model_copy(update={"variants": (of_run,)})
+        (ratio,) = compare_runs([Run("a", mine), Run("b", other)], ["latency_p99"]).ratios
+        assert ratio.before is not None and ratio.before.value == pytest.approx(p99_ns)
 
 
 def test_engine_cost_is_per_transaction() -> None:
@@ -412,7 +451,7 @@ def test_an_answer_of_several_comparisons_names_the_command_that_would_decide_th
     analysis = analyse(bundle({**values, "other": values["memory"]}))
     assert [one.verdict for one in analysis.comparisons] == ["undecided", "undecided"]
     assert analysis.answer.endswith(
-        "Both comparisons are inconclusive; about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`)."
+        "Both comparisons are inconclusive (not enough trials); about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`)."
     )
 
 

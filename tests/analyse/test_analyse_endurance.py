@@ -17,6 +17,7 @@ from plinth.model.endurance import VariantEndurance
 from plinth.model.facts import StackNode
 from plinth.model.storage import ZfsStorage
 from plinth.model.trial import DeviceIo, Event, Sample
+from plinth.report.written import written_caveats
 from sampled import by_metric
 
 MB, GB, TB = 10**6, 10**9, 10**12
@@ -133,7 +134,7 @@ def test_what_postgresql_wrote_by_version(
     samples = [
         Sample(t_ns, *key, 7 + share * value)
         for key, value in counts.items()
-        for t_ns, share in ((-SECOND_NS, 0), (SECOND_NS, 1))
+        for t_ns, share in ((-SECOND_NS // 5, 0), (2 * SECOND_NS, 1))
     ]
     written = postgres_writes(measured, measured_phase(measured, by_metric(samples)))
     reported = (written.data, written.wal, written.wal_written, written.full_page_images)
@@ -155,24 +156,26 @@ def test_what_the_views_do_not_show_yet_is_none_and_the_position_of_the_wal_is_t
     assert all("less than half of the transactions" in reason for reason in written.missing.values())
 
 
-def test_a_counter_is_counted_from_the_last_reading_before_the_measured_phase_to_the_last_in_it() -> None:
-    measured = trial(1, 1, "disk", 100.0).trial.model_copy(update={"warmup_ns": 50, "measured_ns": 200})
-    samples = [
-        Sample(t_ns, "s", "o", "m", value) for t_ns, value in ((-200, 1), (40, 5), (100, 6), (200, 25), (251, 99))
-    ]
+def test_a_counter_is_counted_from_where_the_measured_phase_begins_to_where_it_ends() -> None:
+    phase = {"warmup_ns": SECOND_NS, "measured_ns": 4 * SECOND_NS}
+    measured = trial(1, 1, "disk", 100.0).trial.model_copy(update=phase)
+    readings = ((-2.0, 1), (0.5, 4), (1.5, 6), (5.0, 25), (5.2, 26), (6.0, 99))
+    samples = [Sample(round(t_s * SECOND_NS), "s", "o", "m", value) for t_s, value in readings]
 
     def growth(samples: list[Sample], metric: str = "m") -> float | None:
         return measured_phase(measured, by_metric(samples)).growth("s", "o", metric)
 
-    assert growth(samples) == 20
+    assert growth(samples) == 21
     assert growth(samples, "other") is None
     assert growth(samples[:1]) is None
-    began_anew = Sample(220, "s", "o", "m", 2)
-    assert growth([*samples, began_anew]) is None
+    began_again = Sample(3 * SECOND_NS, "s", "o", "m", 2)
+    assert growth([*samples, began_again]) is None
 
 
-def one_disk(*tps: float, spread: float = 0.0, checkpoint: bool = True, **storage: Any) -> BundleContents:
-    """One variant on a loop device, loop0, on a disk, sda; the device writes 16,000 bytes a transaction, the disk 20,000."""
+def one_disk(
+    *tps: float, spread: float = 0.0, checkpoint: bool = True, others: int = 0, **storage: Any
+) -> BundleContents:
+    """One variant on a loop device, loop0, on a disk, sda; the device writes 16,000 bytes a transaction, the disk 20,000 and what others give to it."""
     given = bundle({"disk": tps}, repeats=len(tps))
     stack = (
         StackNode(kind="mount", name="/mnt"),
@@ -180,11 +183,11 @@ def one_disk(*tps: float, spread: float = 0.0, checkpoint: bool = True, **storag
         StackNode(kind="disk", name="sda", depth=5),
     )
     facts = storage_facts("disk", **{"stack": stack, "block_devices": ("loop0", "sda"), **storage})
-    trials = tuple(write(trial, 1 + spread * place, checkpoint) for place, trial in enumerate(given.trials))
+    trials = tuple(write(trial, 1 + spread * place, checkpoint, others) for place, trial in enumerate(given.trials))
     return replace(given, storages={"disk": facts}, trials=trials)
 
 
-def write(contents: TrialContents, factor: float, checkpoint: bool) -> TrialContents:
+def write(contents: TrialContents, factor: float, checkpoint: bool, others: int = 0) -> TrialContents:
     """Everything grows evenly in the measured phase; in a warm-up of 5 s before it, ten times as fast."""
     tps = contents.trial.tps or 0.0
     begin_ns = 5 * SECOND_NS
@@ -193,7 +196,7 @@ def write(contents: TrialContents, factor: float, checkpoint: bool) -> TrialCont
         ("pg_io", "client backend/wal/normal", "write_bytes"): WRITTEN_PER_TRANSACTION["wal_written"],
         ("pg_io", "checkpointer/relation/normal", "write_bytes"): WRITTEN_PER_TRANSACTION["data"],
         ("device", "loop0", "write_bytes"): 16_000 * factor,
-        ("device", "sda", "write_bytes"): 20_000 * factor,
+        ("device", "sda", "write_bytes"): 20_000 * factor + others,
     }
     samples = [
         Sample(t_ns, *key, each * tps * seconds)
@@ -219,6 +222,53 @@ def write(contents: TrialContents, factor: float, checkpoint: bool) -> TrialCont
 def only(contents: BundleContents, **options: Any) -> VariantEndurance:
     (variant,) = endurance(contents, **options).variants
     return variant
+
+
+def with_process_io(contents: TrialContents, written: float) -> TrialContents:
+    """What the kernel counted of two groups of the server's processes, together, a transaction, and of the load engine."""
+    tps = contents.trial.tps or 0.0
+    groups = {"backends": written * 0.75, "checkpointer": written * 0.25, "load engine": 50_000.0}
+    begin_ns = 5 * SECOND_NS
+    rows = [
+        Sample(t_ns, "process_io", group, "write_bytes", each * tps * seconds)
+        for group, each in groups.items()
+        for t_ns, seconds in ((0, 0), (begin_ns, 5), (begin_ns + 10 * SECOND_NS, 15))
+    ]
+    before = contents.read_samples
+    return replace(contents, read_samples=lambda: {**before(), **by_metric(rows)})
+
+
+@pytest.mark.parametrize(
+    ("of_processes", "of_others", "share"),
+    [
+        (None, 0, 13 / 20),
+        (16_000.0, 0, 16 / 20),
+        (1000.0, 0, 13 / 20),
+        (16_000.0, 780_000, 16 / 800),
+        (None, 780_000, 13 / 800),
+    ],
+)
+def test_what_others_write_to_a_disk_is_a_caveat_at_its_life(
+    of_processes: float | None, of_others: int, share: float
+) -> None:
+    """By the kernel's count of the processes' writes or by the views, whichever explains more."""
+    contents = one_disk(100, 100, 100, others=of_others)
+    if of_processes is not None:
+        contents = replace(contents, trials=tuple(with_process_io(one, of_processes) for one in contents.trials))
+    loop, disk = only(contents, rating=Rating(rated_bytes=600 * TB, source="given")).devices
+    assert disk.server_share is not None and disk.server_share.value == pytest.approx(share)
+    assert loop.caveat is None
+    if not of_others:
+        assert disk.caveat is None
+        return
+    assert disk.caveat is not None
+    assert disk.caveat.startswith(
+        f"PostgreSQL's processes explain 2 % of what sda wrote, 1{'38' if of_processes else '12'} GB of 6.91 TB per day"
+    )
+    analysis = analyse(contents)
+    account = analysis.variants[0].endurance
+    assert account is not None
+    assert list(written_caveats(account)) == [disk.caveat]
 
 
 def test_bytes_per_transaction_and_day_of_each_device_and_flow() -> None:

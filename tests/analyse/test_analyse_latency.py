@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyse_bundles import histogram
-from plinth.analyse.latency import merge, merge_statements, merge_transactions, read
+from plinth.analyse.latency import merge, merge_transactions, percentiles_of, read, statement_latencies
 
 latencies = st.lists(st.integers(min_value=1000, max_value=3_600_000_000_000), min_size=1, max_size=200)
 
@@ -49,6 +49,33 @@ def test_percentiles_are_not_averages_of_percentiles() -> None:
     assert merged.percentile_ns(991) == pytest.approx(100_000_000, rel=1e-3)
 
 
+@given(st.lists(latencies, min_size=1, max_size=6))
+def test_a_percentile_of_several_trials_is_the_median_of_their_own(trials: list[list[int]]) -> None:
+    each = [merge_transactions([histogram_of(values)]) for values in trials]
+    found = percentiles_of(each)
+    assert found is not None
+    own = sorted(one.percentile_ns(990) for one in each if one is not None)
+    lower, upper = own[(len(own) - 1) // 2], own[len(own) // 2]
+    assert found.p99_ns == pytest.approx(math.sqrt(lower * upper), rel=1e-9, abs=1)
+    assert found.p50_ns <= found.p90_ns <= found.p95_ns <= found.p99_ns <= found.p999_ns <= found.max_ns
+    assert (found.count, found.max_ns) == (sum(map(len, trials)), max(map(max, trials)))
+
+
+def test_a_trial_without_transactions_is_none_of_them() -> None:
+    one = merge_transactions([histogram_of([1_000_000] * 10)])
+    assert percentiles_of([one, None]) == percentiles_of([one])
+    assert percentiles_of([None]) is None and percentiles_of([]) is None
+
+
+def test_a_statement_has_the_median_of_its_trials() -> None:
+    def statement(value: int):
+        return histogram_of([value] * 10, scope="statement", script="tpcb", statement=1, line=2, text="s")
+
+    (row,) = statement_latencies([[statement(value)] for value in (1_000_000, 2_000_000, 90_000_000)])
+    assert row.latency.p99_ns == pytest.approx(2_000_000, rel=1e-3)
+    assert (row.latency.count, row.latency.max_ns) == (30, 90_000_000)
+
+
 def test_nothing_merged_is_none_not_zero() -> None:
     assert merge_transactions([]) is None
     assert merge([]) is None
@@ -64,7 +91,7 @@ def test_statements_are_merged_by_script_and_place_and_kept_out_of_transactions(
         statement(1, [3_000_000]),
         histogram_of([9_000_000]),
     ]
-    rows = merge_statements(parts)
+    rows = statement_latencies([parts])
     assert [(row.statement, row.line, row.text, row.latency.count) for row in rows] == [
         (1, 2, "s1", 4),
         (2, 3, "s2", 1),

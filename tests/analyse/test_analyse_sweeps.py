@@ -243,7 +243,8 @@ def test_many_that_are_inconclusive_share_a_sentence() -> None:
         "workload.clients": [1, 2, 4, 8],
     }
     answer = analyse(sweep(matrix, lambda variant, block: 1000 * noise(variant, block), repeats=2)).answer
-    together, along, *_ = answer.split(". ")
+    together, counted, along, *_ = answer.split(". ")
+    assert counted == "All 12 comparisons are inconclusive (not enough trials)"
     assert together.startswith("Inconclusive at every level: ") and together.count("; ") == 2
     assert together.count(" ran at ") == 3 and "x disk, synchronous_commit=on" in together
     assert along == (

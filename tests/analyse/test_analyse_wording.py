@@ -2,6 +2,7 @@
 
 import pytest
 
+from plinth.analyse.comparison import Outcome, why_undecided
 from plinth.analyse.wording import Side, comparison_sentence, rate
 from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.estimate import Estimate, Interval
@@ -159,7 +160,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             KEEPS,
             KEEPS,
             1,
-            "Inconclusive: memory ran at 1.3x disk (95 % CI 1.1 to 1.6); clear by itself, but not as one of several comparisons. "
+            "Inconclusive: memory ran at 1.3x disk (95 % CI 1.1 to 1.6); clear alone, but not as one of 3 comparisons. "
             "About 1 more trial of each would be needed to tell (`plinth resume BUNDLE --more 1`).",
         ),
         (
@@ -177,5 +178,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
 def test_comparison(
     verdict: Verdict, ratio: Estimate, memory: SafetyGrade, disk: SafetyGrade, more: int | None, text: str
 ) -> None:
-    said = comparison_sentence(verdict, ratio, Side("memory", memory), Side("disk", disk), FLOOR, more)
+    reason = why_undecided(ratio, FLOOR, family=3) if verdict == "undecided" else None
+    outcome = Outcome(ratio, verdict, more_trials=more, reason=reason)
+    said = comparison_sentence(outcome, Side("memory", memory), Side("disk", disk))
     assert said == text

@@ -18,6 +18,7 @@ from plinth.model.pg_units import setting_text
 from plinth.model.report import Report, SettingRow
 from plinth.report import build_report
 from plinth.report.curves import latency_curve
+from plinth.report.disclosure import disclosures
 from plinth.report.settings import setting_rows
 from plinth.report.text import latency, noise_sentence, number, rate, ratio, top_waits
 from reported import Reported
@@ -43,8 +44,8 @@ def histogram(buckets: list[tuple[int, int]], scope: str = "transaction") -> His
 class TestCurve:
     @settings(deadline=None)
     @given(st.lists(st.lists(st.tuples(st.integers(1, 10**9), st.integers(1, 50)), max_size=30), max_size=4))
-    def test_is_the_quantile_of_all_latencies_together(self, parts: list[list[tuple[int, int]]]) -> None:
-        curve = latency_curve(histogram(part) for part in parts)
+    def test_is_the_quantile_of_all_latencies_of_a_trial(self, parts: list[list[tuple[int, int]]]) -> None:
+        curve = latency_curve([[histogram(part) for part in parts]])
         values = np.sort(np.concatenate([np.repeat(v, n) for part in parts for v, n in part] or [np.array([])]))
         if not values.size:
             assert curve == ()
@@ -55,20 +56,25 @@ class TestCurve:
         assert (curve[-1].quantile, curve[-1].latency_ns) == (1, values[-1])
         assert all(a.latency_ns <= b.latency_ns for a, b in pairwise(curve))
 
+    def test_of_several_trials_it_is_the_median_of_their_own_and_ends_with_the_longest(self) -> None:
+        trials = [[(5, 99), (top, 1)] for top in (20, 30, 40_000)]
+        curve = latency_curve([[histogram(trial)] for trial in trials])
+        beyond = [point.latency_ns for point in curve if 0.99 < point.quantile < 1]
+        assert set(beyond) <= {30}
+        assert curve[-1].latency_ns == 40_000
+
     def test_statements_are_not_transactions(self) -> None:
-        assert latency_curve([histogram([(5, 1)], scope="statement")]) == ()
+        assert latency_curve([[histogram([(5, 1)], scope="statement")]]) == ()
 
     def test_goes_no_further_than_the_count_shows(self) -> None:
-        curve = latency_curve([histogram([(5, 1000)])])
+        curve = latency_curve([[histogram([(5, 1000)])]])
         assert curve[-2].quantile == pytest.approx(0.999)
 
     def test_trials_that_do_not_count_are_left_out(self, trouble: Reported) -> None:
-        counted = sum(
-            h.count
+        counted = min(
+            sum(h.count for h in t.histograms if h.scope == "transaction")
             for t in trouble.contents.trials
             if t.trial.variant == "disk" and t.trial.number != 7
-            for h in t.histograms
-            if h.scope == "transaction"
         )
         disk = next(v for v in trouble.report.variants if v.id == "disk")
         steps = len(disk.latency_curve) - 2
@@ -230,6 +236,76 @@ class TestDisclosures:
         assert self.status(ramdisk.report, "cutting power") == "no"
         assert self.status(ramdisk.report, "machine of its own") == "no"
         assert self.status(ramdisk.report, "interleaved") == "yes"
+
+    @pytest.mark.parametrize(
+        ("connection", "on_this_machine", "status"),
+        [
+            ("host=db.example.org", False, "yes"),
+            ("host=db.example.org", True, "no"),
+            ("host=127.0.0.1 dbname=bench", None, "no"),
+            ("postgresql://bench@[::1]:5433/bench", None, "no"),
+            ("host=localhost", None, "no"),
+            ("host=/run/postgresql", None, "no"),
+            ("host=db.example.org", None, "no"),
+        ],
+    )
+    def test_a_machine_of_its_own_is_claimed_only_where_it_is_known(
+        self, ramdisk: Reported, connection: str, on_this_machine: bool | None, status: str
+    ) -> None:
+        contents = ramdisk.contents
+        clusters = tuple(
+            cluster.model_copy(
+                update={
+                    "nodes": tuple(
+                        node.model_copy(update={"server": node.server.model_copy(update={"connection": connection})})
+                        for node in cluster.nodes
+                    )
+                }
+            )
+            for cluster in contents.plan.clusters
+        )
+        servers = {
+            name: facts.model_copy(update={"on_this_machine": on_this_machine})
+            for name, facts in contents.servers.items()
+        }
+        plan = contents.plan.model_copy(update={"clusters": clusters})
+        found = disclosures(replace(contents, plan=plan, servers=servers), ramdisk.analysis)
+        (claim,) = (one for one in found if "machine of its own" in one.claim)
+        assert claim.status == status
+        unknown = on_this_machine is None and "example" in connection
+        assert claim.evidence.startswith("n/a: ") == unknown
+
+    @pytest.mark.parametrize(
+        ("cores", "status", "evidence"),
+        [
+            (
+                [0.01, 0.02, 0.0],
+                "yes",
+                "other processes used less than 5 % of the cores in 3 of 3 trials; the most: 0.02 cores, in trial 2",
+            ),
+            (
+                [0.01, 1.54, 0.3],
+                "partly",
+                "other processes used 5 % of 2 cores or more in 2 of 3 trials; the most: 1.54 cores, in trial 2",
+            ),
+            ([0.9, 1.54, None], "no", "in 2 of 3 trials; the most: 1.54 cores, in trial 2; of 1 it is not known"),
+            ([None, None, None], "no", "n/a: the CPU of other processes was not told from the server's"),
+        ],
+    )
+    def test_says_whether_others_kept_the_machine_busy(
+        self, ramdisk: Reported, cores: list[float | None], status: str, evidence: str
+    ) -> None:
+        variant = ramdisk.analysis.variants[0]
+        points = tuple(
+            variant.trials[0].model_copy(update={"number": number, "neighbours_cores": used})
+            for number, used in enumerate(cores, start=1)
+        )
+        analysis = ramdisk.analysis.model_copy(update={"variants": (variant.model_copy(update={"trials": points}),)})
+        host = ramdisk.contents.host.model_copy(update={"cores": 2})
+        found = disclosures(replace(ramdisk.contents, host=host), analysis)
+        (claim,) = (one for one in found if "idle" in one.claim)
+        assert claim.status == status
+        assert claim.evidence.endswith(evidence)
 
     def test_says_partly_where_some_are_missing(self, trouble: Reported) -> None:
         assert self.status(trouble.report, "Totals agree") == "partly"

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from plinth.cli.results import Results, show_results
-from plinth.model.analysis import Analysis
+from plinth.model.analysis import Analysis, VariantResult
 from plinth.report import build_report, render_csv, render_markdown, render_terminal
 from plinth.report.written import written_sentence
 from reported import Reported
@@ -86,6 +86,24 @@ class TestTerminal:
         assert " lasts 1.1 y" in written
         # A tmpfs is stored on no device, which is not zero bytes.
         assert "memory: n/a: tmpfs on /srv/test/memory keeps its files in memory" in written
+
+    def test_a_caveat_is_next_to_the_life_of_a_drive_that_others_write_to(self, ramdisk: Reported) -> None:
+        caveat = "PostgreSQL's processes explain 4 % of what testdisk0 wrote"
+
+        def with_caveat(variant: VariantResult) -> VariantResult:
+            account = variant.endurance
+            if account is None or not account.devices:
+                return variant
+            *above, below = account.devices
+            devices = (*above, below.model_copy(update={"caveat": caveat}))
+            return variant.model_copy(update={"endurance": account.model_copy(update={"devices": devices})})
+
+        analysis = ramdisk.analysis.model_copy(update={"variants": tuple(map(with_caveat, ramdisk.analysis.variants))})
+        words = " ".join(render_terminal(analysis, width=80, color=False).split())
+        assert f"caveat: {caveat}" in words.split("Written by variant: ")[1]
+        text = render_markdown(ramdisk.report.model_copy(update={"analysis": analysis}))
+        assert f"disk: caveat: {caveat}" in text
+        assert "caveat: PostgreSQL" not in render_markdown(ramdisk.report)
 
     def test_says_what_the_io_probe_measured_on_each_storage(self, probed: Reported) -> None:
         text = render_terminal(probed.analysis, width=400, color=False, probed=probed.report.io)

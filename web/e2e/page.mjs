@@ -9,7 +9,8 @@ export function ranking() {
     const hatched = [...svg.querySelectorAll("rect")].some((rect) =>
       rect.getAttribute("fill")?.startsWith("url("),
     );
-    const safe = row.querySelector(".badge").classList.contains("keeps");
+    const grade = row.querySelector(".badge").classList;
+    const safe = grade.contains("keeps") || grade.contains("assumed");
     const problem =
       measured &&
       !(svg.querySelector(".fill")?.getBoundingClientRect().width > 0) &&

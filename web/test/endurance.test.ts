@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { writtenGaps, writtenGroups, years } from "../src/model/endurance";
+import { writtenCaveats, writtenGaps, writtenGroups, years } from "../src/model/endurance";
 import { decimalSize } from "../src/model/units";
 import { estimate, report, variant } from "./sample";
 
@@ -27,8 +27,24 @@ function account(id: string, reason: string) {
       },
     ],
     devices: [
-      { device: "loop0", roles: ["data"], uses: ["log"], life_years: estimate(7.6), ...written(8000) },
-      { device: "sda", roles: ["data"], uses: [], life_years: null, ...written(16_000) },
+      {
+        device: "loop0",
+        roles: ["data"],
+        uses: ["log"],
+        life_years: estimate(7.6),
+        server_share: null,
+        caveat: null,
+        ...written(8000),
+      },
+      {
+        device: "sda",
+        roles: ["data"],
+        uses: [],
+        life_years: null,
+        server_share: estimate(0.25),
+        caveat: `of ${id}`,
+        ...written(16_000),
+      },
     ],
     total: written(8000),
     gaps: [{ what: "WAL as written", reason }],
@@ -49,6 +65,13 @@ const shown = {
 };
 
 describe("what was written", () => {
+  test("a caveat of each variant's device that others write to", () => {
+    expect(writtenCaveats(shown)).toEqual([
+      { variant: "disk", caveat: "of disk" },
+      { variant: "again", caveat: "of again" },
+    ]);
+  });
+
   test("a row of each flow, storage and device", () => {
     const [disk, , ...others] = writtenGroups(shown);
     expect(others).toEqual([]);

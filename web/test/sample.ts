@@ -17,6 +17,7 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     levels: { storage: id },
     rank: 1,
     ranked_by: "throughput",
+    schedule: null,
     group: null,
     is_baseline: false,
     is_aa_twin: false,
@@ -37,7 +38,14 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     ceiling: null,
     endurance: null,
     durability: null,
-    safety: { grade: "keeps", reasons: [], tested: null },
+    safety: {
+      grade: "keeps",
+      reasons: [],
+      tested: null,
+      basis: "assumed",
+      power_loss: null,
+      primary_loss: null,
+    },
     trials: [],
     ...changes,
   };
@@ -66,6 +74,7 @@ export function sweepOf(
       fit_missing: null,
       schedule: null,
       sentence: "",
+      effect: null,
     })),
     effects: null,
   };
@@ -122,7 +131,12 @@ export function point(
     work: null,
     transactions: [],
     nopm: null,
+    in_time_tps: null,
+    kept: null,
     observer_cores: null,
+    others_cpu: null,
+    steal: null,
+    neighbours_cores: null,
     ...changes,
   };
 }
@@ -142,7 +156,14 @@ const text = (title: string) => ({ title, note: `How to read ${title}.` });
 export function report(changes: Partial<Report> = {}): Report {
   const variants = [
     variant("memory", 3000, {
-      safety: { grade: "does not keep", reasons: ["volatile"], tested: null },
+      safety: {
+        grade: "does not keep",
+        reasons: ["volatile"],
+        tested: null,
+        basis: "assumed",
+        power_loss: null,
+        primary_loss: null,
+      },
       trials: [point(1, 2900), point(4, 3010)],
     }),
     variant("disk", 1000, {
@@ -173,9 +194,25 @@ export function report(changes: Partial<Report> = {}): Report {
       experiment: "test",
       question: "?",
       answer: "!",
+      headline: {
+        title: "Effect",
+        variant: "memory",
+        ratio: {
+          value: 3,
+          interval: { low: 2.9, high: 3.1, level: 0.95 },
+          method: "bootstrap",
+          n: 3,
+          more_trials: null,
+          note: null,
+        },
+        figure: null,
+        note: "throughput of memory relative to disk",
+        missing: null,
+      },
       variants,
       sweep: null,
       cut_controls: null,
+      patterns: [],
       groups: [],
       pareto: [],
       objectives: [],
@@ -187,6 +224,8 @@ export function report(changes: Partial<Report> = {}): Report {
           ratio_p_value: null,
           p_value: 0.01,
           verdict: "better",
+          by_schedule: null,
+          reason: null,
           latency_p99: null,
           more_trials: null,
           note: null,

@@ -43,6 +43,7 @@ function curve(
     fit_missing: null,
     schedule: null,
     sentence: "",
+    effect: null,
   };
 }
 

@@ -12,6 +12,7 @@ test("a row of each standby, and nothing without one", () => {
     backup: "56 MB in 1 s, 56 MB/s",
     states: "sync in FIRST 1 (a)",
     lag: "flushed 12 ms after the primary, at most 4 MB behind",
+    survival: "When the primary loses its power, every acknowledged commit survives",
   };
   const text = standbysView(report({ standbys: [standby] }))?.textContent ?? "";
   for (const value of Object.values(standby)) expect(text).toContain(value);

@@ -6,7 +6,6 @@ import {
   colourKey,
   colourPlaces,
   hatch,
-  headline,
   highestFigure,
   measureOf,
   ranking,
@@ -36,45 +35,6 @@ describe("ranking", () => {
     expect(disk?.isOfLatency).toBe(false);
   });
 
-  test("the headline is about the fastest variant that was compared", () => {
-    expect(headline(report())?.variant.id).toBe("memory");
-    const none = report();
-    expect(headline({ ...none, analysis: { ...none.analysis, comparisons: [] } })).toBeNull();
-  });
-
-  test("the headline of a sweep is about its largest difference", () => {
-    const all = report();
-    const [first] = all.analysis.comparisons;
-    if (!first) throw new Error("there is a comparison");
-    const slower = { ...first, variant: "tape", ratio: { ...first.ratio, value: 0.01 } };
-    const analysis = {
-      ...all.analysis,
-      variants: [...all.analysis.variants, variant("tape", 10)],
-      comparisons: [first, slower],
-      sweep: { factors: [], compared: [], strata: [], curves: [], effects: null },
-    };
-    expect(headline({ ...all, analysis })?.variant.id).toBe("tape");
-  });
-
-  test("the headline of a sweep counts latencies where a schedule decides throughput", () => {
-    const all = report();
-    const [first] = all.analysis.comparisons;
-    if (!first) throw new Error("there is a comparison");
-    const late = {
-      ...first,
-      variant: "tape",
-      ratio: { ...first.ratio, value: 1 },
-      latency_p99: { ...first.ratio, value: 40 },
-    };
-    const analysis = {
-      ...all.analysis,
-      variants: [...all.analysis.variants, variant("tape", 10)],
-      comparisons: [first, late],
-      sweep: { factors: [], compared: [], strata: [], curves: [], effects: null },
-    };
-    expect(headline({ ...all, analysis })?.variant.id).toBe("tape");
-  });
-
   test("the axis holds intervals and trials that stand out", () => {
     const bars = ranking(report()).map((row) => barOf(row.variant, "throughput"));
     expect(highestFigure(bars)).toBeCloseTo(3150);
@@ -95,11 +55,14 @@ describe("ranking", () => {
     }));
     if (!late || !lost) throw new Error("two points");
     const slow = { ...late, latency_p99_ns: 90_000_000 };
-    const bar = (...trials: (typeof late)[]) => barOf(variant("disk", 95, { trials }), "latency");
-    expect(bar(late, lost)).toEqual({ value: 7_000_000, interval: null, trials: [7_000_000] });
-    expect(bar(slow, late, late).value).toBe(7_000_000);
-    expect(bar(slow, late).value).toBe(48_500_000);
-    expect(bar(lost).value).toBeNull();
+    const latency = {
+      ...{ p50_ns: 1e6, p90_ns: 2e6, p95_ns: 3e6, p99_ns: 8e6, p999_ns: 9e6 },
+      ...{ max_ns: 1e7, mean_ns: 1e6, count: 100, stddev_ns: null },
+    };
+    const measured = { latency, trials: [slow, late, lost] };
+    const bar = barOf(variant("disk", 95, measured), "latency");
+    expect(bar).toEqual({ value: 8_000_000, interval: null, trials: [90_000_000, 7_000_000] });
+    expect(barOf(variant("disk", 95, { latency: null, trials: [lost] }), "latency").value).toBeNull();
   });
 
   test("the less a variant keeps, the denser its hatching", () => {

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plinth.analyse.comparison import Outcome, Ratio, in_doubt
+from plinth.analyse.comparison import Outcome, Ratio, in_doubt, why_undecided
 from plinth.analyse.sequential import Decided, Rule, decide
 from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.estimate import Estimate
@@ -64,7 +64,10 @@ class Adaptive:
     def outcomes(self, log_tps: LogTps, ratios: Mapping[Pair, Ratio], floor: NoiseFloor | None) -> dict[Pair, Outcome]:
         """The verdicts. `ratios` are those of a fixed number of trials, for where nothing could be looked at yet."""
         found = self.decisions(log_tps)
-        return {pair: _outcome(one, ratios[pair], _log_ratios(log_tps, pair), floor) for pair, one in found.items()}
+        return {
+            pair: _outcome(one, ratios[pair], _log_ratios(log_tps, pair), floor, len(self.pairs))
+            for pair, one in found.items()
+        }
 
 
 def log_tps_of(trials: Iterable[Trial]) -> dict[str, dict[int, float]]:
@@ -82,7 +85,7 @@ def _log_ratios(log_tps: LogTps, pair: Pair) -> list[float]:
     return [variant[block] - baseline[block] for block in sorted(variant.keys() & baseline.keys())]
 
 
-def _outcome(decided: Decided, fixed: Ratio, logs: Sequence[float], floor: NoiseFloor | None) -> Outcome:
+def _outcome(decided: Decided, fixed: Ratio, logs: Sequence[float], floor: NoiseFloor | None, family: int) -> Outcome:
     """No p value: those of a fixed number of trials do not hold where what was seen decided when to stop."""
     if decided.interval is None:
         return Outcome(
@@ -101,4 +104,6 @@ def _outcome(decided: Decided, fixed: Ratio, logs: Sequence[float], floor: Noise
         verdict = "no difference shown"
     elif decided.decision == "difference" and not in_doubt(ratio, floor):
         verdict = "better" if mean > 0 else "worse"
-    return Outcome(ratio, verdict, more_trials=decided.more_trials if verdict == "undecided" else None)
+    if verdict != "undecided":
+        return Outcome(ratio, verdict)
+    return Outcome(ratio, verdict, more_trials=decided.more_trials, reason=why_undecided(ratio, floor, family))

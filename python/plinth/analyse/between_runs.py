@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plinth.analyse import comparison, wording
-from plinth.analyse.bootstrap import of_trials
+from plinth.analyse.bootstrap import MIN_TRIALS, of_trials
 from plinth.analyse.comparison import Ratio, inverse
 from plinth.analyse.run_caveats import caveats
 from plinth.analyse.run_differences import differences, refusals
@@ -61,7 +61,7 @@ def compare_runs(
     _check(runs, may)
     matched = [(place, match_variants(first.figures, run.figures)) for place, run in enumerate(later, start=1)]
     asked: list[tuple[int, VariantFigures, VariantFigures, Metric, tuple[str, ...]]] = [
-        (place, before, after, metric, refusals(before, after, may))
+        (place, before, after, metric, refusals((first.figures, runs[place].figures), (before, after), may))
         for place, pairs in matched
         for before, after in pairs
         for metric in _metrics(metrics, before, after)
@@ -148,9 +148,12 @@ def _pair(
     family: int,
 ) -> _Pair:
     figures = [_figures(side.trials, metric) for side in (before, after)]
-    for name, values in zip(("first run", "later run"), figures, strict=True):
+    for name, side, values in zip(("first run", "later run"), (before, after), figures, strict=True):
         if not values:
             refused = (*refused, f"no trial that counts has a figure for the {_NAMES[metric]} in the {name}")
+        if metric != "tps" and (missed := sum(trial.kept is False for trial in side.trials)):
+            which = f"the schedule was not kept in {missed} of {len(side.trials)} trials of the {name}"
+            refused = (*refused, f"{which}, and what was not done has no latency")
     ratio = None
     if not refused:
         sign = 1 if metric == "tps" else -1
@@ -160,8 +163,10 @@ def _pair(
 
 
 def _figures(trials: Iterable[TrialFigures], metric: Metric) -> list[float]:
-    name = metric if metric == "tps" else f"{metric}_ns"
-    values = (getattr(trial, name) for trial in trials)
+    """Throughput of an open loop is of what was done in time, as far as that is known."""
+    if metric == "tps":
+        return [trial.in_time_tps or trial.tps for trial in trials]
+    values = (getattr(trial, f"{metric}_ns") for trial in trials)
     return [float(value) for value in values if value is not None]
 
 
@@ -201,7 +206,7 @@ def _compare(
     seed: int,
     family: int,
 ) -> RunsRatio:
-    verdict = comparison.verdict(ratio, p_values[0], floor)
+    verdict = _by_schedule(pair) or comparison.verdict(ratio, p_values[0], floor)
     stated = comparison.stated_ratio(ratio)
     if pair.metric != "tps":
         stated = inverse(stated)
@@ -222,6 +227,15 @@ def _compare(
     )
 
 
+def _by_schedule(pair: _Pair) -> Verdict | None:
+    """The verdict on a throughput of which only one run kept the schedule, in all trials, and the other in none; else None."""
+    kept = [{trial.kept for trial in side.trials} for side in (pair.before, pair.after)]
+    fewest = min(len(pair.before.trials), len(pair.after.trials))
+    if pair.metric != "tps" or fewest < MIN_TRIALS or kept not in ([{True}, {False}], [{False}, {True}]):
+        return None
+    return "worse" if kept[0] == {True} else "better"
+
+
 def _refused(pair: _Pair) -> RunsRatio:
     return RunsRatio(
         run=pair.run,
@@ -240,7 +254,11 @@ def _sentence(pair: _Pair, verdict: Verdict, ratio: Estimate, more: int | None) 
     what = f"{pair.after.label}: {_NAMES[pair.metric]} is {times(ratio)} of what it was"
     advice = f"; about {more} more trial{'s' if more > 1 else ''} in each run would be needed to tell" if more else ""
     note = f" ({ratio.note})" if ratio.note and ratio.interval is None else ""
-    return f"{what}{note}: {verdict}{advice}"
+    schedule = ""
+    if _by_schedule(pair):
+        kept, missed = ("first", "later") if verdict == "worse" else ("later", "first")
+        schedule = f" (the {kept} run kept up with the schedule, the {missed} one did not)"
+    return f"{what}{note}: {verdict}{schedule}{advice}"
 
 
 def _answer(ratios: Sequence[RunsRatio]) -> str:

@@ -5,16 +5,17 @@ from datetime import UTC, datetime
 
 from plinth.analyse.adaptive import Adaptive
 from plinth.analyse.bootstrap import MIN_TRIALS
+from plinth.analyse.due import keeps_up
 from plinth.analyse.preparation import not_reached, not_steady_after_warmup
-from plinth.analyse.schedule import keeps_up
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
-from plinth.analyse.wording import commit_clause
+from plinth.analyse.wording import commit_clause, missed_text
 from plinth.model.analysis import NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.factors import Design
 from plinth.model.figures import more_command, percent
 from plinth.model.safety import SafetyGrade
 from plinth.model.trial import Trial
+from plinth.model.trial_pattern import TrialPattern
 from plinth.model.units import format_count, format_duration
 
 MANY_FAILURES = 0.01
@@ -29,6 +30,7 @@ def caveats(
     design: Design,
     noise: NoiseFloor | None,
     noise_missing: str | None,
+    patterns: Sequence[TrialPattern] = (),
 ) -> tuple[str, ...]:
     """All warnings, the most severe first."""
     return (
@@ -38,6 +40,7 @@ def caveats(
         *_of_design(contents, noise, noise_missing),
         *_of_extensions(contents),
         *_of_target(contents, measured, design),
+        *(pattern.sentence for pattern in patterns),
         *_of_spread(results),
         *_of_safety(results),
         *_of_flushes(contents),
@@ -227,10 +230,7 @@ def _schedules(measured: dict[str, Measured]) -> Iterator[str]:
         if loop is None or not loop.scheduled:
             continue
         if not keeps_up(loop, len(one.counted) * one.variant.workload.clients):
-            yield (
-                f"{one.variant.label} did not keep up with the schedule: of {loop.scheduled:,} transactions due, "
-                f"{loop.skipped:,} were skipped as too late and {loop.open:,} left waiting at the end"
-            )
+            yield f"{one.variant.label} did not keep up with the schedule: {missed_text(loop)}"
         if loop.late:
             yield f"{one.variant.label}: {loop.late:,} of {loop.done:,} transactions took longer than the latency limit"
 

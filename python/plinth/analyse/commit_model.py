@@ -18,6 +18,7 @@ from plinth.model.contents import BundleContents
 from plinth.model.plan import DATA_ROLE, PRIMARY, WAL_ROLE, PlannedNode, Variant
 from plinth.model.probe_kinds import DEFAULT_METHOD
 from plinth.model.standby import Quorum, quorum_of
+from plinth.model.write_facts import canonical
 
 _COMMITS = {"end", "commit"}
 _NAMES, _LEVEL = "server.synchronous_standby_names", "server.settings.synchronous_commit"
@@ -34,7 +35,7 @@ class _Deciding(NamedTuple):
 
 def commit_models(contents: BundleContents, results: Sequence[VariantResult]) -> tuple[CommitModel, ...]:
     """Of each variant whose commits wait for standbys, in the order of `results`."""
-    planned = {variant.id: variant for variant in contents.plan.variants}
+    planned = {variant.id: contents.as_in_force(variant) for variant in contents.plan.variants}
     found = {result.id: result for result in results}
     return tuple(
         _model(planned[result.id], quorum, contents, found)
@@ -59,7 +60,7 @@ def _model(
         reason = "its transactions have no statement END or COMMIT, or none was done"
         return CommitModel(variant=variant.label, unavailable=reason)
     model = CommitModel(variant=variant.label, measured_ns=measured_ns)
-    local = _local_of(variant, contents.plan.variants, results)
+    local = _local_of(variant, [contents.as_in_force(one) for one in contents.plan.variants], results)
     if local is None:
         reason = "no variant that waits for its local flush only is like it otherwise"
         return model.model_copy(update={"unavailable": reason})
@@ -191,6 +192,4 @@ def _waits(variant: Variant) -> Waits:
 
 
 def _setting(variant: Variant, name: str, default: str) -> str:
-    asked = {key.lower(): str(value) for key, value in variant.settings.items()}
-    value = asked.get(name, default).lower()
-    return {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}.get(value, value)
+    return canonical({key.lower(): value for key, value in variant.settings.items()}.get(name, default))

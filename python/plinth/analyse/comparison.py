@@ -53,6 +53,7 @@ class Outcome:
     p_value: float | None = None
     permutation_p_value: float | None = None
     more_trials: int | None = None
+    reason: str | None = None
 
 
 def compare(variant: dict[int, float], baseline: dict[int, float], seed: int, family: int) -> Ratio | None:
@@ -163,14 +164,26 @@ def outcomes(ratios: Mapping[_Pair, Ratio], floor: NoiseFloor | None) -> dict[_P
     found: dict[_Pair, Outcome] = {}
     for (pair, ratio), p_value, permutation_p_value in zip(ratios.items(), held, permuted, strict=True):
         reached = verdict(ratio, p_value, floor)
-        more = more_trials(ratio, len(ratios)) if reached == "undecided" else None
-        found[pair] = Outcome(stated_ratio(ratio), reached, p_value, permutation_p_value, more)
+        stated_one = stated_ratio(ratio)
+        more, reason = None, None
+        if reached == "undecided":
+            more, reason = more_trials(ratio, len(ratios)), why_undecided(stated_one, floor, len(ratios))
+        found[pair] = Outcome(stated_one, reached, p_value, permutation_p_value, more, reason)
     return found
 
 
 def in_doubt(ratio: Estimate, floor: NoiseFloor | None) -> bool:
     """Whether the A/A pair differs significantly, and this ratio is not larger than its difference."""
     return floor is not None and floor.alarm and abs(math.log(ratio.value)) <= math.log(floor.smallest_ratio)
+
+
+def why_undecided(ratio: Estimate, floor: NoiseFloor | None, family: int) -> str | None:
+    """Why a ratio is undecided, where its interval does not show it: the A/A pair, or the comparisons that it is one of."""
+    if floor is not None and in_doubt(ratio, floor):
+        return f"the A/A pair, which is the same, differs by {number(floor.smallest_ratio)}x"
+    if ratio.interval is None or ratio.interval.low <= 1 <= ratio.interval.high:
+        return None
+    return f"clear alone, but not as one of {family} comparisons" if family > 1 else None
 
 
 def more_trials(ratio: Ratio, family: int) -> int | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from plinth.analyse.scaling import Levels, gains_end, holds_end, knee, scalability
 from plinth.analyse.schedule import schedule_limit
-from plinth.analyse.sweep_wording import CurveSummary, curve_sentence
+from plinth.analyse.sweep_wording import CurveSummary, curve_effect, curve_sentence
 from plinth.analyse.trials import Measured
 from plinth.model.factors import Design
 from plinth.model.labels import RATE, levels_label
@@ -72,6 +72,7 @@ def _curve(factor: Factor, members: Sequence[Measured], seed: int) -> ScalingCur
         fit=fit if isinstance(fit, ScalabilityFit) else None,
         fit_missing=fit if isinstance(fit, str) else None,
         schedule=schedule,
+        effect=None if schedule else curve_effect(summary, [one.variant.id for _, one in there]),
         sentence=schedule.sentence if schedule else curve_sentence(summary),
     )
 

@@ -37,7 +37,8 @@ def controls_of(contents: BundleContents, results: Sequence[VariantResult]) -> C
 
 def _why_it_must_lose(variant: Variant, contents: BundleContents) -> str | None:
     """What its facts or settings say; facts of an emulated disk know that it lies. None where nothing does."""
-    judged = judge(variant, contents.storages_of(variant), contents.servers.get(variant.id))
+    server = contents.servers.get(variant.id)
+    judged = judge(variant, contents.storages_of(variant), server, contents.writes_of(variant))
     return judged.reasons[0] if judged.grade in _LOSING else None
 
 

@@ -1,8 +1,9 @@
 """What the power cuts of a variant say: how many found damage, and how many of all cuts do so at most."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from plinth.model.analysis import CutCount, DurabilityTest
 from plinth.model.base import Gap
@@ -11,6 +12,7 @@ from plinth.model.facts import ServerFacts
 from plinth.model.power_cut import CutMode
 from plinth.model.safety import Safety
 from plinth.model.units import format_count
+from plinth.model.write_facts import SettingSeen, WriteFacts, settings_in_force, value_in_force
 
 CONFIDENCE = 0.95
 _WAL_WRITER_DELAY_MS = 200.0
@@ -20,9 +22,13 @@ _MOST_NAMED = 3
 
 
 def durability_of(
-    variant: str, cuts: Sequence[PowerCut], planned: int, server: ServerFacts | None = None
+    variant: str,
+    cuts: Sequence[PowerCut],
+    planned: int,
+    server: ServerFacts | None = None,
+    writes: Sequence[WriteFacts] = (),
 ) -> DurabilityTest | None:
-    """The test of a variant for which `planned` cuts were planned, with this server; None where none were."""
+    """The test of a variant for which `planned` cuts were planned, with this server and these loads; None where none were."""
     if planned == 0:
         return None
     own = [cut for cut in cuts if cut.variant == variant]
@@ -51,7 +57,7 @@ def durability_of(
         lost_commits=sum(max(cut.lost_commits for cut in cuts) for cuts in trials),
         most_lost_commits=max((cut.lost_commits for cut in checked), default=0),
         most_lost_time_s=max((cut.lost_time_s for cut in losing if cut.lost_time_s is not None), default=None),
-        lost_time_bound_s=_lost_time_bound_s(server),
+        lost_time_bound_s=_lost_time_bound_s(settings_in_force({}, server, writes)),
         most_lost_wal_bytes=max((cut.lost_wal_bytes for cut in losing if cut.lost_wal_bytes is not None), default=None),
         damaged_share_at_most=upper_bound(damaged_trials, len(trials)) if checked else None,
         recovery_median_s=median(recoveries) if recoveries else None,
@@ -62,13 +68,12 @@ def durability_of(
     )
 
 
-def _lost_time_bound_s(server: ServerFacts | None) -> float | None:
+def _lost_time_bound_s(settings: Mapping[str, SettingSeen]) -> float | None:
     """Three times wal_writer_delay: PostgreSQL's manual, Asynchronous Commit."""
-    settings = {} if server is None else {setting.name: setting for setting in server.settings}
-    if "synchronous_commit" not in settings or settings["synchronous_commit"].value != "off":
+    if value_in_force(settings, "synchronous_commit") != "off":
         return None
-    delay = settings.get("wal_writer_delay")  # in ms, as pg_settings has it
-    return 3 * (_WAL_WRITER_DELAY_MS if delay is None else float(delay.value)) / 1e3
+    delay = value_in_force(settings, "wal_writer_delay")  # in ms, as pg_settings has it
+    return 3 * (_WAL_WRITER_DELAY_MS if delay is None or not delay.isdecimal() else float(delay)) / 1e3
 
 
 def power_cut_sentence(tests: Sequence[tuple[str, DurabilityTest]]) -> str | None:
@@ -132,8 +137,12 @@ def with_test(judged: Safety, test: DurabilityTest | None) -> Safety:
     if test.damaged:
         # What contradicts the test is no reason any longer.
         others = () if judged.grade == "keeps" else judged.reasons
-        return Safety(grade="does not keep", reasons=(reason, *others), tested=test.outcome)
-    return judged.model_copy(update={"reasons": (*judged.reasons, reason), "tested": test.outcome})
+        changed: dict[str, Any] = {"grade": "does not keep", "reasons": (reason, *others), "basis": "tested"}
+    else:
+        # That a known loss was not seen in some cuts is no test of it.
+        basis = "tested" if judged.grade in ("keeps", "unknown") else "assumed"
+        changed = {"reasons": (*judged.reasons, reason), "basis": basis}
+    return judged.model_copy(update={**changed, "tested": test.outcome})
 
 
 def _not_learned(cuts: Sequence[PowerCut]) -> tuple[Gap, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from plinth.analyse.bootstrap import of_trials
+from plinth.analyse.machine_cpu import SERVER
 from plinth.analyse.postgres_writes import PostgresWrites
 from plinth.analyse.trials import Measured, judge_trials
 from plinth.analyse.window import Window
@@ -21,10 +22,14 @@ from plinth.model.endurance import (
 )
 from plinth.model.estimate import Estimate, Interval
 from plinth.model.facts import StorageFacts
+from plinth.model.figures import percent
 from plinth.model.storage import ZfsStorage
+from plinth.model.units import format_decimal_size
 
 DAY_S = 86_400
 YEAR_DAYS = 365.25
+MUCH_MORE = 2.0
+"""Bytes of a device, for each byte that the server explains, from which on the others' are most of them."""
 _FLOWS: dict[Flow, str] = {
     "data": "tables, indexes, temporary files: given to the kernel, which may write a page once for several times",
     "wal": "WAL that was generated",
@@ -89,6 +94,13 @@ class _Trial(NamedTuple):
     tps: float
     seen: Window
     writes: PostgresWrites
+
+    def server_rate(self) -> float | None:
+        """What the server's processes wrote to all devices, by the kernel's count or PostgreSQL's, whichever is more."""
+        wal = self.writes.wal if self.writes.wal_written is None else self.writes.wal_written
+        by_views = None if self.writes.data is None or wal is None else self.writes.data + wal
+        known = [rate for rate in (by_views, self.seen.rates("process_io", SERVER, "write_bytes")) if rate is not None]
+        return max(known, default=None)
 
     def device_rate(self, device: str) -> float | None:
         return self.seen.rate("device", device, "write_bytes")
@@ -211,13 +223,25 @@ class _Account:
             if written is None:
                 self._gap(f"bytes written to {device}", "its counters were not read in every trial's measured phase")
                 continue
+            share = self._server_share(device)
+            if share is None:
+                self._gap(
+                    f"what of the bytes written to {device} is PostgreSQL's", "neither its views nor its processes told"
+                )
             yield DeviceWritten(
                 device=device,
+                server_share=share,
+                caveat=_caveat(device, share, written),
                 roles=of_device,
                 uses=tuple(self._uses(device)),
                 life_years=self._life(written.bytes_per_day),
                 **dict(written),
             )
+
+    def _server_share(self, device: str) -> Estimate | None:
+        pairs = [(trial.server_rate(), trial.device_rate(device)) for trial in self._trials]
+        shares = [of_server / written for of_server, written in pairs if of_server is not None and written]
+        return of_trials(shares, self._seed) if shares and len(shares) == len(pairs) else None
 
     def _uses(self, device: str) -> Iterator[str]:
         """What a device is to the pools below the cluster, by the storages that the pool has as members."""
@@ -269,6 +293,16 @@ class _Account:
                 f"no checkpoint ended in the measured phase of trial {', '.join(without)}: pages that were changed there had "
                 "not been written when it ended; make measure.duration longer than checkpoint_timeout",
             )
+
+
+def _caveat(device: str, share: Estimate | None, written: Written) -> str | None:
+    if share is None or share.value * MUCH_MORE > 1:
+        return None
+    day = written.bytes_per_day.value
+    return (
+        f"PostgreSQL's processes explain {percent(share.value, 0)} of what {device} wrote, {format_decimal_size(share.value * day)} of "
+        f"{format_decimal_size(day)} per day: the rest is of its file systems or of other programs of this machine, and a life is that of all"
+    )
 
 
 def _trials(measured: Measured) -> Iterator[_Trial]:

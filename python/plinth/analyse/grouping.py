@@ -50,7 +50,7 @@ def _groupings(
     if pairs > MOST_PAIRS:
         reason = f"{pairs:,} pairs of variants are more than {MOST_PAIRS:,}"
         return [_ungrouped(one, reason) for one in strata]
-    sets = [Together(tuple(measured[id_].log_tps for id_ in judged[place])) for place in grouped]
+    sets = [Together(tuple(measured[id_].log_in_time for id_ in judged[place])) for place in grouped]
     ratios = Ratios(sets, seed) if sets else None
     found: list[Grouping] = []
     for place, (stratum, ids) in enumerate(zip(strata, judged, strict=True)):

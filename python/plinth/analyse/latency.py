@@ -1,14 +1,18 @@
-"""Latency percentiles, only ever from merged histograms: percentiles cannot be averaged, counts can be summed."""
+"""Latency percentiles. Of a trial they come from its merged histogram, since counts can be summed and percentiles cannot; of a variant
+each is the median of its trials' own.
+"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plinth.model.analysis import LatencyPercentiles, StatementLatency
+from plinth.model.analysis import StatementLatency
+from plinth.model.latency import LatencyPercentiles
 from plinth.model.load import Histogram
+from plinth.model.median import median_of_trials
 
 Counts = NDArray[np.int64]
 
@@ -81,22 +85,45 @@ def merge_scope(histograms: Iterable[Histogram], scope: str) -> Latency | None:
     return merge(read(histogram) for histogram in histograms if histogram.scope == scope)
 
 
-def merge_statements(histograms: Iterable[Histogram]) -> tuple[StatementLatency, ...]:
-    """One figure for each statement of each script, in the order of the scripts' text."""
-    groups: dict[tuple[str, int], list[Histogram]] = {}
-    for histogram in histograms:
-        if histogram.scope == "statement" and histogram.statement is not None:
-            groups.setdefault((histogram.script or "", histogram.statement), []).append(histogram)
-    rows = ((parts, merge(read(part) for part in parts)) for _, parts in sorted(groups.items()))
-    return tuple(_statement(parts, latency) for parts, latency in rows if latency is not None)
+_OF_TRIALS = ("p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns")
 
 
-def _statement(parts: Sequence[Histogram], latency: Latency) -> StatementLatency:
-    first = parts[0]
+def percentiles_of(trials: Iterable[Latency | None]) -> LatencyPercentiles | None:
+    """The latency of several trials: each percentile the median of the trials' own, all else of all their transactions together.
+
+    None if nothing is in any of them. This is what every table, chart, objective and comparison shows of a variant.
+    """
+    known = [one for one in trials if one is not None and one.count]
+    merged = merge(known)
+    if merged is None:
+        return None
+    each = [one.percentiles() for one in known]
+    medians = {name: round(median_of_trials([getattr(one, name) for one in each])) for name in _OF_TRIALS}
+    return merged.percentiles().model_copy(update=medians)
+
+
+def statement_latencies(trials: Iterable[Iterable[Histogram]]) -> tuple[StatementLatency, ...]:
+    """One figure for each statement of each script over these trials, in the order of the scripts' text."""
+    groups: dict[tuple[str, int], list[list[Histogram]]] = {}
+    for histograms in trials:
+        of_trial: dict[tuple[str, int], list[Histogram]] = {}
+        for histogram in histograms:
+            if histogram.scope == "statement" and histogram.statement is not None:
+                of_trial.setdefault((histogram.script or "", histogram.statement), []).append(histogram)
+        for statement, parts in of_trial.items():
+            groups.setdefault(statement, []).append(parts)
+    rows = (
+        (found[0][0], percentiles_of(merge(read(part) for part in parts) for parts in found))
+        for _, found in sorted(groups.items())
+    )
+    return tuple(_statement(first, latency) for first, latency in rows if latency is not None)
+
+
+def _statement(first: Histogram, latency: LatencyPercentiles) -> StatementLatency:
     return StatementLatency(
         script=first.script or "",
         statement=first.statement or 0,
         line=first.line,
         text=first.text or "",
-        latency=latency.percentiles(),
+        latency=latency,
     )

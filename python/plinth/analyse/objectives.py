@@ -16,7 +16,7 @@ from plinth.model.estimate import Estimate
 from plinth.model.experiment import Experiment, factor_path
 from plinth.model.level import Level
 from plinth.model.objective import LATENCY_QUANTILES, Objective, ObjectiveResult, Outcome
-from plinth.model.safety import GRADES, SafetyGrade
+from plinth.model.safety import GRADES, Safety
 
 _METHOD = "median of the trials"
 _INCLUDES_BOUND = "the interval includes the bound"
@@ -85,12 +85,12 @@ def _of_figure(objective: Objective, place: int, variant: str, found: _Found) ->
 
 
 def _of_grade(objective: Objective, place: int, result: VariantResult) -> ObjectiveResult:
-    grade = result.safety.grade
+    grade, safety = result.safety.grade, result.safety
     if grade == "unknown":
-        return _result(objective, place, result.id, "not measured", "; ".join(result.safety.reasons), grade=grade)
+        return _result(objective, place, result.id, "not measured", "; ".join(safety.reasons), safety=safety)
     is_met = GRADES.index(grade) <= [str(one) for one in GRADES].index(str(objective.bound))
-    reason = None if is_met else "; ".join(result.safety.reasons)
-    return _result(objective, place, result.id, "met" if is_met else "not met", reason, grade=grade)
+    reason = None if is_met else "; ".join(safety.reasons)
+    return _result(objective, place, result.id, "met" if is_met else "not met", reason, safety=safety)
 
 
 def _result(
@@ -101,7 +101,7 @@ def _result(
     reason: str | None,
     *,
     figure: Estimate | None = None,
-    grade: SafetyGrade | None = None,
+    safety: Safety | None = None,
 ) -> ObjectiveResult:
     return ObjectiveResult(
         objective=place,
@@ -112,7 +112,8 @@ def _result(
         bound=objective.bound,
         outcome=outcome,
         figure=figure,
-        grade=grade,
+        grade=None if safety is None else safety.grade,
+        basis=None if safety is None else safety.basis,
         reason=reason,
     )
 

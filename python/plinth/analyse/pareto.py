@@ -2,7 +2,8 @@
 
 A variant dominates another if it is shown better in one metric at least, and worse by no more than 5 % in each of the others:
 bounds of intervals that hold together for all ratios of all metrics and strata (`plinth.analyse.simultaneous`). What the noise leaves
-open dominates nothing, so a front is rather too long than too short.
+open dominates nothing, so a front is rather too long than too short. Open loops are compared by what they did in time, and one that
+did not keep its schedule dominates none that did.
 """
 
 import math
@@ -16,8 +17,7 @@ from plinth.analyse.trials import Measured
 from plinth.model.analysis import VariantResult
 from plinth.model.base import Gap
 from plinth.model.factors import Design
-from plinth.model.objective import METRIC_TITLES
-from plinth.model.pareto import ParetoFront, ParetoMetric, ParetoPoint
+from plinth.model.pareto import METRIC_NAMES, ParetoFront, ParetoMetric, ParetoPoint
 from plinth.model.safety import GRADES
 from plinth.model.sweep import Stratum
 
@@ -45,12 +45,15 @@ class _Candidates:
     ids: tuple[str, ...]
     metrics: tuple[_Metric, ...]
     by_grade: bool
+    by_schedule: bool
     gaps: tuple[Gap, ...]
 
     @property
     def names(self) -> tuple[ParetoMetric, ...]:
         """All metrics, commits among them."""
-        return (*(metric.name for metric in self.metrics), *(("commits",) if self.by_grade else ()))
+        grades: tuple[ParetoMetric, ...] = ("commits",) if self.by_grade else ()
+        schedules: tuple[ParetoMetric, ...] = ("schedule",) if self.by_schedule else ()
+        return (*(metric.name for metric in self.metrics), *grades, *schedules)
 
 
 def pareto_fronts(
@@ -101,6 +104,9 @@ class _Dominance:
                 GRADES.index(self.results[self.of.ids[place]].safety.grade) for place in (over, under)
             )
             shown.append((over_grade < under_grade, over_grade <= under_grade))
+        if self.of.by_schedule:
+            over_kept, under_kept = (self.results[self.of.ids[place]].schedule == "kept" for place in (over, under))
+            shown.append((over_kept and not under_kept, over_kept or not under_kept))
         return all(no_worse for _, no_worse in shown) and any(better for better, _ in shown)
 
     def _shown(self, which: int, over: int, under: int) -> tuple[bool, bool]:
@@ -120,7 +126,7 @@ def _candidates(
     ids = tuple(id_ for id_ in stratum.variants if len(measured[id_].log_tps) >= MIN_TRIALS)
     few = [results[id_].label for id_ in stratum.variants if id_ not in ids]
     gaps = [Gap(what=", ".join(few), reason=f"fewer than {MIN_TRIALS} counted trials")] if few else []
-    rates = {id_: {block: math.exp(log) for block, log in measured[id_].log_tps.items()} for id_ in ids}
+    rates = {id_: {block: math.exp(log) for block, log in measured[id_].log_in_time.items()} for id_ in ids}
     metrics = [_Metric("tps", is_more_better=True, figures=rates)]
     latencies = {id_: _latencies(measured[id_]) for id_ in ids}
     wal = {id_: _wal(measured[id_]) for id_ in ids}
@@ -134,12 +140,14 @@ def _candidates(
         if whole is not None:
             metrics.append(_Metric(whole[0], is_more_better=False, figures=whole[1]))
         else:
-            title = METRIC_TITLES[alternatives[0][0]]
+            title = METRIC_NAMES[alternatives[0][0]]
             gaps.append(Gap(what=title, reason="it is not known, or 0, in a counted trial of a variant"))
     unknown = [results[id_].label for id_ in ids if results[id_].safety.grade == "unknown"]
     if unknown:
-        gaps.append(Gap(what=METRIC_TITLES["commits"], reason=f"not known of {', '.join(unknown)}"))
-    return _Candidates(stratum, ids, tuple(metrics), not unknown, tuple(gaps))
+        gaps.append(Gap(what=METRIC_NAMES["commits"], reason=f"not known of {', '.join(unknown)}"))
+    schedules = {results[id_].schedule for id_ in ids}
+    by_schedule = None not in schedules and "kept" in schedules and len(schedules) > 1
+    return _Candidates(stratum, ids, tuple(metrics), not unknown, by_schedule, tuple(gaps))
 
 
 def _is_whole(figures: Figures, rates: Figures) -> bool:

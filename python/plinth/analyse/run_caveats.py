@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from plinth.analyse.bootstrap import MIN_TRIALS
+from plinth.analyse.machine_load import share_of
 from plinth.model.analysis import NoiseFloor
 from plinth.model.figures import number
 from plinth.model.run_comparison import Difference
 from plinth.model.run_figures import RunFigures, VariantFigures
+from plinth.model.safety import grade_words
 from plinth.model.tpcc_notice import NOTICE
 from plinth.model.units import format_count
 
@@ -22,10 +24,12 @@ def caveats(
         _not_interleaved(runs),
         *_derived_workload(runs),
         *_machines(differences),
+        *_load(differences),
         *_what_differs(differences),
         *_safety(pairs),
         *_alarms(runs, floors),
         *_incomplete(runs),
+        *_unknown_load(runs),
         *_few_trials(pairs),
     )
 
@@ -56,6 +60,23 @@ def _machines(differences: Sequence[Difference]) -> list[str]:
     ]
 
 
+def _load(differences: Sequence[Difference]) -> list[str]:
+    names = [one.name for one in differences if one.kind == "load"]
+    return [f"The machine was under different load ({', '.join(names)}): a ratio is of it, too."] if names else []
+
+
+def _unknown_load(runs: Sequence[RunFigures]) -> list[str]:
+    unknown = [
+        run.run_id for run in runs if any(one.trials and share_of(one, "others_cpu") is None for one in run.variants)
+    ]
+    if not unknown:
+        return []
+    return [
+        f"What other processes did during the trials of {', '.join(unknown)} is not known: whether the machine was under the same "
+        "load cannot be told."
+    ]
+
+
 def _what_differs(differences: Sequence[Difference]) -> list[str]:
     kinds = list(dict.fromkeys(one.kind for one in differences if one.kind != "machine"))
     if not differences:
@@ -67,10 +88,14 @@ def _what_differs(differences: Sequence[Difference]) -> list[str]:
     return []
 
 
+def _safety_words(figures: VariantFigures) -> str:
+    return grade_words(figures.safety, figures.safety_basis)
+
+
 def _safety(pairs: Pairs) -> list[str]:
     changed = {
         after.label: f"{after.label}: what becomes of acknowledged commits in a power failure changed from "
-        f'"{before.safety}" to "{after.safety}".'
+        f'"{_safety_words(before)}" to "{_safety_words(after)}".'
         for before, after in pairs
         if before.safety != after.safety
     }

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from plinth.analyse.machine_load import load_differences, load_refusals
 from plinth.model.run_comparison import Difference
 from plinth.model.run_figures import Condition, ConditionKind, RunFigures, VariantFigures
 from plinth.model.run_metrics import Allowance
@@ -12,13 +13,16 @@ _NEVER: tuple[ConditionKind, ...] = ("workload",)
 _ASKED: tuple[Literal["dataset", "clients", "driver"], ...] = ("dataset", "clients", "driver")
 """They may be the question; then its asker says so."""
 _KINDS: tuple[ConditionKind, ...] = (
-    "workload", "dataset", "clients", "driver", "measuring", "storage", "settings", "versions", "machine",
+    "workload", "dataset", "clients", "driver", "measuring", "storage", "settings", "versions", "machine", "load",
 )  # fmt: skip
 Matched = Sequence[tuple[VariantFigures, VariantFigures]]
 
 
-def refusals(before: VariantFigures, after: VariantFigures, allowed: frozenset[Allowance]) -> tuple[str, ...]:
-    """Why the same figure of two variants must not be compared; empty where it may be."""
+def refusals(
+    runs: tuple[RunFigures, RunFigures], pair: tuple[VariantFigures, VariantFigures], allowed: frozenset[Allowance]
+) -> tuple[str, ...]:
+    """Why the same figure of a variant in two runs must not be compared; empty where it may be."""
+    before, after = pair
     found: list[str] = []
     for kind in (*_NEVER, *_ASKED):
         if kind in allowed:
@@ -26,6 +30,10 @@ def refusals(before: VariantFigures, after: VariantFigures, allowed: frozenset[A
         override = f" (--allow {kind} compares them nonetheless)" if kind in _ASKED else ""
         for name, values in _differing((_of(before.conditions), _of(after.conditions)), kind):
             found.append(f"different {kind}: {name} was {_said(values[0])} and is {_said(values[1])}{override}")
+    if "load" not in allowed:
+        found += [
+            f"different load: {reason} (--allow load compares them nonetheless)" for reason in load_refusals(runs, pair)
+        ]
     return tuple(found)
 
 
@@ -37,9 +45,13 @@ def differences(first: RunFigures, later: Sequence[tuple[RunFigures, Matched]]) 
         for name, values in _differing(whole, kind):
             found[kind, name, values] = []
         for variant in first.variants:
-            sides = [_of(variant.conditions), *(_partner(variant, pairs) for _, pairs in later)]
+            partners = [_partner(variant, pairs) for _, pairs in later]
+            sides = [_of(variant.conditions), *(one and _of(one.conditions) for one in partners)]
             for name, values in _differing(sides, kind):
                 found.setdefault((kind, name, values), []).append(variant.label)
+    for variant in first.variants:
+        for name, values in load_differences([variant, *(_partner(variant, pairs) for _, pairs in later)]):
+            found.setdefault(("load", name, values), []).append(variant.label)
     matched = {before.label for _, pairs in later for before, _ in pairs}
     return tuple(
         Difference(kind=kind, name=name, values=values, variants=() if set(labels) == matched else tuple(labels))
@@ -54,9 +66,9 @@ def _of(conditions: Iterable[Condition]) -> Conditions:
     return {(one.kind, one.name): one.value for one in conditions}
 
 
-def _partner(variant: VariantFigures, pairs: Matched) -> Conditions | None:
+def _partner(variant: VariantFigures, pairs: Matched) -> VariantFigures | None:
     """None where a run has no such variant, which says nothing about its conditions."""
-    return next((_of(after.conditions) for before, after in pairs if before is variant), None)
+    return next((after for before, after in pairs if before is variant), None)
 
 
 def _differing(sides: Sequence[Conditions | None], kind: ConditionKind) -> Iterable[tuple[str, tuple[str | None, ...]]]:

@@ -1,6 +1,7 @@
 """From a bundle and its analysis to the figures that other runs are compared with."""
 
 from plinth.analyse.conditions import run_conditions, variant_conditions
+from plinth.analyse.machine_load import load_conditions
 from plinth.model.analysis import Analysis, VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.plan import Variant
@@ -19,7 +20,7 @@ def run_figures(contents: BundleContents, analysis: Analysis) -> RunFigures:
         created_unix_ns=manifest.created_unix_ns,
         status=manifest.status,
         seed=experiment.measure.seed,
-        conditions=run_conditions(contents),
+        conditions=(*run_conditions(contents), *load_conditions(contents.doctor)),
         variants=tuple(_variant(contents, variant, results[variant.id]) for variant in contents.plan.variants),
     )
 
@@ -32,6 +33,10 @@ def _variant(contents: BundleContents, variant: Variant, result: VariantResult) 
             latency_p50_ns=point.latency_p50_ns,
             latency_p95_ns=point.latency_p95_ns,
             latency_p99_ns=point.latency_p99_ns,
+            others_cpu=point.others_cpu,
+            steal=point.steal,
+            in_time_tps=point.in_time_tps,
+            kept=point.kept,
         )
         for point in result.trials
         if point.excluded is None and point.failure is None and point.tps
@@ -43,6 +48,7 @@ def _variant(contents: BundleContents, variant: Variant, result: VariantResult) 
         is_aa_twin=variant.is_aa_twin,
         is_open_loop=variant.workload.rate is not None,
         safety=result.safety.grade,
+        safety_basis=result.safety.basis,
         conditions=variant_conditions(contents, variant),
         trials=counted,
         left_out=len(result.trials) - len(counted),

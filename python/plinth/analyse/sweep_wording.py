@@ -4,15 +4,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from plinth.analyse.ranking_wording import decided, undecided_text
 from plinth.analyse.scaling import Levels
-from plinth.analyse.wording import NEAR, Side, commits_of, possessive, sentence
+from plinth.analyse.wording import NEAR, Side, Told, commits_of, effect_of, possessive, sentence
 from plinth.model.analysis import Comparison, VariantResult, Verdict
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_ENOUGH, number, times_of
+from plinth.model.headline import Headline
 from plinth.model.labels import RATE, level_label, levels_label
 from plinth.model.level import Level
 from plinth.model.safety import SafetyGrade
-from plinth.model.sweep import Factor, ScalingCurve, Sweep
+from plinth.model.sweep import CurveEffect, Factor, ScalingCurve, Sweep
 from plinth.model.units import format_count
 
 _MOST_NAMED = 3
@@ -53,6 +55,20 @@ def curve_sentence(summary: CurveSummary) -> str:
     return f"{_EFFECT} {summary.title} is inconclusive{ratio}"
 
 
+def curve_effect(summary: CurveSummary, variants: Sequence[str]) -> CurveEffect | None:
+    """The ratio that the sentence of a curve tells first; None where that is none."""
+    gained, last = summary.gained, len(summary.labels) - 1
+    if gained == 0 and summary.held == last:
+        return None
+    places = [(gained, 0), (last, gained)] if gained else [(last, 0)]
+    for over, under in places:
+        ratio = summary.levels.ratio(over, under)
+        if ratio is None or not _excludes_one(ratio) or (gained and (ratio.value > 1) != (under == 0)):
+            continue  # of a curve that ends to rise: the rise, else the fall after it
+        return CurveEffect(variant=variants[over], over=summary.labels[over], under=summary.labels[under], ratio=ratio)
+    return None
+
+
 def _rise_sentence(summary: CurveSummary, until: int) -> str:
     labels, last = summary.labels, len(summary.labels) - 1
     rise, after = summary.levels.ratio(until, 0), summary.levels.ratio(last, until)
@@ -82,12 +98,12 @@ def _excludes_one(ratio: Estimate) -> bool:
     return ratio.interval is not None and not ratio.interval.low <= 1 <= ratio.interval.high
 
 
-def sweep_answer(results: Sequence[VariantResult], comparisons: Sequence[Comparison], sweep: Sweep) -> str:
-    """The answer of a sweep: how the compared levels rank along the others, then how throughput goes along the
-    numbers; of an open loop first up to which rate the server keeps up."""
+def sweep_answer(results: Sequence[VariantResult], comparisons: Sequence[Comparison], sweep: Sweep) -> Told:
+    """Tell how the compared levels rank along the others, then how throughput goes along the numbers; of an open loop first up to
+    which rate the server keeps up. The headline is the effect of the first sentence."""
     by_id = {result.id: result for result in results}
     compares_names = any(factor.unit is None for factor in sweep.factors if factor.name in sweep.compared)
-    compared = _level_comparisons(by_id, comparisons, sweep) if compares_names else []
+    contests = _contests(by_id, comparisons, sweep) if compares_names else []
     numbers = [factor for factor in sweep.factors if factor.unit is not None]
     along = [factor for factor in numbers if factor.name in sweep.compared] or numbers
     found = {factor.name: [curve for curve in sweep.curves if curve.factor == factor.name] for factor in along}
@@ -95,8 +111,49 @@ def sweep_answer(results: Sequence[VariantResult], comparisons: Sequence[Compari
         [part for factor in along if (factor.name == RATE) is is_rate for part in _along(factor, found[factor.name])]
         for is_rate in (True, False)
     )
-    parts = [*rates, *compared, *others]
-    return " ".join([*map(sentence, parts), *commits_of(_sides(by_id.values(), sweep))])
+    undecided = undecided_text(comparisons) if compares_names else ""
+    parts = [
+        *rates,
+        *_level_comparisons(contests),
+        *([undecided] if undecided and len(comparisons) > 1 else []),
+        *others,
+    ]
+    text = " ".join([*map(sentence, parts), *commits_of(_sides(by_id.values(), sweep))])
+    return Told(text, _headline([curve for curves in found.values() for curve in curves], contests, by_id))
+
+
+def _headline(
+    curves: Sequence[ScalingCurve], contests: Sequence["_LevelComparison"], by_id: Mapping[str, VariantResult]
+) -> Headline | None:
+    """The figure of the first sentence: the rate that is kept, the strongest decided comparison, or the rise of a curve."""
+    limit = next((curve for curve in curves if curve.schedule is not None), None)
+    if limit is not None and limit.schedule is not None:
+        kept = limit.schedule.kept_until
+        where = f"of {limit.label}: " if limit.label else ""
+        note = f"{where}the highest rate up to which the schedule is kept in every trial"
+        return Headline(
+            title="Schedule",
+            figure=kept and f"up to {kept}",
+            note=note,
+            missing=None if kept else "the lowest rate is missed",
+        )
+    if contests:
+        strongest = contests[0].strongest
+        if strongest is not None:
+            return effect_of(strongest, by_id)
+        every = [one for contest in contests for one in contest.comparisons]
+        return Headline(missing=undecided_text(every) or "no comparison shows a difference")
+    told = next((curve for curve in curves if not curve.sentence.startswith(_EFFECT)), None) or next(iter(curves), None)
+    if told is None:
+        return None
+    if told.effect is None:
+        return Headline(missing=told.sentence)
+    where = f" ({told.label})" if told.label else ""
+    return Headline(
+        variant=told.effect.variant,
+        ratio=told.effect.ratio,
+        note=f"throughput at {told.effect.over} relative to {told.effect.under}{where}",
+    )
 
 
 def _along(factor: Factor, curves: Sequence[ScalingCurve]) -> list[str]:
@@ -151,16 +208,25 @@ class _LevelComparison:
     @property
     def is_open(self) -> bool:
         """Whether nothing is decided at any level."""
-        return all(one.verdict == "undecided" and one.latency_p99 is None for one in self.comparisons)
+        return all(one.verdict == "undecided" and one.by_schedule != "same schedule" for one in self.comparisons)
 
     @property
-    def largest(self) -> float:
-        """The ratio furthest from 1."""
-        return max(abs(math.log(one.ratio.value)) for one in self.comparisons)
+    def strongest(self) -> Comparison | None:
+        """The decided comparison whose ratio is furthest from 1; None where none is decided."""
+        told = [one for one in self.comparisons if decided(one) in ("better", "worse")]
+        return max(told, key=lambda one: abs(math.log((one.latency_p99 or one.ratio).value)), default=None)
+
+    @property
+    def size(self) -> tuple[bool, float]:
+        """What contests are ordered by: decided ones first, then by the ratio furthest from 1."""
+        of = [self.strongest] if self.strongest else self.comparisons
+        return self.strongest is not None, max(abs(math.log((one.latency_p99 or one.ratio).value)) for one in of)
 
 
-def _level_comparisons(by_id: dict[str, VariantResult], comparisons: Sequence[Comparison], sweep: Sweep) -> list[str]:
-    """A sentence for each combination of compared levels beside the baseline's, the largest effects first."""
+def _contests(
+    by_id: Mapping[str, VariantResult], comparisons: Sequence[Comparison], sweep: Sweep
+) -> list[_LevelComparison]:
+    """The combinations of compared levels, the largest decided effects first."""
     fixed = [factor for factor in sweep.factors if factor.name not in sweep.compared]
     axis = next((factor.name for factor in fixed if factor.unit is not None), None)
     found: dict[tuple[str, str, str], list[tuple[str, Comparison]]] = {}
@@ -178,7 +244,11 @@ def _level_comparisons(by_id: dict[str, VariantResult], comparisons: Sequence[Co
         _LevelComparison(*sides, axis is not None, *(tuple(part) for part in zip(*members, strict=True)))
         for sides, members in found.items()
     ]
-    contests.sort(key=lambda contest: -contest.largest)
+    return sorted(contests, key=lambda contest: contest.size, reverse=True)
+
+
+def _level_comparisons(contests: Sequence[_LevelComparison]) -> list[str]:
+    """A sentence for each of the first; one for all together that are inconclusive."""
     still_open = [contest for contest in contests if contest.is_open]
     if len(still_open) <= _FEW_OPEN:
         still_open = []
@@ -219,19 +289,37 @@ def _comparison_sentence(contest: _LevelComparison) -> str:
     if contest.is_open:
         places = range(len(contest.comparisons))
         return f"{at}inconclusive {_where(places, contest)}: {contest.variant} ran at {_ratios(places, contest)}"
-    scheduled = [place for place, one in enumerate(contest.comparisons) if one.latency_p99 is not None]
-    parts = [_scheduled_part(contest, scheduled)] if scheduled else []
+    parts = _schedule_parts(contest)
     for verdict, words in _SAID.items():
         places = [
-            place for place, one in enumerate(contest.comparisons) if one.verdict == verdict and place not in scheduled
+            place
+            for place, one in enumerate(contest.comparisons)
+            if one.verdict == verdict and one.by_schedule in (None, "neither keeps up")
         ]
         if not places:
             continue
-        text = f"{words} {_where(places, contest)}"
+        missed = all(contest.comparisons[place].by_schedule is not None for place in places)
+        text = f"{words} {_where(places, contest)}{', where neither keeps up with its schedule' if missed else ''}"
         if verdict in ("better", "worse") or not parts:
             text += f": {_ratios(places, contest)}"
         parts.append(text)
     return f"{at}{contest.variant} {'; it '.join(parts)}"
+
+
+def _schedule_parts(contest: _LevelComparison) -> list[str]:
+    """Where a schedule decides: which side keeps up with it."""
+    places = {
+        by: [place for place, one in enumerate(contest.comparisons) if one.by_schedule == by]
+        for by in ("same schedule", "keeps the schedule", "misses the schedule", "as asked")
+    }
+    parts = [_scheduled_part(contest, same)] if (same := places["same schedule"]) else []
+    if keeps := places["keeps the schedule"]:
+        parts.append(f"keeps up with its schedule {_where(keeps, contest)}, and {contest.baseline} does not")
+    if misses := places["misses the schedule"]:
+        parts.append(f"does not keep up with its schedule {_where(misses, contest)}, and {contest.baseline} does")
+    if asked := places["as asked"]:
+        parts.append(f"keeps up with its schedule {_where(asked, contest)}, as {contest.baseline} does with another")
+    return parts
 
 
 def _ratios(places: Sequence[int], contest: _LevelComparison) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from plinth.analyse.bootstrap import of_trials
-from plinth.analyse.latency import Latency, merge, read
+from plinth.analyse.latency import Latency, merge, percentiles_of, read
 from plinth.model.analysis import TransactionResult, TrialTransactions
 from plinth.model.contents import TrialContents
 from plinth.model.load import Totals
@@ -28,7 +28,7 @@ def transaction_results(trials: Sequence[TrialContents], variant: Variant, seed:
     results: list[TransactionResult] = []
     for place, script in enumerate(variant.scripts):
         of_type = [types[place] for types in by_trial]
-        latency = merge(one for trial in trials if (one := _latency(trial, script.name)) is not None)
+        latency = percentiles_of(_latency(trial, script.name) for trial in trials)
         totals = [_totals(trial, script.name) for trial in trials]
         done = sum(one.done for one in of_type)
         results.append(
@@ -37,7 +37,7 @@ def transaction_results(trials: Sequence[TrialContents], variant: Variant, seed:
                 share_asked=script.weight / weights,
                 share=done / done_of_all if done_of_all else None,
                 tps=of_trials([one.tps for one in of_type], seed),
-                latency=latency.percentiles() if latency else None,
+                latency=latency,
                 done=done,
                 failed=_sum(totals, "failed"),
                 retried=_sum(totals, "retried"),

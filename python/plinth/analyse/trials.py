@@ -9,7 +9,10 @@ from plinth.analyse.attribution import SOURCES as ATTRIBUTION_SOURCES
 from plinth.analyse.attribution import attribute, wait_shares
 from plinth.analyse.bootstrap import estimate, stated
 from plinth.analyse.ceiling import commit_ceiling
-from plinth.analyse.latency import Latency, merge, merge_scope, merge_statements, merge_transactions
+from plinth.analyse.due import keeps_up, log_share_in_time
+from plinth.analyse.latency import Latency, merge_scope, merge_transactions, percentiles_of, statement_latencies
+from plinth.analyse.machine_cpu import machine_cpu
+from plinth.analyse.machine_load import machine_load
 from plinth.analyse.new_orders import nopm_of, trial_nopm
 from plinth.analyse.postgres_writes import SOURCES as WRITES_SOURCES
 from plinth.analyse.postgres_writes import PostgresWrites, postgres_writes
@@ -20,8 +23,6 @@ from plinth.analyse.transactions import transaction_results, trial_transactions
 from plinth.analyse.window import Window, measured_phase
 from plinth.model.analysis import (
     CommitCeiling,
-    LatencyPercentiles,
-    OpenLoop,
     ProcessIo,
     ServerWork,
     StatementLatency,
@@ -34,6 +35,8 @@ from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottlenec
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.errors import RunError
 from plinth.model.estimate import Estimate
+from plinth.model.latency import LatencyPercentiles
+from plinth.model.open_loop import OpenLoop
 from plinth.model.plan import Variant
 from plinth.model.trial import Trial
 
@@ -57,6 +60,11 @@ class JudgedTrial:
     writes: PostgresWrites | None
     transactions: tuple[TrialTransactions, ...]
     nopm: float | None
+    log_in_time: float | None
+    """Of transactions a second: of an open loop those done within its latency limit, of a closed one all; None where none was done."""
+    kept: bool | None
+    """Whether it kept up with the schedule of an open loop; None of a closed one, and where what was due is not known."""
+    neighbours_cores: float | None
 
     @property
     def number(self) -> int:
@@ -73,6 +81,7 @@ class JudgedTrial:
         trial = self.contents.trial
         latency = self.latency.percentiles() if self.latency else None
         totals = trial.measured or trial.totals
+        load = machine_load(self.seen)
         return TrialPoint(
             number=trial.number,
             block=trial.block,
@@ -89,9 +98,14 @@ class JudgedTrial:
             work=self.work,
             transactions=self.transactions,
             nopm=self.nopm,
+            others_cpu=load.others_cpu,
+            steal=load.steal,
+            in_time_tps=None if self.kept is None or self.log_in_time is None else math.exp(self.log_in_time),
+            kept=self.kept,
             observer_cores=trial.observer_cpu_ns / trial.observer_ns
             if trial.observer_ns and trial.observer_cpu_ns is not None
             else None,
+            neighbours_cores=self.neighbours_cores,
         )
 
 
@@ -114,6 +128,11 @@ class Measured:
         return {block: math.log(tps) for block, tps in done if tps}
 
     @cached_property
+    def log_in_time(self) -> dict[int, float]:
+        """What variants are compared by: as log_tps, of open loops without the transactions that were late."""
+        return {one.contents.trial.block: one.log_in_time for one in self.counted if one.log_in_time is not None}
+
+    @cached_property
     def log_p99(self) -> dict[int, float]:
         """log(p99 latency in ns) of the counted trials, by block."""
         known = ((one.contents.trial.block, one.latency) for one in self.counted if one.latency)
@@ -124,9 +143,8 @@ class Measured:
         return stated(*estimate(list(self.log_tps.values()), seed, "median of the trials")) if self.counted else None
 
     def latency(self) -> LatencyPercentiles | None:
-        """Percentiles of the counted trials' histograms, merged."""
-        merged = merge(judged.latency for judged in self.counted if judged.latency)
-        return merged.percentiles() if merged else None
+        """Percentiles of the counted trials; see `percentiles_of`."""
+        return percentiles_of(judged.latency for judged in self.counted)
 
     def transactions(self, seed: int) -> tuple[TransactionResult, ...]:
         """Each type of transaction, where the workload has several."""
@@ -138,7 +156,7 @@ class Measured:
 
     def statements(self) -> tuple[StatementLatency, ...]:
         """The same for each statement."""
-        return merge_statements(part for judged in self.counted for part in judged.contents.histograms)
+        return statement_latencies(judged.contents.histograms for judged in self.counted)
 
     def engine_cpu_ns_per_transaction(self) -> float | None:
         """The clients' CPU over the transactions of the counted trials, both of the measured phase; None if not known."""
@@ -158,8 +176,6 @@ class Measured:
         """What became of the schedule; None in a closed loop."""
         if self.variant.workload.rate is None:
             return None
-        parts = [part for judged in self.counted for part in judged.contents.histograms]
-        service, lag = merge_scope(parts, "service"), merge_scope(parts, "schedule_lag")
         totals = [trial.measured for trial in self._counted_trials() if trial.measured]
         return OpenLoop(
             scheduled=sum(one.scheduled for one in totals),
@@ -167,9 +183,12 @@ class Measured:
             skipped=sum(one.skipped for one in totals),
             late=sum(one.late for one in totals),
             open=sum(one.open for one in totals),
-            service=service.percentiles() if service else None,
-            schedule_lag=lag.percentiles() if lag else None,
+            service=self._of_scope("service"),
+            schedule_lag=self._of_scope("schedule_lag"),
         )
+
+    def _of_scope(self, scope: str) -> LatencyPercentiles | None:
+        return percentiles_of(merge_scope(judged.contents.histograms, scope) for judged in self.counted)
 
     def bottleneck(self) -> VariantBottleneck | None:
         """The most frequent bottleneck of the counted trials; its sentence is that of the trial with the highest
@@ -224,7 +243,7 @@ def judge_trials(contents: BundleContents) -> dict[str, Measured]:
 def ceiling_of(contents: BundleContents, variant: Variant, tps: float | None, wal_bytes: float | None) -> CommitCeiling:
     """What the storage of a variant's WAL lets commit at best, and how much of it `tps` is; see `commit_ceiling`."""
     roles, server = contents.cluster_of(variant).primary.roles, contents.servers.get(variant.id)
-    return commit_ceiling(variant, roles, server, contents.probes, tps, wal_bytes)
+    return commit_ceiling(variant, roles, server, contents.probes, tps, wal_bytes, contents.writes_of(variant))
 
 
 def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) -> JudgedTrial:
@@ -232,15 +251,22 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
     excluded = trial.excluded
     if excluded is None and trial.status == "complete" and not trial.tps:
         excluded = "no transaction was done in the measured phase"
-    seen = work = bottleneck = writes = None
+    seen = work = bottleneck = writes = log_in_time = kept = machine = None
+    due, is_open = trial.measured, workload.rate is not None
+    if trial.tps:
+        log_in_time = math.log(trial.tps) + (log_share_in_time(due) if is_open else 0.0)
+    if is_open and due is not None and due.scheduled:
+        kept = keeps_up(due, workload.clients)
     if trial.status == "complete":
         phase = measured_phase(trial, contents.read_samples())
         seen = phase.of_sources(ATTRIBUTION_SOURCES)
         writes = postgres_writes(trial, phase.of_sources(WRITES_SOURCES))
         work = trial_work(trial, seen)
         ceiling = ceiling_of(bundle, variant, trial.tps, work.wal_bytes)
-        is_open = workload.rate is not None
-        bottleneck = attribute(trial, seen, bundle.host.cores, workload.clients, is_open, ceiling, variant.settings)
+        machine = machine_cpu(seen, bundle.host.cores)
+        bottleneck = attribute(
+            trial, seen, bundle.host.cores, workload.clients, is_open, ceiling, bundle.as_in_force(variant).settings
+        )
     return JudgedTrial(
         contents,
         excluded,
@@ -252,6 +278,9 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
         writes,
         trial_transactions(contents, variant),
         trial_nopm(trial, workload),
+        log_in_time,
+        kept,
+        machine.neighbours if machine else None,
     )
 
 

@@ -1,15 +1,24 @@
 """The sentences of an analysis. Plain words, the effect, its interval, and what becomes of a commit."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plinth.analyse.comparison import EQUIVALENCE, in_doubt
-from plinth.model.analysis import Comparison, NoiseFloor, VariantResult, Verdict
+from plinth.analyse.comparison import EQUIVALENCE, Outcome
+from plinth.model.analysis import Comparison, VariantResult
 from plinth.model.estimate import Estimate
-from plinth.model.figures import more_command, number, percent, times_of
-from plinth.model.grouping import Grouping
-from plinth.model.safety import GRADES, SafetyGrade
+from plinth.model.figures import more_command, percent, times_of
+from plinth.model.headline import Headline
+from plinth.model.open_loop import BySchedule, OpenLoop
+from plinth.model.safety import GRADES, SafetyBasis, SafetyGrade
+
+
+@dataclass(frozen=True)
+class Told:
+    """An answer, and the effect that it tells first."""
+
+    text: str
+    headline: Headline | None
 
 
 @dataclass(frozen=True)
@@ -20,10 +29,8 @@ class Side:
     grade: SafetyGrade
 
 
-_SEVERAL = 3
-"""Comparisons from which on the answer names the group of the fastest: with fewer, their ratios say all."""
 _MOST_NAMED = 3
-"""Of the fastest variants; the ranking has all."""
+"""Latencies that are named; the report has all."""
 INCONCLUSIVE = "inconclusive"
 """What an undecided comparison is in a sentence."""
 NEAR = percent(EQUIVALENCE - 1)
@@ -53,13 +60,13 @@ def sentence(text: str) -> str:
     return (text[:1].upper() + text[1:] if is_word else text) + "."
 
 
-def commit_sentence(labels: Sequence[str], grade: SafetyGrade) -> str:
+def commit_sentence(labels: Sequence[str], grade: SafetyGrade, basis: SafetyBasis = "assumed") -> str:
     """What becomes of acknowledged commits, of variants of one grade: "Memory can lose acknowledged commits in a power failure."."""
     who = " and ".join(labels) if len(labels) < 3 else f"{', '.join(labels[:-1])} and {labels[-1]}"
     if grade == "unknown":
         return sentence(f"whether {who} {'keeps' if len(labels) == 1 else 'keep'} acknowledged commits is not known")
     if grade == "keeps":
-        return sentence(f"{who} {'keeps' if len(labels) == 1 else 'keep'} acknowledged commits")
+        return sentence(f"{who} {'keeps' if len(labels) == 1 else 'keep'} acknowledged commits ({basis})")
     can = "can lose acknowledged" if grade == "does not keep" else "may lose recent"
     return sentence(f"{who} {can} commits in a power failure")
 
@@ -84,25 +91,28 @@ def rate(estimate: Estimate) -> str:
     return f"{text} (95 % CI {interval.low:,.{digits}f} to {interval.high:,.{digits}f})" if interval else text
 
 
-def comparison_sentence(
-    verdict: Verdict,
-    ratio: Estimate,
-    variant: Side,
-    baseline: Side,
-    floor: NoiseFloor | None,
-    more: int | None,
-    target: float | None = None,
-) -> str:
+def comparison_sentence(outcome: Outcome, variant: Side, baseline: Side, target: float | None = None) -> str:
     """One comparison: what was found, what would decide it, and what becomes of acknowledged commits; `target` is that of trials
     that end once they have decided."""
+    verdict, ratio = outcome.verdict, outcome.ratio
     ran = f"{variant.label} ran at {times_of(ratio, baseline.label)}"
     if verdict in ("better", "worse"):
         said = [sentence(ran)]
     elif verdict == "no difference shown":
         said = [sentence(f"no difference shown: {ran}, within {NEAR if target is None else percent(target)}")]
     else:
-        said = [sentence(f"inconclusive: {ran}{_open(ratio, floor)}"), *_what_decides(ratio, more, target)]
+        why = f"; {outcome.reason}" if outcome.reason else ""
+        said = [sentence(f"inconclusive: {ran}{why}"), *_what_decides(ratio, outcome.more_trials, target)]
     return " ".join([*said, *commits_of([variant, baseline])])
+
+
+def scheduled_outcome_sentence(clause: str, outcome: Outcome, sides: Sequence[Side], target: float | None) -> str:
+    """A comparison that a schedule decides, with why it is undecided where it does not."""
+    if outcome.verdict != "undecided":
+        return " ".join([sentence(clause), *commits_of(sides)])
+    why = f"; {outcome.reason}" if outcome.reason else ""
+    what = _what_decides(outcome.ratio, outcome.more_trials, target)
+    return " ".join([sentence(f"inconclusive: {clause}{why}"), *what, *commits_of(sides)])
 
 
 def latency_of(ratio: Estimate, baseline: str) -> str:
@@ -126,70 +136,50 @@ def scheduled_sentence(latencies: Sequence[tuple[str, Estimate]], baseline: str,
     return " ".join([said, *commits_of(sides)])
 
 
-def single_sentence(result: VariantResult, tps: Estimate) -> str:
-    """The answer where there is nothing to compare with."""
-    few = f" ({tps.note})" if tps.note else ""
+def effect_of(one: Comparison, by_id: Mapping[str, VariantResult]) -> Headline:
+    """A comparison as the report's largest figure: what its ratio is of, and why it is undecided where it is."""
+    of, to = by_id[one.variant].label, by_id[one.baseline].label
+    what = "throughput" if one.by_schedule is None else "transactions in time"
+    if one.latency_p99 is not None:
+        what = "p99 latency"
+    said = [f"{what} of {of} relative to {to}"]
+    if one.by_schedule == "misses the schedule":
+        said.append(f"{of} misses its schedule, {to} keeps it")
+    elif one.by_schedule == "keeps the schedule":
+        said.append(f"{of} keeps its schedule, {to} misses it")
+    if one.is_undecided:
+        said.append("; ".join(["undecided", *([one.reason] if one.reason else [])]))
+    return Headline(variant=one.variant, ratio=one.latency_p99 or one.ratio, note="; ".join(said))
+
+
+def missed_text(loop: OpenLoop) -> str:
+    """What became of a schedule that was not kept: "of 123,464 transactions due, 85,417 were skipped as too late and 3 left waiting"."""
     return (
-        f"{sentence(f'{result.label} ran at {rate(tps)}{few}')} {commit_sentence([result.label], result.safety.grade)}"
+        f"of {loop.scheduled:,} transactions due, {loop.skipped:,} were skipped as too late and {loop.open:,} left waiting "
+        "at the end"
     )
 
 
-def ranking_answer(
-    results: Sequence[VariantResult],
-    comparisons: Sequence[Comparison],
-    grouping: Grouping | None = None,
-    target: float | None = None,
-) -> str:
-    """The answer of several comparisons: the best that keeps its commits, the fastest that does not, the rest counted; of more
-    than a few variants, which of them cannot be told apart as the fastest."""
-    by_id = {result.id: result for result in results}
-    baseline = by_id[comparisons[0].baseline]
-    winners = sorted((c for c in comparisons if c.verdict == "better"), key=lambda c: -c.ratio.value)
-    mixed = len({by_id[id_].safety.grade for c in comparisons for id_ in (c.variant, c.baseline)}) > 1
-    if not mixed:
-        top = winners[:1]
-        parts = [] if top else [f"nothing is shown to be faster than {baseline.label}"]
-    else:
-        safe = next((c for c in winners if by_id[c.variant].safety.grade == "keeps"), None)
-        unsafe = next((c for c in winners if by_id[c.variant].safety.grade != "keeps"), None)
-        top = [c for c in (safe, unsafe) if c and (c is safe or safe is None or c.ratio.value > safe.ratio.value)]
-        parts = [] if safe else [f"nothing that keeps its commits is shown to be faster than {baseline.label}"]
-    parts += [_ran(by_id[c.variant], c.ratio, baseline.label, keeps=mixed) for c in top]
-    fastest = [by_id[id_] for id_ in grouping.fastest] if grouping and len(comparisons) >= _SEVERAL else []
-    if fastest:
-        parts.append(_fastest(fastest, len(comparisons) + 1))
-    rest = _counted(comparisons, target, has_winners=bool(winners))
-    named = [*(by_id[c.variant] for c in top), *fastest[:_MOST_NAMED]] if mixed else list(by_id.values())
-    sides = list(dict.fromkeys(Side(one.label, one.safety.grade) for one in named if not one.is_aa_twin))
-    return " ".join([*map(sentence, [*parts, *([rest] if rest else [])]), *commits_of(sides)])
+def schedule_clause(by: BySchedule, ratio: Estimate, variant: VariantResult, baseline: VariantResult) -> str:
+    """How two open loops compare of which not both keep up with one schedule; `by` is not "same schedule"."""
+    of, to = variant.label, baseline.label
+    if by == "as asked":
+        return f"{of} and {to} keep up with their schedules, so that their throughput is what was asked for"
+    if by == "neither keeps up":
+        return f"neither keeps up with its schedule; in time, {of} did {times_of(ratio, to)}"
+    keeps, misses = (variant, baseline) if by == "keeps the schedule" else (baseline, variant)
+    lost = f": {missed_text(misses.open_loop)}" if misses.open_loop else ""
+    did = f"; in time, {of} did {times_of(ratio, to)}"
+    if by == "keeps the schedule":
+        return f"{keeps.label} keeps up with its schedule, and {misses.label} does not{lost}{did}"
+    return f"{misses.label} does not keep up with its schedule, and {keeps.label} does{lost}{did}"
 
 
-def _fastest(fastest: Sequence[VariantResult], of: int) -> str:
-    """Which variants cannot be told apart as the fastest."""
-    first, *others = [one.label for one in fastest]
-    if not others:
-        return f"{first} is faster than each of the others"
-    if len(fastest) == of:
-        return f"{first}, the fastest, cannot be told apart from any other"
-    named, left = [first, *others][:_MOST_NAMED], len(fastest) - _MOST_NAMED
-    *front, last = [*named, f"{left} more"] if left > 0 else named
-    return f"{', '.join(front)} and {last} cannot be told apart as the fastest"
-
-
-def _ran(variant: VariantResult, ratio: Estimate, baseline: str, *, keeps: bool) -> str:
-    kept = " and keeps its commits" if keeps and variant.safety.grade == "keeps" else ""
-    return f"{variant.label} ran at {times_of(ratio, baseline)}{kept}"
-
-
-def _counted(comparisons: Sequence[Comparison], target: float | None, *, has_winners: bool) -> str | None:
-    """The comparisons that the answer does not name, by outcome. Once winners are named, only the undecided
-    matter."""
-    words: dict[Verdict, str] = {"undecided": INCONCLUSIVE}
-    if not has_winners:
-        words = {"worse": "slower", "no difference shown": "with no difference shown", **words}
-    counts = [(sum(c.verdict == verdict for c in comparisons), word) for verdict, word in words.items()]
-    said = outcomes_text(len(comparisons), [(n, word) for n, word in counts if n])
-    return f"{said}{_deciding(comparisons, target)}" if said else None
+def single_sentence(result: VariantResult, tps: Estimate) -> str:
+    """The answer where there is nothing to compare with."""
+    few = f" ({tps.note})" if tps.note else ""
+    commits = commit_sentence([result.label], result.safety.grade, result.safety.basis)
+    return f"{sentence(f'{result.label} ran at {rate(tps)}{few}')} {commits}"
 
 
 def outcomes_text(comparisons: int, outcomes: Sequence[tuple[int, str]]) -> str:
@@ -203,9 +193,8 @@ def outcomes_text(comparisons: int, outcomes: Sequence[tuple[int, str]]) -> str:
     return f"of {comparisons} comparison{'s' * (comparisons > 1)}, {said}" if said else ""
 
 
-def _deciding(comparisons: Sequence[Comparison], target: float | None) -> str:
+def deciding(undecided: Sequence[Comparison], target: float | None) -> str:
     """The trials that would decide the undecided comparisons, as far as known."""
-    undecided = [c for c in comparisons if c.verdict == "undecided"]
     known = [c.more_trials for c in undecided if c.more_trials is not None]
     if not known:
         return ""
@@ -220,15 +209,6 @@ def _by_command(more: int, target: float | None) -> str:
 
 def _needed(more: int) -> str:
     return f"{more} more trial{'s' if more > 1 else ''} of each would be needed to tell"
-
-
-def _open(ratio: Estimate, floor: NoiseFloor | None) -> str:
-    """Why a ratio is undecided, where its interval does not show it."""
-    if floor and in_doubt(ratio, floor):
-        return f"; the A/A pair, which is the same, was told apart by {number(floor.smallest_ratio)}x"
-    if ratio.interval and not ratio.interval.low <= 1 <= ratio.interval.high:
-        return "; clear by itself, but not as one of several comparisons"
-    return ""
 
 
 def _what_decides(ratio: Estimate, more: int | None, target: float | None) -> list[str]:

@@ -40,7 +40,7 @@ def compare(
         Parameter(
             name="--allow",
             negative="",
-            help="Compare although this differs (clients, dataset, driver), or although a run is incomplete. May be repeated.",
+            help="Compare although this differs (clients, dataset, driver, load of the machine), or although a run is incomplete. May be repeated.",
         ),
     ] = (),
     fail_on: FailOn = (),
@@ -50,7 +50,8 @@ def compare(
 ) -> int:
     """Compare runs: what differs between them, and for each variant that they have in common the ratio and a verdict.
 
-    Bundles that were changed after their run, and runs of different transactions, are never compared. The trials of two runs
+    Bundles that were changed after their run, and runs of different transactions, are never compared; runs under different load of
+    other processes only with --allow load. The trials of two runs
     are not interleaved: drift of the machine between them cannot be told from the effect of a change.
 
       plinth compare bundles/monday bundles/tuesday

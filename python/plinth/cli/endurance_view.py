@@ -9,7 +9,7 @@ from plinth.model.figures import number
 from plinth.model.units import format_decimal_size
 from plinth.model.wear import DiskWear
 from plinth.report.sections import SECTIONS
-from plinth.report.written import figure, rating_sentence, written_rows
+from plinth.report.written import figure, rating_sentence, written_caveats, written_rows
 
 _ROOMY = 130
 """Least terminal width, in columns, at which a figure and its interval fit on one line."""
@@ -42,6 +42,8 @@ def _show_variant(variant: VariantEndurance, account: Endurance, console: Consol
         figures = (row.of_transaction, row.of_day, row.amplification or row.life)
         table.add_row(Text(row.name), *(Text(_fitted(text, console)) for text in figures))
     console.print(table)
+    for caveat in written_caveats(variant):
+        console.print(Text(f"  caveat: {caveat}", style="yellow"))
     for gap in variant.gaps:
         _show_gap(f"{gap.what}: n/a: {gap.reason}", console)
     console.print()

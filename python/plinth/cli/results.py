@@ -207,7 +207,7 @@ def _print_table(results: Results, plots: bool) -> None:
         color=color,
         beside=published_beside(results.contents.plan, results.analysis, results.contents.io),
         probed=io_figures(results.contents.io),
-        standbys=standby_texts(results.contents),
+        standbys=standby_texts(results.contents, results.analysis.variants),
         tpcc=tpcc_texts(results.contents),
         links=link_texts(results.contents),
         outages=outage_texts(results.contents),

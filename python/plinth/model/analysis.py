@@ -14,12 +14,16 @@ from plinth.model.endurance import VariantEndurance
 from plinth.model.estimate import Estimate
 from plinth.model.figures import percent
 from plinth.model.grouping import Grouping
+from plinth.model.headline import Headline
+from plinth.model.latency import LatencyPercentiles
 from plinth.model.level import Level
 from plinth.model.objective import ObjectiveResult
+from plinth.model.open_loop import BySchedule, OpenLoop, ScheduleKept
 from plinth.model.pareto import ParetoFront
 from plinth.model.power_cut import CutMode
 from plinth.model.safety import Safety
 from plinth.model.sweep import Sweep
+from plinth.model.trial_pattern import TrialPattern
 from plinth.model.units import format_count, format_decimal_size, format_duration
 
 ANALYSIS_VERSION = 1
@@ -220,31 +224,34 @@ class TrialPoint(Frozen):
         default=None,
         description="New orders committed a minute; None of other workloads than tpcc, and where it is not known.",
     )
+    in_time_tps: float | None = Field(
+        default=None,
+        description="Of an open loop: those of tps that were within the latency limit; None of a closed one.",
+    )
+    kept: bool | None = Field(
+        default=None,
+        description="Whether it kept up with the schedule of an open loop; None of a closed one, and where what was due is not known.",
+    )
     observer_cores: float | None = Field(
         default=None, description="CPU time of the observation, in cores; None where it is not known."
     )
-
-
-class LatencyPercentiles(Frozen):
-    """Percentiles of the merged histograms of all counted trials, never averages of percentiles."""
-
-    p50_ns: int
-    p90_ns: int
-    p95_ns: int
-    p99_ns: int
-    p999_ns: int
-    max_ns: int
-    mean_ns: float
-    count: int
-    stddev_ns: float | None = Field(
+    others_cpu: float | None = Field(
         default=None,
-        description="Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits. None in "
-        "analyses of before it was worked out.",
+        description="Of all cores' time in the measured phase, the share of processes other than server, clients and "
+        "observer; None where it is not known.",
+    )
+    steal: float | None = Field(
+        default=None, description="Of the same, the share that the hypervisor took; None where it is not known."
+    )
+    neighbours_cores: float | None = Field(
+        default=None,
+        description="CPU time of programs of the server's machine that are no part of the run, in cores, at least; None where "
+        "it is not known, as of a server whose processes were not read, and in analyses by earlier versions.",
     )
 
 
 class StatementLatency(Frozen):
-    """Latency of one statement of a script, merged over the variant's counted trials."""
+    """Latency of one statement of a script over the variant's counted trials."""
 
     script: str
     statement: int
@@ -265,18 +272,6 @@ class TransactionResult(Frozen):
     failed: int | None
     retried: int | None = Field(description="Transactions that were tried more than once.")
     retries: int | None = Field(description="Further tries, all together.")
-
-
-class OpenLoop(Frozen):
-    """The outcome of a schedule: transactions due at set times, in the counted trials' measured phases."""
-
-    scheduled: int
-    done: int
-    skipped: int = Field(description="Not begun, because they were already later than the latency limit.")
-    late: int = Field(description="Done, but not within the latency limit.")
-    open: int = Field(description="Still waiting, or cut off, at the end.")
-    service: LatencyPercentiles | None = Field(description="From the actual start to the end.")
-    schedule_lag: LatencyPercentiles | None = Field(description="From the intended start to the actual one.")
 
 
 class CommitCeiling(Frozen):
@@ -306,10 +301,16 @@ class VariantResult(Frozen):
         description="1 is the fastest of its stratum; None when nothing was measured, and of levels of a numeric factor. "
         "The A/A twin has its baseline's."
     )
-    ranked_by: Literal["throughput", "latency"] | None = Field(
+    ranked_by: Literal["throughput", "latency", "schedule"] | None = Field(
         default=None,
-        description="latency: by p99, where all of the stratum keep up with one schedule, so that throughput is what was asked for. None "
-        "without a rank, and in analyses by earlier versions, which ranked by throughput.",
+        description="latency: by p99, where all of the stratum keep up with one schedule, so that throughput is what was asked for. "
+        "schedule: of other open loops, those that keep up come first, by p99; the rest by what they did in time. None without a rank, "
+        "and in analyses by earlier versions, which ranked by throughput.",
+    )
+    schedule: ScheduleKept | None = Field(
+        default=None,
+        description="Whether its counted trials kept up with the schedule of an open loop. None of closed loops, and where the "
+        "transactions due are not known.",
     )
     group: str | None = Field(
         default=None,
@@ -362,7 +363,10 @@ class Comparison(Frozen):
 
     variant: str
     baseline: str
-    ratio: Estimate = Field(description="Median of the ratios within blocks, which share the machine's drift.")
+    ratio: Estimate = Field(
+        description="Median of the ratios within blocks, which share the machine's drift. Of open loops, of what was done in time: "
+        "within the latency limit, where there is one."
+    )
     ratio_p_value: float | None = Field(
         default=None,
         description="Two-sided, of the bootstrap that gave the interval, Holm-corrected; the verdict rests on it.",
@@ -371,7 +375,18 @@ class Comparison(Frozen):
         description="Two-sided, permutation test (exact for few trials), Holm-corrected over all comparisons; "
         "None where so few trials could not give 0.05 however clear the difference."
     )
-    verdict: Verdict
+    verdict: Verdict = Field(
+        description="On throughput. Of open loops of which only one keeps up with its schedule, that one is better; where both keep up "
+        "with different ones, no difference is shown."
+    )
+    by_schedule: BySchedule | None = Field(
+        default=None,
+        description="Of open loops; None of all others, and where that decides nothing: fewer than three trials of one, or one that keeps up in "
+        "some of its trials only.",
+    )
+    reason: str | None = Field(
+        default=None, description="Why it is undecided, where the interval of the ratio does not show that."
+    )
     more_trials: int | None = Field(
         default=None, description="About how many more trials a variant would decide, when undecided."
     )
@@ -390,7 +405,7 @@ class Comparison(Frozen):
 
     @property
     def is_undecided(self) -> bool:
-        """Whether more trials are needed: of latencies where both sides do what one schedule asks for, of throughput elsewhere."""
+        """Whether more trials are needed: of latencies where both sides do what one schedule asks for, else to decide the verdict."""
         if self.latency_p99 is None:
             return self.verdict == "undecided"
         interval = self.latency_p99.interval
@@ -414,6 +429,9 @@ class Analysis(Frozen):
     question: str
     answer: str = Field(
         description="In a few sentences: effect, interval and safety; of a sweep, what its levels show."
+    )
+    headline: Headline | None = Field(
+        default=None, description="None where nothing is compared, and in analyses by earlier versions."
     )
     variants: tuple[VariantResult, ...] = Field(
         description="By stratum; within one the fastest first, or by the levels of a numeric factor."
@@ -444,6 +462,9 @@ class Analysis(Frozen):
     )
     commit_models: tuple[CommitModel, ...] = Field(
         default=(), description="Of each variant whose commits wait for standbys: predicted and measured."
+    )
+    patterns: tuple[TrialPattern, ...] = Field(
+        default=(), description="Drift, modes and outliers of the trials; their sentences are among the warnings."
     )
     preparations: tuple[str, ...] = Field(
         default=(),

@@ -49,6 +49,14 @@ class DeviceWritten(Written):
     roles: tuple[str, ...]
     uses: tuple[str, ...] = Field(description="What it is to a ZFS pool: data, log, cache, special; empty elsewhere.")
     life_years: Estimate | None = Field(description="Until the rated bytes are written; None without a rating.")
+    server_share: Estimate | None = Field(
+        default=None,
+        description="The part of its bytes that PostgreSQL's own processes explain, by the kernel's count of their writes or "
+        "PostgreSQL's own, whichever is more: above 1 where pages were overwritten in the page cache. None where neither is known.",
+    )
+    caveat: str | None = Field(
+        default=None, description="For people, where it wrote much more than PostgreSQL's processes explain; else None."
+    )
 
 
 class VariantEndurance(Frozen):

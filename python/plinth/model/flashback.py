@@ -8,8 +8,7 @@ from pydantic import Field
 from plinth.model.action_base import TimedAction
 from plinth.model.base import Frozen, SettingValue
 from plinth.model.durability import Damage, IntegrityCheck
-
-_OFF = ("off", "false", "no", "0")
+from plinth.model.write_facts import UNKNOWN, canonical
 
 
 class SnapshotAction(TimedAction):
@@ -70,9 +69,11 @@ class FlashbackText(Frozen):
 
 def may_lose_by_snapshot(settings: Mapping[str, SettingValue]) -> str | None:
     """Why commits that were acknowledged before a snapshot may be missing in it, with these settings; None: they may not be."""
-    asked = {name.lower(): str(value).lower() for name, value in settings.items()}
-    if asked.get("fsync", "on") in _OFF:
+    found = {name.lower(): canonical(value) for name, value in settings.items()}
+    if found.get("fsync") == "off":
         return "fsync = off promises nothing after a crash"
-    if asked.get("synchronous_commit", "on") in _OFF:
+    if found.get("synchronous_commit") == "off":
         return "synchronous_commit = off does not wait for the local flush"
+    if found.get("synchronous_commit") == UNKNOWN:
+        return "synchronous_commit is set to a value that only shows while it runs"
     return None

@@ -9,7 +9,7 @@ from plinth.model.base import Frozen, Name
 from plinth.model.estimate import Estimate
 from plinth.model.figures import number
 from plinth.model.level import Level, same_level
-from plinth.model.safety import GRADES, SafetyGrade
+from plinth.model.safety import GRADES, SafetyBasis, SafetyGrade
 from plinth.model.units import parse_latency, parse_size
 
 ObjectiveMetric = Literal[
@@ -132,6 +132,7 @@ class ObjectiveResult(Frozen):
         description="In the unit of the bound; None where it was not measured, and of commits."
     )
     grade: SafetyGrade | None = Field(default=None, description="Of commits.")
+    basis: SafetyBasis | None = Field(default=None, description="Of commits: what the grade rests on.")
     reason: str | None = Field(default=None, description="Why it is inconclusive or not measured.")
 
 

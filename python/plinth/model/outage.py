@@ -7,8 +7,10 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, SettingValue
 from plinth.model.standby import PRIMARY, quorum_of
+from plinth.model.write_facts import UNKNOWN, canonical
 
 _WAITING = ("on", "remote_apply", "remote_write")
+_UNSEEN = "synchronous_commit is set to a value that only shows while it runs"
 
 
 class Rejoin(Frozen):
@@ -90,15 +92,9 @@ class OutageText(Frozen):
     rejoin: str = Field(description="How the old primary came back as a standby, and which standbys could not follow.")
 
 
-def _word(value: SettingValue) -> str:
-    """A boolean as on or off, as PostgreSQL reads it; any other value as it is."""
-    word = str(value).lower()
-    return {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}.get(word, word)
-
-
 def has_fsync(settings: Mapping[str, SettingValue]) -> bool:
     """Whether a server with these settings, in any spelling, flushes what it has to."""
-    return all(_word(value) != "off" for name, value in settings.items() if name.lower() == "fsync")
+    return all(canonical(value) != "off" for name, value in settings.items() if name.lower() == "fsync")
 
 
 def may_lose(
@@ -116,15 +112,17 @@ def may_lose(
     cut, `unsynced` those with fsync = off. By "Synchronous Replication" and the description of synchronous_commit in PostgreSQL's documentation.
     """
     asked = {name.lower(): str(value).lower() for name, value in settings.items()}
-    level = _word(asked.get("synchronous_commit", "on"))
+    level = canonical(asked.get("synchronous_commit", "on"))
     quorum = quorum_of(asked.get("synchronous_standby_names", ""))
     node = to or PRIMARY
-    if node in unpowered and node in unsynced:
+    if node in unpowered and (node in unsynced or (node == PRIMARY and not has_fsync(settings))):
         return f"{node} has fsync = off, and its power was cut"
     if to in (None, PRIMARY):
         if level == "off":
             return "synchronous_commit = off does not wait for the local flush"
-        return None
+        return _UNSEEN if level == UNKNOWN else None
+    if level == UNKNOWN:
+        return _UNSEEN
     if level not in _WAITING:
         return f"synchronous_commit = {level} waits for no standby"
     if quorum is None or quorum.needed == 0:

@@ -6,8 +6,17 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.estimate import Estimate
+from plinth.model.objective import METRIC_TITLES
 
-ParetoMetric = Literal["tps", "latency_p99", "commits", "written_per_transaction", "wal_per_transaction"]
+ParetoMetric = Literal["tps", "latency_p99", "commits", "schedule", "written_per_transaction", "wal_per_transaction"]
+METRIC_NAMES: dict[ParetoMetric, str] = {
+    "tps": METRIC_TITLES["tps"],
+    "latency_p99": METRIC_TITLES["latency_p99"],
+    "commits": METRIC_TITLES["commits"],
+    "schedule": "keeping the schedule",
+    "written_per_transaction": METRIC_TITLES["written_per_transaction"],
+    "wal_per_transaction": METRIC_TITLES["wal_per_transaction"],
+}
 
 
 class ParetoPoint(Frozen):

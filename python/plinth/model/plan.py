@@ -184,7 +184,9 @@ class PlannedShell(Frozen):
 class Variant(Frozen):
     """One combination of levels. The A/A twin has the levels of the baseline and an id of its own."""
 
-    id: str
+    id: str = Field(
+        description="Made of its levels, each whole; names files. A bundle keeps those that its plan has, however later versions make them."
+    )
     label: str = Field(description='For people: "memory", or "memory, 16 clients".')
     levels: dict[str, Level]
     cluster: str

@@ -60,7 +60,7 @@ class ReportVariant(Frozen):
     )
     workload: str = Field(description='For people: "tpcb-like, 8 clients, prepared protocol".')
     latency_curve: tuple[CurvePoint, ...] = Field(
-        description="From the merged histograms of the counted trials; empty when nothing was measured."
+        description="Each latency the median of the counted trials' own; empty when nothing was measured."
     )
 
 
@@ -375,6 +375,10 @@ class StandbyText(Frozen):
     backup: str = Field(description="Size, duration and rate of the base backup that it was made by.")
     states: str = Field(description="Its synchronous state, as its upstream said it, by variant.")
     lag: str = Field(description="How far it was behind in the measured time, and the WAL that was kept for it.")
+    survival: str = Field(
+        default="",
+        description="What the cluster's acknowledged commits survive, by variant: power, and the primary itself.",
+    )
 
 
 class LinkText(Frozen):

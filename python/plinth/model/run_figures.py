@@ -9,12 +9,13 @@ from pydantic import Field, field_validator
 from plinth.model.base import Frozen
 from plinth.model.level import Level
 from plinth.model.manifest import RunStatus
-from plinth.model.safety import SafetyGrade
+from plinth.model.safety import SafetyBasis, SafetyGrade
 
 RUN_FIGURES_VERSION = 1
 ConditionKind = Literal[
-    "workload", "dataset", "clients", "driver", "measuring", "settings", "storage", "versions", "machine"
+    "workload", "dataset", "clients", "driver", "measuring", "settings", "storage", "versions", "machine", "load"
 ]
+Share = Annotated[float, Field(ge=0, le=1)]
 Latency = Annotated[int, Field(gt=0, lt=2**63)]
 
 
@@ -40,6 +41,21 @@ class TrialFigures(Frozen):
     latency_p50_ns: Latency | None
     latency_p95_ns: Latency | None
     latency_p99_ns: Latency | None
+    others_cpu: Share | None = Field(
+        default=None,
+        description="Of all cores' time, the share of processes other than server, clients and observer. None: not known.",
+    )
+    steal: Share | None = Field(
+        default=None, description="Of all cores' time, the share that the hypervisor took. None: not known."
+    )
+    in_time_tps: float | None = Field(
+        default=None, gt=0, lt=1e15, description="Of an open loop: those of tps that were within the latency limit."
+    )
+    kept: bool | None = Field(
+        default=None,
+        description="Of an open loop: whether it kept up with the schedule; None where that is not known, as in baselines by earlier "
+        "versions.",
+    )
 
 
 class VariantFigures(Frozen):
@@ -51,6 +67,9 @@ class VariantFigures(Frozen):
     is_aa_twin: bool
     is_open_loop: bool = Field(description="Its rate is set by the experiment, so that its throughput says little.")
     safety: SafetyGrade
+    safety_basis: SafetyBasis = Field(
+        default="assumed", description="What the grade rests on; of figures by earlier versions not known to be tested."
+    )
     conditions: tuple[Condition, ...]
     trials: tuple[TrialFigures, ...]
     left_out: int = Field(ge=0, description="Trials that failed or that a rule excluded.")
@@ -67,5 +86,7 @@ class RunFigures(Frozen):
     created_unix_ns: int = Field(ge=0, lt=2**63)
     status: RunStatus
     seed: int = Field(ge=0, lt=2**63, description="Of the bootstrap.")
-    conditions: tuple[Condition, ...] = Field(description="Of the whole run: machine, versions, measuring.")
+    conditions: tuple[Condition, ...] = Field(
+        description="Of the whole run: machine, its load by the doctor, versions, measuring."
+    )
     variants: tuple[VariantFigures, ...]

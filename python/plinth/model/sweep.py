@@ -85,7 +85,9 @@ class ScheduleLevel(Frozen):
     kept: int = Field(
         description="Those in which at most 1 % of the transactions due were skipped, or left waiting for a client at the end."
     )
-    p99_ns: int | None = Field(description="p99 latency from when a transaction was due, of all counted trials.")
+    p99_ns: int | None = Field(
+        description="p99 latency from when a transaction was due: the median of the counted trials' own."
+    )
     tps: float | None = Field(description="Median of the counted trials.")
 
     @property
@@ -112,6 +114,15 @@ class ScheduleLimit(Frozen):
     sentence: str
 
 
+class CurveEffect(Frozen):
+    """The ratio of throughputs that the sentence of a curve tells first."""
+
+    variant: str = Field(description="The id of the variant at `over`.")
+    over: str = Field(description='The label of its level: "16 clients".')
+    under: str = Field(description="The label of the level that it is relative to.")
+    ratio: Estimate
+
+
 class ScalingCurve(Frozen):
     """Throughput over the levels of a numeric factor, at one combination of levels of all others."""
 
@@ -128,6 +139,10 @@ class ScalingCurve(Frozen):
     fit_missing: str | None = Field(description="Why there is no fit; None of factors other than clients.")
     schedule: ScheduleLimit | None = Field(
         default=None, description="Of workload.rate only: up to which rate the server keeps up."
+    )
+    effect: CurveEffect | None = Field(
+        default=None,
+        description="None of an open loop, where no ratio is decided, and in analyses by earlier versions.",
     )
     sentence: str = Field(description="What the curve shows, with a ratio and its interval.")
 

@@ -1,7 +1,6 @@
 """Expands factors to variants, and finds the clusters that variants share."""
 
 import itertools
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import mounted_storages
 from plinth.model.workload import WorkloadSpec
 from plinth.plan.storages import ConcreteStorages
+from plinth.plan.variant_ids import unique_id, variant_id
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def expand(
         label = levels_label(own) or server.storage or "external"
         variants.append(
             Variant(
-                id=_unique(_slug(label), [variant.id for variant in variants]),
+                id=variant_id(own, label, [variant.id for variant in variants]),
                 label=label,
                 levels=own,
                 cluster=clusters[key].id,
@@ -82,7 +82,8 @@ def expand(
             )
         )
     if experiment.measure.aa:
-        variants.append(_twin(next(variant for variant in variants if variant.is_baseline)))
+        baseline_variant = next(variant for variant in variants if variant.is_baseline)
+        variants.append(_twin(baseline_variant, [variant.id for variant in variants]))
     return Expanded(_with_connections(variants), list(clusters.values()), storages.specs)
 
 
@@ -130,10 +131,10 @@ def _on_concrete(server: ServerSpec, names: Mapping[str, str]) -> ServerSpec:
     return server.model_copy(update=changes)
 
 
-def _twin(baseline: Variant) -> Variant:
+def _twin(baseline: Variant, taken: list[str]) -> Variant:
     return baseline.model_copy(
         update={
-            "id": f"{baseline.id}-aa",
+            "id": unique_id(f"{baseline.id}-aa", taken),
             "label": f"{baseline.label} (A/A)",
             "is_baseline": False,
             "is_aa_twin": True,
@@ -155,14 +156,3 @@ def _with_connections(variants: list[Variant]) -> list[Variant]:
 DEFAULT_MAX_CONNECTIONS = 100
 SPARE_CONNECTIONS = 20
 """Connections for superuser_reserved_connections, Plinth's control connections and the observer."""
-
-
-def _slug(label: str) -> str:
-    plain = re.sub(r"(?<=\d),(?=\d)", "", label.lower())
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "variant"
-
-
-def _unique(slug: str, taken: list[str]) -> str:
-    return next(
-        name for name in itertools.chain([slug], (f"{slug}-{n}" for n in itertools.count(2))) if name not in taken
-    )

@@ -78,7 +78,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         wear=contents.wear,
         flushes=storage_flushes(contents.probes),
         datasets=tuple(contents.datasets.values()),
-        standbys=standby_texts(contents, binned.lags),
+        standbys=standby_texts(contents, analysis.variants, binned.lags),
         links=link_texts(contents),
         outages=outage_texts(contents),
         flashbacks=flashback_texts(contents),
@@ -129,7 +129,7 @@ def _curve(variant: str, trials: Iterable[TrialContents]) -> tuple[CurvePoint, .
     counted = (
         t for t in trials if t.trial.variant == variant and t.trial.status == "complete" and t.trial.excluded is None
     )
-    return latency_curve(histogram for trial in counted for histogram in trial.histograms)
+    return latency_curve(trial.histograms for trial in counted)
 
 
 def _servers(servers: Mapping[str, ServerFacts]) -> tuple[ReportServer, ...]:

@@ -1,23 +1,39 @@
-"""Latency percentile curves from merged histograms."""
+"""Latency percentile curves."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
 
 from plinth.model.load import Histogram
+from plinth.model.median import median_of_trials
 from plinth.model.report import CurvePoint
 
 POINTS_PER_NINE = 12
 """Points of the curve from 90 % to 99 %, and so on: the axis is logarithmic in 1 - quantile."""
 
 
-def latency_curve(histograms: Iterable[Histogram]) -> tuple[CurvePoint, ...]:
-    """Return latency by quantile of all transactions."""
-    return percentile_curve(
-        chain.from_iterable(histogram.buckets for histogram in histograms if histogram.scope == "transaction")
+def latency_curve(trials: Iterable[Iterable[Histogram]]) -> tuple[CurvePoint, ...]:
+    """Return latency of transactions by quantile: the median of the trials' own, as in every table, and at 1 the longest of all."""
+    curves = [curve for histograms in trials if (curve := percentile_curve(_transactions(histograms)))]
+    if not curves:
+        return ()
+    shortest = min(curves, key=len)
+    return (
+        *(_median([curve[place] for curve in curves]) for place in range(len(shortest) - 1)),
+        max((curve[-1] for curve in curves), key=lambda point: point.latency_ns),
     )
+
+
+def _transactions(histograms: Iterable[Histogram]) -> Iterable[tuple[int, int]]:
+    return chain.from_iterable(histogram.buckets for histogram in histograms if histogram.scope == "transaction")
+
+
+def _median(points: Sequence[CurvePoint]) -> CurvePoint:
+    """Of one quantile."""
+    latency_ns = round(median_of_trials([point.latency_ns for point in points]))
+    return CurvePoint(quantile=points[0].quantile, latency_ns=latency_ns)
 
 
 def percentile_curve(buckets: Iterable[tuple[int, int]]) -> tuple[CurvePoint, ...]:

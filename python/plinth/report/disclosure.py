@@ -1,11 +1,14 @@
 """The disclosure list: which practices of good benchmarking this run follows, derived from its bundle."""
 
 from collections.abc import Callable, Sequence
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from plinth.model.analysis import Analysis
 from plinth.model.contents import BundleContents
-from plinth.model.figures import number
+from plinth.model.figures import number, percent
+from plinth.model.libpq import ConninfoError, parameters
+from plinth.model.plan import Variant
 from plinth.model.report import Disclosure
 from plinth.model.trial import Trial
 from plinth.model.units import format_count, format_duration, format_size
@@ -13,6 +16,8 @@ from plinth.report.text import noise_sentence
 
 CHECKPOINT = "checkpoint"
 """Prefix of the kinds of checkpoint events."""
+IDLE = 0.05
+"""Share of the cores that other programs may use in a trial on a machine that is called idle."""
 
 
 class _Score(NamedTuple):
@@ -131,7 +136,11 @@ def _raw_data(contents: BundleContents, analysis: Analysis) -> _Score:
 
 def _percentiles(contents: BundleContents, analysis: Analysis) -> _Score:
     measured = [v for v in analysis.variants if v.tps is not None]
-    return _Score(sum(v.latency is not None for v in measured), len(measured), "from merged histograms, never averaged")
+    return _Score(
+        sum(v.latency is not None for v in measured),
+        len(measured),
+        "from each trial's merged histogram, never averaged; of a variant the median of its trials",
+    )
 
 
 def _failures(contents: BundleContents, analysis: Analysis) -> _Score:
@@ -154,9 +163,70 @@ def _client(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 def _own_machine(contents: BundleContents, analysis: Analysis) -> _Score:
-    external = contents.plan.experiment.server.connection is not None
-    evidence = "the server is external" if external else "load and server share one machine, and its CPU"
-    return _yes_or_no(external, evidence)
+    """Claimed only of servers that are known to be elsewhere: an external server may well be on this machine."""
+    variants = [variant for variant in contents.plan.variants if not variant.is_aa_twin]
+    places = [_is_here(contents, variant) for variant in variants]
+    elsewhere = places.count(False)
+    if True in places:
+        evidence = "load and server share one machine, and its CPU"
+        if elsewhere:
+            evidence += f", in {places.count(True)} of {len(places)} variants"
+    elif None in places:
+        evidence = "n/a: the bundle does not have on which machine the external server is"
+    else:
+        evidence = "the server is on another machine"
+    return _Score(elsewhere, max(1, len(places)), evidence)
+
+
+def _is_here(contents: BundleContents, variant: Variant) -> bool | None:
+    """Whether a variant's server is on the machine of the load; None where that is not known."""
+    connection = contents.cluster_of(variant).primary.server.connection
+    if connection is None:
+        return True
+    facts = contents.servers.get(variant.id)
+    if facts is not None and facts.on_this_machine is not None:
+        return facts.on_this_machine
+    # Bundles of before: a host that names this machine, whatever the environment was.
+    try:
+        given = parameters(connection)
+    except ConninfoError:
+        return None
+    hosts = ",".join(filter(None, (given.get("hostaddr"), given.get("host")))).split(",")
+    return True if any(map(_names_this_machine, hosts)) else None
+
+
+def _names_this_machine(host: str) -> bool:
+    if host == "localhost" or host.startswith(("/", "@")):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _idle_machine(contents: BundleContents, analysis: Analysis) -> _Score:
+    """Whether other programs left the machine to the run, by the CPU that they used in each counted trial."""
+    cores = contents.host.cores
+    points = [p for v in analysis.variants for p in v.trials if p.excluded is None and p.failure is None]
+    known = [(p.neighbours_cores, p.number) for p in points if p.neighbours_cores is not None]
+    if not known:
+        return _yes_or_no(
+            False,
+            "n/a: the CPU of other processes was not told from the server's" if points else "n/a: no trial counts",
+        )
+    busy = sum(used >= IDLE * cores for used, _ in known)
+    most, number_of_most = max(known)
+    how = (
+        f"{percent(IDLE, 0)} of {format_count(cores, 'core')} or more"
+        if busy
+        else f"less than {percent(IDLE, 0)} of the cores"
+    )
+    counted = f"{busy or len(known)} of {format_count(len(points), 'trial')}"
+    unknown = f"; of {len(points) - len(known)} it is not known" if len(known) < len(points) else ""
+    evidence = (
+        f"other processes used {how} in {counted}; the most: {most:.2f} cores, in trial {number_of_most}{unknown}"
+    )
+    return _Score(len(known) - busy, len(points), evidence)
 
 
 def _repeatable(contents: BundleContents, analysis: Analysis) -> _Score:
@@ -183,6 +253,7 @@ _CLAIMS: Sequence[tuple[str, Callable[[BundleContents, Analysis], _Score]]] = (
     ("Totals agree with the database's own counters", _agrees),
     ("The load engine's own cost is reported", _client),
     ("The load ran on a machine of its own", _own_machine),
+    ("The machine was idle but for the run", _idle_machine),
     ("Raw data is kept", _raw_data),
     ("It can be run again from this page", _repeatable),
 )

@@ -36,7 +36,7 @@ from plinth.report.text import (
     verdict,
 )
 from plinth.report.transactions import TYPE_HEADS, type_rows
-from plinth.report.written import HEADS, written_gaps, written_rows
+from plinth.report.written import HEADS, written_caveats, written_gaps, written_rows
 
 _MARKS = {"yes": "yes", "partly": "partly", "no": "**no**"}
 
@@ -368,8 +368,11 @@ def _ceilings(report: Report) -> str:
 
 def _standbys(report: Report) -> str:
     """How each standby was made and found, and how far it was behind."""
-    rows = [(one.name, one.upstream, one.storage, one.backup, one.states, one.lag) for one in report.standbys]
-    return _table(("Standby", "From", "Storage", "Base backup", "Synchronous state", "Lag"), rows) if rows else ""
+    rows = [
+        (one.name, one.upstream, one.storage, one.backup, one.states, one.lag, one.survival) for one in report.standbys
+    ]
+    heads = ("Standby", "From", "Storage", "Base backup", "Synchronous state", "Lag", "What commits survive")
+    return _table(heads, rows) if rows else ""
 
 
 def _commits(report: Report) -> str:
@@ -390,8 +393,7 @@ def _machines(report: Report) -> str:
         (one.variant, one.machine, str(one.trials), str(one.clients), one.done, one.latency, one.busy, one.start)
         for one in report.machines
     ]
-    heads = ("Variant", "Machine", "Trials", "Clients", "Done", "Latency", "Busy", "Start")
-    return _table(heads, rows) if rows else ""
+    return _table(("Variant", "Machine", "Trials", "Clients", "Done", "Latency", "Busy", "Start"), rows) if rows else ""
 
 
 def _outages(report: Report) -> str:
@@ -446,6 +448,7 @@ def _endurance(report: Report) -> str:
     parts = (
         _table(("Variant", *HEADS), rows),
         _text(f"{report.sections.endurance.note} {report.drive_life}"),
+        _list(f"{account.label}: caveat: {caveat}" for account in accounts for caveat in written_caveats(account)),
         _list(written_gaps(accounts)),
     )
     return "\n\n".join(part for part in parts if part)

@@ -4,6 +4,7 @@ from plinth.model.analysis import Analysis
 from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.objective import LATENCY_QUANTILES, SIZES, ObjectiveResult
 from plinth.model.report import ObjectiveText
+from plinth.model.safety import grade_words
 from plinth.model.units import format_decimal_size
 from plinth.report.text import latency
 from plinth.report.written import figure
@@ -38,7 +39,7 @@ def objective_sentence(of: ObjectiveText) -> str:
 
 def _figure(of: ObjectiveResult) -> str:
     if of.metric == "commits":
-        return of.grade or NOT_AVAILABLE
+        return grade_words(of.grade, of.basis or "assumed") if of.grade else NOT_AVAILABLE
     if of.metric in LATENCY_QUANTILES:
         return figure(of.figure, latency)
     return figure(of.figure, format_decimal_size if of.metric in SIZES else number)

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from plinth.model.analysis import Analysis
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds
-from plinth.model.objective import METRIC_TITLES
-from plinth.model.pareto import ParetoFront, ParetoPoint
+from plinth.model.pareto import METRIC_NAMES, ParetoFront, ParetoPoint
 from plinth.model.report import ParetoText
 from plinth.model.units import format_decimal_size
 from plinth.report.text import commits, latency, rate
@@ -65,7 +64,7 @@ def pareto_gaps(analysis: Analysis) -> tuple[str, ...]:
     compared: dict[str, list[str]] = {}
     for front in analysis.pareto:
         if front.metrics:
-            text = f"Compared by {', '.join(METRIC_TITLES[metric] for metric in front.metrics)}."
+            text = f"Compared by {', '.join(METRIC_NAMES[metric] for metric in front.metrics)}."
             compared.setdefault(text, []).append(front.stratum)
         for gap in front.gaps:
             compared.setdefault(f"Left out: {gap.what}: {gap.reason}.", []).append(front.stratum)

@@ -48,7 +48,7 @@ SECTIONS = SectionTexts(
     transactions=SectionText(
         title="Transactions by type",
         note="Share: of all transactions done, beside the share that the workload asks for. Throughput is the median of the trials "
-        "with its 95 % interval; latencies are of all counted trials together, from merged histograms, and of transactions "
+        "with its 95 % interval; each percentile is the median of the trials' own, of transactions "
         "that were done. Retried: transactions that were tried more than once.",
     ),
     bottlenecks=SectionText(

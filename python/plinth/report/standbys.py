@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from plinth.model.analysis import VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.plan import PRIMARY, PlannedCluster, PlannedNode
@@ -11,23 +12,31 @@ from plinth.model.units import format_decimal_size, format_duration
 from plinth.report.lags import Lag, lag_words, lags_of
 
 
-def standby_texts(contents: BundleContents, lags: Sequence[Mapping[str, Lag]] | None = None) -> tuple[StandbyText, ...]:
+def standby_texts(
+    contents: BundleContents, results: Sequence[VariantResult], lags: Sequence[Mapping[str, Lag]] | None = None
+) -> tuple[StandbyText, ...]:
     """Of every standby of every cluster, in the order of the plan. `lags`: of each trial of the bundle, by standby, if they are known."""
     if lags is None:
         has_any = any(cluster.standbys for cluster in contents.plan.clusters)
         lags = [lags_of(trial) for trial in contents.trials] if has_any else []
     return tuple(
-        _text(contents, cluster, node, lags) for cluster in contents.plan.clusters for node in cluster.standbys
+        _text(contents, cluster, node, lags, _survival(contents, cluster, results))
+        for cluster in contents.plan.clusters
+        for node in cluster.standbys
     )
 
 
 def standby_sentence(text: StandbyText) -> str:
     """What the terminal says of one."""
-    return f"from {text.upstream}, on {text.storage}; base backup {text.backup}; {text.states}; {text.lag}"
+    return f"from {text.upstream}, on {text.storage}; base backup {text.backup}; {text.states}; {text.lag}; {text.survival}"
 
 
 def _text(
-    contents: BundleContents, cluster: PlannedCluster, node: PlannedNode, lags: Sequence[Mapping[str, Lag]]
+    contents: BundleContents,
+    cluster: PlannedCluster,
+    node: PlannedNode,
+    lags: Sequence[Mapping[str, Lag]],
+    survival: str,
 ) -> StandbyText:
     made = next((one for one in contents.backups if (one.cluster, one.standby) == (cluster.id, node.name)), None)
     states: dict[str, list[str]] = {}
@@ -42,8 +51,21 @@ def _text(
         storage=", ".join(f"{storage} ({role})" for role, storage in node.roles.items()),
         backup=_backup(made),
         lag=lag_words(_lags_of(contents, cluster, node, lags), None if node.upstream == PRIMARY else node.upstream),
+        survival=survival,
         states=shown or f"{NOT_AVAILABLE}: no trial was run with it",
     )
+
+
+def _survival(contents: BundleContents, cluster: PlannedCluster, results: Sequence[VariantResult]) -> str:
+    """What each loss leaves of commits, each sentence once, with the variants that it is true of."""
+    own = {variant.id for variant in contents.plan.variants if variant.cluster == cluster.id and not variant.is_aa_twin}
+    labels: dict[str, list[str]] = {}
+    for result in results:
+        if result.id in own:
+            for said in (result.safety.power_loss, result.safety.primary_loss):
+                if said is not None:
+                    labels.setdefault(said, []).append(result.label)
+    return "; ".join(said if len(of) == len(own) else f"{said} (in {', '.join(of)})" for said, of in labels.items())
 
 
 def _lags_of(

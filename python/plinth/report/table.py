@@ -30,6 +30,7 @@ _TRIAL_COLUMNS = (
     "full_page_images_per_transaction",
     "buffer_hits",
     "safety",
+    "safety_basis",
     "group",
 )
 
@@ -78,6 +79,7 @@ def render_csv(report: Report) -> str:
                 _bool(point.steady),
                 *((work.wal_bytes, work.full_page_images, work.buffer_hits) if work else (None,) * 3),
                 variant.safety.grade,
+                variant.safety.basis,
                 variant.group,
                 *(_field(variant.levels.get(name)) for name in factors),
                 *(getattr(transactions.get(name), figure, None) for name in types for figure in _TYPE_COLUMNS),

@@ -22,7 +22,7 @@ from plinth.model.report import (
     StandbyText,
     TpccTexts,
 )
-from plinth.model.safety import SafetyGrade
+from plinth.model.safety import Safety, SafetyGrade
 from plinth.model.terminal import text_console
 from plinth.report.commits import commit_sentence
 from plinth.report.flashbacks import flashback_sentence
@@ -60,7 +60,7 @@ from plinth.report.text import (
     variant_name,
 )
 from plinth.report.transactions import type_lines
-from plinth.report.written import written_sentence
+from plinth.report.written import written_caveats, written_sentence
 
 _SAFETY_STYLES: dict[SafetyGrade, str] = {
     "keeps": "green",
@@ -293,7 +293,12 @@ def _written(analysis: Analysis) -> list[Text]:
     if not any(account.storages for account in accounts):
         return []
     lines = [
-        Text.assemble((f"{account.label}: ", "bold"), written_sentence(account)) for account in accounts[:_MAX_VARIANTS]
+        line
+        for account in accounts[:_MAX_VARIANTS]
+        for line in (
+            Text.assemble((f"{account.label}: ", "bold"), written_sentence(account)),
+            *(Text(f"  caveat: {caveat}", style="yellow") for caveat in written_caveats(account)),
+        )
     ]
     return [Text("Written by variant:", style="dim"), *lines, *_more(len(accounts))]
 
@@ -457,9 +462,14 @@ def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layou
         Text(latency_pair(variant.latency)),
         Text(client_cpu(variant)),
         _share(ceiling(variant.ceiling), layout),
-        Text(commits(variant), style=_SAFETY_STYLES[variant.safety.grade]),
+        Text(commits(variant), style=_safety_style(variant.safety)),
         Text(short_verdict(comparison), style=_VERDICT_STYLES[comparison.verdict]) if comparison else Text(""),
     )
+
+
+def _safety_style(safety: Safety) -> str:
+    """Return the colour of a grade; green is for what was tested."""
+    return "cyan" if safety.words == "keeps (assumed)" else _SAFETY_STYLES[safety.grade]
 
 
 def _has_ceiling(variant: VariantResult) -> bool:

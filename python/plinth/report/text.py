@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
+from plinth.model.analysis import Analysis, CommitCeiling, Comparison, VariantResult
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds, more_command, number, percent, percent_or_times, times
+from plinth.model.latency import LatencyPercentiles
 from plinth.model.report import PublishedFactRow, PublishedRatioRow, PublishedRow
 from plinth.model.units import format_count, format_decimal_size
 from plinth.model.waits import CLIENT_KINDS
@@ -32,28 +33,32 @@ def ratio(of: Estimate) -> str:
     return times(of) if of.interval else times(of) + bounds(of, number)
 
 
-AT_SCHEDULE = "same schedule"
-"""In the place of a verdict on throughput, where both sides of a comparison do what a schedule asks for."""
-
-
 def ratio_of(of: Comparison) -> str:
     """Format the ratio of a comparison for a table; of p99 latencies where both sides keep up with the same schedule: "p99 0.24x"."""
     return ratio(of.ratio) if of.latency_p99 is None else f"p99 {ratio(of.latency_p99)}"
 
 
 def short_verdict(of: Comparison) -> str:
-    """Format the verdict on throughput; where a schedule decides that, say so."""
-    return of.verdict if of.latency_p99 is None else AT_SCHEDULE
+    """Format the verdict on throughput; where a schedule decides, say how: "same schedule", "misses the schedule"."""
+    return of.by_schedule if of.by_schedule and decided_by_schedule(of) else of.verdict
+
+
+def decided_by_schedule(of: Comparison) -> bool:
+    """Whether a schedule decides a comparison, and not throughput."""
+    return of.by_schedule not in (None, "neither keeps up")
 
 
 def verdict(of: Comparison | None) -> str:
-    """Format the verdict, and for an undecided one the number of trials that would decide it: "undecided (about 15 more trials)"."""
+    """Format the verdict, and for an undecided one the number of trials that would decide it: "undecided (about 15 more trials)".
+
+    Say why it is undecided, where the interval does not show that: "undecided: clear alone, but not as one of 7 comparisons"."""
     if of is None:
         return ""
-    if of.latency_p99 is not None:
-        return AT_SCHEDULE
+    if decided_by_schedule(of):
+        return short_verdict(of)
+    reason = f": {of.reason}" if of.reason else ""
     more = "" if of.more_trials is None else f" (about {of.more_trials} more trial{'s' * (of.more_trials > 1)})"
-    return of.verdict + more
+    return of.verdict + reason + more
 
 
 def ratio_notes(analysis: Analysis) -> list[str]:
@@ -69,16 +74,30 @@ _MOST_NAMED = 4
 def ranking_note(analysis: Analysis) -> str:
     """State what variants are ranked by; "" where that is throughput everywhere."""
     ranked = [variant for variant in analysis.variants if variant.rank is not None and not variant.is_aa_twin]
-    by_latency = {variant.id for variant in ranked if variant.ranked_by == "latency"}
-    if not by_latency:
+    found = {by: {one.id for one in ranked if one.ranked_by == by} for by in _RANKED_BY}
+    clauses = [
+        clause.format(where="" if len(ids) == len(ranked) else f" at {_strata(analysis, ids)}")
+        for by, clause in _RANKED_BY.items()
+        if (ids := found[by])
+    ]
+    if not clauses:
         return ""
-    asked = "so that throughput is what was asked for"
-    if len(by_latency) == len(ranked):
-        return f"Ranked by p99 latency, the lowest first: all keep up with their schedule, {asked}."
+    rest = len(ranked) - sum(map(len, found.values()))
+    return f"Ranked {'; '.join([*clauses, *(['elsewhere by throughput'] if rest else [])])}."
+
+
+_RANKED_BY = {
+    "latency": "by p99 latency{where}, the lowest first: all keep up with their schedule, so that throughput is what was asked for",
+    "schedule": "by the schedule{where}: variants that keep up with it come first, by p99 latency; the others follow, by what they did "
+    "in time",
+}
+
+
+def _strata(analysis: Analysis, ids: set[str]) -> str:
+    """Name the first strata that have one of the variants: "500/s, 1,000/s and 2 more"."""
     strata = analysis.sweep.strata if analysis.sweep else ()
-    labels = [one.label for one in strata if by_latency & set(one.variants)]
-    where = ", ".join(labels[:_MOST_NAMED]) + (f" and {left} more" if (left := len(labels) - _MOST_NAMED) > 0 else "")
-    return f"Ranked by p99 latency at {where}, where all keep up with their schedule, {asked}; elsewhere by throughput."
+    labels = [one.label for one in strata if ids & set(one.variants)]
+    return ", ".join(labels[:_MOST_NAMED]) + (f" and {left} more" if (left := len(labels) - _MOST_NAMED) > 0 else "")
 
 
 def ceiling(of: CommitCeiling | None) -> str:
@@ -248,8 +267,8 @@ def latency_pair(percentiles: LatencyPercentiles | None) -> str:
 
 
 def commits(variant: VariantResult) -> str:
-    """State whether acknowledged commits survive a power failure, and whether that was tested."""
-    return f"{variant.safety.grade} (tested)" if variant.safety.tested else variant.safety.grade
+    """State whether acknowledged commits survive a power failure, and whether that is assumed or was tested."""
+    return variant.safety.words
 
 
 def variant_name(variant: VariantResult) -> str:

@@ -71,6 +71,11 @@ def written_sentence(account: VariantEndurance) -> str:
     return "; ".join([*places, *_lasts(account)])
 
 
+def written_caveats(account: VariantEndurance) -> Iterator[str]:
+    """Yield what must be known of a device's figures: that most of what it wrote is not PostgreSQL's."""
+    yield from (device.caveat for device in account.devices if device.caveat is not None)
+
+
 def _lasts(account: VariantEndurance) -> Iterator[str]:
     """Yield the lives of devices, those of the storages first, since others also write to the host's disk."""
     lives = {device.device: life.value for device in account.devices if (life := device.life_years) is not None}

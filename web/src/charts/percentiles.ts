@@ -22,7 +22,7 @@ export interface PercentilesChart {
   readonly of: string;
 }
 
-/** The latency of every variant, from its counted trials together. */
+/** The latency of every variant: medians of its counted trials. */
 export function variantCurves(report: Report, colours: ReadonlyMap<string, number | null>): Curve[] {
   return report.analysis.variants.map(({ id, label, is_aa_twin }, place) => ({
     name: label,

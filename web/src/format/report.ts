@@ -141,6 +141,10 @@ export interface Analysis {
    */
   answer: string;
   /**
+   * None where nothing is compared, and in analyses by earlier versions.
+   */
+  headline: Headline | null;
+  /**
    * By stratum; within one the fastest first, or by the levels of a numeric factor.
    */
   variants: VariantResult[];
@@ -179,6 +183,10 @@ export interface Analysis {
    */
   commit_models: CommitModel[];
   /**
+   * Drift, modes and outliers of the trials; their sentences are among the warnings.
+   */
+  patterns: TrialPattern[];
+  /**
    * In which state the trials of each variant began, where the experiment asked for one; sentences.
    */
   preparations: string[];
@@ -188,6 +196,51 @@ export interface Analysis {
   warnings: string[];
   trials_planned: number;
   trials_counted: number;
+}
+/**
+ * The effect that the answer tells first, which the HTML page shows as its largest figure.
+ */
+export interface Headline {
+  title: string;
+  /**
+   * The id of the variant whose effect it is.
+   */
+  variant: string | null;
+  ratio: Estimate | null;
+  /**
+   * In the place of a ratio: the highest rate of a schedule that is kept.
+   */
+  figure: string | null;
+  /**
+   * What the figure is of, and why it is undecided where it is.
+   */
+  note: string;
+  /**
+   * Why there is none: no comparison is decided, and for what reasons.
+   */
+  missing: string | null;
+}
+/**
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
+ */
+export interface Estimate {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
+}
+/**
+ * A confidence interval at `level`.
+ */
+export interface Interval {
+  low: number;
+  high: number;
+  level: number;
 }
 /**
  * The results of one variant's trials.
@@ -203,9 +256,13 @@ export interface VariantResult {
    */
   rank: number | null;
   /**
-   * latency: by p99, where all of the stratum keep up with one schedule, so that throughput is what was asked for. None without a rank, and in analyses by earlier versions, which ranked by throughput.
+   * latency: by p99, where all of the stratum keep up with one schedule, so that throughput is what was asked for. schedule: of other open loops, those that keep up come first, by p99; the rest by what they did in time. None without a rank, and in analyses by earlier versions, which ranked by throughput.
    */
-  ranked_by: ("throughput" | "latency") | null;
+  ranked_by: ("throughput" | "latency" | "schedule") | null;
+  /**
+   * Whether its counted trials kept up with the schedule of an open loop. None of closed loops, and where the transactions due are not known.
+   */
+  schedule: ("kept" | "kept in part" | "missed") | null;
   /**
    * Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are not grouped; see analysis.groups.
    */
@@ -266,29 +323,8 @@ export interface VariantResult {
   trials: TrialPoint[];
 }
 /**
- * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
- */
-export interface Estimate {
-  value: number;
-  interval: Interval | null;
-  n: number;
-  method: string;
-  note: string | null;
-  /**
-   * Where there are not enough trials for an interval: about how many more it takes.
-   */
-  more_trials: number | null;
-}
-/**
- * A confidence interval at `level`.
- */
-export interface Interval {
-  low: number;
-  high: number;
-  level: number;
-}
-/**
- * Percentiles of the merged histograms of all counted trials, never averages of percentiles.
+ * Latency of a variant's counted trials: each percentile is the median of the trials' own, which come from a trial's merged
+ * histogram; longest, mean, count and deviation are of all transactions together.
  */
 export interface LatencyPercentiles {
   p50_ns: number;
@@ -334,7 +370,7 @@ export interface TransactionResult {
   retries: number | null;
 }
 /**
- * Latency of one statement of a script, merged over the variant's counted trials.
+ * Latency of one statement of a script over the variant's counted trials.
  */
 export interface StatementLatency {
   script: string;
@@ -379,6 +415,7 @@ export interface VariantBottleneck {
     | "device writes"
     | "WAL flush"
     | "server CPU"
+    | "other processes"
     | "locks"
     | "replication"
     | "network"
@@ -406,6 +443,7 @@ export interface Bottleneck {
     | "device writes"
     | "WAL flush"
     | "server CPU"
+    | "other processes"
     | "locks"
     | "replication"
     | "network"
@@ -516,6 +554,18 @@ export interface Safety {
    * What power cuts found: "damage in 0 of 24 power cuts". None: none was made.
    */
   tested: string | null;
+  /**
+   * What the grade rests on. tested: power cuts have shown it; assumed: facts and settings alone, also where power cuts did not show a loss that these know of.
+   */
+  basis: "assumed" | "tested";
+  /**
+   * What survives when the primary loses its power. None: there is no standby.
+   */
+  power_loss: string | null;
+  /**
+   * What survives when the primary is lost with its storage. None: there is no standby.
+   */
+  primary_loss: string | null;
 }
 /**
  * The results of the power cuts of a variant. A cut whose check failed counts neither way.
@@ -681,8 +731,16 @@ export interface PowerCut {
   before: {
     [k: string]: number;
   };
+  /**
+   * Identifiers of the prepared transactions (PREPARE TRANSACTION) that recovery found unfinished; they were committed before the checks.
+   */
+  prepared: string[];
   damage: Damage[];
   checks: IntegrityCheck[];
+  /**
+   * The durability settings of a session after the recovery, and of the scripts' commits before.
+   */
+  settings: SettingSeen[];
   /**
    * Why nothing was learned from this cut; such a cut counts neither way.
    */
@@ -751,6 +809,9 @@ export interface Damage {
     | "heap damaged"
     | "index and heap disagree"
     | "visibility map wrong"
+    | "untouched rows changed"
+    | "page set back"
+    | "sequence set back"
     | "checksum failure"
     | "torn page"
     | "unlogged table not reset"
@@ -774,6 +835,24 @@ export interface IntegrityCheck {
    * Why it could not be made; None when it was.
    */
   not_run: string | null;
+}
+/**
+ * A value of a durability setting that transactions of the load had, or may have had.
+ */
+export interface SettingSeen {
+  name: string;
+  /**
+   * None: it is set to something that is only known while it runs.
+   */
+  value: string | null;
+  /**
+   * What sets it, or where it was read: "script bank.sql: SET LOCAL synchronous_commit = off".
+   */
+  where: string;
+  /**
+   * False: it may be that no transaction of the load had it.
+   */
+  certain: boolean;
 }
 /**
  * How many transactions a second the storage of a variant's WAL lets commit at best; a model of its fsync probe.
@@ -879,6 +958,14 @@ export interface DeviceWritten {
    * Until the rated bytes are written; None without a rating.
    */
   life_years: Estimate | null;
+  /**
+   * The part of its bytes that PostgreSQL's own processes explain, by the kernel's count of their writes or PostgreSQL's own, whichever is more: above 1 where pages were overwritten in the page cache. None where neither is known.
+   */
+  server_share: Estimate | null;
+  /**
+   * For people, where it wrote much more than PostgreSQL's processes explain; else None.
+   */
+  caveat: string | null;
 }
 /**
  * What was written in the measured phase, for each transaction done and for each day at the rate of the account.
@@ -922,9 +1009,29 @@ export interface TrialPoint {
    */
   nopm: number | null;
   /**
+   * Of an open loop: those of tps that were within the latency limit; None of a closed one.
+   */
+  in_time_tps: number | null;
+  /**
+   * Whether it kept up with the schedule of an open loop; None of a closed one, and where what was due is not known.
+   */
+  kept: boolean | null;
+  /**
    * CPU time of the observation, in cores; None where it is not known.
    */
   observer_cores: number | null;
+  /**
+   * Of all cores' time in the measured phase, the share of processes other than server, clients and observer; None where it is not known.
+   */
+  others_cpu: number | null;
+  /**
+   * Of the same, the share that the hypervisor took; None where it is not known.
+   */
+  steal: number | null;
+  /**
+   * CPU time of programs of the server's machine that are no part of the run, in cores, at least; None where it is not known, as of a server whose processes were not read, and in analyses by earlier versions.
+   */
+  neighbours_cores: number | null;
 }
 /**
  * What PostgreSQL counted in a trial's measured phase. None: it could not be read.
@@ -979,7 +1086,19 @@ export interface Comparison {
    * Two-sided, permutation test (exact for few trials), Holm-corrected over all comparisons; None where so few trials could not give 0.05 however clear the difference.
    */
   p_value: number | null;
+  /**
+   * On throughput. Of open loops of which only one keeps up with its schedule, that one is better; where both keep up with different ones, no difference is shown.
+   */
   verdict: "better" | "worse" | "no difference shown" | "undecided";
+  /**
+   * Of open loops; None of all others, and where that decides nothing: fewer than three trials of one, or one that keeps up in some of its trials only.
+   */
+  by_schedule:
+    ("same schedule" | "as asked" | "keeps the schedule" | "misses the schedule" | "neither keeps up") | null;
+  /**
+   * Why it is undecided, where the interval of the ratio does not show that.
+   */
+  reason: string | null;
   /**
    * About how many more trials a variant would decide, when undecided.
    */
@@ -1045,7 +1164,7 @@ export interface ParetoFront {
   /**
    * What the variants were compared by.
    */
-  metrics: ("tps" | "latency_p99" | "commits" | "written_per_transaction" | "wal_per_transaction")[];
+  metrics: ("tps" | "latency_p99" | "commits" | "schedule" | "written_per_transaction" | "wal_per_transaction")[];
   /**
    * In the order of the stratum's variants.
    */
@@ -1200,6 +1319,10 @@ export interface ScalingCurve {
    */
   schedule: ScheduleLimit | null;
   /**
+   * None of an open loop, where no ratio is decided, and in analyses by earlier versions.
+   */
+  effect: CurveEffect | null;
+  /**
    * What the curve shows, with a ratio and its interval.
    */
   sentence: string;
@@ -1346,13 +1469,31 @@ export interface ScheduleLevel {
    */
   kept: number;
   /**
-   * p99 latency from when a transaction was due, of all counted trials.
+   * p99 latency from when a transaction was due: the median of the counted trials' own.
    */
   p99_ns: number | null;
   /**
    * Median of the counted trials.
    */
   tps: number | null;
+}
+/**
+ * The ratio of throughputs that the sentence of a curve tells first.
+ */
+export interface CurveEffect {
+  /**
+   * The id of the variant at `over`.
+   */
+  variant: string;
+  /**
+   * The label of its level: "16 clients".
+   */
+  over: string;
+  /**
+   * The label of the level that it is relative to.
+   */
+  under: string;
+  ratio: Estimate;
 }
 /**
  * Main effects and interactions of the factors, where every combination of their levels was measured.
@@ -1434,6 +1575,10 @@ export interface ObjectiveResult {
    * Of commits.
    */
   grade: ("keeps" | "unknown" | "may lose recent commits" | "does not keep") | null;
+  /**
+   * Of commits: what the grade rests on.
+   */
+  basis: ("assumed" | "tested") | null;
   /**
    * Why it is inconclusive or not measured.
    */
@@ -1532,6 +1677,33 @@ export interface CommitModel {
   unavailable: string | null;
 }
 /**
+ * A pattern of the trials that would be seen by chance in one of twenty reports at most; see docs/concepts/statistics.md.
+ */
+export interface TrialPattern {
+  /**
+   * drift: figures of all variants rise or fall over the blocks; modes: trials of a variant fall into two groups; outlier: one trial is far from the others of its variant.
+   */
+  kind: "drift" | "modes" | "outlier";
+  /**
+   * None of a drift, which all variants share.
+   */
+  variant: string | null;
+  metric: "tps" | "latency_p99";
+  /**
+   * Numbers of the trials concerned: the outlier, or those of the smaller group. Empty of a drift.
+   */
+  trials: number[];
+  /**
+   * Last block over first; smaller group over the other; the outlier over the median of the others.
+   */
+  ratio: number;
+  /**
+   * Of such a pattern by chance, corrected for the number of variants.
+   */
+  p_value: number;
+  sentence: string;
+}
+/**
  * Of the sections that more than one form of the report has.
  */
 export interface SectionTexts {
@@ -1586,7 +1758,7 @@ export interface ReportVariant {
    */
   workload: string;
   /**
-   * From the merged histograms of the counted trials; empty when nothing was measured.
+   * Each latency the median of the counted trials' own; empty when nothing was measured.
    */
   latency_curve: CurvePoint[];
 }
@@ -2274,6 +2446,10 @@ export interface StandbyText {
    * How far it was behind in the measured time, and the WAL that was kept for it.
    */
   lag: string;
+  /**
+   * What the cluster's acknowledged commits survive, by variant: power, and the primary itself.
+   */
+  survival: string;
 }
 /**
  * What has to be said beside figures of the TPC-C-derived workload.

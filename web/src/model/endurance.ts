@@ -61,6 +61,13 @@ export function writtenGroups(report: Report): WrittenGroup[] {
   return groups.filter((group) => group.rows.length > 0);
 }
 
+/** Where most of what a device wrote is not PostgreSQL's. */
+export function writtenCaveats(report: Report): { variant: string; caveat: string }[] {
+  return report.analysis.variants.flatMap(({ label, endurance: account }) =>
+    (account?.devices ?? []).flatMap(({ caveat }) => (caveat ? [{ variant: label, caveat }] : [])),
+  );
+}
+
 /** What is not known; a gap that several variants share is listed once. */
 export function writtenGaps(report: Report): { variants: string; what: string; reason: string }[] {
   const found = new Map<string, { variants: string[]; what: string; reason: string }>();

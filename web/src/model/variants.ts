@@ -10,7 +10,6 @@ import type {
   VariantResult,
 } from "../format/report";
 import { type ColourName, PALETTE, paletteColour } from "./colours";
-import { median } from "./median";
 
 export interface RankedRow {
   readonly variant: VariantResult;
@@ -39,17 +38,6 @@ export function ranking(report: Report): RankedRow[] {
   }));
 }
 
-/**
- * The comparison whose figure is at the head: of the fastest variant, or of the next where that is the baseline; of a
- * sweep, which has no fastest one, the largest difference.
- */
-export function headline(report: Report): RankedRow | null {
-  const rows = ranking(report).filter((row) => row.comparison !== null && !row.variant.is_aa_twin);
-  if (!report.analysis.sweep) return rows[0] ?? null;
-  const size = (row: RankedRow) => Math.abs(Math.log(row.ratio?.value ?? 1));
-  return rows.reduce<RankedRow | null>((most, row) => (most && size(most) >= size(row) ? most : row), null);
-}
-
 export type Measure = "throughput" | "latency";
 
 /** What the bars of the ranking show: throughput or, where all are ranked by it, p99 latency. */
@@ -66,11 +54,11 @@ export interface Bar {
   readonly trials: readonly number[];
 }
 
-export function barOf({ tps, trials }: VariantResult, measure: Measure): Bar {
+export function barOf({ tps, latency, trials }: VariantResult, measure: Measure): Bar {
   const counted = trials.filter(({ excluded, failure }) => excluded === null && failure === null);
   if (measure === "latency") {
     const latencies = counted.flatMap((trial) => trial.latency_p99_ns ?? []);
-    return { value: median(latencies), interval: null, trials: latencies };
+    return { value: latency?.p99_ns ?? null, interval: null, trials: latencies };
   }
   return {
     value: tps?.value ?? null,

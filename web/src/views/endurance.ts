@@ -1,6 +1,6 @@
 /** Bytes written by each variant, by purpose and by device, and the drive life that follows. */
 import type { Report } from "../format/report";
-import { type Figure, type WrittenRow, writtenGaps, writtenGroups } from "../model/endurance";
+import { type Figure, type WrittenRow, writtenCaveats, writtenGaps, writtenGroups } from "../model/endurance";
 import { h, notAvailable, scrolling, section } from "./dom";
 import { type Column, type Content, groupedTable } from "./table";
 
@@ -17,6 +17,7 @@ export function enduranceView(report: Report): HTMLElement | null {
   const groups = writtenGroups(report);
   if (groups.length === 0) return null;
   const gaps = writtenGaps(report);
+  const caveats = writtenCaveats(report);
   const { endurance } = report.sections;
   return section(
     "endurance",
@@ -33,6 +34,8 @@ export function enduranceView(report: Report): HTMLElement | null {
         { class: "endurance" },
       ),
     ),
+    caveats.length > 0 &&
+      h("ul", {}, ...caveats.map(({ variant, caveat }) => h("li", {}, `${variant}: caveat: ${caveat}`))),
     h("p", { class: "footnote" }, report.drive_life),
     gaps.length > 0 &&
       h(

@@ -38,7 +38,7 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
   return section(
     "latency",
     "Latency",
-    "All counted trials of a variant together, from merged histograms. The slowest transactions are on the right.",
+    "Medians of the counted trials' own percentiles; the longest and the mean are of all transactions together. The slowest are on the right.",
     h("div", { class: "controls" }, key),
     measured ? holder : h("p", { class: "gap na" }, "n/a: no trial counts"),
     scrolling("Latency percentiles", dataTable(PERCENTILE_COLUMNS, report.analysis.variants)),

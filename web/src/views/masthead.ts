@@ -1,9 +1,7 @@
 /** The head of the page: which run, the question and the answer; and, below the first chart, the figures that carry it. */
-import type { Report } from "../format/report";
+import type { Headline, Report } from "../format/report";
 import { percentOrTimes, ratioParts, size } from "../model/units";
-import { headline } from "../model/variants";
 import { h } from "./dom";
-import { labelOf } from "./focused";
 import { safetyBadge } from "./safety";
 
 const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short", timeZone: "UTC" });
@@ -62,22 +60,12 @@ function answer(text: string): HTMLElement[] {
 function keyFigures(report: Report): HTMLElement {
   const { analysis } = report;
   const figures: HTMLElement[] = [];
-  const top = headline(report);
-  if (top?.comparison) {
-    const { figure, interval } = ratioParts(top.ratio ?? top.comparison.ratio);
-    const of = top.isOfLatency ? "p99 latency" : "throughput";
-    const baseline = labelOf(report, top.comparison.baseline);
+  const { headline } = analysis;
+  const told = analysis.variants.find(({ id }) => id === headline?.variant);
+  if (headline) figures.push(keyFigure(headline.title, effect(headline), headline.missing ?? headline.note));
+  if (told) {
     figures.push(
-      keyFigure(
-        "Effect",
-        h("span", {}, figure, interval && h("small", {}, ` ${interval}`)),
-        `${of} of ${top.variant.label} relative to ${baseline}; 95 % interval${interval ? "" : ": n/a, not enough trials"}`,
-      ),
-      keyFigure(
-        "Commits in a power failure",
-        safetyBadge(top.variant.safety),
-        top.variant.safety.reasons.join("; "),
-      ),
+      keyFigure("Commits in a power failure", safetyBadge(told.safety), told.safety.reasons.join("; ")),
     );
   }
   const { noise } = analysis;
@@ -97,6 +85,14 @@ function keyFigures(report: Report): HTMLElement {
     ),
   );
   return h("dl", { class: "figures" }, ...figures);
+}
+
+/** The figure that the answer tells first: both come from the analysis, so that they cannot be of different effects. */
+function effect({ ratio, figure, missing }: Headline): Node | string {
+  if (missing !== null) return "undecided";
+  if (ratio === null) return figure ?? "n/a";
+  const parts = ratioParts(ratio);
+  return h("span", {}, parts.figure, parts.interval && h("small", {}, ` ${parts.interval}`));
 }
 
 function keyFigure(name: string, figure: Node | string, note: string, alarming = false): HTMLElement {

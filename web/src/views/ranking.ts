@@ -175,12 +175,13 @@ function ratioOf({ ratio, isOfLatency }: RankedRow): Content {
 }
 
 function verdict(comparison: NonNullable<RankedRow["comparison"]>): string {
-  if (comparison.latency_p99 !== null) return "same schedule";
+  const { by_schedule: bySchedule, reason } = comparison;
+  if (bySchedule !== null && bySchedule !== "neither keeps up") return bySchedule;
   const more =
     comparison.more_trials === null
       ? ""
       : ` (about ${comparison.more_trials} more trial${comparison.more_trials === 1 ? "" : "s"})`;
-  return comparison.verdict + more;
+  return comparison.verdict + (reason === null ? "" : `: ${reason}`) + more;
 }
 
 function figure(text: string, bounds: string | null): HTMLElement {

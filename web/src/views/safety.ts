@@ -9,12 +9,17 @@ const BADGES: Record<Safety["grade"], { readonly name: string; readonly sign: st
   "does not keep": { name: "drops", sign: "▲" },
 };
 
+/** Green is for what was tested; what facts alone say has a colour, a sign and a word of its own. */
+const ASSUMED = { name: "assumed", sign: "○" };
+
 export function safetyBadge(safety: Safety): HTMLElement {
-  const { name, sign } = BADGES[safety.grade];
+  const isAssumed = safety.grade === "keeps" && safety.basis === "assumed";
+  const { name, sign } = isAssumed ? ASSUMED : BADGES[safety.grade];
+  const standby = [safety.power_loss, safety.primary_loss].filter((loss) => loss !== null);
   return h(
     "span",
-    { class: `badge ${name}`, title: safety.reasons.join("\n") },
+    { class: `badge ${name}`, title: [...safety.reasons, ...standby].join("\n") },
     h("span", { "aria-hidden": "true" }, `${sign}\u00a0`),
-    safety.tested ? `${safety.grade} (tested)` : safety.grade,
+    isAssumed || safety.basis === "tested" ? `${safety.grade} (${safety.basis})` : safety.grade,
   );
 }

@@ -10,6 +10,7 @@ const COLUMNS: readonly Column<StandbyText>[] = [
   { head: "Base backup", cell: (standby) => standby.backup },
   { head: "Synchronous state", cell: (standby) => standby.states },
   { head: "Lag", cell: (standby) => standby.lag },
+  { head: "What commits survive", cell: (standby) => standby.survival },
 ];
 
 /** Nothing where no server has a standby. */

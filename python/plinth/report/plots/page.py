@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from plinth.model.analysis import Analysis, LatencyPercentiles, VariantResult
+from plinth.model.analysis import Analysis, VariantResult
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.figures import NOT_AVAILABLE, number
+from plinth.model.latency import LatencyPercentiles
 from plinth.model.terminal import text_console
 from plinth.model.tpcc_notice import NOTICE
 from plinth.report.plots.axes import decades
@@ -105,7 +106,7 @@ def _percentiles(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) 
     of_figure = max(len(latency(figure)) for figure in positive)
     room = max(8, width - of_label - 5 - of_figure - 4)
     lines = [
-        Text("Latency percentiles", style="bold"),
+        Text("Latency percentiles, medians of the trials' own", style="bold"),
         Text(f"Logarithmic axis, {latency(axis.low)} to {latency(axis.high)}.", style="dim"),
     ]
     for place, variant in enumerate(variants):

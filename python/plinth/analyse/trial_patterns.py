@@ -1,0 +1,149 @@
+"""Patterns of trials that a reader of a plot sees: a drift over the blocks, two modes of a variant, a trial that stands out.
+
+All is done on logarithms. Each test's false alarms are known where the noise of trials is lognormal: of the drift by Kendall's rank
+correlation, of the modes by simulation, of the outlier by Grubbs' test with Bonferroni's bound. Together they stay below 5 % of reports.
+A pattern must also be large enough to matter.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from plinth.analyse.bootstrap import Floats
+
+DRIFT_ALPHA, MODES_ALPHA, OUTLIER_ALPHA = 0.017, 0.011, 0.016
+"""The shares of reports without a pattern in which each is found by chance. Of five blocks only an unbroken rise or fall has 0.017."""
+LEAST_DRIFT, LEAST_MODES, LEAST_OUTLIER = 1.05, 1.10, 1.10
+"""The smallest ratios of throughputs that are worth a sentence."""
+LEAST_SLOW = 1.5
+"""The same of a p99 latency."""
+MIN_BLOCKS, MIN_FOR_MODES, MIN_FOR_OUTLIER = 5, 6, 4
+_LEAST_SPREAD = 0.001
+"""Trials that agree better than to a thousandth do so by chance."""
+_EXACT = 40
+"""Blocks up to which the distribution of Kendall's statistic is counted, and not approximated by a normal one."""
+_SIMULATED = 2_000_000
+"""Values drawn for the distribution of the modes' statistic, in 20,000 samples at most."""
+
+
+class Drift(NamedTuple):
+    """Last block over first by a line through the medians of slopes, and the p-value."""
+
+    ratio: float
+    p_value: float
+
+
+class Modes(NamedTuple):
+    """The places of the smaller group, its mean over that of the other, and the p-value."""
+
+    smaller: tuple[int, ...]
+    ratio: float
+    p_value: float
+
+
+class Outlier(NamedTuple):
+    """The place of the trial, its figure over the median of the others, and the p-value."""
+
+    place: int
+    ratio: float
+    p_value: float
+
+
+def find_drift(variants: Sequence[Mapping[int, float]]) -> Drift | None:
+    """The drift that all variants share, of their logs by block; None where none is clear, or of fewer than MIN_BLOCKS blocks."""
+    deviations: dict[int, list[float]] = {}
+    for logs in variants:
+        centre = float(np.median(list(logs.values()))) if logs else 0.0
+        for block, log in logs.items():
+            deviations.setdefault(block, []).append(log - centre)
+    if len(deviations) < MIN_BLOCKS:
+        return None
+    blocks = np.array(sorted(deviations), dtype=np.float64)
+    series = np.array([np.median(deviations[int(block)]) for block in blocks])
+    later, earlier = np.tril_indices(len(blocks), -1)
+    rises = series[later] - series[earlier]
+    slope = float(np.median(rises / (blocks[later] - blocks[earlier])))
+    ratio = math.exp(slope * (blocks[-1] - blocks[0]))
+    p_value = _kendall_p(len(blocks), int(np.sign(rises).sum()))
+    return Drift(ratio, p_value) if p_value <= DRIFT_ALPHA and _apart(ratio) >= LEAST_DRIFT else None
+
+
+def find_modes(logs: Sequence[float], least: float, tests: int = 1) -> Modes | None:
+    """Two groups of at least two trials each, at least `least` apart; `tests` is how often a report looks for them."""
+    n = len(logs)
+    if n < MIN_FOR_MODES:
+        return None
+    order = np.argsort(np.asarray(logs), kind="stable")
+    ordered = np.asarray(logs, dtype=np.float64)[order]
+    separations = _separations(ordered)
+    place = int(np.argmax(separations))
+    seen = _null_separations(n)
+    p_value = min(1.0, tests * (1 + int(np.count_nonzero(seen >= separations[place]))) / (1 + len(seen)))
+    low, high = order[: place + 2], order[place + 2 :]
+    ratio = math.exp(ordered[place + 2 :].mean() - ordered[: place + 2].mean())
+    if p_value > MODES_ALPHA or ratio < least:
+        return None
+    smaller, ratio = (high, ratio) if len(high) <= len(low) else (low, 1 / ratio)
+    return Modes(tuple(sorted(smaller.tolist())), ratio, p_value)
+
+
+def find_outlier(logs: Sequence[float], least: float, tests: int = 1) -> Outlier | None:
+    """The trial that is furthest from the others in units of their spread, at least `least` from their median."""
+    n = len(logs)
+    if n < MIN_FOR_OUTLIER:
+        return None
+    from scipy.special import stdtr
+
+    values = np.asarray(logs, dtype=np.float64)
+    others = np.array([np.delete(values, place) for place in range(n)])
+    spread = np.maximum(others.std(axis=1, ddof=1), _LEAST_SPREAD) * math.sqrt(1 + 1 / (n - 1))
+    distance = np.abs(values - others.mean(axis=1)) / spread
+    place = int(np.argmax(distance))
+    p_value = min(1.0, tests * 2 * n * float(stdtr(n - 2, -distance[place])))
+    ratio = math.exp(values[place] - np.median(others[place]))
+    return Outlier(place, ratio, p_value) if p_value <= OUTLIER_ALPHA and _apart(ratio) >= least else None
+
+
+def _apart(ratio: float) -> float:
+    return max(ratio, 1 / ratio)
+
+
+def _separations(ordered: Floats) -> Floats:
+    """Of rows of ordered values, for each split with two or more on either side: squares between the groups over those within."""
+    n = ordered.shape[-1]
+    below = np.arange(2, n - 1)
+    sums = np.cumsum(ordered - ordered.mean(axis=-1, keepdims=True), axis=-1)[..., below - 1]
+    # The values are centred: what is below and what is above have opposite sums.
+    between = sums**2 * (1 / below + 1 / (n - below))
+    total = ordered.var(axis=-1, keepdims=True) * n
+    return between / np.maximum(total - between, n * _LEAST_SPREAD**2)
+
+
+@lru_cache(maxsize=32)
+def _null_separations(n: int) -> Floats:
+    """The largest separation of samples of `n` from one normal distribution, with a spread that does not meet the floor."""
+    rng = np.random.default_rng(n)
+    samples = np.sort(rng.standard_normal((max(1000, min(20_000, _SIMULATED // n)), n)), axis=-1)
+    return _separations(samples).max(axis=-1)
+
+
+def _kendall_p(n: int, score: int) -> float:
+    """Two-sided p of a score of concordant less discordant pairs of n values without ties."""
+    if n > _EXACT:
+        return math.erfc(max(0, abs(score) - 1) / math.sqrt(n * (n - 1) * (2 * n + 5) / 18) / math.sqrt(2))
+    counts = _inversions(n)
+    pairs = n * (n - 1) // 2
+    most = (pairs - abs(score)) // 2
+    return min(1.0, 2 * float(counts[: most + 1].sum()))
+
+
+@lru_cache(maxsize=_EXACT)
+def _inversions(n: int) -> Floats:
+    """The share of the permutations of n with 0, 1, 2 ... inversions."""
+    shares = np.ones(1)
+    for size in range(2, n + 1):
+        shares = np.convolve(shares, np.full(size, 1 / size))
+    return shares
