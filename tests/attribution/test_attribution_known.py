@@ -1,24 +1,15 @@
-"""Bottlenecks that are known by construction are found: once each here, ten times each in `make test-long`."""
+"""Bottlenecks that are known by construction are found, nine times of ten each; what was recorded of them: test_attribution_recorded.py."""
 
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from known import IN_MEMORY, IN_MEMORY_CASES, ON_SLOW_DISKS, ON_SLOW_DISKS_CASES, Cases, is_right, run_known, short
+from known import IN_MEMORY, IN_MEMORY_CASES, ON_SLOW_DISKS, ON_SLOW_DISKS_CASES, Cases, is_right, run_known
 
 EXPERIMENTS = {"in memory": (IN_MEMORY, IN_MEMORY_CASES), "on slow disks": (ON_SLOW_DISKS, ON_SLOW_DISKS_CASES)}
 REPEATS = 10
 RIGHT_OF_TEN = 9
-
-
-@pytest.mark.parametrize(("experiment", "cases"), EXPERIMENTS.values(), ids=EXPERIMENTS)
-@pytest.mark.usefixtures("state_dir")
-def test_what_holds_back_by_construction_is_found(scratch: Path, experiment: str, cases: Cases) -> None:
-    for expected, found in run_known(scratch, experiment, cases, repeats=1).items():
-        print(short(found[0]))
-        assert all(is_right(one, expected) for one in found), [short(one) for one in found]
-        assert found[0].evidence
 
 
 @pytest.mark.long

@@ -65,7 +65,7 @@ def state_dir(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def journal(folder: Path, state_dir: Path, runner: Runner) -> Iterator[Journal]:
     """The journal of a run; at the end everything in it can be undone, and its file goes."""
-    journal = Journal.create(f"test-{os.getpid()}-{folder.name}", UNDO_HANDLERS)
+    journal = Journal.create(f"test-server-{os.getpid()}-{folder.name}", UNDO_HANDLERS)
     yield journal
     assert journal.undo_all(runner) == ()
     journal.close()
