@@ -51,10 +51,10 @@ def ranking_answer(
         parts.append(f"the baseline is {baseline.label}")
     named = [*(by_id[c.variant] for c in top), *fastest[:_MOST_NAMED]] if mixed else list(by_id.values())
     sides = list(dict.fromkeys(Side(names[one.id], one.safety.grade) for one in named if not one.is_aa_twin))
-    text = " ".join([*map(sentence, parts), *commits_of(sides)])
+    text = " ".join([*map(sentence, parts), *commits_of(sides, "the fastest" if mixed else "all of them")])
     if not top:
         return Told(text, Headline(missing=undecided_text(comparisons) or "no comparison shows a difference"))
-    return Told(text, effect_of(top[0], by_id))
+    return Told(text, effect_of(top[0], by_id, names))
 
 
 def decided(one: Comparison) -> Verdict:
@@ -149,7 +149,8 @@ def _fastest(labels: Sequence[str], of: int) -> str:
         return f"{first}, the fastest, cannot be told apart from any other"
     named, left = [first, *others][:_MOST_NAMED], len(labels) - _MOST_NAMED
     *front, last = [*named, f"{left} more"] if left > 0 else named
-    return f"{', '.join(front)} and {last} cannot be told apart as the fastest"
+    between, before = ("; ", "; and ") if any("," in label for label in named) else (", ", " and ")
+    return f"{between.join(front)}{before}{last} cannot be told apart as the fastest"
 
 
 def _counted(comparisons: Sequence[Comparison], target: float | None, *, has_winners: bool) -> str | None:

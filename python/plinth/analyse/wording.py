@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from plinth.analyse.comparison import EQUIVALENCE, Outcome
 from plinth.model.analysis import Comparison, VariantResult
@@ -71,15 +72,18 @@ def commit_sentence(labels: Sequence[str], grade: SafetyGrade, basis: SafetyBasi
     return sentence(f"{who} {can} commits in a power failure")
 
 
-def commits_of(sides: Sequence[Side]) -> list[str]:
-    """A sentence for each grade of those that do not keep their commits; none where all keep them."""
+def commits_of(sides: Sequence[Side], everyone: str = "all of them") -> list[str]:
+    """A sentence for each grade of those that do not keep their commits; none where all keep them.
+
+    `everyone` is what more than two sides of one grade are called.
+    """
     grades: list[SafetyGrade] = [
         grade for grade in reversed(GRADES) if grade != "keeps" and any(side.grade == grade for side in sides)
     ]
     if len(sides) > 1 and all(side.grade == sides[0].grade for side in sides) and grades:
         if grades[0] == "unknown":
             return ["Whether any of them keeps acknowledged commits is not known."]
-        return [commit_sentence(["both" if len(sides) == 2 else "all of them"], grades[0])]
+        return [commit_sentence(["both" if len(sides) == 2 else everyone], grades[0])]
     return [commit_sentence([side.label for side in sides if side.grade == grade], grade) for grade in grades]
 
 
@@ -136,9 +140,14 @@ def scheduled_sentence(latencies: Sequence[tuple[str, Estimate]], baseline: str,
     return " ".join([said, *commits_of(sides)])
 
 
-def effect_of(one: Comparison, by_id: Mapping[str, VariantResult]) -> Headline:
-    """A comparison as the report's largest figure: what its ratio is of, and why it is undecided where it is."""
-    of, to = by_id[one.variant].label, by_id[one.baseline].label
+def effect_of(
+    one: Comparison, by_id: Mapping[str, VariantResult], names: Mapping[str, str] = MappingProxyType({})
+) -> Headline:
+    """A comparison as the report's largest figure: what its ratio is of, and why it is undecided where it is.
+
+    `names` are what the answer calls the variants, where that is not their labels.
+    """
+    of, to = (names.get(id_, by_id[id_].label) for id_ in (one.variant, one.baseline))
     what = "throughput" if one.by_schedule is None else "transactions in time"
     if one.latency_p99 is not None:
         what = "p99 latency"
