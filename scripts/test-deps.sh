@@ -20,6 +20,7 @@ needs e2fsprogs mkfs.ext4
 needs xfsprogs mkfs.xfs
 needs btrfs-progs mkfs.btrfs
 needs fio fio
+needs bindfs bindfs
 needs etcd-server etcd
 needs patroni patroni
 needs python3-etcd patroni

@@ -105,6 +105,36 @@ def test_every_layer_is_judged(nodes: list[tuple[str, str, dict[str, object]]], 
     assert any(said in why for why in found) if said else found == [], found
 
 
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([MOUNT, ("filesystem", "nfs4", {}), ("network", "server:/export", {})], "stored elsewhere (server:/export)"),
+        ([MOUNT, ("filesystem", "fuse.sshfs", {})], "a program serves (fuse.sshfs)"),
+        ([MOUNT, ("filesystem", "fuse", {}), ("emulated disk", "disk", {})], None),
+        ([MOUNT, ("filesystem", "fuse.zfs", {}), ("zfs", "tank", {})], None),
+    ],
+)
+def test_what_another_program_or_machine_does_with_a_flush_is_not_known(
+    nodes: list[tuple[str, str, dict[str, object]]], said: str | None
+) -> None:
+    found = [why for grade, why in storage_findings(DATA_ROLE, stack(*nodes)) if grade == "unknown"]
+    assert any(said in why for why in found) if said else found == [], found
+
+
+def test_a_directory_that_a_program_serves_is_not_known_to_keep(made, scratch: Path) -> None:
+    behind, point, runner = scratch / "behind", scratch / "served", Runner()
+    behind.mkdir()
+    point.mkdir()
+    runner.run(["bindfs", str(behind), str(point)])
+    try:
+        facts = made.prepare(f'[storage.s]\nkind = "directory"\npath = "{point}"\n')["s"]
+        found = storage_findings(DATA_ROLE, facts)
+        made.undo()
+    finally:
+        runner.run(umount_command(point))
+    assert [grade for grade, _ in found] == ["unknown"], found
+
+
 def test_libraries_before_a_servers_own_are_found() -> None:
     with subprocess.Popen(
         ["sleep", "60"], env={"LD_PRELOAD": "/nowhere/libeatmydata.so:/nowhere/b.so"}, stderr=subprocess.DEVNULL

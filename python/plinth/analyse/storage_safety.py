@@ -7,6 +7,7 @@ queue of each device, the pool, the disk. The facts of a storage list all of the
 from collections.abc import Iterator, Sequence
 
 from plinth.model.facts import StackNode, StorageFacts
+from plinth.model.place import EMULATED, NETWORK
 from plinth.model.plan import DATA_ROLE
 from plinth.model.safety import SafetyGrade
 
@@ -79,6 +80,19 @@ def _of_layers(name: str, stack: Sequence[StackNode]) -> Iterator[Finding]:
             )
         elif node.kind == "zfs":
             yield from _of_pool(name, node)
+        elif node.kind == NETWORK:
+            yield (
+                "unknown",
+                f"{name} is stored elsewhere ({node.name}): whether that keeps what it has acknowledged cannot be seen from here",
+            )
+        if node.kind == "filesystem" and node.name.partition(".")[0] in ("fuse", "fuseblk"):
+            below = next((one.kind for one in stack[number + 1 :] if one.kind not in ("mount", "filesystem")), None)
+            if below not in (EMULATED, "zfs"):
+                yield (
+                    "unknown",
+                    f"{name} is stored on a file system that a program serves ({node.name}): what that does with a flush "
+                    "cannot be seen from here",
+                )
 
 
 def _of_pool(name: str, pool: StackNode) -> Iterator[Finding]:
