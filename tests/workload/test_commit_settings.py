@@ -3,7 +3,7 @@
 import pytest
 
 from plinth.model.plan import ScriptText
-from plinth.workload.commit_settings import settings_of_scripts
+from plinth.workload.commit_settings import settings_of_actions, settings_of_scripts
 
 COMMIT, FSYNC = "synchronous_commit", "fsync"
 
@@ -32,6 +32,7 @@ COMMIT, FSYNC = "synchronous_commit", "fsync"
         ("ALTER DATABASE plinth SET synchronous_commit = 'local'", [(COMMIT, "local")]),
         ("DO $$ BEGIN SET LOCAL synchronous_commit = off; END $$", [(COMMIT, "off")]),
         ("DO $$ BEGIN EXECUTE 'SET LOCAL synchronous_commit = ''off'''; END $$", [(COMMIT, "off")]),
+        ('SET U&"synchronous\\005fcommit" = off', [(COMMIT, None)]),
         ("SELECT 1 -- SET synchronous_commit = off", []),
         ("SELECT synchronous_commit FROM notes", []),
     ],
@@ -41,3 +42,21 @@ def test_what_a_statement_sets(statement: str, found: list[tuple[str, str | None
     seen = settings_of_scripts([script])
     assert [(one.name, one.value) for one in seen] == found
     assert all(one.where.startswith("script x.sql: ") and one.certain for one in seen)
+
+
+@pytest.mark.parametrize(
+    ("sql", "reconnects", "found"),
+    [
+        ("ALTER SYSTEM SET fsync = off", False, [(FSYNC, "off", True)]),
+        ("ALTER SYSTEM SET synchronous_commit TO 'off'; SELECT 1", False, [(COMMIT, "off", True)]),
+        ("ALTER DATABASE plinth SET synchronous_commit = off", False, [(COMMIT, "off", False)]),
+        ("ALTER ROLE ALL SET synchronous_commit = off", True, [(COMMIT, "off", True)]),
+        ("SET synchronous_commit = off; DELETE FROM old", False, []),  # of the action's own session
+        ("ALTER TABLE t SET (fillfactor = 90)", False, []),
+    ],
+)
+def test_what_an_action_changes_for_the_loads_sessions(
+    sql: str, reconnects: bool, found: list[tuple[str, str, bool]]
+) -> None:
+    seen = settings_of_actions([sql], reconnects=reconnects)
+    assert [(one.name, one.value, one.certain) for one in seen] == found

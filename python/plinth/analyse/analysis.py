@@ -42,6 +42,7 @@ from plinth.model.facts import ServerFacts
 from plinth.model.open_loop import BySchedule
 from plinth.model.plan import Variant
 from plinth.model.safety import Safety
+from plinth.model.standby import PRIMARY
 from plinth.model.sweep import Sweep
 
 
@@ -151,8 +152,16 @@ def _result(measured: Measured, contents: BundleContents, seed: int, letters: Ma
 def _judged(contents: BundleContents, variant: Variant, server: ServerFacts | None) -> Safety:
     """The grade from facts, and what standbys add to it."""
     judged = judge(variant, contents.storages_of(variant), server, contents.writes_of(variant))
-    standbys = [node.name for node in contents.cluster_of(variant).standbys]
-    survival = survival_of(contents.as_in_force(variant).settings, standbys)
+    standbys = contents.cluster_of(variant).standbys
+    losing = {PRIMARY: judged.reasons[0]} if judged.grade in ("does not keep", "unknown") else {}
+    for node in standbys:
+        settings = variant.settings | variant.standby_settings.get(node.name, {})
+        storages = {role: contents.storages.get(storage) for role, storage in node.roles.items()}
+        own = variant.model_copy(update={"settings": settings})
+        of_node = judge(own, storages, contents.standbys.get(f"{variant.id}.{node.name}"))
+        if of_node.grade == "does not keep":
+            losing[node.name] = of_node.reasons[0]
+    survival = survival_of(contents.as_in_force(variant).settings, [node.name for node in standbys], losing)
     return judged if survival is None else judged.model_copy(update=survival._asdict())
 
 

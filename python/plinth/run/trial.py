@@ -325,7 +325,8 @@ class TrialRunner:
 
     def _write_watch(self, variant: Variant, dataset: Dataset, primary: Node, cluster: PlannedCluster) -> WriteWatch:
         storages = storages_at(cluster.storages, self._storages)
-        return WriteWatch(variant, dataset.variables(), storages, is_local=primary.postmaster_pid is not None)
+        actions, is_local = self._plan.experiment.measure.actions, primary.postmaster_pid is not None
+        return WriteWatch(variant, dataset.variables(), storages, actions, is_local=is_local)
 
     def _with_cache(
         self, variant: Variant, topology: Topology, cluster: PlannedCluster, stalls: StallWatch

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plinth.model.action import Action, StatementAction
 from plinth.model.base import Gap
 from plinth.model.errors import PlinthError
 from plinth.model.facts import StorageFacts
@@ -19,7 +20,7 @@ from plinth.server.written_relations import (
     written_since,
 )
 from plinth.storage import describe
-from plinth.workload.commit_settings import settings_of_functions, settings_of_scripts
+from plinth.workload.commit_settings import settings_of_actions, settings_of_functions, settings_of_scripts
 from plinth.workload.ledger_check import commit_levels_seen
 
 if TYPE_CHECKING:
@@ -36,13 +37,20 @@ class WriteWatch:
     """
 
     def __init__(
-        self, variant: Variant, variables: Collection[str], storages: Sequence[StorageFacts], *, is_local: bool
+        self,
+        variant: Variant,
+        variables: Collection[str],
+        storages: Sequence[StorageFacts],
+        actions: Sequence[Action],
+        *,
+        is_local: bool,
     ) -> None:
-        """`variables` are those that the dataset sets for scripts, `storages` those of the cluster; `is_local`: the server's
-        directories are on this machine."""
+        """`variables` are those that the dataset sets for scripts, `storages` those of the cluster, `actions` those of each trial;
+        `is_local`: the server's directories are on this machine."""
         self._variant = variant
         self._variables = (*variables, *variant.workload.variables)
         self._storages = storages
+        self._actions = [one.statement() for one in actions if isinstance(one, StatementAction)]
         self._is_local = is_local
         self._before: Counters = {}
         self._settings: list[SettingSeen] = []
@@ -100,7 +108,8 @@ class WriteWatch:
 
     def _facts(self, relations: tuple[WrittenRelation, ...], written: int | None) -> WriteFacts:
         scripts = settings_of_scripts(self._variant.scripts, self._variables)
-        seen = dict.fromkeys([*scripts, *self._settings])
+        altered = settings_of_actions(self._actions, reconnects=self._variant.workload.reconnect)
+        seen = dict.fromkeys([*scripts, *altered, *self._settings])
         if self._levels_seen:  # of every transaction: what scripts and functions may have set is settled then
             seen = [one for one in seen if one.name != "synchronous_commit" or (one.certain and one.value is not None)]
         return WriteFacts(

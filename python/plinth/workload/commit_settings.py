@@ -29,6 +29,8 @@ _SET_CONFIG = re.compile(
     r"\s*(?:new_value\s*(?::=|=>)\s*)?(?P<value>[eE]?'+[^']*'+|[^,)]+?)(?:::\w+)?\s*,",
     re.IGNORECASE,
 )
+_ESCAPED_NAME = re.compile(r"\bSET\s+(?:SESSION\s+|LOCAL\s+)?U&\"[^\"]*\"\s*(?:=|\bTO\b)", re.IGNORECASE)
+_ALTERS = re.compile(r"\bALTER\s+(?P<what>SYSTEM|DATABASE|ROLE|USER)\b", re.IGNORECASE)
 _UPDATE_VIEW = re.compile(
     r"\bUPDATE\s+(?:pg_catalog\.)?pg_settings\s+SET\s+setting\s*=\s*(?P<value>'+[^']*'+|[^\s;]+)(?P<rest>[^;]*)",
     re.IGNORECASE,
@@ -85,6 +87,20 @@ def settings_of_functions(control: "psycopg.Connection", scripts: Iterable[Trans
     return found
 
 
+def settings_of_actions(actions: Iterable[str], *, reconnects: bool) -> list[SettingSeen]:
+    """The durability settings that SQL of actions changes for the sessions of the load while it runs; a reading before or after it may miss them.
+
+    What ALTER DATABASE and ALTER ROLE set only new sessions have: `reconnects` says that each transaction begins one.
+    """
+    found: list[SettingSeen] = []
+    for sql in actions:
+        for statement in _COMMENT.sub(" ", sql).split(";"):
+            if altered := _ALTERS.search(statement):
+                certain = reconnects or altered["what"].upper() == "SYSTEM"
+                found += _seen(statement, "an action", certain=certain)
+    return list(dict.fromkeys(found))
+
+
 def _seen(text: str, where: str, *, certain: bool) -> Iterator[SettingSeen]:
     for name, value, statement in _assignments(_COMMENT.sub(" ", text)):
         yield SettingSeen(name=name, value=value, where=f"{where}: {' '.join(statement.split())}", certain=certain)
@@ -95,6 +111,8 @@ def _assignments(text: str) -> Iterator[_Found]:
         value = _literal(match["value"])
         if value is None or value.lower() != "default":  # as the session began, which is read back
             yield _Found(match["name"].lower(), value, match[0])
+    for match in _ESCAPED_NAME.finditer(text):
+        yield _Found("synchronous_commit", None, match[0])
     for match in _SET_CONFIG.finditer(text):
         name = _literal(match["name"])
         if name is None:
