@@ -153,6 +153,7 @@ test.each([
   [1e3, 2e9, { showMaxLabel: false }],
   [500, 2e8, { showMinLabel: false, showMaxLabel: false }],
   [2e2, 1e10, { showMinLabel: false }],
+  [5e5, 2e8, { showMinLabel: false, showMaxLabel: false }],
   [2e2, 1e6, {}],
   [1e3, 1e9, {}],
 ])("an end of a logarithmic axis from %d to %d too near a power of ten has no label", (min, max, hidden) => {
