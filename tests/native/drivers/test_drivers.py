@@ -192,10 +192,11 @@ def test_a_lost_connection_ends_its_client_and_the_others_continue(here: Server,
 def test_a_session_that_is_terminated_is_replaced_where_that_is_asked_for(
     here: Server, begun: Begun, driver: Driver
 ) -> None:
-    load = begun(config(here, "SELECT pg_sleep(0.01);", duration_s=60, replace_terminated=True), driver)
+    load = begun(config(here, "SELECT pg_sleep(0.1);", duration_s=60, replace_terminated=True), driver)
     ours = "FROM pg_stat_activity WHERE application_name = 'plinth'"
     with here.connect() as control:
-        wait_until(lambda: load.progress().done > 0)
+        at_work = f"SELECT count(*) {ours} AND wait_event = 'PgSleep'"
+        wait_until(lambda: load.progress().done > 0 and control.execute(at_work.encode()).fetchone() == (2,))
         control.execute(f"SELECT pg_terminate_backend(pid, 5000) {ours}".encode())
         wait_until(lambda: control.execute(f"SELECT count(*) {ours}".encode()).fetchone() == (2,))
     done = load.progress().done
