@@ -68,7 +68,8 @@ def test_trials_end_once_the_comparison_is_decided(decided):
     found = analysis(decided)
     (compared,) = found["comparisons"]
     assert compared["verdict"] == "better"
-    assert 1 < compared["ratio"]["interval"]["low"] < compared["ratio"]["interval"]["high"] < 8
+    ratio = compared["ratio"]["interval"]
+    assert 1 < ratio["low"] < 4 < 1.2 * ratio["high"], "a transaction takes a little more than its sleep: the truth is just below 4"
     assert (found["trials_planned"], found["trials_counted"]) == (12, 12)
     assert not any("not decided" in warning or "not in the bundle" in warning for warning in found["warnings"])
     assert decided.left_behind() == []

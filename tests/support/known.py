@@ -224,14 +224,6 @@ def _changed(variant: Variant, changes: Mapping[str, Any]) -> Variant:
     )
 
 
-def is_right(found: Bottleneck, expected: BottleneckKind) -> bool:
-    """Whether it is what must be found, or names others who did have half a core, or more than the server of the run."""
-    if "other processes of this machine" not in found.sentence or found.kind not in ("other processes", "not known"):
-        return found.kind == expected
-    cores = {one.what.split(",")[0]: one.value for one in found.evidence if one.unit == "cores"}
-    return expected == found.kind or cores["CPU of rest of host"] > min(0.5, cores["CPU of server"])
-
-
 def short(bottleneck: Bottleneck) -> str:
     figures = ", ".join(f"{one.what} {one.value:.3g}" for one in bottleneck.evidence[:8])
     return f"{bottleneck.kind} ({bottleneck.confidence}): {bottleneck.sentence} [{figures}]"
