@@ -69,7 +69,9 @@ def test_trials_end_once_the_comparison_is_decided(decided):
     (compared,) = found["comparisons"]
     assert compared["verdict"] == "better"
     ratio = compared["ratio"]["interval"]
-    assert 1 < ratio["low"] < 4 < 1.2 * ratio["high"], "a transaction takes a little more than its sleep: the truth is just below 4"
+    assert 1 < ratio["low"] < 4 < 1.2 * ratio["high"], (
+        "a transaction takes a little more than its sleep: the truth is just below 4"
+    )
     assert (found["trials_planned"], found["trials_counted"]) == (12, 12)
     assert not any("not decided" in warning or "not in the bundle" in warning for warning in found["warnings"])
     assert decided.left_behind() == []
