@@ -54,3 +54,13 @@ def test_nodes_without_names_of_their_own_are_refused(bundle, names):
     (bundle / "plan.json").write_text(json.dumps(document))
     with pytest.raises(RunError, match=r"clusters\.0"):
         read_plan(bundle)
+
+
+@pytest.mark.parametrize("value", [None, "/home/a/config"])
+def test_a_configuration_of_ssh_that_a_former_experiment_named_is_not_read(bundle, value):
+    document = json.loads(FORMER.read_text())
+    document["experiment"]["fleet"] = {"address": "ssh", "hosts": ["client1"], "ssh_config": value}
+    (bundle / "plan.json").write_text(json.dumps(document))
+    fleet = read_plan(bundle).experiment.fleet
+    assert fleet is not None and fleet.hosts == ("client1",)
+    assert "ssh_config" not in fleet.model_dump()

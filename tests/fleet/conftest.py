@@ -69,15 +69,16 @@ def ray_address(ray_cluster: list[Machine]) -> Iterator[str]:
 
 
 @pytest.fixture(params=["local", "ssh", pytest.param("ray", marks=pytest.mark.long)])
-def spec(request: pytest.FixtureRequest) -> FleetSpec:
-    """A fleet of three machines, by each executor."""
+def spec(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FleetSpec:
+    """A fleet of three machines, by each executor; of hosts with the user's own configuration of ssh."""
     match request.param:
         case "local":
             return FleetSpec(address="local", machines=3)
         case "ssh":
             sshd: Sshd = request.getfixturevalue("sshd")
             command = str(Path(sys.executable).with_name("plinth"))
-            return FleetSpec(address="ssh", hosts=HOSTS, command=command, ssh_config=str(sshd.config))
+            monkeypatch.setenv("HOME", str(sshd.home))
+            return FleetSpec(address="ssh", hosts=HOSTS, command=command)
         case _:
             return FleetSpec(address=request.getfixturevalue("ray_address"), machines=3)
 
@@ -86,8 +87,9 @@ def spec(request: pytest.FixtureRequest) -> FleetSpec:
 def fleet(tmp_path: Path) -> MakeFleet:
     """Makes a load by the fleet of a specification."""
 
-    def make(spec: FleetSpec, config: LoadConfig) -> FleetLoad:
-        return FleetLoad(config, executor_of(spec, Runner(), LogFile(tmp_path / "agents.log")), spec.address)
+    def make(spec: FleetSpec, config: LoadConfig, ssh_config: Path | None = None) -> FleetLoad:
+        executor = executor_of(spec, Runner(), LogFile(tmp_path / "agents.log"), ssh_config)
+        return FleetLoad(config, executor, spec.address)
 
     return make
 

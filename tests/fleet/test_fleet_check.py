@@ -30,14 +30,14 @@ duration = "1s"
 
 
 @pytest.fixture
-def experiment(tmp_path: Path, sshd: Sshd) -> Path:
-    """An experiment with two hosts, one of which is there."""
+def experiment(tmp_path: Path, sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An experiment with two hosts, one of which is there: the user's own configuration of ssh leads to it."""
     file = tmp_path / "fleet.toml"
     command = Path(sys.executable).with_name("plinth")
     file.write_text(
         f'{EXPERIMENT}[fleet]\naddress = "ssh"\nhosts = ["client1", "nosuch.invalid"]\ncommand = "{command}"\n'
-        f'ssh_config = "{sshd.config}"\n'
     )
+    monkeypatch.setenv("HOME", str(sshd.home))
     return file
 
 
@@ -75,3 +75,45 @@ def test_all_that_is_well_and_all_that_is_not(experiment: Path, capsys: pytest.C
     said = " ".join(capsys.readouterr().out.split())
     assert "client2: it does not reach the server (cannot connect to 127.0.0.1:1: " in said
     assert "0 of 2 machines can drive a load together" in said
+
+
+def test_a_configuration_of_ssh_is_named_on_the_command_line(
+    experiment: Path, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    experiment.write_text(experiment.read_text().replace(', "nosuch.invalid"', ""))
+    assert main(["fleet", "check", str(experiment)]) == 1
+    assert "client1: no agent could be started" in capsys.readouterr().err
+    assert main(["fleet", "check", str(experiment), "--ssh-config", str(sshd.config)]) == 0
+    assert "1 of 1 machines can drive a load together" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("fleet", "config", "words"),
+    [
+        ('address = "local"\nmachines = 1', "x.toml", "no fleet of hosts"),
+        ('address = "ssh"\nhosts = ["client1"]', "nowhere", "there is no such file"),
+        ('address = "ssh"\nhosts = ["client1"]', ".", "there is no such file"),
+    ],
+)
+def test_a_configuration_of_ssh_that_nothing_would_read_is_an_error(
+    tmp_path: Path, fleet: str, config: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(f"{EXPERIMENT}[fleet]\n{fleet}\n")
+    assert main(["fleet", "check", str(file), "--ssh-config", str(tmp_path / config)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_no_experiment_names_a_configuration_of_ssh_which_would_start_its_commands(
+    experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = tmp_path / "ran"
+    config = tmp_path / "config"
+    config.write_text(f'Match exec "touch {ran}"\n  User nobody\nHost *\n  ProxyCommand touch {ran}\n')
+    experiment.write_text(f'{experiment.read_text()}ssh_config = "{config}"\n')
+    assert main(["fleet", "check", str(experiment)]) == 2
+    said = capsys.readouterr().err
+    assert "fleet.ssh_config: unknown key 'ssh_config'" in said and "--ssh-config FILE" in said
+    assert f"{experiment}:{len(experiment.read_text().splitlines())}" in said
+    assert not ran.exists()

@@ -122,9 +122,9 @@ def test_a_check_says_why_a_machine_does_not_reach_the_server_and_where_to_look(
 
 def test_all_hosts_that_cannot_be_reached_are_named(sshd: Sshd, tmp_path: Path) -> None:
     hosts = ("nosuch1.invalid", "client1", "nosuch2.invalid")
-    spec = FleetSpec(address="ssh", hosts=hosts, ssh_config=str(sshd.config))
+    spec = FleetSpec(address="ssh", hosts=hosts)
     with pytest.raises(RunError, match=r"no agent could be started on nosuch1.invalid: ") as failed:
-        with executor_of(spec, Runner(), LogFile(tmp_path / "log")).agents():
+        with executor_of(spec, Runner(), LogFile(tmp_path / "log"), sshd.config).agents():
             raise AssertionError("an agent was started")
     (other,) = failed.value.details
     assert "no agent could be started on nosuch2.invalid" in other
@@ -141,9 +141,9 @@ def test_another_version_is_refused_before_anything_connects(
 
 
 def test_a_host_without_plinth_says_what_its_shell_said(sshd: Sshd, fleet: MakeFleet, config: MakeConfig) -> None:
-    spec = FleetSpec(address="ssh", hosts=("client1",), command="/nowhere/plinth", ssh_config=str(sshd.config))
+    spec = FleetSpec(address="ssh", hosts=("client1",), command="/nowhere/plinth")
     with pytest.raises(RunError, match="the agent on machine client1 is lost") as failed:
-        fleet(spec, config()).start()
+        fleet(spec, config(), sshd.config).start()
     assert any("/nowhere/plinth" in line for line in failed.value.details)
     assert failed.value.hint == "see what `ssh client1 /nowhere/plinth --version` says"
 
@@ -162,8 +162,8 @@ def test_a_host_that_is_not_known_or_does_not_know_us_is_refused(
     lines = sshd.config.read_text().splitlines()
     other = tmp_path / "config"
     other.write_text("\n".join(f"  {key} {value}" if line.strip().startswith(key) else line for line in lines))
-    spec = FleetSpec(address="ssh", hosts=("client1",), ssh_config=str(other))
-    with pytest.raises(PlinthError, match=words), executor_of(spec, Runner(), LogFile(tmp_path / "log")).agents():
+    executor = executor_of(FleetSpec(address="ssh", hosts=("client1",)), Runner(), LogFile(tmp_path / "log"), other)
+    with pytest.raises(PlinthError, match=words), executor.agents():
         raise AssertionError("an agent was started")
 
 
@@ -171,8 +171,8 @@ def test_a_clock_that_jumps_while_the_load_runs_excludes_the_trial(
     sshd: Sshd, fleet: MakeFleet, config: MakeConfig, tmp_path: Path
 ) -> None:
     clock = JumpingClock(tmp_path)
-    spec = FleetSpec(address="ssh", hosts=HOSTS[:2], command=str(clock.command), ssh_config=str(sshd.config))
-    load = fleet(spec, config(duration_s=2.0))
+    spec = FleetSpec(address="ssh", hosts=HOSTS[:2], command=str(clock.command))
+    load = fleet(spec, config(duration_s=2.0), sshd.config)
     load.start()
     assert not load.wait(0.5)
     clock.jump(100_000_000)

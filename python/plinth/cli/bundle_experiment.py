@@ -22,6 +22,12 @@ def overrides_of(bundle: Path) -> tuple[str, ...]:
     return read_manifest(bundle).overrides
 
 
+def confirm_if_shared(loaded: LoadedExperiment, file: Path, yes: bool) -> None:
+    """`confirm` the experiment `file` where it is a bundle's."""
+    if (bundle := bundle_of(file)) is not None:
+        confirm(loaded, bundle, yes)
+
+
 def confirm(loaded: LoadedExperiment, bundle: Path, yes: bool) -> None:
     """Show the whole experiment of a bundle, and ask on the terminal whether to run it, unless `yes`.
 

@@ -3,13 +3,16 @@
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.printing import print_json, print_plain
 from plinth.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from plinth.model.fleet import FleetSpec
 
 Overrides = Annotated[
     tuple[str, ...],
@@ -56,6 +59,17 @@ Destroy = Annotated[
         "Nothing else takes its place: no file, no environment variable.",
     ),
 ]
+SshConfig = Annotated[
+    Path | None,
+    Parameter(
+        name="--ssh-config",
+        help="Configuration file of OpenSSH for the hosts of a fleet. Default: ~/.ssh/config. It may start commands, so that no "
+        "experiment can name one.",
+    ),
+]
+Yes = Annotated[
+    bool, Parameter(name="--yes", negative="", help="Take the experiment of a bundle without asking; for scripts.")
+]
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON on stdout.")]
 
 
@@ -70,6 +84,20 @@ def with_shortcuts(
         several = "," in clients
         short.append(f"matrix.workload.clients=[{clients}]" if several else f"workload.clients={clients}")
     return (*overrides, *short)
+
+
+def checked_ssh_config(ssh_config: Path | None, fleet: "FleetSpec | None") -> Path | None:
+    """Return the absolute path of --ssh-config. Raises UsageError for what is no file, and where no fleet is reached by ssh."""
+    if ssh_config is None:
+        return None
+    if fleet is None or fleet.address != "ssh":
+        raise UsageError(
+            "--ssh-config: the experiment has no fleet of hosts that are reached by ssh",
+            hint='leave it out, or add [fleet] with address = "ssh" and hosts',
+        )
+    if not ssh_config.is_file():
+        raise UsageError("--ssh-config: there is no such file", where=str(ssh_config))
+    return ssh_config.absolute()
 
 
 def init(

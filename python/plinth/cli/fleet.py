@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.experiment import AsJson, Overrides
+from plinth.cli.experiment import AsJson, Overrides, SshConfig, Yes, checked_ssh_config
 from plinth.cli.printing import print_json, print_plain
 
 if TYPE_CHECKING:
@@ -52,24 +52,30 @@ def check(
             help="Connection string of a server that each machine has to reach. Default: the experiment's external server.",
         ),
     ] = None,
+    ssh_config: SshConfig = None,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:
     """Look at each machine of an experiment's fleet: versions, clock, cores, and whether it reaches the server.
 
     An agent is started on each machine, as a trial does it, asked, and ended. Each finding says what to do about it.
+    The experiment of a bundle, which may be from somebody else, is shown first and must be confirmed.
 
     Exit code 0 when all machines can drive a load together, 5 when one cannot, 1 when one cannot be reached at all.
 
       plinth fleet check mine.toml
       plinth fleet check mine.toml --server "host=db1 dbname=bench"
     """
+    from plinth.cli.bundle_experiment import confirm_if_shared
     from plinth.experiment import load_experiment
     from plinth.system.log_file import LogFile
     from plinth.tasks.fleet import check_machines
 
     loaded = load_experiment(file, overrides)
+    confirm_if_shared(loaded, file, yes)
+    ssh_config = checked_ssh_config(ssh_config, loaded.experiment.fleet)
     with tempfile.TemporaryDirectory(prefix="plinth-fleet-") as folder:
-        found = check_machines(loaded, server, LogFile(Path(folder) / "agents.log"))
+        found = check_machines(loaded, server, LogFile(Path(folder) / "agents.log"), ssh_config)
     if as_json:
         ended = [_not_started_as_json(name, str(error)) for name, error in found.not_started.items()]
         print_json(json.dumps([*(_as_json(one) for one in found.machines), *ended], indent=1))

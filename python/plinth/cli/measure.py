@@ -17,6 +17,9 @@ from plinth.cli.experiment import (
     Overrides,
     Repeats,
     ScaleToFit,
+    SshConfig,
+    Yes,
+    checked_ssh_config,
     with_shortcuts,
 )
 from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
@@ -32,9 +35,6 @@ UNDECIDED = 3
 
 BundlePath = Annotated[
     Path | None, Parameter(name="--bundle", help="Folder to write the results to. Default: bundles/NAME-TIME.")
-]
-Yes = Annotated[
-    bool, Parameter(name="--yes", negative="", help="Run the experiment of a bundle without asking; for scripts.")
 ]
 More = Annotated[
     int | None,
@@ -61,6 +61,7 @@ def run(
     scale_to_fit: ScaleToFit = False,
     bundle: BundlePath = None,
     destroy: Destroy = (),
+    ssh_config: SshConfig = None,
     yes: Yes = False,
     as_json: AsJson = False,
     plots: RunPlots = False,
@@ -98,13 +99,14 @@ def run(
         loaded = load_experiment(shared / "experiment.toml", (*overrides_of(shared), *overrides), full)
         confirm(loaded, shared, yes)
     require_objectives(loaded.experiment.objectives, fail_on, junit)
+    ssh_config = checked_ssh_config(ssh_config, loaded.experiment.fleet)
     check_viewer()
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
     made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
     if full:
         print_plain(full_size_sentence(made), file=sys.stderr)
     with _listener(quiet) as listener:
-        status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections)
+        status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections, ssh_config)
         results = _results(status.bundle, listener)
     return _conclude(results, status, as_json, plots, fail_on, junit)
 
@@ -115,6 +117,7 @@ def resume(
     *,
     more: More = None,
     destroy: Destroy = (),
+    ssh_config: SshConfig = None,
     as_json: AsJson = False,
     plots: RunPlots = False,
     quiet: Quiet = False,
@@ -127,13 +130,16 @@ def resume(
       plinth resume bundles/ramdisk-20261122-091717
       plinth resume bundles/ramdisk-20261122-091717 --more 15
     """
+    from plinth.bundle import read_plan
     from plinth.report import check_viewer
     from plinth.run import resume_bundle
 
     _one_form(as_json, plots)
     check_viewer()
+    if ssh_config is not None:
+        ssh_config = checked_ssh_config(ssh_config, read_plan(bundle).experiment.fleet)
     with _listener(quiet) as listener:
-        status = resume_bundle(bundle, listener, destroy, more)
+        status = resume_bundle(bundle, listener, destroy, more, ssh_config)
         results = _results(status.bundle, listener)
     return _conclude(results, status, as_json, plots)
 

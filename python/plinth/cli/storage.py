@@ -11,7 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from plinth.cli.console import error_console, output_console
-from plinth.cli.experiment import AsJson, Destroy, Overrides
+from plinth.cli.experiment import AsJson, Destroy, Overrides, Yes
 from plinth.cli.printing import print_json, print_plain
 
 if TYPE_CHECKING:
@@ -86,15 +86,18 @@ def prepare(
     overrides: Overrides = (),
     destroy: Destroy = (),
     dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> int:
     """Make a storage of an experiment, with all that it is built on, and leave it in place.
 
     Prints where it is and what it is built on. `plinth clean` names it and leaves it; `plinth storage teardown NAME` undoes
-    it. When it cannot be made, what was made of it is undone at once.
+    it. When it cannot be made, what was made of it is undone at once. The experiment of a bundle, which may be from somebody
+    else, is shown first and must be confirmed.
 
       plinth storage prepare mine.toml fast --dry-run
       plinth storage prepare mine.toml fast
     """
+    from plinth.cli.bundle_experiment import confirm_if_shared
     from plinth.experiment import load_experiment
     from plinth.system.runner import Runner
     from plinth.tasks.standalone import prepare_standalone, standalone_steps, standalone_storages
@@ -105,6 +108,7 @@ def prepare(
         _print_steps("To make it", making)
         _print_steps("To undo it", undoing)
         return 0
+    confirm_if_shared(loaded, file, yes)
     notes = error_console()
     made = prepare_standalone(
         loaded,

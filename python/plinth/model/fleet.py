@@ -1,6 +1,8 @@
 """A fleet: the machines that drive a load together, as an experiment asks for them."""
 
 import re
+from collections.abc import Mapping
+from typing import ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -13,9 +15,20 @@ RAY_ADDRESS = re.compile(r"auto|ray://[A-Za-z0-9._:%\[\]-]+:[0-9]{1,5}")
 _ADDRESSES = '"local", "ssh", "auto" for the Ray cluster of this machine, "ray://HOST:PORT" for another'
 
 
+def _is_option(word: str) -> bool:
+    """Whether a program such as a ProxyCommand of the user's would take a user or a host for one of its options."""
+    return word.startswith("-")
+
+
 class FleetSpec(Frozen):
     """More than one load machine: clients and rate of the workload are totals, which are split over the machines."""
 
+    not_of_this_kind: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "ssh_config": (
+            "a configuration of ssh starts commands (ProxyCommand, Match exec), with the rights of who runs the experiment",
+            "use your own ~/.ssh/config, or name another with --ssh-config FILE on the command line",
+        )
+    }
     address: str = Field(
         description='How machines are reached. "local": processes on this machine; "ssh": the hosts, by OpenSSH; "auto": machines of the '
         'Ray cluster that this one belongs to; "ray://HOST:PORT": those of another, by its Ray Client server.',
@@ -38,11 +51,6 @@ class FleetSpec(Frozen):
         default="plinth",
         description="The command on the hosts, with ssh: a path where it is not in their PATH.",
         examples=["/opt/plinth/bin/plinth"],
-    )
-    ssh_config: str | None = Field(
-        default=None,
-        description="An OpenSSH configuration file, for ports, users, keys and known hosts. Default: ~/.ssh/config.",
-        examples=["/etc/plinth/ssh_config"],
     )
 
     @property
@@ -70,7 +78,7 @@ class FleetSpec(Frozen):
     @field_validator("hosts")
     @classmethod
     def _hosts_are_names(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := [host for host in hosts if not _HOST.fullmatch(host) or host.startswith("-")]:
+        if wrong := [host for host in hosts if not _HOST.fullmatch(host) or any(map(_is_option, host.split("@")))]:
             raise ValueError(f"{wrong[0]!r} is no host; names look like client1 or bench@client1")
         if len(set(hosts)) < len(hosts):
             raise ValueError("a host is named twice; each drives its part of the load once")
@@ -91,7 +99,7 @@ class FleetSpec(Frozen):
             if self.machines is not None and self.machines > len(self.hosts):
                 raise ValueError(f"machines: got {self.machines}, but there are {len(self.hosts)} hosts")
             return self
-        given = [name for name in ("hosts", "ssh_config") if getattr(self, name)]
+        given = ["hosts"] if self.hosts else []
         if self.command != "plinth":
             given.append("command")
         if given:

@@ -306,6 +306,17 @@ class Plan(Frozen):
     estimated_s: float
     warnings: tuple[str, ...] = ()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_without_ssh_config(cls, document: Any) -> Any:
+        """Experiments of earlier builds could name a configuration of ssh, which now only the command line does."""
+        experiment = document.get("experiment") if isinstance(document, dict) else None
+        fleet = experiment.get("fleet") if isinstance(experiment, dict) else None
+        if not isinstance(fleet, dict) or "ssh_config" not in fleet:
+            return document
+        kept = {key: value for key, value in fleet.items() if key != "ssh_config"}
+        return {**document, "experiment": {**experiment, "fleet": kept}}
+
     @field_validator("schema_version")
     @classmethod
     def _read_as_this_version(cls, version: int) -> int:

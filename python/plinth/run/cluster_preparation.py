@@ -143,7 +143,8 @@ class ClusterPreparation:
         """Load what is not there; `resuming`: a run that was killed may have begun."""
         self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
         target, managed = server.connection, server if isinstance(server, Cluster) else None
-        fleet = fleet_loader(self._plan.experiment.fleet, self._runner, self._context.log("fleet.log"))
+        context = self._context
+        fleet = fleet_loader(self._plan.experiment.fleet, self._runner, context.log("fleet.log"), context.ssh_config)
         with (
             database_errors("load the dataset", planned.id),
             LoadSession(connect(target), target, managed, fleet) as session,

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -57,11 +57,13 @@ def run_plan(
     listener: Listener,
     destroy: Collection[str] = (),
     connections: Mapping[str, str] | None = None,
+    ssh_config: Path | None = None,
 ) -> RunStatus:
     """Do what the plan says and write it to `bundle`; `destroy` are the confirmations by which disks may be
     destroyed.
 
-    `connections` has connection strings with their secrets, by what the plan has of them; it is not kept.
+    `connections` has connection strings with their secrets, by what the plan has of them; it is not kept. `ssh_config` is the
+    configuration of ssh that the command line names, for the machines of a fleet.
 
     Raises PlinthError when it cannot be done, and Interrupted on Ctrl-C; finished trials are in the bundle then, and
     everything that was made is undone.
@@ -80,7 +82,7 @@ def run_plan(
         except BaseException:
             forget_key(plan.run_id)
             raise
-        return conduct(plan, writer, frozenset(), listener, guard, destroy, connections)
+        return conduct(plan, writer, frozenset(), listener, guard, destroy, connections, ssh_config=ssh_config)
 
 
 def owner_only_if_external(folder: BundleFolder, plan: Plan) -> AbstractContextManager[None]:
@@ -97,6 +99,7 @@ def conduct(
     destroy: Collection[str],
     connections: Mapping[str, str] | None = None,
     *,
+    ssh_config: Path | None = None,
     resuming: bool = False,
     earlier: Sequence[TrialContents] = (),
     last_block: int | None = None,
@@ -121,6 +124,7 @@ def conduct(
         plan.networked,
         plan.experiment.measure.seed,
     )
+    context = replace(context, ssh_config=ssh_config)
     if not owner.is_current_user:
         listener.note(owner.reason)
     runner = Runner(CommandLog(writer.log("commands.jsonl"), listener.note).record)
@@ -165,15 +169,16 @@ def _run_trials(
     listener: Listener,
     end_rule: TrialsEndRule,
 ) -> int:
-    fleet = plan.experiment.fleet
+    fleet, context = plan.experiment.fleet, provision.context
     if fleet is not None:
-        check_machines(fleet, provision.runner, provision.context.log("fleet.log"), listener)
+        check_machines(fleet, provision.runner, context.log("fleet.log"), listener, context.ssh_config)
     storages = provision.prepare(writer)
 
     def load(driver: Driver, config: LoadConfig) -> LoadDriver:
         if fleet is not None:
-            return fleet_load(fleet, driver, config, provision.runner, provision.context.log("fleet.log"))
-        return make_load(driver, config, provision.runner, provision.context.log("drivers.log"))
+            log = context.log("fleet.log")
+            return fleet_load(fleet, driver, config, provision.runner, log, context.ssh_config)
+        return make_load(driver, config, provision.runner, context.log("drivers.log"))
 
     trials = TrialRunner(plan, provision, storages, listener, load, SystemClock(), writer.make_ledger)
     variants = {variant.id: variant for variant in plan.variants}

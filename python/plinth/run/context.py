@@ -32,6 +32,8 @@ class RunContext:
     folder: "BundleFolder | None" = None
     network: "NetworkLayout | None" = None
     """None: the nodes of clusters talk over sockets."""
+    ssh_config: Path | None = None
+    """The configuration of ssh that the command line names, for the machines of a fleet. None: the user's own."""
 
     @classmethod
     def of(

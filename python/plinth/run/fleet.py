@@ -1,6 +1,7 @@
 """The fleet of a run: why an experiment cannot be driven by one, whether its machines are there, and the load of a trial."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from plinth.fleet import FleetCopy, FleetLoad, check_fleet
@@ -41,13 +42,13 @@ def fleet_problems(experiment: Experiment, expanded: Expanded) -> list[Problem]:
     return list(found.values())
 
 
-def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Listener) -> None:
+def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Listener, ssh_config: Path | None) -> None:
     """Before anything is made: an agent runs on each machine, with the same versions, and its clock can be read.
 
     Raises RunError where one cannot be started, MissingCapability where one cannot be used.
     """
     listener.phase("look at the machines of the fleet")
-    found = check_fleet(executor_of(fleet, runner, log), None)
+    found = check_fleet(executor_of(fleet, runner, log, ssh_config), None)
     if wrong := [f"{one.name}: {problem}" for one in found for problem in one.problems]:
         raise MissingCapability(
             "the machines of the fleet cannot drive this load together",
@@ -57,12 +58,16 @@ def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Lis
         )
 
 
-def fleet_load(fleet: FleetSpec, driver: Driver, config: LoadConfig, runner: Runner, log: LogFile) -> FleetLoad:
+def fleet_load(
+    fleet: FleetSpec, driver: Driver, config: LoadConfig, runner: Runner, log: LogFile, ssh_config: Path | None
+) -> FleetLoad:
     """The load of one trial, whose agents are started with it and end with it."""
-    return FleetLoad(config, executor_of(fleet, runner, log), fleet.address, driver)
+    return FleetLoad(config, executor_of(fleet, runner, log, ssh_config), fleet.address, driver)
 
 
-def fleet_loader(fleet: FleetSpec | None, runner: Runner, log: LogFile) -> MakeFleetLoader | None:
+def fleet_loader(
+    fleet: FleetSpec | None, runner: Runner, log: LogFile, ssh_config: Path | None
+) -> MakeFleetLoader | None:
     """What sends the rows of datasets: as many machines as it is worth to start agents on. None without a fleet."""
     if fleet is None:
         return None
@@ -71,7 +76,7 @@ def fleet_loader(fleet: FleetSpec | None, runner: Runner, log: LogFile) -> MakeF
         machines = min(fleet.number_of_machines, len(config["pieces"]), int(size_bytes // LEAST_BYTES))
         if machines < 2:
             return bulk_loader(config)
-        return FleetCopy(config, executor_of(fleet.model_copy(update={"machines": machines}), runner, log))
+        return FleetCopy(config, executor_of(fleet.model_copy(update={"machines": machines}), runner, log, ssh_config))
 
     return make
 

@@ -40,11 +40,15 @@ from plinth.system.runner import Runner
 
 
 def resume_bundle(
-    bundle: Path, listener: Listener, destroy: Collection[str] = (), more: int | None = None
+    bundle: Path,
+    listener: Listener,
+    destroy: Collection[str] = (),
+    more: int | None = None,
+    ssh_config: Path | None = None,
 ) -> RunStatus:
     """Finish the run of `bundle`: use what it left behind, make the rest, and run the trials that are missing.
 
-    With `more`, add so many trials of each variant to a run that is complete, and run them.
+    With `more`, add so many trials of each variant to a run that is complete, and run them. `ssh_config` as of `run_plan`.
 
     Nothing in the bundle is believed before the key of its run, which is outside of it, shows that its plan is ours:
     a plan names commands, which run with the rights of the user who resumes. Raises Refused otherwise.
@@ -96,6 +100,7 @@ def resume_bundle(
             guard,
             destroy,
             connections,
+            ssh_config=ssh_config,
             resuming=True,
             earlier=contents.trials,
             last_block=last_block,

@@ -1,5 +1,6 @@
 """`plinth fleet check`: look at the machines of an experiment's fleet."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 from plinth.experiment import LoadedExperiment
@@ -18,9 +19,12 @@ class FleetFound(NamedTuple):
     not_started: dict[str, RunError]
 
 
-def check_machines(loaded: LoadedExperiment, server: str | None, log: LogFile) -> FleetFound:
+def check_machines(
+    loaded: LoadedExperiment, server: str | None, log: LogFile, ssh_config: Path | None = None
+) -> FleetFound:
     """What is found of each machine. `server` is a connection string; without it the experiment's external server has to be
-    reached, and of a managed one, which does not run now, it is not asked.
+    reached, and of a managed one, which does not run now, it is not asked. `ssh_config` is the configuration of ssh that the
+    command line names.
 
     Raises UsageError of an experiment without a fleet, RunError where no agent can be started or one does not answer.
     """
@@ -35,10 +39,10 @@ def check_machines(loaded: LoadedExperiment, server: str | None, log: LogFile) -
         server = loaded.connections.get(connection, connection)
     target = None if server is None else resolve(server)
     try:
-        return FleetFound(check_fleet(executor_of(fleet, Runner(), log), target), {})
+        return FleetFound(check_fleet(executor_of(fleet, Runner(), log, ssh_config), target), {})
     except NotStarted as error:
         left = tuple(host for host in fleet.hosts[: fleet.number_of_machines] if host not in error.errors)
         if not left:
             raise
         others = fleet.model_copy(update={"hosts": left, "machines": None})
-        return FleetFound(check_fleet(executor_of(others, Runner(), log), target), error.errors)
+        return FleetFound(check_fleet(executor_of(others, Runner(), log, ssh_config), target), error.errors)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from plinth.fleet.link import Link
@@ -51,8 +52,12 @@ class Executor(Protocol):
         ...
 
 
-def executor_of(fleet: FleetSpec, runner: Runner, log: LogFile) -> Executor:
-    """The executor that an experiment asks for; `log` gets what agents say besides. Raises MissingCapability without its package."""
+def executor_of(fleet: FleetSpec, runner: Runner, log: LogFile, ssh_config: Path | None = None) -> Executor:
+    """The executor that an experiment asks for; `log` gets what agents say besides. Raises MissingCapability without its package.
+
+    `ssh_config` is a configuration of ssh that the command line names. It starts commands, so that no experiment names one;
+    without it the user's own counts, ~/.ssh/config.
+    """
     match fleet.address:
         case "local":
             from plinth.fleet.executors.local import LocalExecutor
@@ -61,7 +66,7 @@ def executor_of(fleet: FleetSpec, runner: Runner, log: LogFile) -> Executor:
         case "ssh":
             from plinth.fleet.executors.ssh import SshExecutor
 
-            return SshExecutor(fleet, log)
+            return SshExecutor(fleet, log, ssh_config)
         case _:
             from plinth.fleet.executors.ray import RayExecutor
 

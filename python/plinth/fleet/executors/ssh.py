@@ -28,9 +28,10 @@ _PIECE_BYTES, _MOST_BYTES = 64 * 1024, 64 * 1024
 class SshExecutor:
     """Starts `plinth agent` on each host; the connection is its standard input and output, within ssh."""
 
-    def __init__(self, fleet: FleetSpec, log: LogFile) -> None:
+    def __init__(self, fleet: FleetSpec, log: LogFile, config: Path | None = None) -> None:
         require_package("asyncssh", 'a fleet with address = "ssh"', where="fleet.address")
         self._fleet = fleet
+        self._config = config
         self._log = log
         self._hosts = fleet.hosts[: fleet.number_of_machines]
 
@@ -63,10 +64,9 @@ class SshExecutor:
         import asyncssh
 
         user, _, name = host.rpartition("@")
-        config = [] if self._fleet.ssh_config is None else [str(Path(self._fleet.ssh_config).expanduser())]
         given: dict[str, Any] = {"username": user} if user else {}
-        if config:
-            given["config"] = config
+        if self._config is not None:
+            given["config"] = [str(self._config)]
         options = await asyncssh.SSHClientConnectionOptions.construct(host=name, **given)
         if options.known_hosts is None:
             raise UsageError(
