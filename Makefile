@@ -112,4 +112,4 @@ bench-tpcc: build ## the TPC-C-derived workload beside go-tpc: time to load, cli
 	$(BIN)/python benchmarks/tpcc_vs_peers.py
 
 clean: ## delete what was built
-	rm -rf .venv target web/node_modules $(VIEWER) python/plinth/report/charts.js python/plinth/serve/live.js python/plinth/serve/live.css
+	rm -rf .venv target web/node_modules $(VIEWER) python/plinth/report/charts.js $(addprefix python/plinth/serve/,live.js live.css catalogue.js catalogue.css)

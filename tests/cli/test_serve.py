@@ -5,14 +5,18 @@ import re
 import shutil
 import signal
 import socket
-from contextlib import ExitStack, suppress
-from html import escape
+from contextlib import ExitStack, closing, suppress
+from html import escape, unescape
 
 import pytest
 from test_command_line import SLOW, loaded_by, plinth
 
 from plinth.bundle import BundleFolder
 from plinth.bundle.seal import seal_bundle
+from plinth.model.figures import times
+from plinth.serve import catalogue as module
+from plinth.serve.catalogue import Catalogue
+from plinth.tasks.analysis import analyse_bundle
 from serving import Served
 from small_bundles import CONTENTS, change, written
 from spoilt_bundles import SPOILT
@@ -47,6 +51,22 @@ def catalogue(served):
     return pages[-1]
 
 
+def changed(served, state):
+    """The first page that is not that of the state."""
+    pages = [""]
+
+    def has_changed():
+        pages.append(served.ask(f"/changes?since={state}")[2])
+        return pages[-1]
+
+    until(has_changed, 60)
+    return pages[-1]
+
+
+def state_of(page):
+    return re.search(r'<main data-state="([^"]+)"', page)[1]
+
+
 def keys(page):
     return re.findall(r'href="/bundles/([0-9a-f]{20})"', page)
 
@@ -63,6 +83,42 @@ def test_the_catalogue_lists_question_answer_machine_date_and_state(tmp_path):
     assert "2033-05-1" in page
     assert 'class="state complete"' in page
     assert "memory" in re.search(r'class="answer">(.*?)</div>', page)[1]
+    headline = analyse_bundle(tmp_path / "old")[1].headline
+    for value, figure, note in re.findall(
+        r'class="headline" data-value="(.*?)"><strong>(.*?)</strong> <small>(.*?)</small>', page
+    ):
+        assert float(value) == headline.ratio.value
+        assert (unescape(figure), unescape(note)) == (times(headline.ratio), headline.note)
+    assert page.count('class="headline"') == 2 == page.count(escape(times(headline.ratio)))
+
+
+def test_a_page_that_is_open_gets_what_has_changed_and_nothing_else(tmp_path):
+    with Served(tmp_path) as served:
+        catalogue(served)
+        state = state_of(served.ask("/")[2])
+        status, headers, page = served.ask(f"/changes?since={state}")
+        assert (status, page) == (204, "")
+        assert float(headers["Plinth-Ask-Again-S"]) >= 1
+        written(tmp_path / "b")
+        page = changed(served, state)
+        assert "1 bundle below" in page
+        assert state_of(page) != state
+        page = catalogue(served)  # with its answer
+        assert "memory" in page
+        shutil.rmtree(tmp_path / "b")
+        assert "0 bundles" in changed(served, state_of(page))
+        for since in ("", "0-0", "x" * 1000, "%00%ff"):  # of a server before this one, or of none
+            assert served.ask(f"/changes?since={since}")[0] == 200
+
+
+def test_pages_that_ask_at_once_share_one_reading_of_the_bundles(tmp_path, monkeypatch):
+    """They may be open beside a run that measures."""
+    monkeypatch.setattr(module, "_SHORTEST_WAIT_S", 3600.0)
+    with closing(Catalogue(BundleFolder(tmp_path))) as bundles:
+        written(tmp_path / "b", trials=False)
+        assert bundles.recent().bundles == ()
+        assert len(bundles.listing().bundles) == 1  # a page that is opened shows what is there now
+        assert len(bundles.recent().bundles) == 1
 
 
 def test_the_catalogue_follows_what_changes(tmp_path):
@@ -202,7 +258,7 @@ def test_a_bundle_that_became_a_link_is_not_read(tmp_path):
         "/bundles/b%00",
         "/bundles/%ff%fe",
         "/bundles/b",
-        "/style.css/../../secret",
+        "/catalogue.css/../../secret",
         "//127.0.0.1/secret",
     ],
 )
@@ -243,7 +299,7 @@ def test_connections_without_a_whole_request_are_closed_and_keep_nobody_out(serv
 
 
 def test_without_the_token_nothing_is_shown(server):
-    for address in ("/", "/style.css", "/?token=", "/?token=wrong", "/bundles/x"):
+    for address in ("/", "/catalogue.css", "/catalogue.js", "/changes", "/?token=", "/?token=wrong", "/bundles/x"):
         status, _, body = server.ask(address, cookie=False)
         assert status == 403
         assert "plinth serve" in body

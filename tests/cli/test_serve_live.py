@@ -273,10 +273,11 @@ def test_streams_need_the_token_and_our_pages_as_origin(tmp_path, served):
         assert served.ask(path)[0] == 404
 
 
-def test_only_the_live_page_may_run_a_script_and_ask_and_only_this_server(tmp_path, served):
+def test_only_live_page_and_catalogue_may_run_scripts_and_ask_and_only_this_server(tmp_path, served):
     with going(tmp_path / "b"):
         policies = {
-            path: served.ask(path)[1]["Content-Security-Policy"] for path in ("/", f"/live/{key(served)}", "/style.css")
+            path: served.ask(path)[1]["Content-Security-Policy"]
+            for path in ("/", f"/live/{key(served)}", "/compare", "/catalogue.css")
         }
     live = policies.pop(f"/live/{key(served)}")
     directives = dict(directive.strip().split(" ", 1) for directive in live.split(";"))
@@ -285,11 +286,15 @@ def test_only_the_live_page_may_run_a_script_and_ask_and_only_this_server(tmp_pa
         "script-src": "'self'",
         "style-src": "'self'",
         "connect-src": "'self'",
+        "font-src": "data:",
         "img-src": "data:",
         "form-action": "'none'",
         "base-uri": "'none'",
         "frame-ancestors": "'none'",
     }
+    of_catalogue = policies.pop("/")
+    assert "script-src 'self'; connect-src 'self'" in of_catalogue
+    assert "unsafe" not in of_catalogue
     for policy in policies.values():
         assert "default-src 'none'" in policy
         assert "script-src" not in policy

@@ -1,4 +1,5 @@
 /** The page of a running run, which `plinth serve` shows: it follows the stream of the bundle's live log. */
+import "./styles/fonts.css";
 import "./styles/page.css";
 import "./styles/tables.css";
 import "./styles/charts.css";

@@ -13,12 +13,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from plinth.bundle import BundleFolder
+from plinth.model.history import BundleAnswer
 from plinth.system.log_file import LogFile
 from plinth.system.process import Child
 from plinth.system.runner import Runner
 from plinth.tasks.history import answer_or_reason
 
-Answered = tuple[str | None, str | None]
+Answered = tuple[BundleAnswer | None, str | None]
 """The answer of a bundle, or None and why there is none."""
 _NICENESS = 10
 """Pages come first."""
@@ -49,7 +50,7 @@ class Answers:
             pipe.close()
             self._pipe = None
             return None, f"its analysis ended with {_end_of(process)}"
-        return answer, missing
+        return answer and BundleAnswer.model_validate(answer), missing
 
     def close(self) -> None:
         """Kill the process; it writes nothing but its cache, by renaming."""
@@ -89,7 +90,8 @@ def main(number: int) -> int:
     pipe = Connection(number)
     try:
         while True:
-            pipe.send_bytes(json.dumps(_answered(*json.loads(pipe.recv_bytes()))).encode())
+            answer, missing = _answered(*json.loads(pipe.recv_bytes()))
+            pipe.send_bytes(json.dumps([answer and answer.model_dump(), missing]).encode())
     except (EOFError, BrokenPipeError):  # the server has ended
         return 0
 

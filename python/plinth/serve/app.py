@@ -14,7 +14,8 @@ from starlette.routing import Route
 
 from plinth.bundle import BundleFolder
 from plinth.model.errors import MissingCapability, PlinthError, UsageError
-from plinth.serve.catalogue import Catalogue, CataloguedBundle
+from plinth.serve.catalogue import Catalogue, CataloguedBundle, Listing
+from plinth.serve.guard import CATALOGUE_POLICY
 from plinth.serve.live import LIVE_POLICY, LiveStreams, live_page_of
 from plinth.serve.pages import catalogue_page, comparison_page, live_page, problem_page
 from plinth.serve.reports import Reports, policy_of
@@ -36,7 +37,9 @@ class Pages:
         """Return the ASGI application without access control."""
         routes = [
             Route("/", _with_error_page(self.catalogue)),
-            Route("/style.css", _file("style.css", "text/css")),
+            Route("/changes", _with_error_page(self.changes)),
+            Route("/catalogue.css", _file("catalogue.css", "text/css")),
+            Route("/catalogue.js", _file("catalogue.js", "text/javascript")),
             Route("/live.css", _file("live.css", "text/css")),
             Route("/live.js", _file("live.js", "text/javascript")),
             Route("/bundles/{key}", _with_error_page(self.report)),
@@ -53,7 +56,18 @@ class Pages:
 
     def catalogue(self, request: Request) -> Response:
         """The page of all bundles."""
-        return HTMLResponse(catalogue_page(str(self._catalogue.root.path), self._catalogue.bundles()))
+        return self._catalogue_page(self._catalogue.listing())
+
+    def changes(self, request: Request) -> Response:
+        """The page of all bundles for one that shows them in the state `since`; without content if nothing has changed."""
+        listing = self._catalogue.recent()
+        if request.query_params.get("since") != listing.state:
+            return self._catalogue_page(listing)
+        return Response(status_code=HTTPStatus.NO_CONTENT, headers=_asking_again(listing))
+
+    def _catalogue_page(self, listing: Listing) -> Response:
+        page = catalogue_page(str(self._catalogue.root.path), listing)
+        return HTMLResponse(page, headers={"Content-Security-Policy": CATALOGUE_POLICY, **_asking_again(listing)})
 
     def report(self, request: Request) -> Response:
         """The report of a bundle."""
@@ -96,13 +110,19 @@ class Pages:
         return found
 
 
+def _asking_again(listing: Listing) -> dict[str, str]:
+    return {"Plinth-Ask-Again-S": f"{listing.wait_s:.1f}"}
+
+
 def _built(name: str) -> str:
     """Return an asset of the server's pages. Raises MissingCapability if it was not built into this installation."""
     file = resources.files("plinth.serve") / name
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise MissingCapability("the live page is not built", where=str(file), hint="`make build` builds it") from error
+        raise MissingCapability(
+            "the pages of the server are not built", where=str(file), hint="`make build` builds it"
+        ) from error
 
 
 def _file(name: str, media_type: str) -> Handler:

@@ -3,7 +3,9 @@
 import hashlib
 import os
 import queue
+import secrets
 import threading
+import time
 from dataclasses import dataclass, replace
 
 from plinth.bundle import BundleFolder
@@ -13,7 +15,10 @@ from plinth.serve.answers import Answered, Answers
 from plinth.system.lock import is_locked
 from plinth.tasks.history import found_bundles, listed_bundle, newest_first
 
-BEING_WORKED_OUT = "being worked out; load the page again"
+BEING_WORKED_OUT = "being worked out"
+_SHORTEST_WAIT_S = 1.0
+_WAIT_PER_SCAN = 50
+"""An open catalogue has the directory read again and again, maybe beside a run that measures: it may take 2 % of one core."""
 _DOCUMENTS = ("manifest.json", "plan.json", "env/host.json", "SHA256SUMS", "trials")
 """Files whose change shows that a bundle has changed: documents are replaced, and trials are added to trials/."""
 State = tuple[object, ...]
@@ -29,6 +34,16 @@ class CataloguedBundle:
     runs: bool
 
 
+@dataclass(frozen=True)
+class Listing:
+    """All bundles at one time, the newest first; `state` is another one once anything of them has changed."""
+
+    bundles: tuple[CataloguedBundle, ...]
+    state: str
+    wait_s: float
+    """How long a page that is open waits before it asks again."""
+
+
 class Catalogue:
     """List entries are cached until a document of the bundle changes; answers are computed meanwhile.
 
@@ -41,10 +56,15 @@ class Catalogue:
         self._answers: dict[str, tuple[State, Answered]] = {}
         self._asked: queue.SimpleQueue[tuple[State, CataloguedBundle] | None] = queue.SimpleQueue()
         self._is_closed = False
+        # Pages of a server that was started before this one must not take its state for theirs.
+        self._born = secrets.token_hex(4)
+        self._changes = 0
+        self._listing: Listing | None = None
+        self._scanned_s = 0.0
         self._scanning = threading.Lock()
         self._computed = Answers()
         self._answering = threading.Thread(target=self._compute_answers, name="answers")
-        self.bundles()
+        self.listing()
         self._answering.start()
 
     def close(self) -> None:
@@ -54,20 +74,37 @@ class Catalogue:
         self._asked.put(None)
         self._answering.join()
 
-    def bundles(self) -> list[CataloguedBundle]:
-        """Return all current bundles, the newest first."""
+    def listing(self) -> Listing:
+        """Read the directory, and return all current bundles."""
         with self._scanning:
-            found = {name: self._catalogued(name, problem) for name, problem in found_bundles(self.root)}
-            self._kept = {name: kept for name, kept in self._kept.items() if name in found}
-        return sorted(found.values(), key=lambda one: newest_first(one.listed))
+            return self._scan()
+
+    def recent(self) -> Listing:
+        """Return all bundles as they were a moment ago: for pages that ask again and again, however many are open."""
+        with self._scanning:
+            listing = self._listing
+            is_recent = listing is not None and time.monotonic() < self._scanned_s + listing.wait_s / 2
+            return listing if listing is not None and is_recent else self._scan()
 
     def bundle(self, key: str) -> CataloguedBundle | None:
         """Return the bundle of this key; None if it does not exist any more."""
-        return next((one for one in self.bundles() if one.key == key), None)
+        return next((one for one in self.listing().bundles if one.key == key), None)
 
     def folder(self, bundle: CataloguedBundle) -> BundleFolder:
         """Open its directory again without following links. Raises RunError if it was removed."""
         return self.root.folder(bundle.name)
+
+    def _scan(self) -> Listing:
+        begun_s = time.thread_time()
+        found = {name: self._catalogued(name, problem) for name, problem in found_bundles(self.root)}
+        if self._kept.keys() - found.keys():
+            self._kept = {name: kept for name, kept in self._kept.items() if name in found}
+            self._changes += 1
+        bundles = tuple(sorted(found.values(), key=lambda one: newest_first(one.listed)))
+        wait_s = max(_SHORTEST_WAIT_S, _WAIT_PER_SCAN * (time.thread_time() - begun_s))
+        self._scanned_s = time.monotonic()
+        self._listing = Listing(bundles, f"{self._born}-{self._changes}", wait_s)
+        return self._listing
 
     def _catalogued(self, name: str, problem: str | None) -> CataloguedBundle:
         state, runs = (problem,), False
@@ -86,10 +123,12 @@ class Catalogue:
             kept = state, CataloguedBundle(_key(name), name, listed, runs)
             if listed.status != "unreadable":
                 self._asked.put(kept)
+            self._changes += 1
         elif (answered := self._answers.pop(name, None)) is not None and answered[0] == state:
             answer, missing = answered[1]
-            listed = kept[1].listed.model_copy(update={"answer": answer, "answer_missing": missing})
-            kept = state, replace(kept[1], listed=listed)
+            said = {"answer": answer and answer.text, "answer_missing": missing, "headline": answer and answer.headline}
+            kept = state, replace(kept[1], listed=kept[1].listed.model_copy(update=said))
+            self._changes += 1
         self._kept[name] = kept
         return kept[1]
 

@@ -13,9 +13,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 READING = ("GET", "HEAD")
 PAGE_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src 'self'; font-src data:; img-src data:; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
-"""Content-Security-Policy of the server's own pages except the live one: no script, nothing of other origins."""
+"""Content-Security-Policy of the server's own pages: no script, nothing of other origins."""
+CATALOGUE_POLICY = f"{PAGE_POLICY}; script-src 'self'; connect-src 'self'"
+"""Content-Security-Policy of the catalogue, which runs a script of the server's that asks the server alone."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": PAGE_POLICY,

@@ -23,10 +23,10 @@ from plinth.system.lock import is_locked
 from plinth.tasks.history import reason_of_end
 
 LIVE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src data:; "
+    "img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy of the live page: it alone runs a script of the server's, which asks the server alone."""
+"""Content-Security-Policy of the live page, which runs a script of the server's, which asks the server alone."""
 MAX_STREAMS = 100
 """Maximum number of open streams: half of the server's connections, so that pages can still be opened."""
 _POLL_S = 0.25

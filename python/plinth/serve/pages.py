@@ -1,4 +1,4 @@
-"""Renders the server's own pages as HTML. All text of bundles is escaped; only the live page needs a script."""
+"""Renders the server's own pages as HTML. All text of bundles is escaped; only the live page needs its script."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -9,14 +9,16 @@ from plinth.model.live import LivePage
 from plinth.model.run_comparison import RunsComparison
 from plinth.model.shown import shown
 from plinth.report.runs import difference_heads, difference_rows, ratio_heads, ratio_rows, run_lines
-from plinth.serve.catalogue import CataloguedBundle
+from plinth.serve.catalogue import CataloguedBundle, Listing
 
 _HEAD = (
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
     '<link rel="icon" href="data:,"><link rel="stylesheet" href="/{style}"><title>{title}</title></head>\n<body>\n'
 )
-_COLUMNS = ("compare", "began", "state", "question and answer", "machine", "folder")
+_COLUMNS = ("Compare", "Began", "State", "Question and answer", "Headline", "Machine", "Folder")
+_DESCENDING = ("Began", "Headline")
+"""Columns of figures, which are sorted by the value in `data-value`, the largest first."""
 
 
 def text(value: str) -> str:
@@ -24,25 +26,30 @@ def text(value: str) -> str:
     return escape(shown(value))
 
 
-def page(title: str, body: Iterable[str], style: str = "style.css") -> str:
+def page(title: str, body: Iterable[str], style: str = "catalogue.css") -> str:
     """Return a complete page with the given style sheet."""
     return "".join((_HEAD.format(title=text(title), style=style), *body, "</body></html>\n"))
 
 
-def catalogue_page(directory: str, bundles: Sequence[CataloguedBundle]) -> str:
-    """Return the list of bundles, the newest first, each with a check box for the comparison."""
-    count = f"{len(bundles)} {'bundle' if len(bundles) == 1 else 'bundles'} below {text(directory)}"
-    if not bundles:
-        return page("Bundles", (f"<main><h1>{count}</h1><p>`plinth run` makes bundles.</p></main>",))
-    heads = "".join(f'<th scope="col">{head}</th>' for head in _COLUMNS)
+def catalogue_page(directory: str, listing: Listing) -> str:
+    """Return the list of bundles, the newest first, each with a check box for the comparison. Its script adds to it that it is
+    sorted by any column, filtered, and replaced when bundles change."""
+    count = len(listing.bundles)
     return page(
         "Bundles",
         (
-            f'<main><h1>{count}</h1>\n<form action="/compare" method="get">\n'
-            "<p><button>Compare the ticked runs</button> The oldest of them is what the others are compared with.</p>\n"
-            f'<div class="scrolling"><table class="bundles"><thead><tr>{heads}</tr></thead>\n<tbody>\n',
-            *(_row(bundle) for bundle in bundles),
-            "</tbody></table></div></form></main>",
+            f'<header class="masthead"><p class="kicker"><b>Plinth</b> <span>{text(directory)}</span></p>\n',
+            f'<h1 id="count">{count:,} {"bundle" if count == 1 else "bundles"} below {text(directory)}</h1></header>\n',
+            f'<main data-state="{listing.state}">\n',
+            '<p class="notice" id="connection" role="status" hidden></p>\n',
+            f'<p class="lead" id="none"{" hidden" if count else ""}>`plinth run` makes bundles.</p>\n',
+            f'<form action="/compare" method="get" id="bundles"{"" if count else " hidden"}>\n',
+            '<p class="controls"><button>Compare the ticked runs</button> '
+            '<span class="muted">The oldest of them is what the others are compared with.</span></p>\n',
+            f'<div class="scrolling"><table class="bundles"><thead><tr>{"".join(map(_head, _COLUMNS))}</tr></thead>\n<tbody>\n',
+            *(_row(bundle) for bundle in listing.bundles),
+            "</tbody></table></div></form></main>\n",
+            '<script type="module" src="/catalogue.js"></script>\n',
         ),
     )
 
@@ -128,11 +135,29 @@ def _row(bundle: CataloguedBundle) -> str:
         if one.status == "unreadable"
         else f'<input type="checkbox" name="bundle" value="{bundle.key}" aria-label="compare {name}">'
     )
+    began = "" if one.created_unix_ns is None else one.created_unix_ns
     return (
-        f'<tr><td>{box}</td><td class="date">{date(one.created_unix_ns)}</td>'
+        f'<tr data-key="{bundle.key}"><td class="tick">{box}</td>'
+        f'<td class="date" data-value="{began}">{date(one.created_unix_ns)}</td>'
         f'<td class="state {one.status}">{_state(bundle)}{_note(one.reason)}</td><td class="said">{_said(bundle, name)}</td>'
+        f"{_headline(one)}"
         f'<td class="machine">{text(one.machine or "n/a")}</td><td class="folder">{text(one.folder)}</td></tr>\n'
     )
+
+
+def _head(column: str) -> str:
+    if column == _COLUMNS[0]:
+        return f'<th scope="col">{column}</th>'
+    order = "descending" if column in _DESCENDING else "ascending"
+    return f'<th scope="col" data-order="{order}">{column}</th>'
+
+
+def _headline(one: ListedBundle) -> str:
+    if one.headline is None:
+        return '<td class="headline" data-value=""></td>'
+    value = "" if one.headline.value is None else repr(one.headline.value)
+    note = f"<small>{text(one.headline.note)}</small>"
+    return f'<td class="headline" data-value="{value}"><strong>{text(one.headline.figure)}</strong> {note}</td>'
 
 
 def _name(one: ListedBundle) -> str:

@@ -11,18 +11,20 @@ from plinth import __version__
 from plinth.bundle import BundleFolder
 from plinth.model.base import Frozen
 from plinth.model.errors import PlinthError
+from plinth.model.history import BundleAnswer
 from plinth.system.paths import cache_dir, ensure
 from plinth.tasks.analysis import analyse_bundle
+from plinth.tasks.headline import headline_of
 
 
 class _CachedAnswer(Frozen):
     """`state` is what the bundle was when it was analysed; in any other, and for another Plinth, the answer is void."""
 
     state: str
-    answer: str
+    answer: BundleAnswer
 
 
-def answer_of(folder: BundleFolder) -> str:
+def answer_of(folder: BundleFolder) -> BundleAnswer:
     """The answer of a bundle's analysis; from the cache when none of its files has changed since.
 
     Raises what the analysis does of a bundle that cannot be read.
@@ -33,7 +35,8 @@ def answer_of(folder: BundleFolder) -> str:
     kept = _read(file)
     if kept is not None and kept.state == state:
         return kept.answer
-    answer = analyse_bundle(folder)[1].answer
+    analysis = analyse_bundle(folder)[1]
+    answer = BundleAnswer(text=analysis.answer, headline=headline_of(analysis))
     _write(file, _CachedAnswer(state=state, answer=answer))
     return answer
 

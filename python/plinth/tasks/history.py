@@ -7,7 +7,7 @@ from pathlib import Path
 from plinth.bundle import BundleFolder, read_host, read_manifest, read_question
 from plinth.model.errors import PlinthError
 from plinth.model.facts import HostFacts
-from plinth.model.history import History, ListedBundle
+from plinth.model.history import BundleAnswer, History, ListedBundle
 from plinth.model.manifest import Manifest
 from plinth.model.units import format_size
 from plinth.system.lock import is_locked
@@ -18,7 +18,7 @@ MAX_DEPTH = 6
 INCONSISTENT = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, StopIteration)
 """What the analysis raises where each part of a bundle is valid by itself, and they contradict one another."""
 
-Answer = Callable[[BundleFolder], tuple[str | None, str | None]]
+Answer = Callable[[BundleFolder], tuple[BundleAnswer | None, str | None]]
 """From a bundle to its answer, or None and why there is none."""
 
 
@@ -79,15 +79,16 @@ def listed_bundle(root: BundleFolder, name: str, problem: str | None, answer: An
         question, host = read_question(folder), read_host(folder)
     except PlinthError as error:
         return _unreadable(path, _reason(error, path))
-    text, missing = answer(folder)
+    answered, missing = answer(folder)
     return ListedBundle(
         folder=_printable(str(path)),
         status=manifest.status,
         reason=reason_of_end(folder, manifest),
         experiment=manifest.experiment,
         question=question,
-        answer=text,
+        answer=answered and answered.text,
         answer_missing=missing,
+        headline=answered and answered.headline,
         machine=_machine(host),
         created_unix_ns=manifest.created_unix_ns,
     )
@@ -100,11 +101,11 @@ def reason_of_end(folder: BundleFolder, manifest: Manifest) -> str | None:
     return manifest.reason
 
 
-def _not_asked(_: BundleFolder) -> tuple[str | None, str | None]:
+def _not_asked(_: BundleFolder) -> tuple[BundleAnswer | None, str | None]:
     return None, "not asked for"
 
 
-def answer_or_reason(folder: BundleFolder) -> tuple[str | None, str | None]:
+def answer_or_reason(folder: BundleFolder) -> tuple[BundleAnswer | None, str | None]:
     """The answer of a bundle, or why there is none."""
     try:
         return answer_of(folder), None
