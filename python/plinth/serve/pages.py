@@ -38,7 +38,7 @@ def catalogue_page(directory: str, listing: Listing) -> str:
     return page(
         "Bundles",
         (
-            f'<header class="masthead"><p class="kicker"><b>Plinth</b> <span>{text(directory)}</span></p>\n',
+            f'<header class="masthead"><p class="kicker"><b>Plinth</b></p>\n',
             f'<h1 id="count">{count:,} {"bundle" if count == 1 else "bundles"} below {text(directory)}</h1></header>\n',
             f'<main data-state="{listing.state}">\n',
             '<p class="notice" id="connection" role="status" hidden></p>\n',
