@@ -133,6 +133,12 @@ class Project:
         """`plinth run x.toml` to its end."""
         return self.plinth("run", "x.toml", "--bundle", self.bundle, *words, **kwargs)
 
+    def whole_report(self) -> str:
+        """`plinth report --full`, in one line."""
+        done = self.plinth("report", self.bundle, "--full")
+        assert done.returncode == 0, done.stderr
+        return " ".join(done.stdout.split())
+
     def start(
         self,
         *words: object,

@@ -69,9 +69,9 @@ def test_a_cold_cache_is_read_from_the_device_and_memory_is_said_not_to_be_cold(
     (gap,) = [gap for gap in memory["gaps"] if gap["what"] == "cold cache"]
     assert "storage memory is in memory" in gap["reason"]
 
-    shown = project.plinth("report", project.bundle)
-    assert "looped: cold cache in 1 of 1 trials" in shown.stdout
-    assert "memory, trial" in shown.stdout and "the cache was not in the state asked for" in shown.stdout
+    shown = project.whole_report()
+    assert "looped: cold cache in 1 of 1 trials" in shown
+    assert "memory, trial" in shown and "the cache was not in the state asked for" in shown
     report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
     assert [one.partition(":")[0] for one in report["analysis"]["preparations"]] == ["looped", "memory"]
     nothing_left()

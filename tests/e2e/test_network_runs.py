@@ -85,7 +85,7 @@ def test_links_are_as_asked_and_measured_and_a_partition_ends_with_the_trial(pro
             done_at["network: all links: loss 0 %, not partitioned"],
         )
         assert healed >= cut + 400_000_000
-    assert "primary to a: delay 30 ms; back delay 4 ms; round trip 3" in done.stdout.replace("\n", " ")
+    assert "primary to a: delay 30 ms; back delay 4 ms; round trip 3" in project.whole_report()
     markdown = project.plinth("report", project.bundle, "--markdown").stdout
     assert "| primary to a | delay 0 us; back delay 4 ms | 1 |" in markdown
     plan = json.loads((project.bundle / "plan.json").read_text())

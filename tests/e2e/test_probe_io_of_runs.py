@@ -55,8 +55,9 @@ def test_it_is_measured_at_each_moment_and_shown_in_every_form(project, nothing_
     }
     appended = [figure for figure in figures if figure["job"] == "WAL append"]
     assert len(appended) == 4 and all(figure["iops"] > 0 and figure["side"] == "writes" for figure in appended)
-    assert "disk, empty: sequential scan, reads " in done.stdout and "memory, measured: " in done.stdout
-    assert f"{DD}: published 362 MB/s; ours " in done.stdout and "not measured here" not in done.stdout
+    shown = project.whole_report()
+    assert "disk, empty: sequential scan, reads " in shown and "memory, measured: " in shown
+    assert f"{DD}: published 362 MB/s; ours " in shown and "not measured here" not in shown
     markdown = project.plinth("report", project.bundle, "--markdown").stdout
     assert "| disk | measured | WAL append | writes |" in markdown and f"- {DD}: published 362 MB/s; ours " in markdown
     nothing_left()
@@ -71,7 +72,7 @@ def test_without_fio_it_is_a_gap_with_its_reason_and_the_run_continues(project, 
         assert all(trial["status"] == "complete" for trial in project.trials())
         reason = "n/a: fio: there is no such program"
         assert f"storage disk: the I/O probe: {reason}" in done.stderr
-        assert f"memory, measured: all jobs {reason}" in done.stdout
+        assert f"memory, measured: all jobs {reason}" in project.whole_report()
         assert [figure["unavailable"] for figure in io_of(project)] == [reason.removeprefix("n/a: ")] * 4
         markdown = project.plinth("report", project.bundle, "--markdown").stdout
         assert f"| disk | empty | all jobs |  | {reason} |" in markdown

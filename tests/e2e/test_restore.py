@@ -100,7 +100,7 @@ def test_each_trial_begins_with_what_was_loaded(project, nothing_left, filesyste
     done = project.run()
     assert done.returncode in (0, 3), done.stderr
     check(project, how)
-    assert f"before 3 of 3 trials, by {how}" in done.stdout
+    assert f"before 3 of 3 trials, by {how}" in project.whole_report()
     nothing_left()
 
 

@@ -69,7 +69,7 @@ def test_they_are_made_read_back_and_reported(project, nothing_left):
     assert settings["work_mem"] == "5MB" and settings["shared_buffers"] == "32MB"
     restored = {tuple(trial["restored"]["how"]) for trial in project.trials()}
     assert restored == {("data", "data of a", "data of b")}
-    assert "a of 1-disk: from primary, on memory (data); base backup" in done.stdout.replace("\n", " ")
+    assert "a of 1-disk: from primary, on memory (data); base backup" in project.whole_report()
     markdown = project.plinth("report", project.bundle, "--markdown").stdout
     assert "| a of 1-disk | primary | memory (data) |" in markdown
     assert "sync in FIRST 1 (a)" in markdown
@@ -77,7 +77,7 @@ def test_they_are_made_read_back_and_reported(project, nothing_left):
     report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
     assert {"lag", "lag_bytes", "retained"} <= {panel["id"] for panel in report["panels"]}
     lags = {one["name"]: one["lag"] for one in report["standbys"]}
-    assert "of WAL kept for it" in lags["a of 1-disk"] and lags["a of 1-disk"] in done.stdout.replace("\n", " ")
+    assert "of WAL kept for it" in lags["a of 1-disk"] and lags["a of 1-disk"] in project.whole_report()
     assert "b of 1-disk" in (project.bundle / "derived" / "report.html").read_text()
     nothing_left()
 

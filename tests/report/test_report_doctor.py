@@ -5,16 +5,15 @@ from dataclasses import replace
 import report_bundles
 from plinth.analyse import analyse
 from plinth.model.base import Gap
+from plinth.model.caveat import Caveat
 from plinth.model.contents import BundleContents
 from plinth.model.doctor import DoctorRecord, Examination, Finding, Remedy, Severity
 from plinth.report import build_report, render_markdown
 
 
-def finding(severity: Severity, saw: str, command: str = "") -> Finding:
+def finding(severity: Severity, saw: str, command: str = "", check: str = "cpu.governor") -> Finding:
     remedy = Remedy(commands=(command,), undo=("set it back",)) if command else None
-    return Finding(
-        id="cpu.governor", about="machine", severity=severity, saw=saw, readings=(), why="It matters.", remedy=remedy
-    )
+    return Finding(id=check, about="machine", severity=severity, saw=saw, readings=(), why="It matters.", remedy=remedy)
 
 
 def examined(*findings: Finding, gaps: tuple[Gap, ...] = ()) -> BundleContents:
@@ -26,14 +25,20 @@ def test_what_is_wrong_is_a_warning_of_the_analysis_and_a_table_of_the_report() 
     contents = examined(
         finding("note", "turbo is on"),
         finding("warning", "the governor is powersave", "echo performance | tee governor"),
-        finding("problem", "others took 1.9 of 2 processors"),
+        finding("warning", "memory is nearly full"),
+        finding("warning", "the load average is 4", check="neighbours.load"),
+        finding("problem", "others took 1.9 of 2 processors", check="neighbours.processes"),
         gaps=(Gap(what="machine: burst credits", reason="no DMI"),),
     )
     analysis = analyse(contents)
-    assert (
-        "problem of the machine, found before the run: others took 1.9 of 2 processors; 1 more in the report"
-        in analysis.warnings
-    )
+    found = [one for one in analysis.caveats if "before the run" in one.text]
+    assert found == [
+        Caveat(
+            "busy machine",
+            "problem of the machine, found before the run: others took 1.9 of 2 processors; 1 more in the report",
+        ),
+        Caveat("machine", "found on the machine before the run: the governor is powersave; 1 more in the report"),
+    ]
     milder = analyse(examined(finding("warning", "the governor is powersave")))
     assert "found on the machine before the run: the governor is powersave" in milder.warnings
     report = build_report(contents, analysis)

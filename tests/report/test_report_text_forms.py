@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from plinth.cli.results import Results, show_results
+from plinth.cli.results import Results, show_results, show_whole
 from plinth.model.analysis import Analysis, VariantResult
 from plinth.report import build_report, render_csv, render_markdown, render_terminal
 from plinth.report.written import written_sentence
@@ -36,10 +36,12 @@ class TestTerminal:
         unread = {"read_samples": lambda: pytest.fail("samples were read for a table")}
         trials = tuple(replace(trial, **unread) for trial in probed.contents.trials)
         results = Results(replace(probed.contents, trials=trials), probed.analysis, Path("bundle"))
-        show_results(results, as_json=False, plots=False)
+        show_whole(results, plots=False)
         shown = capsys.readouterr().out
         assert "Comparison with the published study" in shown
         assert "Storage I/O measured by fio" in shown
+        show_results(results, as_json=False, plots=False)
+        assert probed.analysis.answer in " ".join(capsys.readouterr().out.split())
         with pytest.raises(pytest.fail.Exception, match="samples were read"):
             results.report  # noqa: B018 - what it does is what counts
 
@@ -70,14 +72,7 @@ class TestTerminal:
         words = " ".join(render_terminal(trouble.analysis, width=80, color=False).split())
         assert trouble.analysis.answer in words
         assert "Noise floor: differences of less than" in words
-        assert all(f"warning: {' '.join(warning.split())}" in words for warning in trouble.analysis.warnings[:6])
-
-    def test_many_warnings_do_not_hide_the_answer(self, ramdisk: Reported) -> None:
-        warnings = tuple(f"number {number}" for number in range(1, 9))
-        text = render_terminal(ramdisk.analysis.model_copy(update={"warnings": warnings}), width=80, color=False)
-        assert "warning: number 6" in text
-        assert "number 7" not in text
-        assert text.endswith("2 more warnings: see `plinth report`\n")
+        assert all(f"warning: {' '.join(warning.split())}" in words for warning in trouble.analysis.warnings)
 
     def test_shows_what_each_variant_wrote_and_how_long_a_drive_lasts(self, ramdisk: Reported) -> None:
         words = " ".join(render_terminal(ramdisk.analysis, width=80, color=False).split())

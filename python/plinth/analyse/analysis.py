@@ -65,6 +65,7 @@ def analyse(contents: BundleContents) -> Analysis:
     comparisons = _compare({result.id: result for result in results}, outcomes, measured, latencies, target)
     sweep = _sweep(design, measured, seed)
     patterns = trial_patterns(measured, seed)
+    warned = caveats(contents, measured, results, design, noise, noise_missing, patterns)
     told = answer_of(results, comparisons, sweep, groups, target)
     return Analysis(
         run_id=contents.manifest.run_id,
@@ -91,7 +92,8 @@ def analyse(contents: BundleContents) -> Analysis:
         commit_models=commit_models(contents, results),
         patterns=patterns,
         preparations=tuple(preparations(measured)),
-        warnings=caveats(contents, measured, results, design, noise, noise_missing, patterns),
+        warnings=tuple(one.text for one in warned),
+        warning_kinds=tuple(one.kind for one in warned),
         trials_planned=len(contents.expected_trials),
         trials_counted=sum(len(one.counted) for one in measured.values()),
     )

@@ -1,15 +1,17 @@
 """Caveats for a sceptical reader: everything that weakens the results, each in one sentence."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from plinth.analyse.adaptive import Adaptive
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.due import keeps_up
+from plinth.analyse.machine_load import LOAD_CHECKS
 from plinth.analyse.preparation import not_reached, not_steady_after_warmup
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.analyse.wording import commit_clause, missed_text
 from plinth.model.analysis import NoiseFloor, VariantResult
+from plinth.model.caveat import Caveat, CaveatKind, by_weight
 from plinth.model.contents import BundleContents
 from plinth.model.factors import Design
 from plinth.model.figures import more_command, percent
@@ -31,25 +33,29 @@ def caveats(
     noise: NoiseFloor | None,
     noise_missing: str | None,
     patterns: Sequence[TrialPattern] = (),
-) -> tuple[str, ...]:
-    """All warnings, the most severe first."""
-    return (
-        *_of_run(contents),
-        *_of_lost_trials(measured),
-        *_of_plan(contents),
-        *_of_design(contents, noise, noise_missing),
-        *_of_extensions(contents),
-        *_of_target(contents, measured, design),
-        *(pattern.sentence for pattern in patterns),
-        *_of_spread(results),
-        *_of_safety(results),
-        *_of_flushes(contents),
-        *_of_comparability(measured, design),
-        *_of_trials(contents, measured),
-        *_of_load(measured),
-        *_of_machine(contents),
-        *_of_facts(contents, measured),
+) -> list[Caveat]:
+    """All warnings, the heaviest first."""
+    found: tuple[tuple[CaveatKind, Iterable[str]], ...] = (
+        ("incomplete run", _of_run(contents)),
+        ("lost trials", _of_lost_trials(measured)),
+        ("busy machine", _of_machine(contents, busy=True)),
+        ("safety", _of_safety(results)),
+        ("flushes", _of_flushes(contents)),
+        ("not compared", _of_comparability(measured, design)),
+        ("A/A pair", _of_pair(noise)),
+        ("pattern", (pattern.sentence for pattern in patterns)),
+        ("load", _of_load(measured)),
+        ("few trials", _of_design(contents, noise_missing)),
+        ("target", _of_target(contents, measured, design)),
+        ("spread", _of_spread(results)),
+        ("added trials", _of_extensions(contents)),
+        ("state of a trial", _of_trials(contents, measured)),
+        ("plan", _of_plan(contents)),
+        ("machine", _of_machine(contents, busy=False)),
+        ("storage", _of_storages(contents)),
+        ("gaps", _of_gaps(contents, measured)),
     )
+    return by_weight([Caveat(kind, text) for kind, texts in found for text in texts])
 
 
 def _of_run(contents: BundleContents) -> Iterator[str]:
@@ -84,7 +90,13 @@ def _missing(contents: BundleContents) -> Iterator[str]:
         )
 
 
-def _of_design(contents: BundleContents, noise: NoiseFloor | None, noise_missing: str | None) -> Iterator[str]:
+def _of_pair(noise: NoiseFloor | None) -> Iterator[str]:
+    if noise and noise.alarm:
+        seen = max(noise.ratio.value, 1 / noise.ratio.value)
+        yield f"the A/A pair, twice the same variant, came out {seen:.2f}x apart: distrust small differences"
+
+
+def _of_design(contents: BundleContents, noise_missing: str | None) -> Iterator[str]:
     measure = contents.plan.experiment.measure
     several = sum(not variant.is_aa_twin for variant in contents.plan.variants) > 1
     if measure.repeats < MIN_TRIALS:
@@ -94,9 +106,6 @@ def _of_design(contents: BundleContents, noise: NoiseFloor | None, noise_missing
         yield "trials ran variant after variant: a drift of the machine looks like a difference between variants"
     if noise_missing and several:
         yield f"the noise floor is not known: {noise_missing}"
-    if noise and noise.alarm:
-        seen = max(noise.ratio.value, 1 / noise.ratio.value)
-        yield f"the A/A pair, twice the same variant, came out {seen:.2f}x apart: distrust small differences"
 
 
 def _of_extensions(contents: BundleContents) -> Iterator[str]:
@@ -257,10 +266,11 @@ def _bottleneck(judged: JudgedTrial) -> str | None:
     return None
 
 
-def _of_machine(contents: BundleContents) -> Iterator[str]:
-    """What the doctor found before the run: the most severe in words, the rest counted."""
+def _of_machine(contents: BundleContents, *, busy: bool) -> Iterator[str]:
+    """What the doctor found before the run, of others that were at work or else of all the rest: the most severe in words, the others
+    counted."""
     for examination in contents.doctor.examinations if contents.doctor else ():
-        found = list(examination.at_least("warning"))
+        found = [one for one in examination.at_least("warning") if (one.id in LOAD_CHECKS) == busy]
         if found:
             weightiest, *others = found
             more = f"; {len(others)} more in the report" if others else ""
@@ -271,9 +281,12 @@ def _of_machine(contents: BundleContents) -> Iterator[str]:
                 yield f"{weightiest.severity} of {about}, found before the run: {weightiest.saw}{more}"
 
 
-def _of_facts(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
+def _of_storages(contents: BundleContents) -> Iterator[str]:
     for storage in contents.storages.values():
         yield from (f"{storage.name}: {note}" for note in storage.notes)
+
+
+def _of_gaps(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
     unread = _count_gaps(contents, measured)
     if unread:
         yield (

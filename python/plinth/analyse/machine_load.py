@@ -13,9 +13,10 @@ _MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 LEAST_DIFFERENCE = {"others_cpu": 0.10, "steal": 0.05}
 """From which difference on of a share of all cores' time the load is another. Of steal less: it stops the whole machine."""
 NAMES = {"others_cpu": "CPU of other processes", "steal": "CPU stolen by the hypervisor"}
-_LOAD_CHECKS = (
+LOAD_CHECKS = (
     "neighbours.load", "neighbours.processes", "neighbours.steal", "neighbours.postgresql", "device.at_rest",
 )  # fmt: skip
+"""Checks of the doctor that find others at work."""
 _MEASURED_CHECKS = ("neighbours.load", "neighbours.processes", "neighbours.steal")
 """What these found for a moment before the run, the samples of each trial have for its measured phase."""
 _QUIET = "nothing found"
@@ -45,7 +46,7 @@ def load_conditions(doctor: DoctorRecord | None) -> tuple[Condition, ...]:
     found: dict[str, Severity] = {}
     for examination in doctor.examinations if doctor else ():
         for finding in examination.findings:
-            if finding.id in _LOAD_CHECKS:
+            if finding.id in LOAD_CHECKS:
                 both: tuple[Severity, Severity] = (found.get(finding.id, "ok"), finding.severity)
                 found[finding.id] = min(both, key=SEVERITIES.index)
     return tuple(

@@ -1,5 +1,6 @@
 """The commands report and verify, and the output at the end of a run."""
 
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from plinth.cli.objectives import FailOnObjectives, gated_objectives, require_ob
 from plinth.cli.output_file import Junit, write_text
 from plinth.cli.printing import print_json, print_plain, print_rendered
 from plinth.model.errors import UsageError
+from plinth.model.units import format_count
 from plinth.system.owners_only import for_owner_only
 
 if TYPE_CHECKING:
@@ -35,6 +37,14 @@ Svg = Annotated[
     Path | None, Parameter(name="--svg", help="Folder to write the HTML report's charts to, as SVG; made if need be.")
 ]
 Png = Annotated[Path | None, Parameter(name="--png", help="The same, as PNG.")]
+Whole = Annotated[
+    bool,
+    Parameter(
+        name="--full",
+        negative="",
+        help="All that a terminal can show: every warning, bottlenecks, writes, I/O, studies.",
+    ),
+]
 Output = Annotated[
     Path | None,
     Parameter(name="--output", help="File to write instead. Default for --html: BUNDLE/derived/report.html."),
@@ -51,6 +61,7 @@ def report(
     markdown: Markdown = False,
     csv: Csv = False,
     as_json: AsJson = False,
+    full: Whole = False,
     plots: Plots = False,
     svg: Svg = None,
     png: Png = None,
@@ -58,11 +69,12 @@ def report(
     fail_on: FailOnObjectives = (),
     junit: Junit = None,
 ) -> int:
-    """Show a bundle's results: a table, unless another form is asked for.
+    """Show a bundle's results: table, answer, safety and the heaviest warnings on one screen, unless another form is asked for.
 
     Works on any machine that has the bundle; nothing but the bundle is read.
 
       plinth report bundles/ramdisk-20261122-091717
+      plinth report bundles/ramdisk-20261122-091717 --full
       plinth report bundles/ramdisk-20261122-091717 --plots
       plinth report bundles/ramdisk-20261122-091717 --html --output report.html
       plinth report bundles/ramdisk-20261122-091717 --svg charts --png charts
@@ -73,7 +85,7 @@ def report(
     Exit code 0 when it was shown, 99 for a finding of --fail-on; for others see `plinth --help`.
     """
     if svg is not None or png is not None:
-        if any((html, markdown, csv, plots, output)):
+        if any((html, markdown, csv, full, plots, output)):
             raise UsageError("--svg and --png go with each other and with --json only")
         from plinth.cli.chart_files import write_charts
 
@@ -83,6 +95,8 @@ def report(
         return gated_objectives(results.analysis, fail_on, junit)
     if sum((html, markdown, csv, as_json, plots)) > 1:
         raise UsageError("give one of --html, --markdown, --csv, --json and --plots")
+    if full and any((html, markdown, csv, as_json)):
+        raise UsageError("--full goes with the table and --plots; the other forms are whole already")
     if output is not None and not (html or markdown or csv or as_json):
         raise UsageError("--output goes with --html, --markdown, --csv or --json")
     results = _results_of(bundle)
@@ -90,7 +104,7 @@ def report(
     if html:
         print_plain(str(write_html(results, output)))
     elif not (markdown or csv or as_json):
-        _print_table(results, plots)
+        (show_whole if full else _print_summary)(results, plots)
     else:
         _show_text(_rendered(results, markdown=markdown, csv=csv), output, as_json=as_json)
     return gated_objectives(results.analysis, fail_on, junit)
@@ -174,18 +188,37 @@ def write_html(results: Results, path: Path | None = None) -> Path:
 
 
 def show_results(results: Results, as_json: bool, plots: bool) -> None:
-    """Print the results at the end of a run: the table, charts with `plots`, and the report's path; or JSON."""
+    """Print the results at the end of a run: one screen, charts with `plots`, and where the rest is; or JSON."""
     if as_json:
         print_json(results.json_text, end="")
         return
-    _print_table(results, plots)
-    print_plain(f"\nReport: {results.html_path}\nBundle: {results.bundle}")
+    _print_summary(results, plots)
 
 
-def _print_table(results: Results, plots: bool) -> None:
-    """Print the ranked table with published figures, results of the I/O probe and, with `plots`, charts. Width and colour
-    follow the terminal.
-    """
+def _print_summary(results: Results, plots: bool) -> None:
+    """Print one screen: the table, the answer, safety, the heaviest warnings, and where the rest is."""
+    from plinth.report import flashback_texts, outage_texts, render_summary, tpcc_texts, warnings_left_out
+
+    width, color = _form()
+    text = render_summary(
+        results.analysis,
+        width=width,
+        color=color,
+        tpcc=tpcc_texts(results.contents),
+        outages=outage_texts(results.contents),
+        flashbacks=flashback_texts(results.contents),
+    )
+    print_rendered(text)
+    if plots:
+        _print_plots(results)
+    left = warnings_left_out(results.analysis)
+    also = f" ({format_count(left, 'warning')})" if left else ""
+    page = f"Report: {results.html_path}\n" if results.html_path.exists() else ""
+    print_plain(f"\n{page}More{also}: plinth report {shlex.quote(str(results.bundle))} --full")
+
+
+def show_whole(results: Results, plots: bool) -> None:
+    """Print all that a terminal can show, with published figures and results of the I/O probe."""
     from plinth.report import (
         flashback_texts,
         io_figures,
@@ -193,17 +226,15 @@ def _print_table(results: Results, plots: bool) -> None:
         machine_texts,
         outage_texts,
         published_beside,
-        render_plots,
         render_terminal,
         standby_texts,
         tpcc_texts,
     )
 
-    console = output_console()
-    color = console.is_terminal and not console.no_color
+    width, color = _form()
     text = render_terminal(
         results.analysis,
-        width=console.width,
+        width=width,
         color=color,
         beside=published_beside(results.contents.plan, results.analysis, results.contents.io),
         probed=io_figures(results.contents.io),
@@ -216,7 +247,18 @@ def _print_table(results: Results, plots: bool) -> None:
     )
     print_rendered(text)
     if plots:
-        drawn = render_plots(
-            results.contents, results.analysis, width=console.width, color=color, encoding=console.encoding
-        )
-        print_rendered(f"\n{drawn}")
+        _print_plots(results)
+
+
+def _print_plots(results: Results) -> None:
+    from plinth.report import render_plots
+
+    width, color = _form()
+    encoding = output_console().encoding
+    print_rendered(f"\n{render_plots(results.contents, results.analysis, width=width, color=color, encoding=encoding)}")
+
+
+def _form() -> tuple[int, bool]:
+    """Width and colour, as the terminal has them."""
+    console = output_console()
+    return console.width, console.is_terminal and not console.no_color

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
+from plinth.model.caveat import Caveat, CaveatKind
 from plinth.model.commit_model import CommitModel
 from plinth.model.cut_controls import CutControls
 from plinth.model.drive import Rating
@@ -471,7 +472,17 @@ class Analysis(Frozen):
         description="In which state the trials of each variant began, where the experiment asked for one; sentences.",
     )
     warnings: tuple[str, ...] = Field(
-        default=(), description="What a sceptical reader must know: gaps, failed checks, deviations."
+        default=(),
+        description="What a sceptical reader must know, the heaviest first: gaps, failed checks, deviations.",
+    )
+    warning_kinds: tuple[CaveatKind, ...] = Field(
+        default=(),
+        description="What each of the warnings is about, in their order; empty in reports of earlier versions.",
     )
     trials_planned: int
     trials_counted: int
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """The warnings with their kinds."""
+        return tuple(Caveat(kind, text) for kind, text in zip(self.warning_kinds, self.warnings, strict=True))

@@ -191,9 +191,32 @@ export interface Analysis {
    */
   preparations: string[];
   /**
-   * What a sceptical reader must know: gaps, failed checks, deviations.
+   * What a sceptical reader must know, the heaviest first: gaps, failed checks, deviations.
    */
   warnings: string[];
+  /**
+   * What each of the warnings is about, in their order; empty in reports of earlier versions.
+   */
+  warning_kinds: (
+    | "incomplete run"
+    | "lost trials"
+    | "busy machine"
+    | "safety"
+    | "flushes"
+    | "not compared"
+    | "A/A pair"
+    | "pattern"
+    | "load"
+    | "few trials"
+    | "target"
+    | "spread"
+    | "added trials"
+    | "state of a trial"
+    | "plan"
+    | "machine"
+    | "storage"
+    | "gaps"
+  )[];
   trials_planned: number;
   trials_counted: number;
 }

@@ -1,0 +1,137 @@
+"""Renders what a run ends with, on one screen: the table, the answer, what becomes of commits, and the heaviest warnings."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from plinth.model.analysis import Analysis
+from plinth.model.caveat import Caveat
+from plinth.model.figures import percent_or_times
+from plinth.model.flashback import FlashbackText
+from plinth.model.outage import OutageText
+from plinth.model.report import TpccTexts
+from plinth.model.safety import GRADES, Safety, SafetyGrade
+from plinth.model.terminal import text_console
+from plinth.report.ranking_table import NARROWEST, fitting_table, safety_style
+from plinth.report.terminal_lists import (
+    durability_lines,
+    flashback_lines,
+    new_order_lines,
+    objective_lines,
+    outage_lines,
+    trimmed,
+)
+
+MAX_WARNINGS = 3
+"""Maximum number of warnings; `plinth report --full` has all."""
+_MAX_LINES = 2
+"""Maximum number of lines of a warning or a reason; with more the table would scroll away."""
+_MAX_LISTED = 3
+"""Maximum number of whatever else is listed: labels, grades, objectives, faults."""
+_DOTS = " ..."
+_CLAUSES: dict[SafetyGrade, str] = {
+    "keeps": "acknowledged commits survive a power failure",
+    "unknown": "whether acknowledged commits survive a power failure is not known",
+    "may lose recent commits": "recent commits can be lost in a power failure",
+    "does not keep": "acknowledged commits can be lost in a power failure",
+}
+
+
+def render_summary(
+    analysis: Analysis,
+    *,
+    width: int,
+    color: bool,
+    tpcc: TpccTexts | None = None,
+    outages: Sequence[OutageText] = (),
+    flashbacks: Sequence[FlashbackText] = (),
+) -> str:
+    """Render table, answer, safety, what the experiment asks for beyond throughput, and the heaviest warnings.
+
+    The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
+    """
+    console = text_console(max(width, NARROWEST), color=color)
+    with console.capture() as capture:
+        console.print(fitting_table(analysis, console.width))
+        console.print()
+        console.print(Text(analysis.answer, style="bold"))
+        for line in (
+            *_noise(analysis),
+            *(line for text in _safety(analysis) for line in _cut(text, console)),
+            *durability_lines(analysis, _MAX_LISTED),
+            *objective_lines(analysis, _MAX_LISTED),
+            *new_order_lines(analysis, tpcc, _MAX_LISTED),
+            *outage_lines(outages, _MAX_LISTED),
+            *flashback_lines(flashbacks, _MAX_LISTED),
+            *(
+                line
+                for one in _chosen(analysis)
+                for line in _cut(Text(f"warning: {one.text}", style="yellow"), console)
+            ),
+        ):
+            console.print(line)
+    return trimmed(capture.get())
+
+
+def warnings_left_out(analysis: Analysis) -> int:
+    """Return how many warnings only the whole report has."""
+    return len(_not_said(analysis)) - len(_chosen(analysis))
+
+
+def _noise(analysis: Analysis) -> Iterator[Text]:
+    """The smallest difference that the run can show. An alarm is a warning, and what is undecided says what would decide it."""
+    noise = analysis.noise
+    if noise is None or noise.alarm or noise.ratio.interval is None:
+        return
+    if not any(comparison.is_undecided for comparison in analysis.comparisons):
+        smallest = percent_or_times(noise.smallest_ratio)
+        yield Text(f"Differences of less than {smallest} cannot be detected in this run.", style="dim")
+
+
+def _safety(analysis: Analysis) -> Iterator[Text]:
+    """What becomes of acknowledged commits, the worst first: a line for all variants of which the same is known for the same reason."""
+    alike: dict[tuple[Safety, str], list[str]] = {}
+    variants = [variant for variant in analysis.variants if not variant.is_aa_twin]
+    for variant in sorted(variants, key=lambda one: GRADES.index(one.safety.grade), reverse=True):
+        safety = variant.safety
+        reason = safety.reasons[0] if safety.reasons and safety.grade != "keeps" else ""
+        known = Safety(grade=safety.grade, basis=safety.basis, reasons=())
+        alike.setdefault((known, reason), []).append(variant.label)
+    for (known, reason), labels in list(alike.items())[:_MAX_LISTED]:
+        basis = f" ({known.basis})" if known.basis == "tested" or known.grade == "keeps" else ""
+        yield Text.assemble(
+            ("Safety: ", "dim"),
+            (f"{_names(labels)}: ", "bold"),
+            (f"{_CLAUSES[known.grade]}{basis}", safety_style(known)),
+            f": {reason}" if reason else "",
+        )
+
+
+def _names(labels: Sequence[str]) -> str:
+    left = len(labels) - _MAX_LISTED
+    return ", ".join(labels) if left <= 0 else f"{', '.join(labels[:_MAX_LISTED])} and {left} more"
+
+
+def _not_said(analysis: Analysis) -> list[Caveat]:
+    """The warnings that are not in the lines about safety already."""
+    return [one for one in analysis.caveats if one.kind != "safety"]
+
+
+def _chosen(analysis: Analysis) -> list[Caveat]:
+    """The heaviest warnings. That of a busy machine is always one of them: nothing else that is said here holds on such a machine."""
+    found = _not_said(analysis)
+    chosen = found[:MAX_WARNINGS]
+    busy = [one for one in found if one.kind == "busy machine"]
+    return chosen if not busy or busy[0] in chosen else [*chosen[:-1], busy[0]]
+
+
+def _cut(text: Text, console: Console) -> list[Text]:
+    """The lines of a text, of which the last ends in dots where there are more."""
+    lines = list(text.wrap(console, console.width))
+    shown = lines[:_MAX_LINES]
+    if len(lines) > _MAX_LINES:
+        shown[-1].rstrip()
+        shown[-1].truncate(console.width - len(_DOTS))
+        shown[-1].append(_DOTS)
+    return shown
