@@ -33,7 +33,7 @@ def durability_of(
         return None
     own = [cut for cut in cuts if cut.variant == variant]
     # Damage is damage, also when a later check could not be made.
-    checked = [cut for cut in own if cut.failure is None or cut.damage]
+    checked = [cut for cut in own if cut.was_tested]
     losing = [cut for cut in checked if cut.lost_commits]
     trials = _independent(checked)
     damaged_trials = sum(any(cut.damage for cut in cuts) for cuts in trials)
@@ -149,7 +149,7 @@ def _not_learned(cuts: Sequence[PowerCut]) -> tuple[Gap, ...]:
     """The cuts of which nothing was learned, by their reason."""
     numbers: dict[str, list[str]] = {}
     for cut in cuts:
-        if cut.failure is not None and not cut.damage:
+        if cut.failure is not None and not cut.was_tested:
             numbers.setdefault(cut.failure, []).append(str(cut.number))
     return tuple(
         Gap(what=f"{'cut' if len(of) == 1 else 'cuts'} {_first_of(of)}", reason=reason)

@@ -16,7 +16,7 @@ from plinth.bundle.live import LIVE
 from plinth.bundle.seal import seal_bundle, unseal_bundle
 from plinth.bundle.tables import Tables
 from plinth.model.doctor import DoctorRecord
-from plinth.model.durability import PlannedCut, PowerCut, recording_name
+from plinth.model.durability import PlannedCut, PowerCut, attempt_of, recording_name
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
@@ -197,6 +197,14 @@ class BundleWriter:
         self.folder.remove_tree(folder)
         self.folder.make_folder(folder)
         return self.path / folder
+
+    def attempts_at(self, cut: PlannedCut) -> set[int]:
+        """Return the attempts at the recording of a cut of which there is a recording or a ledger."""
+        names = {
+            PurePosixPath(entry.name).name for kind in ("recordings", "ledgers") for entry in self.folder.entries(kind)
+        }
+        attempts = {attempt_of(name, cut) for name in names}
+        return {attempt for attempt in attempts if attempt is not None}
 
     def drop_recording(self, cut: PlannedCut) -> None:
         """Remove the recording of a cut's disks and its ledger, as far as they are there."""

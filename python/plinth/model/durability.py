@@ -37,6 +37,7 @@ DamageKind = Literal[
 """What a power cut did to the database: what contradicts the commits that were acknowledged to clients, and what the checks found.
 "untouched rows changed": of rows that were there before the load and that no transaction has touched. "page set back", "sequence set back":
 to what it was before then. "server crashed": while it was checked. "recovery refused": the server, or the file system below it, did not come up again."""
+_ATTEMPT = "-attempt-"
 
 
 class DurabilitySpec(Frozen):
@@ -230,8 +231,14 @@ class PowerCut(Frozen):
         description="The durability settings of a session after the recovery, and of the scripts' commits before.",
     )
     failure: str | None = Field(
-        default=None, description="Why nothing was learned from this cut; such a cut counts neither way."
+        default=None,
+        description="Why nothing was learned from this cut; such a cut counts neither way, and `plinth resume` makes it again.",
     )
+
+    @property
+    def was_tested(self) -> bool:
+        """Whether something was learned: damage counts also when the checks could not be completed."""
+        return self.failure is None or bool(self.damage)
 
     @property
     def lost_commits(self) -> int:
@@ -246,12 +253,27 @@ class PowerCut(Frozen):
 
 def recording_name(cut: PlannedCut | PowerCut) -> str:
     """The folder of the recording of which a cut is an image, in recordings/ and ledgers/ of a bundle."""
-    again = f"-attempt-{cut.attempt}" if cut.attempt > 1 else ""
-    return f"{cut.variant}-recording-{cut.recording:04d}{again}"
+    return _of_first_attempt(cut) + (f"{_ATTEMPT}{cut.attempt}" if cut.attempt > 1 else "")
+
+
+def attempt_of(name: str, cut: PlannedCut | PowerCut) -> int | None:
+    """The attempt at the recording of a cut that a folder is of, by its name; None for other folders."""
+    first = _of_first_attempt(cut)
+    further = name.removeprefix(first + _ATTEMPT)
+    if name == first:
+        return 1
+    return int(further) if further != name and further.isdecimal() else None
+
+
+def _of_first_attempt(cut: PlannedCut | PowerCut) -> str:
+    return f"{cut.variant}-recording-{cut.recording:04d}"
 
 
 def cuts_left(planned: Sequence[PlannedCut], made: Collection[PowerCut], stop_after: int | None) -> list[PlannedCut]:
-    """The remaining cuts: none of a variant after as many as `stop_after` that found damage."""
+    """The remaining cuts: none of a variant after as many as `stop_after` that found damage.
+
+    Of an earlier run `made` are those of which something was learned (`was_tested`): the others are left.
+    """
     numbers = {cut.number for cut in made}
     damaged = Counter(cut.variant for cut in made if cut.damage)
     return [

@@ -30,6 +30,7 @@ from plinth.run.recorded import (
     RecordedDisks,
     ServerImage,
     drop_recorded,
+    image_name,
     keep_recorded,
     read_recorded,
     recording,
@@ -199,7 +200,7 @@ class Atlas:
         started_unix_ns = time.time_ns()
         points = recorded.disks.points_at(at_ns)
         image = ServerImage(
-            f"image-{planned.number}",
+            image_name(planned),
             recorded.disks,
             ImageCut(points, planned.mode, planned.seed, planned.tear_bytes),
             one.cluster.layout,

@@ -63,6 +63,9 @@ class Writer(Protocol):
         """Write one cut to the bundle."""
         ...
 
+    path: Path
+    """Where the bundle is."""
+
     def make_cut_ledger(self, cut: PlannedCut) -> Path:
         """Make the empty folder for the ledger of the commits before a cut, or of its recording."""
         ...
@@ -73,6 +76,10 @@ class Writer(Protocol):
 
     def make_recording(self, cut: PlannedCut) -> Path:
         """Make the empty folder for the recording of a cut's disks, in which damage was found."""
+        ...
+
+    def attempts_at(self, cut: PlannedCut) -> set[int]:
+        """The attempts at the recording of a cut of which something is in the bundle."""
         ...
 
     def drop_recording(self, cut: PlannedCut) -> None:
@@ -92,14 +99,17 @@ class PowerCuts:
         self._variants = {variant.id: variant for variant in plan.variants}
         self._clusters = {cluster.id: cluster for cluster in plan.clusters}
         self._known: list[PowerCut] = []
+        self._untested: list[PowerCut] = []
+        """Those of before of which nothing was learned: they are made again."""
         self._known_before, self._began_s = 0, time.monotonic()
 
     def run(self, made: Collection[PowerCut]) -> None:
-        """Make all cuts but those that were `made` before the run was interrupted. Each is written to the bundle when
-        it is complete."""
+        """Make all cuts but those that were `made` before, and of which something was learned. Each is written to the
+        bundle when it is complete."""
         if not self._plan.cuts:
             return
-        self._known += made
+        self._known += (cut for cut in made if cut.was_tested)
+        self._untested += (cut for cut in made if not cut.was_tested)
         self._known_before, self._began_s = len(self._known), time.monotonic()
         self._listener.phase(f"cut the power: {format_count(len(self._plan.cuts), 'time')}")
         while left := self._left():
@@ -109,6 +119,11 @@ class PowerCuts:
             else:
                 self._images([cut for cut in left if _is_of_recording(cut, left[0])])
         self._progress("")
+        if failed := sum(not cut.was_tested for cut in self._known):
+            self._listener.note(
+                f"{failed} of {format_count(len(self._plan.cuts), 'power cut')} could not be tested; "
+                f"`plinth resume {self._writer.path}` tries again"
+            )
 
     def _left(self) -> list[PlannedCut]:
         durability = self._plan.experiment.durability
@@ -182,12 +197,13 @@ class PowerCuts:
                     self._keep(Findings().cut(cut, started_unix_ns=time.time_ns(), failure=failure))
 
     def _of_new_attempt(self, planned: Sequence[PlannedCut]) -> list[PlannedCut]:
-        """These images of one recording, as those of a new one if images of an earlier attempt are known: that one is gone, or
-        kept for the damage in them."""
-        earlier = [cut for cut in self._known if _is_of_recording(cut, planned[0])]
-        attempt = 1 + max((cut.attempt for cut in earlier), default=0)
+        """These images of one recording, as those of a new one if there was an attempt at it before: that one is gone, or
+        kept for the damage in its images."""
+        earlier = [cut for cut in (*self._known, *self._untested) if _is_of_recording(cut, planned[0])]
+        attempts = {cut.attempt for cut in earlier} | self._writer.attempts_at(planned[0])
+        attempt = 1 + max(attempts, default=0)
         damaged = {cut.attempt for cut in earlier if cut.damage}
-        for gone in {cut.attempt for cut in earlier} - damaged:
+        for gone in attempts - damaged:
             self._writer.drop_recording(planned[0].model_copy(update={"attempt": gone}))
         return [cut.model_copy(update={"attempt": attempt}) for cut in planned]
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from plinth.model.disk import CutReport
 from plinth.model.disk_recording import ImageSource
+from plinth.model.durability import PlannedCut, PowerCut
 from plinth.model.errors import PlinthError
 from plinth.model.power_cut import CutMode
 from plinth.run.power import PowerLoss, torn_place
 from plinth.server import Cluster, ClusterLayout
+from plinth.storage import Storage
 from plinth.storage.devices.disk_recording import Recording, read_recording
 from plinth.storage.kinds.emulated import Emulated
-from plinth.system.journal import Journal
+from plinth.system.journal import Journal, NotUndone
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LOG = "postgresql.log"
+_IMAGE = "image-"
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,29 @@ def keep_recorded(storages: Sequence[Emulated], place: Path, folder: Path, runne
 
 def _place_of(storage: Emulated, place: Path) -> Path:
     return place.with_name(f"{place.name}-{storage.name}")
+
+
+def image_name(cut: PlannedCut | PowerCut) -> str:
+    """The name of an image, and of its folder, disks and server: one of its own for each attempt."""
+    return f"{_IMAGE}{cut.number}" + (f"-{cut.attempt}" if cut.attempt > 1 else "")
+
+
+def undo_left_images(
+    storages: Sequence[Storage], layouts: Sequence[ClusterLayout], journal: Journal, runner: Runner
+) -> list[NotUndone]:
+    """Undo what a run that was killed has left of its recordings and their images; returns what could not be undone.
+
+    `storages` serve, `layouts` are those of the servers that may have been recorded. The servers of images go first, then
+    what they are stored on, then what that is read from, which is written no more.
+    """
+    kept: list[NotUndone] = []
+    for layout in layouts:
+        kept += journal.undo_steps(layout.step_id(_IMAGE), runner)
+    kept += journal.undo_steps("image.", runner)
+    for storage in storages:
+        if isinstance(storage, Emulated):
+            storage.abandon_recording()
+    return kept + list(journal.undo_steps("recording.", runner))
 
 
 class ImageCut(NamedTuple):

@@ -8,6 +8,7 @@ from plinth.run.context import RunContext
 from plinth.run.health import probe
 from plinth.run.listener import Listener
 from plinth.run.network import NETWORK_STEPS
+from plinth.run.recorded import undo_left_images
 from plinth.run.restoring import restoring_of
 from plinth.run.snapshots import remove_left_snapshots
 from plinth.run.undo import UNDO_HANDLERS
@@ -69,6 +70,8 @@ def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: 
     """End the servers; undo clusters and storages that were not whole yet."""
     managed = [cluster for cluster in plan.clusters if not cluster.is_external]
     kept: list[NotUndone] = list(journal.undo_steps(PATRONI_STEPS, runner))  # they would start the servers again
+    made = [storage for storage in context.used_storages(plan.clusters) if journal.has(storage.step_id("made"))]
+    kept += undo_left_images(made, [layout for one in managed for layout in context.layouts(one)], journal, runner)
     for cluster in reversed(managed):
         for node in reversed(cluster.nodes):
             layout = context.layout(cluster, node)

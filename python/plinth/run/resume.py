@@ -68,10 +68,12 @@ def resume_bundle(
         )
         durability = plan.experiment.durability
         is_whole = progress.done.issuperset(trial.number for trial in contents.expected_trials) and not cuts_left(
-            plan.cuts, contents.cuts, durability.stop_after if durability else None
+            plan.cuts, [cut for cut in contents.cuts if cut.was_tested], durability.stop_after if durability else None
         )
         if more is None and is_whole:
             return _nothing_missing(folder, manifest, plan, progress, listener, guard)
+        if more is None and manifest.status == "complete":  # it has power cuts that could not be tested
+            verify_bundle(folder)
         _check_same_makers(_makers(plan, manifest))
         connections: dict[str, str] = {}
         last_block = manifest.trials_end and manifest.trials_end.block

@@ -20,7 +20,7 @@ from plinth.run.atlas import check_image
 from plinth.run.context import RunContext
 from plinth.run.cut_check import CutState, Findings
 from plinth.run.interrupt import InterruptGuard
-from plinth.run.recorded import ImageCut, RecordedDisks, ServerImage, read_kept
+from plinth.run.recorded import ImageCut, RecordedDisks, ServerImage, image_name, read_kept
 from plinth.run.resume import key_of_bundle
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ClusterLayout
@@ -52,7 +52,7 @@ class KeptImage:
     def at(self, points: Sequence[int]) -> ServerImage:
         """The image that the same cut leaves after other records of the disks. Touches nothing."""
         return ServerImage(
-            f"image-{self.cut.number}",
+            image_name(self.cut),
             self.disks,
             ImageCut(tuple(points), self.cut.mode, self.cut.seed, self.cut.tear_bytes),
             self.layout,

@@ -1,5 +1,6 @@
 """Emulated disks: a daemon of ours serves a file by FUSE, which a loop device makes the disk of a file system."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -214,6 +215,13 @@ class Emulated(BlockStorage[EmulatedStorage]):
         if errors:
             raise errors[0].during(f"stop recording storage {self.name}")
         return tuple(stopped)
+
+    def abandon_recording(self) -> None:
+        """Stop what a run that was killed has begun to record, of whatever use that is."""
+        for control in self.disks():
+            if control.status().recording is not None:
+                with contextlib.suppress(RunError):  # something was not recorded
+                    control.stop_recording()
 
     def recording_folders(self, place: Path) -> list[Path]:
         """The recording of each disk, for `read_recording`."""
