@@ -11,7 +11,7 @@ from plinth import __version__
 from plinth.cli.commands import COMMANDS
 from plinth.cli.exits import INTERRUPTED
 from plinth.cli.printing import print_plain
-from plinth.model.errors import ExperimentError, Reported
+from plinth.model.errors import ExperimentError, Reported, Several
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
@@ -77,8 +77,14 @@ def call(words: list[str]) -> int:
 def show_error(error: Reported) -> None:
     """Print an error to stderr: what failed, where, got and allowed, then a hint."""
     from plinth.cli.console import error_console
+    from plinth.model.units import format_count
 
     console = error_console(soft_wrap=True)
+    if isinstance(error, Several):
+        for one in error.errors:
+            show_error(one)
+        console.print(f"{error.message}: {format_count(len(error.errors), 'error')}", style="bold red")
+        return
     console.print("error: ", style="bold red", end="")
     if isinstance(error, ExperimentError):
         console.print(error.message)

@@ -91,7 +91,11 @@ class Physics(Frozen):
         examples=["4KiB"],
     )
     rpm: int | None = Field(
-        default=None, ge=0, description="Revolutions a minute; 0 is a disk without a head.", examples=[7200]
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Revolutions a minute; 0 is a disk without a head.",
+        examples=[7200],
     )
     track_seek_ns: LatencyNs | None = Field(
         default=None, alias="track_seek", description="Of a seek to the next track.", examples=["0.3ms"]

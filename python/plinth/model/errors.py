@@ -101,6 +101,20 @@ class MissingCapability(PlinthError):
     exit_code = 5
 
 
+class Several(PlinthError):
+    """Errors that are reported together, the first of which decides how the command ends."""
+
+    def __init__(self, message: str, errors: Sequence[PlinthError]) -> None:
+        super().__init__(message)
+        self.errors = tuple(errors)
+        self.exit_code = errors[0].exit_code
+
+
+def together(message: str, errors: Sequence[PlinthError]) -> PlinthError:
+    """All of `errors`; one alone is itself."""
+    return errors[0] if len(errors) == 1 else Several(message, errors)
+
+
 class Interrupted(Reported):
     """Ended by Ctrl-C or SIGTERM; results so far are kept.
 

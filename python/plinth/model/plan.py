@@ -279,7 +279,7 @@ class Plan(Frozen):
     variants: tuple[Variant, ...]
     lacking: dict[str, str] = Field(
         default_factory=dict,
-        description="Variants that cannot be measured, by id, and why: what this build of the server lacks for them.",
+        description="Variants that cannot be measured, by id, and why: what this build of the server, or this machine, lacks for them.",
     )
     trials: tuple[PlannedTrial, ...]
     cuts: tuple[PlannedCut, ...] = Field(default=(), description="Power cuts, which are made once all trials are done.")

@@ -13,6 +13,7 @@ from plinth.model.lazy import lazy_exports
 if TYPE_CHECKING:
     from plinth.run.conduct import RunStatus, run_plan
     from plinth.run.listener import Listener, LiveSecond
+    from plinth.run.obstacles import find_obstacles
     from plinth.run.planning import make_plan
     from plinth.run.resume import resume_bundle
 
@@ -22,6 +23,7 @@ __getattr__ = lazy_exports(
         "Listener": "listener",
         "LiveSecond": "listener",
         "RunStatus": "conduct",
+        "find_obstacles": "obstacles",
         "make_plan": "planning",
         "resume_bundle": "resume",
         "run_plan": "conduct",
@@ -31,6 +33,7 @@ __all__ = [
     "Listener",
     "LiveSecond",
     "RunStatus",
+    "find_obstacles",
     "make_plan",
     "resume_bundle",
     "run_plan",

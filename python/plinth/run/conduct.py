@@ -24,7 +24,7 @@ from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
-from plinth.run.needs import check_needs
+from plinth.run.obstacles import Obstacles, find_obstacles
 from plinth.run.power_cuts import PowerCuts
 from plinth.run.provision import Provision
 from plinth.run.trial import TrialRunner
@@ -69,7 +69,8 @@ def run_plan(
     everything that was made is undone.
     """
     check_destroy(plan.destructive_targets, destroy)
-    check_needs(plan)
+    obstacles = find_obstacles(plan, bundle, connections or {}, destroy)
+    obstacles.check()
     folder = BundleFolder.made(bundle)
     with (
         DirectoryLock(bundle, folder.descriptor),
@@ -82,7 +83,8 @@ def run_plan(
         except BaseException:
             forget_key(plan.run_id)
             raise
-        return conduct(plan, writer, frozenset(), listener, guard, destroy, connections, ssh_config=ssh_config)
+        whole = {**(connections or {}), **obstacles.connections}
+        return conduct(plan, writer, frozenset(), listener, guard, destroy, whole, obstacles)
 
 
 def owner_only_if_external(folder: BundleFolder, plan: Plan) -> AbstractContextManager[None]:
@@ -98,6 +100,7 @@ def conduct(
     guard: InterruptGuard,
     destroy: Collection[str],
     connections: Mapping[str, str] | None = None,
+    obstacles: Obstacles | None = None,
     *,
     ssh_config: Path | None = None,
     resuming: bool = False,
@@ -107,7 +110,7 @@ def conduct(
     """Run the trials of `plan` that are not `done`, undo what was made for them, and close the bundle of `writer`.
 
     `earlier` are the trials that are done, for the live display. `last_block`: of an experiment with measure.target, run
-    up to this block, whatever its budget.
+    up to this block, whatever its budget. `obstacles` are lost from the beginning.
 
     `resuming`: what a killed run left behind is used or undone.
     """
@@ -133,7 +136,7 @@ def conduct(
     )
     begun_at = writer.path
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder))
-    provision = Provision(plan, context, runner, journal, listener, budget, connections or {})
+    provision = Provision(plan, context, runner, journal, listener, budget, connections or {}, obstacles or Obstacles())
 
     def end(status: Literal["complete", "interrupted", "failed"], reason: str | None = None) -> None:
         _undo(provision, journal, listener)

@@ -12,10 +12,8 @@ class Failures:
     """Storages, clusters and variants that failed, by name, each with its error, in the order in which they failed."""
 
     def __init__(self, lacking: Mapping[str, str]) -> None:
-        """`lacking` are the variants that fail from the beginning, each with the feature that the server lacks."""
-        self._variants = {
-            name: MissingCapability(f"this build of the server lacks it: {reason}") for name, reason in lacking.items()
-        }
+        """`lacking` are the variants that fail from the beginning, each with what the server or the machine lacks for it."""
+        self._variants = {name: MissingCapability(reason) for name, reason in lacking.items()}
         self._storages: dict[str, PlinthError] = {}
         self._clusters: dict[str, PlinthError] = {}
 

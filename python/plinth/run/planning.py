@@ -1,19 +1,16 @@
 """From an experiment to its plan: collects from the stages the facts that planning needs."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from plinth.experiment import LoadedExperiment
-from plinth.model.action import Action
-from plinth.model.base import SettingValue
-from plinth.model.dataset import DatasetSpec, LoadedTables, SqlDataset
-from plinth.model.errors import Problem
+from plinth.model.dataset import DatasetSpec, SqlDataset
+from plinth.model.errors import PlinthError, Problem, together
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
-from plinth.model.fault import FailoverAction
-from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText, Variant
+from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText
 from plinth.model.workload import WorkloadSpec
 from plinth.observe import host_facts
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_problems, scale_to_fit
@@ -27,16 +24,10 @@ from plinth.run.load_of import check_load
 from plinth.run.patroni_problems import patroni_problems
 from plinth.run.plan_inputs import plan_inputs
 from plinth.run.restoring import Restoring
+from plinth.run.setting_problems import SettingsCheck, at_its_factor
 from plinth.run.snapshot_problems import snapshot_problems
-from plinth.server import (
-    STANDBY_SETTINGS,
-    SettingsProbe,
-    find_installation,
-    followers_once_promoted,
-    standby_problems,
-    standbys_of,
-)
-from plinth.storage import check_answers, check_places
+from plinth.server import find_installation
+from plinth.storage import check_answers, place_problems
 from plinth.system.owner import Owner, check_sees_servers, server_owner
 from plinth.system.runner import Runner
 from plinth.workload import (
@@ -44,7 +35,6 @@ from plinth.workload import (
     check_scripts,
     check_working_set,
     dataset_of,
-    load_settings,
     scripts_of,
     shell_commands,
 )
@@ -77,7 +67,7 @@ class _Planner:
         self.owner: Owner = server_owner()
         self.runner = Runner()
         self._installations: dict[tuple[int, str | None], Installation] = {}
-        self._probes: dict[str, SettingsProbe] = {}
+        self._settings = SettingsCheck(loaded.experiment, self.owner, self.runner, self.host.memory_total_bytes)
         self._shell_commands: dict[PlannedShell, None] = {}
 
     def plan(self, experiment: Experiment, cuts: tuple[str, ...] = ()) -> Plan:
@@ -85,8 +75,6 @@ class _Planner:
         expanded = expand(experiment, self._scripts)
         check_answers(expanded.storages)
         check_cache(experiment.measure)
-        with self._placed():
-            check_places(expanded.storages)
         context = RunContext.of(
             expanded.storages,
             self.run_id,
@@ -96,29 +84,20 @@ class _Planner:
             networked=_networked(expanded),
             network_seed=experiment.measure.seed,
         )
-        if context.network is not None:
-            context.network.check(self.runner)
-        installations = {key.id: self._installation(key) for key in expanded.clusters if key.server.connection is None}
-        durability = experiment.durability
-        if durability is not None and (problems := cut_problems(durability, context, expanded, self._dataset)):
-            raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
-        measure = experiment.measure
-        if problems := fault_problems(measure.actions, measure.restore, context, expanded):
-            raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
-        if problems := patroni_problems(measure, expanded, installations, self.owner, self.runner):
-            raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
-        if problems := fleet_problems(experiment, expanded):
-            raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
+        installations, missing = self._installations_of(expanded)
+        try:
+            if context.network is not None:
+                context.network.check(self.runner)
+        except PlinthError as error:
+            missing.append(error)
         restoring = Restoring.of(
             context,
             ((key.server.storages, bool(key.server.standby)) for key in expanded.clusters),
-            measure,
+            experiment.measure,
         )
-        if problems := snapshot_problems(measure, restoring, expanded):
-            raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
-        if problems := [*restore_problems(experiment.measure, expanded), *restoring.problems()]:
-            raise self.loaded.error(problems)
-        lacking = self._check_settings(expanded, installations)
+        problems = self._problems(experiment, expanded, context, restoring, installations)
+        lacking, of_settings = self._settings.findings(expanded, installations)
+        self._raise([*problems, *of_settings], missing)
         return build_plan(
             experiment,
             expanded,
@@ -174,7 +153,51 @@ class _Planner:
         try:
             yield
         except Problem as problem:
-            raise self.loaded.error([_at_its_factor(problem, self.loaded.experiment.matrix)]) from problem
+            raise self.loaded.error([at_its_factor(problem, self.loaded.experiment.matrix)]) from problem
+
+    def _problems(
+        self,
+        experiment: Experiment,
+        expanded: Expanded,
+        context: RunContext,
+        restoring: Restoring,
+        installations: dict[str, Installation],
+    ) -> list[Problem]:
+        """Everything that is wrong with the experiment on this machine, of what its file says."""
+        measure, durability = experiment.measure, experiment.durability
+        found = place_problems(expanded.storages)
+        found += [problem for storage in context.storages.values() for problem in storage.problems()]
+        found = [_as_described(problem, experiment) for problem in found]
+        if durability is not None:
+            found += cut_problems(durability, context, expanded, self._dataset)
+        found += fault_problems(measure.actions, measure.restore, context, expanded)
+        if all(key.id in installations or key.server.connection is not None for key in expanded.clusters):
+            found += patroni_problems(measure, expanded, installations, self.owner, self.runner)
+        found += fleet_problems(experiment, expanded)
+        found += snapshot_problems(measure, restoring, expanded)
+        placed = [at_its_factor(problem, experiment.matrix) for problem in found]
+        return [*placed, *restore_problems(measure, expanded), *restoring.problems()]
+
+    def _raise(self, problems: Sequence[Problem], missing: Sequence[PlinthError]) -> None:
+        """Raise what is wrong with the experiment, with what is missing beside it; or what is missing."""
+        if problems:
+            noted = [Problem(one.message, path=["server"], hint=one.hint) for one in missing]
+            raise self.loaded.error([*problems, *noted])
+        if missing:
+            raise together("this machine lacks what the experiment needs", missing)
+
+    def _installations_of(self, expanded: Expanded) -> tuple[dict[str, Installation], list[PlinthError]]:
+        """The installation of each managed cluster, and why there is none of a version or in a place that is asked for."""
+        found: dict[str, Installation] = {}
+        missing: dict[tuple[int, str | None], PlinthError] = {}
+        for key in expanded.clusters:
+            wanted = (key.server.version, key.server.bindir)
+            if key.server.connection is None and wanted not in missing:
+                try:
+                    found[key.id] = self._installation(key)
+                except PlinthError as error:
+                    missing[wanted] = error
+        return found, list(missing.values())
 
     def _installation(self, key: ClusterKey) -> Installation:
         wanted = (key.server.version, key.server.bindir)
@@ -182,57 +205,6 @@ class _Planner:
             check_sees_servers(self.owner)
             self._installations[wanted] = find_installation(*wanted, self.owner, self.runner)
         return self._installations[wanted]
-
-    def _check_settings(self, expanded: Expanded, installations: dict[str, Installation]) -> dict[str, str]:
-        """The variants that need a feature which this build of the server lacks, each with that feature; they fail,
-        and the others are measured.
-
-        Raises ExperimentError for all other settings that the server refuses, and where every variant fails.
-        """
-        problems: dict[str, Problem] = {}
-        lacking: dict[str, str] = {}
-        clusters = {cluster.id: cluster for cluster in expanded.clusters}
-        for variant in expanded.variants:
-            probe = self._probe(installations.get(variant.cluster))
-            if probe is None:
-                continue
-            lacks = {problem.message: problem for problem in probe.lacking(variant.settings)}
-            if lacks:
-                lacking[variant.id] = "; ".join(f"{reported} ({problem.hint})" for reported, problem in lacks.items())
-            for problem in probe.problems(variant.settings):
-                if problem.message not in lacks or len(lacking) == len(expanded.variants):
-                    problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
-            actions = self.loaded.experiment.measure.actions
-            for problem in _standby_problems(probe, variant, clusters[variant.cluster], actions):
-                problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
-        for cluster in expanded.clusters:
-            probe = self._probe(installations.get(cluster.id))
-            for path, settings in _settings_of_load(cluster.dataset):
-                for problem in probe.problems(settings) if probe else ():
-                    placed = Problem(problem.message, path=[*path, *problem.path[2:]], hint=problem.hint)
-                    problems.setdefault(problem.message, placed)
-        if problems:
-            raise self.loaded.error([self._as_written(problem) for problem in problems.values()])
-        return lacking
-
-    def _as_written(self, problem: Problem) -> Problem:
-        """A problem of a setting that has a key of its own in [server] is reported there."""
-        names = "synchronous_standby_names"
-        key = f"server.{names}"
-        matrix = self.loaded.experiment.matrix
-        if [word.lower() for word in map(str, problem.path)] != ["server", "settings", names]:
-            return problem
-        if key in matrix:
-            return Problem(problem.message, path=["matrix", key], hint=problem.hint)
-        if self.loaded.experiment.server.synchronous_standby_names is None:
-            return problem
-        return Problem(problem.message, path=["server", names], hint=problem.hint)
-
-    def _probe(self, installation: Installation | None) -> SettingsProbe | None:
-        """The server program that checks settings; None where there is no managed server."""
-        if installation is None:
-            return None
-        return self._probes.setdefault(installation.bindir, SettingsProbe(installation, self.owner, self.runner))
 
 
 def _networked(expanded: Expanded) -> list[str]:
@@ -242,38 +214,12 @@ def _networked(expanded: Expanded) -> list[str]:
     return [PRIMARY, *dict.fromkeys(name for key in expanded.clusters for name in key.server.standby)]
 
 
-def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[str, SettingValue]]]:
-    """The settings that the server must accept during the load, each with the table of the file that gives it."""
-    yield ["dataset", "load_settings"], dict(load_settings(dataset))
-    if isinstance(dataset, LoadedTables) and dataset.maintenance_work_mem is not None:
-        yield ["dataset"], {"maintenance_work_mem": dataset.maintenance_work_mem}
-
-
-def _standby_problems(
-    probe: SettingsProbe, variant: Variant, cluster: ClusterKey, actions: Sequence[Action]
-) -> Iterator[Problem]:
-    """Problems with commits that would wait for a standby: those of trials, and those of the load, which has settings
-    of its own and is done before there are standbys."""
-    standbys = cluster.server.standby
-    promoted: dict[str, list[str]] = {}
-    for action in actions:
-        if isinstance(action, FailoverAction):
-            promoted |= followers_once_promoted(standbys, action.to, rejoins=action.rejoin != "none")
-    yield from standby_problems(probe, variant.settings, standbys, variant.standby_settings, promoted)
-    if problem := probe.standby_problem(variant.settings, standbys_of(PRIMARY, standbys)):
-        yield problem
-    own = {name.lower(): name for name in load_settings(cluster.dataset)}
-    blamed = next((own[name] for name in STANDBY_SETTINGS if name in own), None)
-    alone = {
-        name: value for name, value in variant.settings.items() if not standbys or name.lower() != STANDBY_SETTINGS[0]
-    }
-    while_loading = {**alone, **load_settings(cluster.dataset)}
-    if blamed is not None and (problem := probe.standby_problem(while_loading)):
-        yield Problem(problem.message, path=["dataset", "load_settings", blamed], hint=problem.hint)
-
-
-def _at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:
-    """The problem of a level is reported at the factor that it belongs to."""
-    if problem.key in factors:
-        return Problem(problem.message, path=["matrix", problem.key], hint=problem.hint)
+def _as_described(problem: Problem, experiment: Experiment) -> Problem:
+    """A problem of a storage that stands for one level of a factor is reported where the file describes it."""
+    _, name, *keys = map(str, problem.path)
+    for described in experiment.storage:
+        if name != described and name.startswith(f"{described}-") and name not in experiment.storage:
+            return at_its_factor(
+                Problem(problem.message, path=["storage", described, *keys], hint=problem.hint), experiment.matrix
+            )
     return problem

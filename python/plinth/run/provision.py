@@ -24,9 +24,9 @@ from plinth.run.failures import Failures, reason_of
 from plinth.run.faults import ServerFaults
 from plinth.run.full_storage import hint_at_full_storage
 from plinth.run.listener import Listener
-from plinth.run.needs import check_needs
 from plinth.run.network import RunNetwork, TrialLinks
 from plinth.run.node_settings import settings_as_standby, settings_of_node
+from plinth.run.obstacles import Obstacles
 from plinth.run.power import Power
 from plinth.run.power_cut import CutSubject
 from plinth.run.restoring import loaded_copies
@@ -70,11 +70,13 @@ class Provision:
         listener: Listener,
         budget: WriteBudget,
         connections: Mapping[str, str],
+        obstacles: Obstacles,
     ) -> None:
         self.plan = plan
         self.context = context
         self.budget = budget
         self.failures = Failures(plan.lacking)
+        self._obstacles = obstacles
         self._storages = Storages(context, runner, journal, listener, self.failures)
         self.runner = runner
         self._network = RunNetwork(context.network, runner, journal) if context.network is not None else None
@@ -94,8 +96,13 @@ class Provision:
         Returns the storages as they were found, by name. Raises the error of the first that failed when no cluster
         is left to measure on.
         """
-        for name, error in check_needs(self.plan).items():
+        for name, error in self._obstacles.storages.items():
             self._storages.mark_failed(name, error)
+        for name, error in self._obstacles.clusters.items():
+            self.failures.add_cluster(name, error)
+            self._listener.note(f"cluster {name} cannot be made: {reason_of(error)}")
+        for name, reason in self.plan.lacking.items():
+            self._listener.note(f"variant {name} cannot be measured: {reason}")
         made: dict[str, StorageFacts] = {}
         for storage in self.context.used_storages(self.plan.clusters):
             if facts := self._storages.prepare(storage):

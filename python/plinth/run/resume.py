@@ -29,7 +29,8 @@ from plinth.run.extension import extended_plan, last_block_with_more
 from plinth.run.failures import error_of
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
-from plinth.run.needs import check_needs
+from plinth.run.needs import check_needs, lacking_storages
+from plinth.run.obstacles import Obstacles
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ExternalServer, found_before_connecting, installed_version
 from plinth.system.clean import clean
@@ -102,7 +103,7 @@ def resume_bundle(
             guard,
             destroy,
             connections,
-            ssh_config=ssh_config,
+            Obstacles(storages=dict(lacking_storages(plan)[0])),
             resuming=True,
             earlier=contents.trials,
             last_block=last_block,

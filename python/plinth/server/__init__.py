@@ -8,7 +8,8 @@ from plinth.system.database import connect, database_errors
 
 if TYPE_CHECKING:
     from plinth.server.cluster import Applied, Cluster
-    from plinth.server.external import ExternalServer, external_step, found_before_connecting
+    from plinth.server.dry_start import DryStart
+    from plinth.server.external import ExternalServer, check_external, external_step, found_before_connecting
     from plinth.server.installations import Survey, find_installation, find_installations, installed_version
     from plinth.server.layout import ClusterLayout, server_step_id
     from plinth.server.live_snapshot import LiveSnapshot
@@ -30,6 +31,7 @@ __getattr__ = lazy_exports(
         "Cluster": "cluster",
         "ClusterLayout": "layout",
         "CopySteps": "loaded_copy",
+        "DryStart": "dry_start",
         "ExternalServer": "external",
         "LiveSnapshot": "live_snapshot",
         "LoadedCopy": "loaded_copy",
@@ -41,6 +43,7 @@ __getattr__ = lazy_exports(
         "Survey": "installations",
         "await_caught_up": "standby",
         "base_backup": "standby",
+        "check_external": "external",
         "check_settings": "settings",
         "describe_settings": "settings",
         "external_step": "external",
@@ -64,6 +67,7 @@ __all__ = [
     "Cluster",
     "ClusterLayout",
     "CopySteps",
+    "DryStart",
     "ExternalServer",
     "LiveSnapshot",
     "LoadedCopy",
@@ -76,6 +80,7 @@ __all__ = [
     "Survey",
     "await_caught_up",
     "base_backup",
+    "check_external",
     "check_settings",
     "connect",
     "database_errors",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.connection import Connection
-from plinth.model.errors import MissingCapability, PlinthError, Reported
+from plinth.model.errors import MissingCapability, PlinthError, Reported, RunError
 from plinth.model.facts import ServerFacts
 from plinth.model.libpq import make_conninfo
 from plinth.model.step import Step, Undo
@@ -150,6 +150,34 @@ def resolve(connection: str | Connection) -> Connection:
         host, port = control.info.host, control.info.port
     reached = (one for one in found.hosts if (one.host or one.hostaddr, one.port) == (host, port))
     return found.only(next(reached))
+
+
+def check_external(connection: str | Connection) -> str:
+    """Raise a PlinthError unless the server that `connection` leads to takes us now, and lets us make a schema; nothing is made.
+
+    Returns a connection string that leads there whatever the environment says, with its secrets: not to be shown or kept.
+    """
+    found = resolve(connection)
+    with database_errors("ask for our rights", _WHERE), connect(found) as control:
+        database, user = control.info.dbname, control.info.user
+        row = control.execute(
+            "select has_database_privilege(current_database(), 'create'), pg_is_in_recovery()"
+        ).fetchone()
+    assert row is not None, "it selects no table"
+    may_create, is_standby = row
+    if is_standby:
+        raise MissingCapability(
+            "it is a standby, which takes no writes",
+            where=_WHERE,
+            hint="name its primary: target_session_attrs=read-write",
+        )
+    if not may_create:
+        raise RunError(
+            f"user {user} may not make a schema in database {database}",
+            where=_WHERE,
+            hint=f"grant create on database {database} to {user}",
+        )
+    return make_conninfo(**conninfo.keywords(found))
 
 
 def found_before_connecting(connection_strings: Iterable[str]) -> dict[str, Connection]:

@@ -78,11 +78,11 @@ def find_installation(
     for place in usual_places() if places is None else places:
         try:
             found = inspect(place, owner, runner)
+            if found.major == version:
+                return _with_initdb(for_owner(found, owner, runner), owner, runner)
         except PlinthError as error:
             tried.append(f"{place.bindir} ({place.origin}): {_reason(error)}")
             continue
-        if found.major == version:
-            return for_owner(found, owner, runner)
         tried.append(f"{place.bindir} ({place.origin}): PostgreSQL {found.version}")
     raise MissingCapability(
         f"no PostgreSQL {version} that runs was found",
@@ -141,7 +141,25 @@ def _given(version: int, bindir: Path, owner: Owner, runner: Runner) -> Installa
             where=where,
             hint=f"set server.version = {found.major}, or another bindir",
         )
-    return for_owner(found, owner, runner) if is_usual else found
+    return _with_initdb(for_owner(found, owner, runner) if is_usual else found, owner, runner)
+
+
+def _with_initdb(found: Installation, owner: Owner, runner: Runner) -> Installation:
+    """`found`, if its initdb gets as far as showing what it would do: it has found its server and its files.
+
+    Raises MissingCapability otherwise.
+    """
+    initdb = f"{found.bindir}/initdb"
+    nowhere = "/nonexistent"  # nothing is made
+    done = runner.run([initdb, "--show", "--pgdata", nowhere], owner=owner, timeout_s=30, allowed_exit_codes=range(256))
+    if "POSTGRES_BKI=" in done.stderr + done.stdout:
+        return found
+    said = (done.stderr or done.stdout).strip().splitlines()
+    raise MissingCapability(
+        f"its initdb makes no data directory: {said[-1] if said else 'it did nothing'}",
+        where=initdb,
+        hint="install PostgreSQL again, or name another installation's directory in server.bindir",
+    )
 
 
 def _version(program: Path, owner: Owner, runner: Runner, as_ourselves: bool) -> str:

@@ -171,10 +171,18 @@ class SettingsProbe:
         )
         if done.exit_code == 0:
             return Answer(done.stdout.rstrip("\n"))
-        said = {match["kind"]: match["text"] for match in _COMPLAINT.finditer(done.stderr)}
-        complaint = said.get("FATAL") or said.get("ERROR") or done.stderr.strip()
-        detail = f": {said['DETAIL']}" if "DETAIL" in said else ""
-        return Answer(None, complaint + detail, said.get("HINT"))
+        return Answer(None, *complaint_of(done.stderr))
+
+
+def complaint_of(stderr: str) -> tuple[str, str | None]:
+    """What a server said before it ended, with its detail, and its hint."""
+    said = {match["kind"]: match["text"] for match in _COMPLAINT.finditer(stderr)}
+    last = (stderr.strip().splitlines() or ["it said nothing"])[
+        -1
+    ]  # before it has a log, the server writes "postgres: ..."
+    complaint = said.get("FATAL") or said.get("ERROR") or last.removeprefix("postgres: ")
+    detail = f": {said['DETAIL']}" if "DETAIL" in said else ""
+    return complaint + detail, said.get("HINT")
 
 
 def describe_settings(installation: Installation, owner: Owner, runner: Runner) -> dict[str, SettingDefinition]:

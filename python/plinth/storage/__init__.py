@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plinth.storage.inspect.describe import describe
-    from plinth.storage.preflight import check_answers, check_places
+    from plinth.storage.preflight import check_answers, place_problems
     from plinth.storage.protocol import Storage
     from plinth.storage.registry import make
 
 _HOMES = {
     "Storage": "protocol",
     "check_answers": "preflight",
-    "check_places": "preflight",
     "describe": "inspect.describe",
     "make": "registry",
+    "place_problems": "preflight",
 }
 
-__all__ = ["Storage", "check_answers", "check_places", "describe", "make"]
+__all__ = ["Storage", "check_answers", "describe", "make", "place_problems"]
 
 
 def __getattr__(name: str) -> Any:

@@ -36,8 +36,9 @@ def check_answers(specs: Mapping[str, StorageSpec]) -> None:
                 continue  # an answer, which is reported with the storage
 
 
-def check_places(specs: Mapping[str, StorageSpec]) -> None:
-    """Raise Problem for a path of a storage that is no directory, before anything is made. What else is wrong is reported with it."""
+def place_problems(specs: Mapping[str, StorageSpec]) -> list[Problem]:
+    """Paths of storages that are no directories."""
+    problems: list[Problem] = []
     for name, spec in specs.items():
         path = getattr(spec, "path", None)
         try:
@@ -47,11 +48,9 @@ def check_places(specs: Mapping[str, StorageSpec]) -> None:
         except OSError:
             continue
         if found:
-            raise Problem(
-                f"got {path!r}, which {found}",
-                path=("storage", name, "path"),
-                hint="make the directory, or correct the path",
-            )
+            hint = "make the directory, or correct the path"
+            problems.append(Problem(f"got {path!r}, which {found}", path=("storage", name, "path"), hint=hint))
+    return problems
 
 
 def check_new_directory(path: Path, owner: Owner, runner: Runner) -> None:

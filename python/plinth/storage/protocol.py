@@ -1,12 +1,13 @@
 """What every kind of storage is: prepare it, read its facts, take it down."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
-from plinth.model.errors import MissingCapability, PlinthError
+from plinth.model.errors import MissingCapability, PlinthError, Problem, UsageError
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.plan import Pace
 from plinth.model.progress import Report
@@ -17,6 +18,7 @@ from plinth.storage.ballast import fill_action, fill_of, with_ballast
 from plinth.storage.capacity import filesystem_of, usable_bytes
 from plinth.storage.filling import free_again
 from plinth.storage.inspect.describe import storage_facts
+from plinth.storage.preflight import nearest_existing
 from plinth.storage.requirements import Requirements
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
@@ -152,6 +154,33 @@ class Storage(ABC, Generic[Spec]):
     def check(self, runner: Runner) -> None:
         """Raise a PlinthError when it cannot be made. Nothing is touched; those that it is built on have been made."""
 
+    def problems(self) -> list[Problem]:
+        """Everything that is wrong with its description, whatever machine it is to be made on, by keys of the experiment."""
+        return []
+
+    def obstacle(self, runner: Runner) -> PlinthError | None:
+        """What keeps it from being made, as far as that can be seen while none of the run's storages is there. Nothing is touched."""
+        try:
+            self._check_required(runner)
+            if not self.requires():
+                self._check_place(runner)
+        except PlinthError as error:
+            return self._naming_it(error)
+        except OSError as error:
+            return from_os_error(error, f"make storage {self.name}", self.mount_point)
+        return None
+
+    def _check_place(self, runner: Runner) -> None:
+        """As `check`, of a storage that is built on no other. Without Plinth's work directory, whether that can be made."""
+        if self.work_root.is_dir():
+            self.check(runner)
+        elif not os.access(above := nearest_existing(self.work_root), os.W_OK | os.X_OK):
+            raise MissingCapability(
+                "we may not make Plinth's work directory",
+                where=f"{self.work_root} in {above}",
+                hint="set PLINTH_STATE_DIR to a directory of yours",
+            )
+
     @abstractmethod
     def confirm(self) -> None:
         """Raise RunError when what was made is not what was asked for, as read back from the system."""
@@ -216,12 +245,17 @@ class Storage(ABC, Generic[Spec]):
         return self.context.member_of is not None
 
     def _check(self, runner: Runner) -> None:
+        for problem in self.problems():
+            raise UsageError(problem.message, where=problem.key, hint=problem.hint)
         try:
             self._check_required(runner)
             self.check(runner)
         except PlinthError as error:
-            named = f"storage {self.name}"
-            raise error if named in error.message else error.during(named) from None
+            raise self._naming_it(error) from None
+
+    def _naming_it(self, error: PlinthError) -> PlinthError:
+        named = f"storage {self.name}"
+        return error if named in error.message else error.during(named)
 
     def _check_required(self, runner: Runner) -> None:
         """Raise MissingCapability without the right to mount, or without a program; of the kernel `check` knows more."""

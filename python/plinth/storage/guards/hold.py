@@ -50,12 +50,17 @@ class DeviceGuard:
         reasons = reasons_against(state, self._requested, [self._requested.word])
         return state.name, state.model, [reason.text for reason in reasons]
 
-    def check(self, runner: Runner) -> None:
-        """Raise Refused, with every reason, unless the device may be destroyed. Nothing is touched."""
+    def check(self, runner: Runner, *, confirmed: bool = False) -> None:
+        """Raise Refused, with every reason, unless the device may be destroyed. Nothing is touched.
+
+        `confirmed`: as if the command line said so, for a plan; nothing is held after it.
+        """
         state = read_state(self._requested.id, self._keep, runner)
-        if reasons := reasons_against(state, self._requested, self._destroy):
+        words = [self._requested.word] if confirmed else self._destroy
+        if reasons := reasons_against(state, self._requested, words):
             raise refusal(self._storage, state, reasons)
-        self._checked = state.identity
+        if not confirmed:
+            self._checked = state.identity
 
     @contextmanager
     def held(self, device: Path, runner: Runner) -> Iterator[None]:

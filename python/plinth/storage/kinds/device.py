@@ -93,6 +93,10 @@ class Device(BlockStorage[DeviceStorage]):
         if self.spec.write_cache is not None:
             cache_is_on(self.spec.id, runner)
 
+    def _check_place(self, runner: Runner) -> None:
+        """As `check`; only the command line of the run can say that the disk may be destroyed."""
+        super()._check_place(runner) if self.context.destroy else self._guard.check(runner, confirmed=True)
+
     @contextmanager
     def held(self, runner: Runner) -> Iterator[None]:
         """Guard the disk: it is still the one that was checked, unused and blank."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from plinth.model.disk import DiskConfig, DiskProfile, Physics
 from plinth.model.disk_recording import ImageSource, RecordingBase, RecordingStatus
-from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
+from plinth.model.errors import MissingCapability, PlinthError, Problem, Refused, RunError
 from plinth.model.nearest import nearest
 from plinth.model.plan import Pace
 from plinth.model.storage import EmulatedStorage
@@ -138,7 +138,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return actions
 
     def check(self, runner: Runner) -> None:
-        """There are FUSE and loop devices, a profile of that name, and room for the files' folder."""
+        """There are FUSE and loop devices, and room for the files' folder."""
         super().check(runner)
         if not FUSE.is_there():
             raise MissingCapability(
@@ -148,9 +148,32 @@ class Emulated(BlockStorage[EmulatedStorage]):
             )
         check_loop_devices()
         self.images.check(runner)
-        self._check_profile()
         for control in self._named("control"):
             check_socket_path(control, hint="set PLINTH_STATE_DIR to a shorter path")
+
+    def problems(self) -> list[Problem]:
+        """The engine that serves the disks knows the profile, and takes its physics with what the experiment changes."""
+        where = ["storage", self.name]
+        profile = self._profile()
+        if profile is None:
+            known = [one.name for one in _profiles()]
+            message = f"there is no profile {self.spec.profile!r}; allowed: {', '.join(known)}"
+            return [Problem(message, path=[*where, "profile"], hint=nearest(self.spec.profile, known))]
+        if complaint := _complaint(self.configs[0]):
+            key = complaint.partition(":")[0]
+            path = [*where, "physics", key] if key in _physics_keys() else where
+            return [Problem(f"the profile {profile.name!r} with this physics: {complaint}", path=path)]
+        physics = self._physics_over(profile)
+        if self.spec.lie is not None and (not physics.cache_bytes or physics.cache_protected):
+            message = f"nothing that the disk acknowledges can be lost: profile {profile.name!r} has no volatile cache"
+            return [
+                Problem(
+                    message,
+                    path=[*where, "lie"],
+                    hint='give it one: physics = { cache_size = "64MiB", cache_protected = false }',
+                )
+            ]
+        return []
 
     def confirm_devices(self) -> None:
         """Each daemon serves the disk that was asked for, and is attached."""
@@ -261,20 +284,21 @@ class Emulated(BlockStorage[EmulatedStorage]):
         changed = {name: value for name, value in self.spec.physics if value is not None}
         return profile.physics.model_copy(update=changed)
 
-    def _check_profile(self) -> None:
-        profiles = [profile.name for profile in _profiles()]
-        if self.spec.profile not in profiles:
-            raise UsageError(
-                f"there is no profile {self.spec.profile!r}; allowed: {', '.join(profiles)}",
-                where=f"storage.{self.name}.profile",
-                hint=nearest(self.spec.profile, profiles),
-            )
-
     def _named(self, what: str) -> list[Path]:
         return self.numbered(self.folder, what, self.spec.count)
 
     def _log(self, mount: Path) -> Path:
         return self.folder / f"{mount.name}.log"
+
+
+def _complaint(config: DiskConfig) -> str | None:
+    from plinth.storage.devices.disk_server import complaint_about
+
+    return complaint_about(config)
+
+
+def _physics_keys() -> list[str]:
+    return [field.alias or name for name, field in Physics.model_fields.items()]
 
 
 def _profiles() -> tuple[DiskProfile, ...]:

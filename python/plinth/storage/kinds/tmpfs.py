@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from plinth.model.errors import MissingCapability, RunError, UsageError
+from plinth.model.errors import MissingCapability, Problem, RunError
 from plinth.model.storage import TmpfsStorage
 from plinth.model.units import format_size
 from plinth.storage.actions import Action, label_root, make_labelled, mount
@@ -56,9 +56,12 @@ class Tmpfs(Storage[TmpfsStorage]):
     def power_cut_refusal(self) -> None:
         """None: its power can be cut, and all of its content is lost."""
 
+    def problems(self) -> list[Problem]:
+        """Its size is one."""
+        return _size_problems(self.spec, self.name)
+
     def check(self, runner: Runner) -> None:
-        """The mount point can be made and reached, and the size is one."""
-        _check_size(self.spec, self.name)
+        """The mount point can be made and reached."""
         ensure(self.work_root)
         check_new_directory(self.mount_point, self.owner, runner)
 
@@ -102,9 +105,12 @@ class SharedMemory(Storage[TmpfsStorage]):
         """Make the directory."""
         return [make_labelled(self.step_id("directory"), self.mount_point, self.label, *self.root_belongs_to())]
 
+    def problems(self) -> list[Problem]:
+        """Its size is one."""
+        return _size_problems(self.spec, self.name)
+
     def check(self, runner: Runner) -> None:
         """/dev/shm is a tmpfs with as much left as was asked for, and nothing is to be filled."""
-        _check_size(self.spec, self.name)
         if self.spec.fill:
             raise MissingCapability(
                 f"fill = {self.spec.fill:g}: without the right to mount, {SHARED_MEMORY} is used instead of a tmpfs, and it is not "
@@ -141,8 +147,8 @@ class SharedMemory(Storage[TmpfsStorage]):
         )
 
 
-def _check_size(spec: TmpfsStorage, name: str) -> None:
-    if spec.size_bytes == 0:
-        raise UsageError(
-            "a tmpfs of size 0 would have no limit at all", where=f"storage.{name}.size", hint='give one: size = "2GiB"'
-        )
+def _size_problems(spec: TmpfsStorage, name: str) -> list[Problem]:
+    if spec.size_bytes:
+        return []
+    message = "a tmpfs of size 0 would have no limit at all"
+    return [Problem(message, path=["storage", name, "size"], hint='give one: size = "2GiB"')]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from plinth.model.errors import MissingCapability, RunError, UsageError
+from plinth.model.errors import MissingCapability, Problem, RunError, UsageError
 from plinth.model.facts import StorageFacts
 from plinth.model.step import Step, Undo
 from plinth.model.storage import ZfsStorage
@@ -157,21 +157,25 @@ class Zfs(FolderStorage[ZfsStorage]):
                 hint="modprobe zfs, or modprobe fuse",
             )
         super().check(runner)
-        for name in self.spec.cache:
-            if self.other(name).spec.kind == "file":
-                raise UsageError(
-                    f"{name} is a file; a cache needs a block device",
-                    where=f"storage.{self.name}.cache",
-                    hint=f'give storage.{name} kind = "loop"',
-                )
+        check_blank(self, self._members(), runner)
+
+    def problems(self) -> list[Problem]:
+        """Its members are of kinds that it takes, and its sectors of a size that there is."""
+        where = ["storage", self.name]
+        found = [
+            Problem(
+                f"{name} is a file; a cache needs a block device",
+                path=[*where, "cache"],
+                hint=f'give storage.{name} kind = "loop"',
+            )
+            for name in self.spec.cache
+            if self.other(name).spec.kind == "file"
+        ]
         ashift = self.spec.pool_properties.get("ashift")
         if ashift is not None and str(ashift) not in _ASHIFTS:
-            raise UsageError(
-                f"ashift = {ashift}: sectors have 2^9 to 2^16 bytes",
-                where=f"storage.{self.name}.pool_properties.ashift",
-                hint="12 for 4 KiB",
-            )
-        check_blank(self, self._members(), runner)
+            message = f"ashift = {ashift}: sectors have 2^9 to 2^16 bytes"
+            found.append(Problem(message, path=[*where, "pool_properties", "ashift"], hint="12 for 4 KiB"))
+        return found
 
     def actions(self) -> list[Action]:
         """zfs-fuse where it is needed, the pool, and the dataset."""

@@ -1,0 +1,121 @@
+"""A start of a server as far as it goes without data: settings that exclude each other, and memory that is not there.
+
+The judge is the installation's own server, in a temporary directory that has of a data directory only what is looked at first.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from plinth.model.base import SettingValue
+from plinth.model.errors import Problem
+from plinth.model.facts import Installation
+from plinth.model.units import format_size
+from plinth.server.settings import SettingDefinition, complaint_of
+from plinth.server.values import number_of, setting_text
+from plinth.system.owner import Owner
+from plinth.system.runner import Runner
+
+_CONTROL_FILE_BYTES = 8192  # PG_CONTROL_FILE_SIZE; of zeros, which every version refuses by the name of this constant:
+_REFUSES_CONTROL_FILE = "PG_CONTROL_VERSION"
+_CHECK_SINCE = 15  # before, --check was --boot -x0
+_TIMEOUT_S = 30
+_OF_SESSIONS = ("user", "superuser", "backend", "superuser-backend")
+_BUFFER_UNIT = "8kB"
+
+
+class DryStart:
+    """Starts an installation's server with settings, without data. Answers are kept: many variants differ in other things."""
+
+    def __init__(self, installation: Installation, owner: Owner, runner: Runner, memory_total_bytes: int) -> None:
+        self._installation = installation
+        self._owner = owner
+        self._runner = runner
+        self._memory_total_bytes = memory_total_bytes
+        self._complaints: dict[tuple[str, frozenset[tuple[str, str]]], str | None] = {}
+
+    def problem(
+        self, settings: Mapping[str, SettingValue], definitions: Mapping[str, SettingDefinition]
+    ) -> Problem | None:
+        """The combination of settings that the server refuses, each of which it takes alone."""
+        asked = {
+            name: setting_text(value)
+            for name, value in settings.items()
+            if not _has_context(name, definitions, _OF_SESSIONS)
+        }
+        complaint = self._cached("combination", asked) if asked else None
+        if complaint is None:
+            return None
+        named = next((name for name in asked if re.search(rf"\b{re.escape(name)}\b", complaint, re.IGNORECASE)), None)
+        return Problem(complaint, path=["server", "settings", *([named] if named else [])])
+
+    def lacking(self, settings: Mapping[str, SettingValue], definitions: Mapping[str, SettingDefinition]) -> str | None:
+        """Why this machine cannot give a server with these settings its shared memory; None where it can."""
+        asked = {
+            name: setting_text(value)
+            for name, value in settings.items()
+            if _has_context(name, definitions, ("postmaster",))
+        }
+        buffers = next((value for name, value in asked.items() if name.lower() == "shared_buffers"), None)
+        pages = None if buffers is None else number_of(buffers, _BUFFER_UNIT)
+        if pages is not None and pages * 8192 > self._memory_total_bytes:
+            return f"shared_buffers = {buffers}: this machine has {format_size(self._memory_total_bytes)} of memory"
+        return self._cached("memory", asked)
+
+    def _cached(self, what: str, asked: Mapping[str, str]) -> str | None:
+        key = (what, frozenset(asked.items()))
+        if key not in self._complaints:
+            self._complaints[key] = self._combined(asked) if what == "combination" else self._memory(asked)
+        return self._complaints[key]
+
+    def _combined(self, asked: Mapping[str, str]) -> str | None:
+        """The server compares settings with one another right before it reads the control file, which is none."""
+        complaint = self._start([], asked)
+        return None if complaint is None or _REFUSES_CONTROL_FILE in complaint else complaint
+
+    def _memory(self, asked: Mapping[str, str]) -> str | None:
+        """initdb finds by the same option what it can set max_connections and shared_buffers to."""
+        return self._start(["--check"] if self._installation.major >= _CHECK_SINCE else ["--boot", "-x0"], asked)
+
+    def _start(self, mode: list[str], asked: Mapping[str, str]) -> str | None:
+        with _skeleton(self._installation.major, self._owner) as folder:
+            none = [f"{name}=/dev/null" for name in ("config_file", "hba_file", "ident_file")]
+            if mode:
+                none = none[:1]
+            options = [part for one in (*none, *(f"{n}={v}" for n, v in asked.items())) for part in ("-c", one)]
+            done = self._runner.run(
+                [f"{self._installation.bindir}/postgres", *mode, "-D", str(folder), *options],
+                owner=self._owner,
+                timeout_s=_TIMEOUT_S,
+                allowed_exit_codes=(0, 1, 2),
+            )
+        if done.exit_code == 0:
+            return None
+        complaint, hint = complaint_of(done.stderr)
+        return complaint if hint is None else f"{complaint} ({hint})"
+
+
+@contextmanager
+def _skeleton(major: int, owner: Owner) -> Iterator[Path]:
+    """A folder of the server's user with what a server looks at before it has read its control file."""
+    folder = Path(tempfile.mkdtemp(prefix="plinth-start-"))
+    try:
+        (folder / "PG_VERSION").write_text(f"{major}\n")
+        for name in ("global", "pg_notify"):
+            (folder / name).mkdir(mode=0o700)
+        (folder / "global" / "pg_control").write_bytes(bytes(_CONTROL_FILE_BYTES))
+        if not owner.is_current_user:
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, owner.uid, owner.gid)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_context(name: str, definitions: Mapping[str, SettingDefinition], contexts: tuple[str, ...]) -> bool:
+    found = next((one for known, one in definitions.items() if known.lower() == name.lower()), None)
+    return found is not None and found.context in contexts
