@@ -1,12 +1,16 @@
 """`plinth serve`: the catalogue and the reports, by a real server in a process of its own."""
 
+import http.cookiejar
 import os
 import re
 import shutil
 import signal
 import socket
+import threading
+import urllib.request
 from contextlib import ExitStack, closing, suppress
 from html import escape, unescape
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from test_command_line import SLOW, loaded_by, plinth
@@ -68,7 +72,7 @@ def state_of(page):
 
 
 def keys(page):
-    return re.findall(r'href="/bundles/([0-9a-f]{20})"', page)
+    return re.findall(r'href="/[^/"]+/bundles/([0-9a-f]{20})"', page)
 
 
 def test_the_catalogue_lists_question_answer_machine_date_and_state(tmp_path):
@@ -263,9 +267,7 @@ def test_a_bundle_that_became_a_link_is_not_read(tmp_path):
     ],
 )
 def test_no_path_leads_to_a_file(server, path):
-    request = (
-        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {server.cookie}\r\nConnection: close\r\n\r\n"
-    )
+    request = f"GET {server.root}{path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {server.cookie}\r\nConnection: close\r\n\r\n"
     answer = server.send(request.encode())
     assert re.match(rb"HTTP/1.1 (404|400) ", answer)
     assert b"top secret" not in answer
@@ -303,15 +305,86 @@ def test_without_the_token_nothing_is_shown(server):
         status, _, body = server.ask(address, cookie=False)
         assert status == 403
         assert "plinth serve" in body
-    other = {"Cookie": f"plinth-{server.port}=wrong; other={server.token}"}
-    assert server.ask("/", cookie=False, headers=other)[0] == 403
+    for other in (
+        f"plinth=wrong; other={server.token}",
+        f"other=plinth={server.token}",
+        f"plinth={server.token}x",
+        "=; plinth",
+    ):
+        assert server.ask("/", cookie=False, headers={"Cookie": other})[0] == 403
+
+
+def test_what_other_ports_set_beside_the_cookie_does_not_hide_it(server):
+    for other in ("plinth=wrong", 'a b=c"d', "x={}; plinth=", "="):
+        for cookies in (f"{other}; {server.cookie}", f"{server.cookie}; {other}"):
+            assert server.ask("/", cookie=False, headers={"Cookie": cookies})[0] == 200
+
+
+def test_without_the_folder_of_its_addresses_the_token_shows_nothing(server):
+    paths = (
+        "",
+        "/",
+        f"/{server.token}/",
+        server.root[:-1] + "/",
+        server.root + "x/",
+        f"/x{server.root}/",
+        f"/%2e{server.root}/",
+    )
+    for path in paths:
+        for query in ("", f"?token={server.token}"):
+            status, headers, body = server.ask_whole((path or "*") + query)
+            assert status == 403
+            assert server.root[1:] not in f"{headers}{body}"
+
+
+class OtherPort(BaseHTTPRequestHandler):
+    """A server of another user on this machine: it notes what browsers send to it."""
+
+    def do_GET(self):
+        self.server.sent.append((self.path, self.headers.get("Cookie"), self.headers.get("Referer")))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *words):
+        pass
+
+
+@pytest.fixture
+def other_port():
+    with ThreadingHTTPServer(("127.0.0.1", 0), OtherPort) as other:
+        other.sent = []
+        thread = threading.Thread(target=other.serve_forever)
+        thread.start()
+        yield other
+        other.shutdown()
+        thread.join()
+
+
+def test_a_server_on_another_port_is_not_sent_the_cookie_and_could_not_use_it(server, other_port):
+    """Cookies are of a host, not of a port: this jar keeps them as browsers do."""
+    jar = http.cookiejar.CookieJar()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+    with browser.open(server.address) as catalogue:
+        assert catalogue.url == f"http://127.0.0.1:{server.port}{server.root}/"
+        assert "1 bundle below" in catalogue.read().decode()
+    (cookie,) = jar
+    elsewhere = f"http://127.0.0.1:{other_port.server_port}"
+    for path in ("/", "/bundles/x", "/plinth/", "/changes"):
+        browser.open(elsewhere + path).close()
+    assert [sent for _, sent, _ in other_port.sent] == [None] * 4
+    browser.open(elsewhere + server.root + "/").close()  # it would have to know the folder; then it is told
+    assert other_port.sent[-1][1] == f"{cookie.name}={cookie.value}"
+    stolen = {"Cookie": other_port.sent[-1][1]}
+    for path in ("/", "/changes", "/catalogue.js", "/bundles/x"):
+        assert server.ask_whole(path, cookie=False, headers=stolen)[0] == 403
 
 
 def test_the_token_in_the_address_becomes_a_cookie_that_scripts_and_other_sites_do_not_have(server):
     status, headers, _ = server.ask(f"/?token={server.token}", cookie=False)
-    assert (status, headers["Location"]) == (303, "/")
+    assert (status, headers["Location"]) == (303, server.root + "/")
     cookie = headers["Set-Cookie"]
-    assert cookie.startswith(f"plinth-{server.port}={server.token};")
+    assert cookie.startswith(f"plinth={server.token};")
+    assert f"Path={server.root};" in cookie
     assert "HttpOnly" in cookie
     assert "samesite=strict" in cookie.lower()
     assert server.token not in headers["Location"]

@@ -36,7 +36,7 @@ def served(tmp_path):
 
 def key(served):
     """The key of the only bundle."""
-    (found,) = re.findall(r'href="/bundles/([0-9a-f]{20})"', served.ask("/")[2])
+    (found,) = re.findall(r'href="/[^/"]+/bundles/([0-9a-f]{20})"', served.ask("/")[2])
     return found
 
 
@@ -45,7 +45,7 @@ class Stream:
 
     def __init__(self, served, path, **headers):
         self._connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
-        self._connection.request("GET", path, headers={"Cookie": served.cookie, **headers})
+        self._connection.request("GET", served.root + path, headers={"Cookie": served.cookie, **headers})
         self.answer = self._connection.getresponse()
 
     def next(self):
@@ -100,7 +100,7 @@ def test_the_catalogue_links_only_running_runs_to_the_live_page(tmp_path, served
     written(tmp_path / "killed", trials=False, finished=False)
     with going(tmp_path / "b"):
         page = served.ask("/")[2]
-        (live,) = re.findall(r'href="(/live/[0-9a-f]{20})">running<', page)
+        (live,) = re.findall(r'href="/[^/"]+(/live/[0-9a-f]{20})">running<', page)
         assert live.replace("live", "bundles") in re.search(r"<tr>.*?/b</td></tr>", page.replace("</tr>", "</tr>\n"))[0]
     assert "/live/" not in served.ask("/")[2]
 

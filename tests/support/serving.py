@@ -19,6 +19,7 @@ class Served:
         assert self.address, self._process.stderr.read()
         parts = urlsplit(self.address)
         self.port = parts.port
+        self.root = parts.path.rstrip("/")
         self.token = parse_qs(parts.query)["token"][0]
 
     def __enter__(self):
@@ -34,10 +35,14 @@ class Served:
 
     @property
     def cookie(self):
-        return f"plinth-{self.port}={self.token}"
+        return f"plinth={self.token}"
 
     def ask(self, path, method="GET", *, cookie=True, headers=()):
-        """Status, headers and text of the answer; `cookie` is sent unless it is False."""
+        """Status, headers and text of the answer of a page of the server's; `cookie` is sent unless it is False."""
+        return self.ask_whole(self.root + path, method, cookie=cookie, headers=headers)
+
+    def ask_whole(self, path, method="GET", *, cookie=True, headers=()):
+        """The same by the whole path, with the folder that the server's addresses begin with."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         sent = {**({"Cookie": self.cookie} if cookie else {}), **dict(headers)}
         connection.request(method, path, headers=sent)

@@ -65,7 +65,7 @@ async function look(page, view) {
 /** By keyboard alone from the catalogue to the live page. */
 async function follow(page) {
   await page.goto(address);
-  const link = page.locator('a[href^="/live/"]');
+  const link = page.locator('a[href*="/live/"]');
   await link.waitFor({ timeout: TIMEOUT_MS });
   await page.setViewportSize({ width: 700, height: 900 });
   const lines = await link.evaluate((element) => element.getClientRects().length);

@@ -56,17 +56,17 @@ class Pages:
 
     def catalogue(self, request: Request) -> Response:
         """The page of all bundles."""
-        return self._catalogue_page(self._catalogue.listing())
+        return self._catalogue_page(request, self._catalogue.listing())
 
     def changes(self, request: Request) -> Response:
         """The page of all bundles for one that shows them in the state `since`; without content if nothing has changed."""
         listing = self._catalogue.recent()
         if request.query_params.get("since") != listing.state:
-            return self._catalogue_page(listing)
+            return self._catalogue_page(request, listing)
         return Response(status_code=HTTPStatus.NO_CONTENT, headers=_asking_again(listing))
 
-    def _catalogue_page(self, listing: Listing) -> Response:
-        page = catalogue_page(str(self._catalogue.root.path), listing)
+    def _catalogue_page(self, request: Request, listing: Listing) -> Response:
+        page = catalogue_page(_root(request), str(self._catalogue.root.path), listing)
         return HTMLResponse(page, headers={"Content-Security-Policy": CATALOGUE_POLICY, **_asking_again(listing)})
 
     def report(self, request: Request) -> Response:
@@ -81,13 +81,13 @@ class Pages:
             raise UsageError("two runs are needed", hint="tick two of them or more")
         ticked.sort(key=lambda one: one.listed.created_unix_ns or 0)
         compared = self._reports.comparison([self._catalogue.folder(one) for one in ticked])
-        return HTMLResponse(comparison_page(compared))
+        return HTMLResponse(comparison_page(_root(request), compared))
 
     def live(self, request: Request) -> Response:
         """The live page of an active run."""
         bundle = self._asked_for(request.path_params["key"])
         _built("live.js")
-        page = live_page(bundle, live_page_of(bundle.key))
+        page = live_page(_root(request), bundle, live_page_of(_root(request), bundle.key))
         return HTMLResponse(page, headers={"Content-Security-Policy": LIVE_POLICY})
 
     async def live_events(self, request: Request) -> Response:
@@ -108,6 +108,11 @@ class Pages:
         if found is None:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         return found
+
+
+def _root(request: Request) -> str:
+    """Return what the addresses of all pages begin with."""
+    return request.scope["root_path"]
 
 
 def _asking_again(listing: Listing) -> dict[str, str]:
@@ -138,19 +143,19 @@ def _with_error_page(handler: Handler) -> Handler:
             return handler(request)
         except PlinthError as error:
             hints = (error.where, *error.details, error.hint and f"Hint: {error.hint}")
-            return _problem("This cannot be shown", [error.message, *(hint for hint in hints if hint)])
+            return _problem(request, "This cannot be shown", [error.message, *(hint for hint in hints if hint)])
         except INCONSISTENT as error:
             reason = f"The parts of the bundle contradict one another: {type(error).__name__}: {error}"
-            return _problem("This cannot be shown", [reason])
+            return _problem(request, "This cannot be shown", [reason])
 
     return answer
 
 
-def _problem(title: str, sentences: list[str]) -> Response:
-    return HTMLResponse(problem_page(title, sentences), HTTPStatus.UNPROCESSABLE_ENTITY)
+def _problem(request: Request, title: str, sentences: list[str]) -> Response:
+    return HTMLResponse(problem_page(_root(request), title, sentences), HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 def _http_problem(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
     sentence = "There is no such page; a bundle that was moved has another address."
-    return HTMLResponse(problem_page(HTTPStatus(status).phrase, [sentence]), status)
+    return HTMLResponse(problem_page(_root(request), HTTPStatus(status).phrase, [sentence]), status)

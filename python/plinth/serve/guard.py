@@ -1,10 +1,9 @@
-"""Access control of the server: requests need its token, its own host name, its own pages as origin, and may only
-read."""
+"""Access control of the server: requests need its secret folder, its token, its own host name, its own pages as origin, and
+may only read."""
 
 import hmac
 from collections.abc import Collection, Iterable
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -12,6 +11,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 READING = ("GET", "HEAD")
+_COOKIE = "plinth"
+_NOT_SHOWN = "open the address that `plinth serve` printed: nothing is shown without its token"
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; font-src data:; img-src data:; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
@@ -30,18 +31,21 @@ _HEADERS = {
 
 
 class Guard:
-    """Lets through what reads, comes by one of `hosts` ("127.0.0.1:8432") and has the token, in the address or the cookie.
+    """Lets through what reads, comes by one of `hosts` ("127.0.0.1:8432"), knows the secret `folder` that all addresses begin with,
+    and has the token, in the address or the cookie.
 
-    A page of another origin cannot ask: it has no cookie (SameSite=Strict), its Origin is refused, and a name of its own that
-    resolves to this machine (DNS rebinding) is not one of `hosts`.
+    A page of another site cannot ask: it has no cookie (SameSite=Strict), its Origin is refused, and a name of its own that
+    resolves to this machine (DNS rebinding) is not one of `hosts`. Ports are not told apart by cookies: every server of this
+    machine is of the same site and is sent those of its host. The cookie is bound to the folder, which such a server does not
+    know: it is sent no cookie, and with one it could not ask.
     """
 
-    def __init__(self, app: ASGIApp, token: str, hosts: Collection[str], cookie: str) -> None:
+    def __init__(self, app: ASGIApp, folder: str, token: str, hosts: Collection[str]) -> None:
         self._app = app
+        self._folder = folder
         self._token = token
         self._hosts = frozenset(hosts)
         self._origins = frozenset(f"http://{host}" for host in hosts)
-        self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request of ASGI; only HTTP is served."""
@@ -55,7 +59,7 @@ class Guard:
                     of_answer.setdefault(name, value)
             await send(message)
 
-        await (answer or self._app)(scope, receive, send_guarded)
+        await (answer or self._app)({**scope, "root_path": f"/{self._folder}"}, receive, send_guarded)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if not _is_one_of(headers.getlist("host"), self._hosts):
@@ -74,28 +78,31 @@ class Guard:
         return None
 
     def _admission(self, scope: Scope, headers: Headers) -> Response | None:
-        """With the token in the address: to the same address without it, and the cookie; None for whoever has that."""
+        """With the token in the address: to the catalogue, and the cookie; None for whoever has that. Nothing of the answer
+        depends on how much of folder or token is right."""
+        if not _is_same(scope["path"].removeprefix("/").partition("/")[0], self._folder):
+            return _refused(_NOT_SHOWN)
         given = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=1000).get("token", ())
-        if given and self._is_token(given[0]):
-            response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
-            response.set_cookie(self._cookie, self._token, httponly=True, samesite="strict", path="/")
+        if given and _is_same(given[0], self._token):
+            response = RedirectResponse(f"/{self._folder}/", HTTPStatus.SEE_OTHER)
+            response.set_cookie(_COOKIE, self._token, httponly=True, samesite="strict", path=f"/{self._folder}")
             return response
-        if any(self._is_token(value) for value in _cookies(headers.getlist("cookie"), self._cookie)):
+        if any(_is_same(value, self._token) for value in _cookies(headers.getlist("cookie"))):
             return None
-        return _refused("open the address that `plinth serve` printed: it has the token without which nothing is shown")
-
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(errors="surrogateescape"), self._token.encode())
+        return _refused(_NOT_SHOWN)
 
 
-def _cookies(headers: Iterable[str], name: str) -> Iterable[str]:
+def _is_same(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="surrogatepass"), secret.encode())
+
+
+def _cookies(headers: Iterable[str]) -> Iterable[str]:
+    """All values of our cookie: servers on other ports can set one of the same name, and others that no parser likes."""
     for header in headers:
-        try:
-            found = SimpleCookie(header).get(name)
-        except CookieError:  # not set by this server
-            continue
-        if found is not None:
-            yield found.value
+        for pair in header.split(";"):
+            name, _, value = pair.strip().partition("=")
+            if name == _COOKIE:
+                yield value
 
 
 def _is_one_of(values: list[str], allowed: Collection[str]) -> bool:

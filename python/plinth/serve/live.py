@@ -37,14 +37,14 @@ _READERS = 4
 Read = TypeVar("Read")
 
 
-def live_page_of(key: str) -> LivePage:
+def live_page_of(root: str, key: str) -> LivePage:
     """Return the report's panels of the load engine's counters for the bundle of this key."""
     return LivePage(
         panels=tuple(panel for panel in PANELS if PANEL_SOURCES[panel.id] == LOAD),
         lines=tuple(
             LiveLine(panel=line.panel, label=line.label, metric=line.readings[0].metric) for line in LOAD_LINES
         ),
-        events=f"/live/{key}/events",
+        events=f"{root}/live/{key}/events",
     )
 
 

@@ -14,7 +14,7 @@ from plinth.serve.catalogue import CataloguedBundle, Listing
 _HEAD = (
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
-    '<link rel="icon" href="data:,"><link rel="stylesheet" href="/{style}"><title>{title}</title></head>\n<body>\n'
+    '<link rel="icon" href="data:,"><link rel="stylesheet" href="{root}/{style}"><title>{title}</title></head>\n<body>\n'
 )
 _COLUMNS = ("Compare", "Began", "State", "Question and answer", "Headline", "Machine", "Folder")
 _DESCENDING = ("Began", "Headline")
@@ -26,42 +26,44 @@ def text(value: str) -> str:
     return escape(shown(value))
 
 
-def page(title: str, body: Iterable[str], style: str = "catalogue.css") -> str:
-    """Return a complete page with the given style sheet."""
-    return "".join((_HEAD.format(title=text(title), style=style), *body, "</body></html>\n"))
+def page(root: str, title: str, body: Iterable[str], style: str = "catalogue.css") -> str:
+    """Return a complete page with the given style sheet; `root` is what all addresses begin with."""
+    return "".join((_HEAD.format(root=root, title=text(title), style=style), *body, "</body></html>\n"))
 
 
-def catalogue_page(directory: str, listing: Listing) -> str:
+def catalogue_page(root: str, directory: str, listing: Listing) -> str:
     """Return the list of bundles, the newest first, each with a check box for the comparison. Its script adds to it that it is
     sorted by any column, filtered, and replaced when bundles change."""
     count = len(listing.bundles)
     return page(
+        root,
         "Bundles",
         (
-            f'<header class="masthead"><p class="kicker"><b>Plinth</b></p>\n',
+            '<header class="masthead"><p class="kicker"><b>Plinth</b></p>\n',
             f'<h1 id="count">{count:,} {"bundle" if count == 1 else "bundles"} below {text(directory)}</h1></header>\n',
             f'<main data-state="{listing.state}">\n',
             '<p class="notice" id="connection" role="status" hidden></p>\n',
             f'<p class="lead" id="none"{" hidden" if count else ""}>`plinth run` makes bundles.</p>\n',
-            f'<form action="/compare" method="get" id="bundles"{"" if count else " hidden"}>\n',
+            f'<form action="{root}/compare" method="get" id="bundles"{"" if count else " hidden"}>\n',
             '<p class="controls"><button>Compare the ticked runs</button> '
             '<span class="muted">The oldest of them is what the others are compared with.</span></p>\n',
             f'<div class="scrolling"><table class="bundles"><thead><tr>{"".join(map(_head, _COLUMNS))}</tr></thead>\n<tbody>\n',
-            *(_row(bundle) for bundle in listing.bundles),
+            *(_row(root, bundle) for bundle in listing.bundles),
             "</tbody></table></div></form></main>\n",
-            '<script type="module" src="/catalogue.js"></script>\n',
+            f'<script type="module" src="{root}/catalogue.js"></script>\n',
         ),
     )
 
 
-def comparison_page(compared: RunsComparison) -> str:
+def comparison_page(root: str, compared: RunsComparison) -> str:
     """Return the comparison of runs: answer, ratios, variants not compared, and differences."""
     refused = [one.sentence for one in compared.ratios if one.refused]
     unmatched = [f"{gap.what}: not compared: {gap.reason}" for gap in compared.unmatched]
     return page(
+        root,
         "Runs compared",
         (
-            f"<main>{back()}<h1>Runs compared</h1>\n<p><strong>{text(compared.answer)}</strong></p>\n",
+            f"<main>{back(root)}<h1>Runs compared</h1>\n<p><strong>{text(compared.answer)}</strong></p>\n",
             _table(ratio_heads(compared), ratio_rows(compared)),
             _list("Not compared", [*refused, *unmatched]),
             "<h2>What differs</h2>" if compared.differences else "",
@@ -73,33 +75,36 @@ def comparison_page(compared: RunsComparison) -> str:
     )
 
 
-def live_page(bundle: CataloguedBundle, made_with: LivePage) -> str:
+def live_page(root: str, bundle: CataloguedBundle, made_with: LivePage) -> str:
     """The page that shows a run while it is running; its script does the rest. Nothing of the bundle is in `made_with`."""
     one = bundle.listed
     name = _name(one)
     return page(
+        root,
         f"{name}: live",
         (
-            f'{back()}<header class="masthead"><p class="kicker"><b>{text(name)}</b> {text(one.folder)}</p>\n'
+            f'{back(root)}<header class="masthead"><p class="kicker"><b>{text(name)}</b> {text(one.folder)}</p>\n'
             f"<h1>{text(one.question or name)}</h1></header>\n",
-            f'<main data-report="/bundles/{bundle.key}"></main>\n',
+            f'<main data-report="{root}/bundles/{bundle.key}"></main>\n',
             "<noscript><p>This page draws itself with JavaScript.</p></noscript>\n",
             f'<script type="application/json" id="plinth-live">{made_with.model_dump_json()}</script>\n',
-            '<script type="module" src="/live.js"></script>\n',
+            f'<script type="module" src="{root}/live.js"></script>\n',
         ),
         "live.css",
     )
 
 
-def problem_page(title: str, sentences: Iterable[str]) -> str:
+def problem_page(root: str, title: str, sentences: Iterable[str]) -> str:
     """Return an error page."""
     paragraphs = "".join(f"<p>{text(sentence)}</p>\n" for sentence in sentences)
-    return page(title, (f'<main>{back()}<h1>{text(title)}</h1>\n<div role="alert">{paragraphs}</div></main>',))
+    return page(
+        root, title, (f'<main>{back(root)}<h1>{text(title)}</h1>\n<div role="alert">{paragraphs}</div></main>',)
+    )
 
 
-def back() -> str:
+def back(root: str) -> str:
     """Return the link to the catalogue."""
-    return '<nav><a href="/">All bundles</a></nav>\n'
+    return f'<nav><a href="{root}/">All bundles</a></nav>\n'
 
 
 def date(unix_ns: int | None) -> str:
@@ -127,7 +132,7 @@ def _list(title: str, lines: Iterable[str]) -> str:
     return f"<h2>{text(title)}</h2>\n<ul>{items}</ul>\n" if items else ""
 
 
-def _row(bundle: CataloguedBundle) -> str:
+def _row(root: str, bundle: CataloguedBundle) -> str:
     one = bundle.listed
     name = text(_name(one))
     box = (
@@ -139,7 +144,7 @@ def _row(bundle: CataloguedBundle) -> str:
     return (
         f'<tr data-key="{bundle.key}"><td class="tick">{box}</td>'
         f'<td class="date" data-value="{began}">{date(one.created_unix_ns)}</td>'
-        f'<td class="state {one.status}">{_state(bundle)}{_note(one.reason)}</td><td class="said">{_said(bundle, name)}</td>'
+        f'<td class="state {one.status}">{_state(root, bundle)}{_note(one.reason)}</td><td class="said">{_said(root, bundle, name)}</td>'
         f"{_headline(one)}"
         f'<td class="machine">{text(one.machine or "n/a")}</td><td class="folder">{text(one.folder)}</td></tr>\n'
     )
@@ -164,17 +169,17 @@ def _name(one: ListedBundle) -> str:
     return one.experiment or one.folder.rpartition("/")[2]
 
 
-def _state(bundle: CataloguedBundle) -> str:
+def _state(root: str, bundle: CataloguedBundle) -> str:
     status = bundle.listed.status
-    return f'<a href="/live/{bundle.key}">{status}</a>' if bundle.runs and status == "running" else status
+    return f'<a href="{root}/live/{bundle.key}">{status}</a>' if bundle.runs and status == "running" else status
 
 
-def _said(bundle: CataloguedBundle, name: str) -> str:
+def _said(root: str, bundle: CataloguedBundle, name: str) -> str:
     one = bundle.listed
     if one.status == "unreadable":
         return name
     answer = text(one.answer) if one.answer else f"n/a: {text(one.answer_missing or 'not known')}"
-    return f'<a href="/bundles/{bundle.key}">{_question(one, name)}</a><div class="answer">{answer}</div>'
+    return f'<a href="{root}/bundles/{bundle.key}">{_question(one, name)}</a><div class="answer">{answer}</div>'
 
 
 def _question(one: ListedBundle, name: str) -> str:

@@ -34,9 +34,9 @@ def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
     root = BundleFolder(directory)
     with _listening(port) as listener, InterruptGuard(lambda _: None), closing(Pages(Catalogue(root))) as pages:
         port = listener.getsockname()[1]
-        token = secrets.token_urlsafe(32)
-        # All ports of a host share cookies, so each server uses its own cookie name.
-        guard = Guard(pages.application(), token, (f"{ADDRESS}:{port}", f"localhost:{port}"), f"plinth-{port}")
+        # The folder is in the address of each page; the token is only in the printed one, and then in the cookie.
+        folder, token = secrets.token_urlsafe(16), secrets.token_urlsafe(32)
+        guard = Guard(pages.application(), folder, token, (f"{ADDRESS}:{port}", f"localhost:{port}"))
         server = uvicorn.Server(
             uvicorn.Config(
                 guard,
@@ -53,7 +53,7 @@ def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
             )
         )
         with _Serving(server, listener) as serving, pages.streams.ended_first():
-            announce(f"http://{ADDRESS}:{port}/?token={token}")
+            announce(f"http://{ADDRESS}:{port}/{folder}/?token={token}")
             serving.wait()
 
 
