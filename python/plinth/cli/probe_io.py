@@ -44,8 +44,8 @@ def io(
     job_file: Annotated[
         Path | None,
         Parameter(
-            help="Instead of PostgreSQL's shapes: your own jobs for fio, one after the other, on the probe's file. "
-            "Parameters that name files or devices or run programs are refused."
+            help="Instead of PostgreSQL's shapes: your own jobs for fio, on the probe's files; as in fio they run at the "
+            "same time unless they have stonewall. Parameters that name files or devices or run programs are refused."
         ),
     ] = None,
     as_json: AsJson = False,

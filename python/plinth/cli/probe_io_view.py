@@ -1,6 +1,6 @@
 """Prints the I/O probe as a table, or as a heat map of block size and depth."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -12,6 +12,8 @@ from plinth.model.units import format_size
 from plinth.report.text import latency
 
 _LABEL, _CELL, _BAR = 41, 10, 40
+_ENDED_EARLY = 0.9
+"""Share of the time of its group below which a job is said to have ended early."""
 _RAMP = (17, 18, 19, 25, 31, 37, 43, 77, 113, 149, 185)
 """Colours of the 256-colour palette from dark blue to yellow, which also differ in brightness for colour-blind users."""
 
@@ -67,26 +69,56 @@ def _print_table(results: Sequence[IoResult], console: Console) -> None:
         return
     titles = "".join(f"{title:>10}" for title in ("IOPS", "MB/s", "p50", "p99", "max"))
     console.print(f"\n{'':<{_LABEL + 8}}{titles}", style="dim", soft_wrap=True)
+    before: int | None = None
     for result in results:
+        if result.job.group not in (None, before):
+            console.print("at the same time, each on a file of its own:", style="dim", soft_wrap=True)
+        before = result.job.group
         if result.unavailable is not None:
             console.print(f"{result.job.name:<{_LABEL}}n/a: {result.unavailable}", markup=False, soft_wrap=True)
             continue
         label = result.job.name
-        sides = (("reads", result.read), ("writes", result.write), ("syncs", result.syncs))
-        for what, side in sides:
-            if side is not None:
-                console.print(f"{label:<{_LABEL}}{what:<8}{_figures(side, result)}", markup=False, soft_wrap=True)
-                label = ""
+        for what, side in _sides(result):
+            console.print(f"{label:<{_LABEL}}{what:<8}{_figures(side, result)}", markup=False, soft_wrap=True)
+            label = ""
+    for line in (*_untimed(results), *_alone(results)):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _sides(result: IoResult) -> list[tuple[str, IoSide | IoSyncs]]:
+    sides = (("reads", result.read), ("writes", result.write), ("both", result.mixed), ("syncs", result.syncs))
+    return [(what, side) for what, side in sides if side is not None]
+
+
+def _untimed(results: Sequence[IoResult]) -> Iterator[str]:
+    """Say of which jobs there are no latencies, and why."""
+    for result in results:
+        reasons = {side.latency_unavailable: what for what, side in _sides(result) if side.latency_unavailable}
+        yield from (f"{result.job.name}: latencies n/a: {reason}" for reason in reasons)
+
+
+def _alone(results: Sequence[IoResult]) -> Iterator[str]:
+    """Say which jobs ended so early that the others of their group ran without them."""
+    for result in results:
+        group = [other for other in results if result.job.group is not None and other.job.group == result.job.group]
+        longest_s = max((other.duration_s or 0 for other in group), default=0)
+        if result.duration_s is not None and result.duration_s < _ENDED_EARLY * longest_s:
+            yield (
+                f"{result.job.name} ended after {result.duration_s:.2g} s of {longest_s:.2g} s: for the rest of the time the "
+                "jobs of its group ran without it"
+            )
 
 
 def _figures(side: IoSide | IoSyncs, result: IoResult) -> str:
     if isinstance(side, IoSide):
         rates = f"{side.iops:>10,.0f}{side.bytes_per_s / 1e6:>10,.1f}"
     else:
-        rate = f"{side.calls / result.duration_s:,.0f}" if result.duration_s else "-"
+        rate = "n/a" if side.calls is None else "-"
+        if side.calls is not None and result.duration_s:
+            rate = f"{side.calls / result.duration_s:,.0f}"
         rates = f"{rate:>10}{'-':>10}"
     latencies = (side.percentiles_ns.get("50"), side.percentiles_ns.get("99"), side.max_ns)
-    return rates + "".join(f"{'-' if value is None else latency(value):>10}" for value in latencies)
+    return rates + "".join(f"{'n/a' if value is None else latency(value):>10}" for value in latencies)
 
 
 def _print_grid(results: Sequence[IoResult], console: Console) -> None:
@@ -116,5 +148,5 @@ def _cell(iops: float | None, rates: Sequence[float]) -> tuple[str, str]:
 
 
 def _iops(result: IoResult) -> float | None:
-    sides = [side.iops for side in (result.read, result.write) if side is not None]
+    sides = [side.iops for side in (result.read, result.write, result.mixed) if side is not None]
     return sum(sides) if sides else None

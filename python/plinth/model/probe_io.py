@@ -28,31 +28,37 @@ class IoJob(Frozen):
         description="The probe's file as it is; emptied before, so that the file system has to allocate what is written, as "
         "dd does it; or the device below the place, which is only read.",
     )
+    group: int | None = Field(
+        default=None,
+        description="Jobs of the same number run at the same time, each on a file of its own; None if it runs alone.",
+    )
     position: float | None = Field(
         default=None, description="Where it begins, as a share of the file's or the device's length."
     )
 
 
 class IoSide(Frozen):
-    """Reads, or writes, of one job. A latency is from submission to completion."""
+    """Reads, writes, or both, of one job and all its clones. A latency is from submission to completion."""
 
     ios: int
     iops: float
     bytes_per_s: float
-    min_ns: int
-    mean_ns: float
-    max_ns: int
+    min_ns: int | None
+    mean_ns: float | None
+    max_ns: int | None
     percentiles_ns: dict[str, int] = Field(description="By percentile, as fio's histogram reports them.")
+    latency_unavailable: str | None = Field(default=None, description="Why it has no latencies.")
 
 
 class IoSyncs(Frozen):
     """The calls of fsync, fdatasync or sync_file_range of one job."""
 
-    calls: int
-    min_ns: int
-    mean_ns: float
-    max_ns: int
+    calls: int | None = Field(description="None if they were not timed, without which fio counts fsync only.")
+    min_ns: int | None
+    mean_ns: float | None
+    max_ns: int | None
     percentiles_ns: dict[str, int]
+    latency_unavailable: str | None = Field(default=None, description="Why it has no latencies.")
 
 
 class IoResult(Frozen):
@@ -62,6 +68,7 @@ class IoResult(Frozen):
     duration_s: float | None = None
     read: IoSide | None = None
     write: IoSide | None = None
+    mixed: IoSide | None = Field(default=None, description="Reads and writes as one too, for unified_rw_reporting.")
     syncs: IoSyncs | None = None
     device: str | None = Field(
         default=None, description="Kernel name of the device that was read past the file system."
@@ -76,7 +83,7 @@ class IoProbe(Frozen):
     path: str
     facts: StorageFacts
     fio_version: str
-    file_bytes: int
+    file_bytes: int = Field(description="Of each file, where jobs that run at the same time have one each.")
     duration_s: float = Field(description="For which each job runs, unless it finishes earlier.")
     kind: IoProbeKind
     results: tuple[IoResult, ...]

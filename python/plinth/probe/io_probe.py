@@ -1,4 +1,4 @@
-"""The I/O probe of one directory: runs fio's jobs one after the other on the probe's file."""
+"""The I/O probe of one directory: runs fio's jobs on the probe's file, one after the other unless they belong together."""
 
 import errno
 import os
@@ -11,8 +11,8 @@ from plinth.model.facts import StorageFacts
 from plinth.model.place import meanings
 from plinth.model.probe_io import IoJob, IoProbe, IoProbeKind, IoResult
 from plinth.model.units import format_size
-from plinth.probe.fio import fio_version, run_job
-from plinth.probe.own_file import OwnFile, own_file
+from plinth.probe.fio import fio_version, run_job, run_together
+from plinth.probe.own_file import OwnFile, own_files
 from plinth.probe.place import devices
 from plinth.system.runner import Runner
 
@@ -28,14 +28,18 @@ def probe_jobs(
 ) -> IoProbe:
     """Run `jobs` on a new file of `size_bytes` in the directory `path`; it is removed when this returns or raises.
 
+    Jobs of one group run at the same time, each on such a file of its own: on one file the flushes of one would write what
+    the others left, and file systems let writes of a file wait for one another.
+
     `facts` are of what the directory is on. `tell` is called before each job. Raises a PlinthError when the place cannot
     be probed, or when there is no fio.
     """
     runner = Runner()
     version = fio_version(runner)
-    with own_file(path, size_bytes) as file:
-        results = tuple(_measured(jobs, file, topmost_device(facts), runner, tell))
-    left = () if file.left is None else (Gap(what=f"removal of {file.path}", reason=file.left),)
+    steps = _steps(jobs)
+    with own_files(path, size_bytes, max((len(step) for step in steps), default=1)) as files:
+        results = tuple(_measured(steps, files, topmost_device(facts), runner, tell))
+    left = tuple(Gap(what=f"removal of {file.path}", reason=file.left) for file in files if file.left is not None)
     return IoProbe(
         path=str(path.resolve()),
         facts=facts,
@@ -54,35 +58,55 @@ def topmost_device(facts: StorageFacts) -> str | None:
     return next((node.name for node in devices(facts)), None)
 
 
-def _measured(
-    jobs: Sequence[IoJob], file: OwnFile, device: str | None, runner: Runner, tell: Callable[[IoJob], None]
-) -> Iterator[IoResult]:
-    """Yield each job's result; once the file is lost, the further results have only the reason."""
-    gone: str | None = None
+def _steps(jobs: Sequence[IoJob]) -> list[list[IoJob]]:
+    """Return the jobs in their order, with those that run at the same time together."""
+    steps: list[list[IoJob]] = []
     for job in jobs:
-        tell(job)
-        if job.target == "device":
-            yield _of_device(job, device, runner)
-        elif gone is not None:
-            yield IoResult(job=job, unavailable=gone)
+        if steps and job.group is not None and job.group == steps[-1][0].group:
+            steps[-1].append(job)
         else:
-            result, gone = _of_file(job, file, runner)
-            yield result
+            steps.append([job])
+    return steps
 
 
-def _of_file(job: IoJob, file: OwnFile, runner: Runner) -> tuple[IoResult, str | None]:
-    """Run a job on the probe's file and restore the file; return the reason if that fails."""
-    result: IoResult | None = None
+def _measured(
+    steps: Sequence[Sequence[IoJob]],
+    files: Sequence[OwnFile],
+    device: str | None,
+    runner: Runner,
+    tell: Callable[[IoJob], None],
+) -> Iterator[IoResult]:
+    """Yield each job's result; once a file is lost, the further results have only the reason."""
+    gone: str | None = None
+    for step in steps:
+        for job in step:
+            tell(job)
+        if step[0].target == "device":
+            yield _of_device(step[0], device, runner)
+        elif gone is not None:
+            yield from (IoResult(job=job, unavailable=gone) for job in step)
+        else:
+            results, gone = _of_files(step, files, runner)
+            yield from results
+
+
+def _of_files(jobs: Sequence[IoJob], files: Sequence[OwnFile], runner: Runner) -> tuple[Sequence[IoResult], str | None]:
+    """Run jobs at the same time, each on a file of the probe's, and restore the files; return the reason if that fails."""
+    results: list[IoResult] = []
+    pairs = list(zip(jobs, files, strict=False))  # fewer jobs than files: the largest group has one for each
     try:
-        if job.target == "emptied_file":
-            file.empty()
-            job = job.model_copy(update={"parameters": job.parameters | {"size": str(file.size_bytes)}})
-        result = run_job(job, file.path, runner)
-        if file.restored() and job.target == "file":
-            result = _beyond(job, file.size_bytes)
+        for place, (job, file) in enumerate(pairs):
+            if job.target == "emptied_file":
+                file.empty()
+                sized = job.model_copy(update={"parameters": job.parameters | {"size": str(file.size_bytes)}})
+                pairs[place] = (sized, file)
+        results = list(run_together([(job, file.path) for job, file in pairs], runner))
+        for place, (job, file) in enumerate(pairs):
+            if file.restored() and job.target == "file":
+                results[place] = _beyond(job, file.size_bytes)
     except PlinthError as error:
-        return result or IoResult(job=job, unavailable=error.message), error.message
-    return result, None
+        return results or [IoResult(job=job, unavailable=error.message) for job in jobs], error.message
+    return results, None
 
 
 def _of_device(job: IoJob, device: str | None, runner: Runner) -> IoResult:

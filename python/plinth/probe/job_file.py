@@ -3,8 +3,15 @@
 fio can run programs, delete directories and write to any device. So only parameters that are known to shape I/O are taken:
 one that can name a file or device (also in its value, as iomem=mmap:FILE), or that is not known, is refused, and so is an I/O
 engine that does not go to a file.
+
+The grammar is fio's (init.c, __parse_jobs_ini; parse.c, strip_blank_end): a comment begins at the first ; or # of a line, in or
+after a value, too, and what fio gets holds none. Every section whose name begins with "global" sets defaults for the jobs below it.
+A job runs together with the one before it unless it has stonewall.
 """
 
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plinth.model.errors import Refused, UsageError
@@ -12,6 +19,9 @@ from plinth.model.nearest import nearest
 from plinth.model.probe_io import IoJob
 from plinth.system.failures import from_os_error
 
+_COMMENT = re.compile("[;#].*")
+_WAITS = ("stonewall", "wait_for_previous")
+"""One parameter of fio's, by its name and its alias."""
 ENGINES = ("sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring", "mmap")
 ALLOWED = frozenset(
     [
@@ -150,8 +160,8 @@ def read_job_file(path: Path) -> tuple[IoJob, ...]:
     jobs: list[tuple[str, dict[str, str]]] = []
     section: dict[str, str] | None = None
     for number, written in enumerate(text.splitlines(), 1):
-        line, where = written.strip(), f"{path}:{number}"
-        if not line or line[0] in "#;":
+        line, where = _COMMENT.sub("", written).strip(), f"{path}:{number}"
+        if not line:
             continue
         if line.startswith("["):
             section = _section(line, where, defaults, jobs)
@@ -159,18 +169,33 @@ def read_job_file(path: Path) -> tuple[IoJob, ...]:
         if section is None:
             raise UsageError(f"got {line!r} before the first [section]", where=where)
         key, _, value = line.partition("=")
-        section[_checked(key.strip(), value.strip(), where)] = value.strip() or "1"
+        name = _checked(key.strip(), value.strip(), where)
+        section.pop(name, None)  # of a parameter and its alias, fio takes the later one
+        section[name] = value.strip() or "1"
     if not jobs:
         raise UsageError("no job in it: a section other than [global] is needed", where=str(path))
     title = f"of {path.name}"
-    return tuple(IoJob(name=name, shape="job_file", title=title, parameters=parameters) for name, parameters in jobs)
+    return tuple(
+        IoJob(name=name, shape="job_file", title=title, parameters=parameters, group=group)
+        for (name, parameters), group in zip(jobs, _groups([parameters for _, parameters in jobs]), strict=True)
+    )
+
+
+def _groups(jobs: Sequence[Mapping[str, str]]) -> list[int | None]:
+    """Return a number for each job that runs together with others, the same for these, and None for those that run alone."""
+    group, groups = 0, list[int]()
+    for parameters in jobs:
+        group += any(parameters.get(key, "0") != "0" for key in _WAITS)
+        groups.append(group)
+    sizes = Counter(groups)
+    return [group if sizes[group] > 1 else None for group in groups]
 
 
 def _section(line: str, where: str, defaults: dict[str, str], jobs: list[tuple[str, dict[str, str]]]) -> dict[str, str]:
     name, bracket, rest = line[1:].partition("]")
     if not bracket or not name.strip() or rest.strip():
         raise UsageError(f"got {line!r}; a section such as [random-read] is needed", where=where)
-    if name.strip() == "global":
+    if name.strip().startswith("global"):
         return defaults
     jobs.append((name.strip(), dict(defaults)))
     return jobs[-1][1]

@@ -1,8 +1,8 @@
-"""Creates the I/O probe's file, fills it with incompressible data, and removes it."""
+"""Creates the I/O probe's files, fills them with incompressible data, and removes them."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, RunError
@@ -18,9 +18,9 @@ _LEFT_FREE = 0.05
 class OwnFile:
     """A file of `size_bytes` in `directory` that only Plinth uses."""
 
-    def __init__(self, directory: Path, size_bytes: int) -> None:
+    def __init__(self, directory: Path, size_bytes: int, number: int = 0) -> None:
         """Create the file. Raises a PlinthError without space or permission."""
-        self.path = directory / f"plinth-probe-{os.getpid()}.tmp"
+        self.path = directory / f"plinth-probe-{os.getpid()}{f'-{number}' if number else ''}.tmp"
         self.size_bytes = size_bytes
         self.left: str | None = None
         """Why the file could not be removed; None if it was."""
@@ -63,7 +63,7 @@ class OwnFile:
     def _made(self) -> None:
         directory = self.path.parent
         try:
-            _check_room(directory, self.size_bytes)
+            _check_room(directory, [self.size_bytes])
             fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise from_os_error(error, "make the probe's file", directory) from error
@@ -80,12 +80,23 @@ class OwnFile:
 
 
 @contextmanager
-def own_file(directory: Path, size_bytes: int) -> Iterator[OwnFile]:
+def own_files(directory: Path, size_bytes: int, count: int) -> Iterator[tuple[OwnFile, ...]]:
+    """A context manager that creates `count` files of that size each, as `own_file` does, once there is room for all."""
+    try:
+        _check_room(directory, [size_bytes] * count)
+    except OSError as error:
+        raise from_os_error(error, "make the probe's files", directory) from error
+    with ExitStack() as stack:
+        yield tuple(stack.enter_context(own_file(directory, size_bytes, number)) for number in range(count))
+
+
+@contextmanager
+def own_file(directory: Path, size_bytes: int, number: int = 0) -> Iterator[OwnFile]:
     """A context manager that creates a file in `directory`. Raises a PlinthError without space or permission.
 
     A failure to remove it is in its `left`, and does not invalidate the results.
     """
-    file = OwnFile(directory, size_bytes)
+    file = OwnFile(directory, size_bytes, number)
     try:
         yield file
     finally:
@@ -95,12 +106,16 @@ def own_file(directory: Path, size_bytes: int) -> Iterator[OwnFile]:
             file.left = error.message
 
 
-def _check_room(directory: Path, size_bytes: int) -> None:
+def _check_room(directory: Path, sizes_bytes: Sequence[int]) -> None:
     space = statvfs_with_timeout(directory)
     free_bytes = space.f_bavail * space.f_frsize
-    if size_bytes > free_bytes - _LEFT_FREE * space.f_blocks * space.f_frsize:
+    if sum(sizes_bytes) > free_bytes - _LEFT_FREE * space.f_blocks * space.f_frsize:
+        one = f"a file of {format_size(sizes_bytes[0])}"
+        several = (
+            f"{len(sizes_bytes)} files of {format_size(sizes_bytes[0])}, one for each job that runs at the same time"
+        )
         raise MissingCapability(
-            f"no room for a file of {format_size(size_bytes)}: {format_size(free_bytes)} are free, of which 5 % of the "
+            f"no room for {one if len(sizes_bytes) == 1 else several}: {format_size(free_bytes)} are free, of which 5 % of the "
             "file system are left alone",
             where=str(directory),
             hint="give a smaller --size, or another place",
