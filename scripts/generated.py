@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from man_pages import man_pages
 from plinth.cli import COMMANDS, help_text
 from plinth.cli.disk_view import cache_text, physics_text
-from plinth.experiment import json_schema, packaged_references
+from plinth.experiment import KEYS, json_schema, packaged_references
 from plinth.model.analysis import Analysis
 from plinth.model.columns import ColumnSpec
 from plinth.model.dataset import DatasetSpec
@@ -111,6 +111,30 @@ def published_reference() -> str:
         f"{', '.join(f'`{name}`' for name in packaged_references())}.",
     ]
     return "\n".join([*lines, *section_lines(PUBLISHED_SECTIONS)]) + "\n"
+
+
+def rights_page() -> str:
+    """What the keys of an experiment could have root do."""
+    lines = [
+        "# What an experiment may have root do",
+        "",
+        "<!-- Made by scripts/generated.py from python/plinth/experiment/rights.py: change it there. -->",
+        "",
+        "An experiment file may be another's: a colleague's, or the one in a bundle that somebody shared. Most keys are numbers, names of",
+        "at most 40 letters, digits, - and _, or words of a list, which can ask for nothing. The others take text. What each can have the",
+        "user who runs it do, often root, is one of:",
+        "",
+        "- **harmless**: the text is shown or compared, and names nothing outside of the experiment;",
+        "- **confined**: whatever it asks for is within the limits of the table, also in your own experiments;",
+        "- **confirmed**: it names a place, a program or an address. `plinth run BUNDLE`, `plinth fleet check` and `plinth storage prepare`",
+        "  show it in a sentence of its own, with the whole experiment, before anything is started, and ask; `--yes` is for scripts.",
+        "",
+        "A test compares the table with the schema: a new key that takes text needs a line here.",
+        "",
+        "| key | | why that is enough |",
+        "|---|---|---|",
+    ]
+    return "\n".join([*lines, *(f"| `{key}` | {one.treatment} | {one.why} |" for key, one in KEYS.items())]) + "\n"
 
 
 def section_lines(sections: dict[str, type[BaseModel]]) -> list[str]:
@@ -245,6 +269,7 @@ def generated() -> dict[str, str]:
         "docs/reference/report.schema.json": schema.schema_text(),
         "docs/reference/published.schema.json": schema_text(Reference.model_json_schema(by_alias=True)),
         "docs/reference/experiment.md": experiment_reference(),
+        "docs/concepts/rights.md": rights_page(),
         "docs/reference/published.md": published_reference(),
         "docs/reference/commands.md": cli_reference(),
         "docs/reference/disk-profiles.md": disk_reference(),

@@ -79,6 +79,46 @@ def test_it_reads_no_file_outside_of_it(project, bundle):
     assert done.returncode == 2 and "does not hold the file" in done.stderr
 
 
+def test_it_reads_no_published_results_outside_of_it(project, bundle):
+    (project.folder / "secret.toml").write_text("secret = [\n")
+    (bundle / "files" / "link.toml").symlink_to(project.folder / "secret.toml")
+    for name in ("../secret.toml", str(project.folder / "secret.toml"), "link.toml"):
+        (bundle / "experiment.toml").write_text(f'reference = "{name}"\n{EXPERIMENT}')
+        done = project.plinth("run", bundle, "--yes")
+        assert done.returncode == 2, done.stderr
+        assert "reference: the bundle does not hold the reference" in done.stderr and "TOML" not in done.stderr
+
+
+FLEET = '[fleet]\naddress = "ssh"\nhosts = ["nosuch.invalid"]\ncommand = "/tmp/x"\n'
+
+
+@pytest.mark.parametrize("words", [("run",), ("fleet", "check")])
+def test_what_it_starts_and_where_is_said_before_it_must_be_confirmed(project, bundle, words):
+    server = '[server]\nbindir = "/opt/another/bin"\nlisten = "tcp"\nlisten_address = "192.0.2.1"\n'
+    (bundle / "experiment.toml").write_text(EXPERIMENT + server + FLEET)
+    done = project.plinth(*words, bundle / "experiment.toml")
+    assert done.returncode == 4, done.stderr
+    assert "It logs in to the host nosuch.invalid by ssh, with your keys, and runs the command /tmp/x there" in done.stderr
+    assert "It runs programs of the directory /opt/another/bin, as the server's user." in done.stderr
+    assert "no agent" not in done.stderr and "/opt/another/bin: " not in done.stderr
+
+
+@pytest.mark.parametrize("words", [("run",), ("fleet", "check")])
+def test_a_configuration_of_ssh_in_it_starts_nothing(project, bundle, words):
+    ran = project.folder / "ran"
+    (bundle / "files" / "config").write_text(f'Match exec "touch {ran}"\n  ProxyCommand touch {ran}\n')
+    (bundle / "experiment.toml").write_text(f'{EXPERIMENT}{FLEET}ssh_config = "{bundle}/files/config"\n')
+    done = project.plinth(*words, bundle / "experiment.toml", "--yes")
+    assert done.returncode == 2 and "fleet.ssh_config" in done.stderr, done.stderr
+    assert not ran.exists()
+
+
+def test_a_storage_of_it_is_made_when_confirmed_only(project, bundle, nothing_left):
+    done = project.plinth("storage", "prepare", bundle / "experiment.toml", "disk")
+    assert done.returncode == 4 and "--yes" in done.stderr, done.stderr
+    nothing_left()
+
+
 def test_a_dangling_link_for_its_manifest_does_not_make_it_ones_own(project, bundle):
     (bundle / "manifest.json").unlink()
     (bundle / "manifest.json").symlink_to(project.folder / "nowhere")

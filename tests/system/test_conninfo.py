@@ -232,3 +232,9 @@ def test_the_way_back_to_keywords() -> None:
     assert resolve(" ".join(f"{name}={value}" for name, value in given.items() if value != "")) == found
     assert place(found) == "host=db1 hostaddr=::1 port=7 user=u dbname=d sslmode=verify-ca sslrootcert=/ca"
     assert place(Connection(host="/run", port=1, user="u", database="d")) == "host=/run port=1 user=u dbname=d"
+
+
+def test_an_engine_of_openssl_is_refused_since_libpq_would_load_it(tmp_path):
+    for key in (f"{tmp_path}/engine.so:key", "pkcs11:object"):
+        with pytest.raises(MissingCapability, match="sslkey=ENGINE:KEY"):
+            resolve(f"host=127.0.0.1 port=1 sslcert={tmp_path}/cert sslkey={key}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plinth.bundle import read_manifest
 from plinth.cli.printing import print_plain
-from plinth.experiment import LoadedExperiment, is_bundle
+from plinth.experiment import LoadedExperiment, confirmations, is_bundle
 from plinth.model.errors import Interrupted, Refused
 
 _LINE = "-" * 72
@@ -49,15 +49,12 @@ def confirm(loaded: LoadedExperiment, bundle: Path, yes: bool) -> None:
 
 
 def _description(loaded: LoadedExperiment, bundle: Path) -> list[str]:
-    spec = loaded.experiment
-    levels = spec.matrix.get("server.bindir", ())
-    bindirs = dict.fromkeys(str(one) for one in (spec.server.bindir, *levels) if one is not None)
     return [
         f"The experiment of the bundle {bundle}, which may be from somebody else:",
         *_block("experiment.toml", loaded.kept_text),
         *(line for name, text in loaded.files.items() for line in _block(name, text)),
         *(f"set on the command line: {override}" for override in loaded.overrides),
-        *(f"runs programs of the directory {bindir}" for bindir in bindirs),
+        *(f"It {what}." for what in confirmations(loaded.experiment)),
         "Its SQL runs as superuser of the server; \\shell, \\setshell, COPY ... PROGRAM and settings such as archive_command start "
         "commands of the system as the server's user. Storages are made with your rights.",
     ]

@@ -3,11 +3,14 @@
 from plinth.experiment.files import is_bundle
 from plinth.experiment.load import LoadedExperiment, load_experiment, load_text
 from plinth.experiment.published import load_reference, packaged_references
+from plinth.experiment.rights import KEYS, confirmations
 from plinth.experiment.schema import json_schema
 from plinth.experiment.template import template
 
 __all__ = [
+    "KEYS",
     "LoadedExperiment",
+    "confirmations",
     "is_bundle",
     "json_schema",
     "load_experiment",

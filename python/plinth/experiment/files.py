@@ -1,7 +1,12 @@
-"""Reads the files that an experiment names: scripts of clients, and the SQL of a dataset."""
+"""Reads the files that an experiment names: scripts of clients, the SQL of a dataset, and published results.
+
+An experiment may be another's. Of a bundle only what is in its folder files/ is read; otherwise root reads for it, outside of the
+experiment's own folder, only what the user who called sudo or every user may read: the text goes into the bundle.
+"""
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +28,37 @@ def read_files(document: dict[str, Any], folder: Path, problems: list[Problem]) 
     files: dict[str, str] = {}
     for name, path in _named(document):
         try:
-            files[name] = read_text(_place(folder, name))
-        except _OutsideBundle:
-            problems.append(
-                Problem(
-                    f"the bundle does not hold the file {name!r}",
-                    path=path,
-                    hint="the experiment of a bundle reads nothing but what is in its folder files/",
-                )
-            )
-        except UnreadableFile as error:
-            problems.append(
-                Problem(
-                    f"cannot read the file {name!r}: {error}",
-                    path=path,
-                    hint="the path is relative to the experiment file",
-                )
-            )
+            files[name] = read_named(folder, name, path)
+        except Problem as problem:
+            problems.append(problem)
     return files
+
+
+def read_named(folder: Path, name: str, key: Sequence[str], what: str = "file") -> str:
+    """Return the text of a file that the experiment in `folder` names at `key`. Raises Problem."""
+    is_shared = is_bundle(folder)
+    place = folder / (kept_path(name) if is_shared else name)
+    within = folder.resolve() / "files" if is_shared else folder.resolve()
+
+    def may_read(real: Path, status: os.stat_result) -> None:
+        if real.is_relative_to(within):
+            return
+        if is_shared:
+            raise _OutsideBundle
+        if os.geteuid() == 0 and not (_is_callers(status) or _is_public(real, status)):
+            raise _Private
+
+    hint = "the path is relative to the experiment file"
+    try:
+        return read_text(place, may_read=may_read)
+    except UnreadableFile as error:
+        reason = f"cannot read the {what} {name!r}: {error}"
+        if isinstance(error, _Private):
+            hint = f"look at it, and copy it to the experiment file, in {folder}"
+        elif is_shared and (isinstance(error, _OutsideBundle) or not os.path.lexists(place)):
+            reason = f"the bundle does not hold the {what} {name!r}"
+            hint = "the experiment of a bundle reads nothing but what is in its folder files/"
+    raise Problem(reason, path=[*key], hint=hint)
 
 
 def is_bundle(folder: Path) -> bool:
@@ -48,18 +66,25 @@ def is_bundle(folder: Path) -> bool:
     return os.path.lexists(folder / "manifest.json")
 
 
-class _OutsideBundle(Exception):
+class _OutsideBundle(UnreadableFile):
     """The experiment of a bundle names a file outside of it."""
 
 
-def _place(folder: Path, name: str) -> Path:
-    """Return the path of a file. The experiment of a bundle may only name files in it, since bundles may come from others."""
-    if not is_bundle(folder):
-        return folder / name
-    kept = folder / kept_path(name)
-    if not kept.exists() or not kept.resolve().is_relative_to(folder.resolve() / "files"):
-        raise _OutsideBundle
-    return kept
+class _Private(UnreadableFile):
+    """The experiment names a file that not every user may read, and root would."""
+
+    def __init__(self) -> None:
+        super().__init__("not every user may read it, and what root reads for an experiment is kept in the bundle")
+
+
+def _is_callers(status: os.stat_result) -> bool:
+    """Whether it belongs to the user who called sudo."""
+    return os.environ.get("SUDO_UID") == str(status.st_uid)
+
+
+def _is_public(real: Path, status: os.stat_result) -> bool:
+    """Whether every user may read it, and enter every folder that it is in."""
+    return bool(status.st_mode & stat.S_IROTH) and all(folder.stat().st_mode & stat.S_IXOTH for folder in real.parents)
 
 
 def _named(document: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plinth.experiment.files import read_named
 from plinth.experiment.locate import locate
 from plinth.experiment.matrix import FACTOR_PARTS
 from plinth.experiment.problems import problems_of
-from plinth.experiment.text_files import UnreadableFile, read_text
 from plinth.experiment.toml_document import parse_toml
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
@@ -31,7 +31,7 @@ def load_reference(name: str, folder: Path) -> Reference:
 
     Raises Problem, located at the experiment's key, if it does not exist or is not valid.
     """
-    text = _file_text(folder / name) if name.endswith(_SUFFIX) else _packaged_text(name)
+    text = read_named(folder, name, ["reference"], "reference") if name.endswith(_SUFFIX) else _packaged_text(name)
     try:
         document = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
@@ -73,15 +73,6 @@ def _packaged_text(name: str) -> str:
             hint=nearest(name, names) or "a file of your own ends with .toml, and is relative to the experiment file",
         )
     return (resources.files("plinth") / "reference" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
-
-
-def _file_text(path: Path) -> str:
-    try:
-        return read_text(path)
-    except UnreadableFile as error:
-        raise _problem(
-            f"cannot read the reference {path.name!r}: {error}", hint="the path is relative to the experiment file"
-        ) from error
 
 
 def _check_levels(name: str, reference: Reference) -> None:

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 MOST_BYTES = 16 * 2**20
@@ -13,13 +14,17 @@ class UnreadableFile(Exception):
     """A file cannot be read; the message is the reason."""
 
 
-def read_text(path: Path, *, follow_link: bool = True) -> str:
+MayRead = Callable[[Path, os.stat_result], None]
+"""Raises UnreadableFile where a file that was opened may not be read. The path is its real one, after all links."""
+
+
+def read_text(path: Path, *, follow_link: bool = True, may_read: MayRead | None = None) -> str:
     """Return the text of a regular file. Raises UnreadableFile, also for devices and pipes, which might never end.
 
-    Without `follow_link`, for a symbolic link too.
+    Without `follow_link`, for a symbolic link too. `may_read` decides once it is open, so that nobody can exchange it in between.
     """
     try:
-        content = _content(path, 0 if follow_link else os.O_NOFOLLOW)
+        content = _content(path, 0 if follow_link else os.O_NOFOLLOW, may_read)
     except OSError as error:
         if error.errno == errno.ELOOP and not follow_link:
             raise UnreadableFile("it is a symbolic link, and a bundle holds none") from error
@@ -34,13 +39,16 @@ def read_text(path: Path, *, follow_link: bool = True) -> str:
         raise UnreadableFile(str(error)) from error
 
 
-def _content(path: Path, flags: int) -> bytes:
+def _content(path: Path, flags: int, may_read: MayRead | None) -> bytes:
     """Return the content, at most one byte more than is allowed."""
     # Do not block on a pipe without a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | flags)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise UnreadableFile("it is not a regular file")
+        if may_read is not None:
+            may_read(Path(f"/proc/self/fd/{descriptor}").readlink(), status)
         content = bytearray()
         while len(content) <= MOST_BYTES and (part := os.read(descriptor, MOST_BYTES + 1 - len(content))):
             content += part

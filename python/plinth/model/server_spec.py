@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name, SettingValue
+from plinth.model.connection_keys import check_keys
 from plinth.model.patroni import PatroniSpec
 from plinth.model.standby import Standbys, check_standbys
 
@@ -97,6 +98,13 @@ class ServerSpec(Frozen):
         """All storages that it and its standbys name."""
         of_standbys = (name for one in self.used_standbys.values() for name in (one.storage, one.wal_storage))
         return frozenset(filter(None, (self.storage, self.wal_storage, *self.tablespaces.values(), *of_standbys)))
+
+    @field_validator("connection")
+    @classmethod
+    def _connection_only_connects(cls, connection: str | None) -> str | None:
+        if connection is not None:
+            check_keys(connection)
+        return connection
 
     @field_validator("tablespaces")
     @classmethod

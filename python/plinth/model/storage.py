@@ -16,6 +16,8 @@ from plinth.model.units import SizeBytes
 FilesystemName = Literal["ext4", "xfs", "btrfs"]
 Role = Literal["base", "member"]
 _SECTOR_BYTES = 512
+_KERNEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
+"""Of what the kernel offers: it loads a module by the name that it is given."""
 _LEAST_OF_MD = {0: 2, 1: 2, 10: 2, 5: 3, 6: 4}
 _LEAST_OF_BTRFS = {"single": 1, "dup": 1, "raid0": 2, "raid1": 2, "raid10": 4}
 _LEAST_OF_ZFS = {"stripe": 1, "mirror": 2, "raidz": 2, "raidz2": 3, "raidz3": 4}
@@ -44,7 +46,9 @@ class LeastMembers(NamedTuple):
 class QueueSpec(Frozen):
     """Knobs of a block device's queue (/sys/block/NAME/queue), set for the run and set back afterwards."""
 
-    scheduler: str | None = Field(default=None, description="I/O scheduler.", examples=["none", "mq-deadline"])
+    scheduler: str | None = Field(
+        default=None, pattern=_KERNEL_NAME, description="I/O scheduler.", examples=["none", "mq-deadline"]
+    )
     read_ahead_kb: int | None = Field(default=None, ge=0, description="Read-ahead of the page cache, in KiB.")
     write_cache: Literal["write back", "write through"] | None = Field(
         default=None,
@@ -231,7 +235,10 @@ class ZramStorage(FormattedStorage, CountedStorage):
 
     kind: Literal["zram"]
     algorithm: str | None = Field(
-        default=None, description="Compression. Default: the kernel's.", examples=["lzo-rle", "zstd"]
+        default=None,
+        pattern=_KERNEL_NAME,
+        description="Compression. Default: the kernel's.",
+        examples=["lzo-rle", "zstd"],
     )
 
 

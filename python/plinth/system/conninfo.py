@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from plinth.model.connection import Connection, Host, Tcp, Tls, TlsVersion
+from plinth.model.connection_keys import is_engine
 from plinth.model.errors import MissingCapability, UsageError
 from plinth.model.libpq import make_conninfo
 from plinth.model.secrets import UnreadableConnection, split
@@ -184,6 +185,7 @@ def _refuse(found: Mapping[str, str], where: str) -> None:
         "min_protocol_version": found.get("min_protocol_version", "3.0") != "3.0" and "protocol 3.0 is used",
         "scram_client_key": "scram_client_key" in found and "a password is needed",
         "sslkeylogfile": "sslkeylogfile" in found and "keys are shown to nobody",
+        "sslkey=ENGINE:KEY": is_engine(found.get("sslkey", "")) and "libpq would load the library that is the engine",
         "ssl_max_protocol_version": found.get("ssl_max_protocol_version") in _OLD_TLS
         and "TLS before 1.2 is not supported",
     }
