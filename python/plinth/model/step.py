@@ -12,7 +12,8 @@ class Undo(Frozen):
         description='What knows how: the name of a handler that a kind of storage or server declares, such as "unmount".'
     )
     path: str = Field(
-        description="Directory, mount point, data directory, file, or connection string without a password."
+        description="Directory, mount point, data directory, file, connection string without a password, or what shared memory is "
+        "known by."
     )
     label: str = Field(description="The mark that must be found on it before it is undone.")
 

@@ -13,7 +13,7 @@ from plinth.model.connection import Connection
 from plinth.model.errors import Refused, RunError
 from plinth.model.facts import ServerFacts
 from plinth.model.libpq import make_conninfo
-from plinth.model.step import Step
+from plinth.model.step import Step, Undo
 from plinth.server import configuration, port
 from plinth.server.external_paths import check_wal_directory, create_tablespaces
 from plinth.server.facts import managed_facts
@@ -32,6 +32,7 @@ from plinth.server.processes import (
 )
 from plinth.server.readback import check_taken, read_rows
 from plinth.server.settings import SettingsProbe
+from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.server.values import setting_text
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
@@ -119,6 +120,7 @@ class Cluster:
         try:
             self._entries.append(self._make_directory(self.layout.sockets_step(), self.layout.socket_directory))
             self._write(settings)
+            self._entries.append(self._journal.record(self.layout.memory_step(Guarded.at(self.layout.data_directory))))
             self._entries.append(self._journal.record(self.layout.start_step()))
             self._postmaster = Postmaster(self.layout, self._runner)
             self._postmaster.wait_until_ready(limit_s)
@@ -375,8 +377,13 @@ class Cluster:
             self._postmaster = None
         while self._entries:
             entry = self._entries[-1]
-            if entry.step.undo is not None and entry.step.undo.kind == "remove_directory":
-                remove_directory(self.layout.socket_directory, self.layout.label)
+            match entry.step.undo:
+                case Undo(kind="remove_directory"):
+                    remove_directory(self.layout.socket_directory, self.layout.label)
+                case Undo(kind="remove_shared_memory", path=noted):
+                    remove_memory_of(Guarded.from_text(noted))
+                case _:
+                    pass  # the postmaster has ended
             self._journal.mark_undone(self._entries.pop())
 
 

@@ -11,6 +11,7 @@ from plinth.model.network import NodePlace
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, tablespace_role
 from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
+from plinth.server.shared_memory import Guarded
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
@@ -171,6 +172,11 @@ class ClusterLayout:
         entered = ("nsenter", f"--net={self.place.namespace}", *user, "--", *argv)
         title += f", with the address {self.place.address}"
         return Step(id=self.step_id("start"), title=title, argv=entered, undo=undo)
+
+    def memory_step(self, guarded: Guarded) -> Step:
+        """Noting what the shared memory is known by that the postmaster will make: after a power cut nothing else says so."""
+        undo = Undo(kind="remove_shared_memory", path=str(guarded), label=self.label)
+        return self.step("memory", f"note what the server's shared memory is known by ({guarded})", undo=undo)
 
     @property
     def directories(self) -> dict[str, Path]:

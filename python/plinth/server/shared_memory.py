@@ -1,90 +1,114 @@
-"""Shared memory that a PostgreSQL server leaves behind when it is killed, found through its data directory.
+"""Shared memory that a PostgreSQL server leaves behind when it is killed, found by the data directory that it guards.
 
-PostgreSQL removes it when it next starts in the same data directory; we remove the directory, so we must do it.
-Layouts: PGShmemHeader in src/include/storage/pg_shmem.h, dsm_control_header in src/backend/storage/ipc/dsm.c;
-what leads there is line 7 of postmaster.pid ("key id" of the System V segment that guards the directory).
+PostgreSQL removes it when it next starts in the same data directory, as long as that is on the same device; we remove
+the directory, and a power cut gives it another device, so we must do it. postmaster.pid, which names it too, does not survive
+every power cut: what survives is the header of its System V segment, which holds device and inode of the directory.
+Layouts: PGShmemHeader in src/include/storage/pg_shmem.h, dsm_control_header in src/backend/storage/ipc/dsm.c.
 """
 
 import ctypes
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple, Self
+
+from plinth.model.errors import Refused
 
 _POSIX_FOLDER = Path("/dev/shm")
-_HEADER = struct.Struct("=iiQQI")  # magic, creator's pid, total size, free offset, handle of the control segment
+_TABLE = Path("/proc/sysvipc/shm")
+_HEADER = struct.Struct("=iiQQI12xQQ")
+"""Magic, creator's pid, total size, free offset, handle of the control segment, a pointer, device and inode."""
 _HEADER_MAGIC = 679834894
-_HEADER_END = struct.Struct("=QQ")  # device and inode of the data directory, the header's last fields
 _CONTROL = struct.Struct("=III")  # magic, items used, items in all
 _CONTROL_MAGIC = 0x9A503D32
 _CONTROL_ITEMS_AT = 16
 _ITEM_HANDLE = struct.Struct("=I")  # an item's first field; the rest differs between versions
+_MAX_KEY = 2**32
 _SHM_RDONLY = 0o10000
 _IPC_RMID = 0
+_FORM = "shared-memory:{device}:{inode}:{uid}"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.shmat.restype = ctypes.c_void_p
 _libc.shmdt.argtypes = [ctypes.c_void_p]
 
 
-def remove_left_shared_memory(data_directory: Path) -> list[str]:
-    """Remove the shared memory of a dead server of `data_directory`; returns what was removed, for people.
+class Guarded(NamedTuple):
+    """A data directory as its server's shared memory names it, and the user whose both are."""
 
-    Only a segment that nobody is attached to and whose header names this very directory is touched, and of
-    POSIX segments only those that it names and that belong to the directory's owner.
-    """
-    segment = _segment_id(data_directory)
-    header = _read_unattached(segment) if segment is not None else None
-    if header is None or not _guards(header, data_directory):
+    device: int
+    inode: int
+    uid: int
+
+    @classmethod
+    def at(cls, data_directory: Path) -> Self:
+        """The data directory that is there now."""
+        found = data_directory.stat()
+        return cls(found.st_dev, found.st_ino, found.st_uid)
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The inverse of `str`. Raises Refused for another text."""
+        try:
+            return cls(*map(int, text.split(":")[1:]))
+        except (TypeError, ValueError) as error:
+            raise Refused("it does not name the shared memory of a server", where=text) from error
+
+    def __str__(self) -> str:
+        return _FORM.format(**self._asdict())
+
+
+def remove_left_shared_memory(data_directory: Path) -> list[str]:
+    """Remove the shared memory of a dead server of `data_directory`; returns what was removed, for people."""
+    try:
+        guarded = Guarded.at(data_directory)
+    except OSError:
         return []
-    control = _HEADER.unpack_from(header)[4]
-    removed = [
-        str(path)
-        for path in [*_posix_segments(control), _posix_path(control)]
-        if _remove(path, data_directory.stat().st_uid)
-    ]
-    if _libc.shmctl(segment, _IPC_RMID, None) == 0:
-        removed.append(f"System V shared memory segment {segment}")
+    return remove_memory_of(guarded)
+
+
+def remove_memory_of(guarded: Guarded) -> list[str]:
+    """Remove the shared memory of a dead server of a data directory, which may be gone; returns what was removed, for people.
+
+    Only segments that nobody is attached to and whose header names this very directory are touched, and of others
+    only those that these name and that belong to the directory's owner.
+    """
+    removed: list[str] = []
+    for row in _unattached(guarded.uid):
+        header = _content(row["shmid"], min(row["size"], _HEADER.size))
+        if len(header) < _HEADER.size:
+            continue
+        magic, _, _, _, control, device, inode = _HEADER.unpack(header)
+        if magic == _HEADER_MAGIC and (device, inode) == (guarded.device, guarded.inode):
+            handles = [*_listed(control, guarded.uid), control]
+            removed += [what for handle in handles for what in _remove_dynamic(handle, guarded.uid)]
+            removed += _remove_segment(row["shmid"])
     return removed
 
 
-def _segment_id(data_directory: Path) -> int | None:
-    try:
-        return int((data_directory / "postmaster.pid").read_text().splitlines()[6].split()[1])
-    except (OSError, IndexError, ValueError):
-        return None  # stopped in order, or killed before it had any
-
-
-def _read_unattached(segment: int) -> bytes | None:
-    """The content of a System V segment; None when there is none or a process is attached to it."""
-    with Path("/proc/sysvipc/shm").open() as table:
+def _unattached(uid: int) -> Iterator[Mapping[str, int]]:
+    """The System V segments of a user that no process is attached to, as the kernel lists them."""
+    with _TABLE.open() as table:
         columns = table.readline().split()
-        rows = (dict(zip(columns, map(int, line.split()), strict=True)) for line in table)
-        row = next((row for row in rows if row["shmid"] == segment), None)
-    if row is None or row["nattch"] > 0:
-        return None
+        rows = [dict(zip(columns, map(int, line.split()), strict=True)) for line in table]
+    return (row for row in rows if row["nattch"] == 0 and row["uid"] == uid)
+
+
+def _content(segment: int, size_bytes: int) -> bytes:
+    """The beginning of a System V segment; empty when it has just gone, or may not be read."""
     address = _libc.shmat(segment, None, _SHM_RDONLY)
     if address in (None, ctypes.c_void_p(-1).value):
-        return None
+        return b""
     try:
-        return ctypes.string_at(address, row["size"])
+        return ctypes.string_at(address, size_bytes)
     finally:
         _libc.shmdt(address)
 
 
-def _guards(header: bytes, data_directory: Path) -> bool:
-    if len(header) < _HEADER.size + _HEADER_END.size or _HEADER.unpack_from(header)[0] != _HEADER_MAGIC:
-        return False
-    found = data_directory.stat()
-    return _HEADER_END.unpack(header[-_HEADER_END.size :]) == (found.st_dev, found.st_ino)
-
-
-def _posix_segments(control: int) -> Iterator[Path]:
-    """The segments that a control segment lists."""
-    try:
-        content = _posix_path(control).read_bytes()
-    except FileNotFoundError:
-        return
+def _listed(control: int, uid: int) -> Iterator[int]:
+    """The handles of the segments that a control segment lists."""
+    content = _dynamic_content(control, uid)
     if len(content) < _CONTROL_ITEMS_AT:
         return
     magic, used, items = _CONTROL.unpack_from(content)
@@ -92,14 +116,41 @@ def _posix_segments(control: int) -> Iterator[Path]:
         return
     item_bytes = (len(content) - _CONTROL_ITEMS_AT) // items
     for number in range(used):
-        yield _posix_path(_ITEM_HANDLE.unpack_from(content, _CONTROL_ITEMS_AT + number * item_bytes)[0])
+        yield _ITEM_HANDLE.unpack_from(content, _CONTROL_ITEMS_AT + number * item_bytes)[0]
+
+
+def _dynamic_content(handle: int, uid: int) -> bytes:
+    """The content of a segment by dynamic_shared_memory_type = posix, or else sysv."""
+    try:
+        return _posix_path(handle).read_bytes()
+    except FileNotFoundError:
+        rows = _with_key(handle, uid)
+        return _content(rows[0]["shmid"], rows[0]["size"]) if rows else b""
+
+
+def _remove_dynamic(handle: int, uid: int) -> Iterator[str]:
+    path = _posix_path(handle)
+    if _remove_file(path, uid):
+        yield str(path)
+    for row in _with_key(handle, uid):
+        yield from _remove_segment(row["shmid"])
+
+
+def _with_key(handle: int, uid: int) -> list[Mapping[str, int]]:
+    """Unattached System V segments with a handle as their key. 0 is no key: it is that of every private segment."""
+    return [row for row in _unattached(uid) if handle and row["key"] % _MAX_KEY == handle]
 
 
 def _posix_path(handle: int) -> Path:
     return _POSIX_FOLDER / f"PostgreSQL.{handle}"
 
 
-def _remove(path: Path, owner_uid: int) -> bool:
+def _remove_segment(segment: int) -> list[str]:
+    is_removed = _libc.shmctl(segment, _IPC_RMID, None) == 0
+    return [f"System V shared memory segment {segment}"] if is_removed else []
+
+
+def _remove_file(path: Path, owner_uid: int) -> bool:
     try:
         if os.lstat(path).st_uid != owner_uid:
             return False

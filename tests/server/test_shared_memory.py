@@ -1,0 +1,104 @@
+"""Shared memory of servers that are killed: found also where nothing of their data directory can be read any more."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plinth.model.errors import Refused
+from plinth.model.step import Step, Undo
+from plinth.run.undo import UNDO_HANDLERS
+from plinth.server import Cluster, ClusterLayout
+from plinth.server.processes import end_server, kill_processes
+from plinth.server.shared_memory import Guarded, remove_memory_of
+from plinth.system.clean import clean
+from plinth.system.directory import make_directory
+from plinth.system.journal import Journal
+from plinth.system.owner import Owner
+from plinth.system.runner import Runner
+from shared_memory import memory_of
+
+SETTINGS = [{}, {"shared_memory_type": "sysv"}, {"dynamic_shared_memory_type": "sysv"}]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_server_that_lost_its_power_leaves_none_though_its_lock_file_is_gone(make_cluster, settings) -> None:
+    cluster: Cluster = make_cluster()
+    cluster.start({"shared_buffers": "1MB", **settings})
+    memory = memory_of(cluster.postmaster_pid)
+    assert len(memory.names()) >= 2
+    (cluster.layout.data_directory / "postmaster.pid").unlink()
+    cluster.lose_power()
+    assert memory.left() == set()
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_server_that_is_killed_leaves_none_though_its_lock_file_is_gone(make_cluster, settings) -> None:
+    cluster: Cluster = make_cluster()
+    cluster.start({"shared_buffers": "1MB", **settings})
+    memory = memory_of(cluster.postmaster_pid)
+    (cluster.layout.data_directory / "postmaster.pid").unlink()
+    end_server(cluster.layout.data_directory, [(signal.SIGKILL, 10.0)])
+    assert memory.left() == set()
+
+
+def test_clean_removes_what_a_server_left_whose_data_directory_is_gone(
+    make_layout: Callable[..., ClusterLayout], owner: Owner, folder: Path, in_child
+) -> None:
+    """A power cut takes it; Plinth, which was to remove the memory, is killed before."""
+    layout = make_layout("18")
+
+    def run() -> int | None:
+        journal = Journal.create("dies", UNDO_HANDLERS)
+        cluster = Cluster(layout, Runner(), journal)
+        cluster.initdb()
+        cluster.start({})
+        kill_by_parent.write_text(str(cluster.postmaster_pid))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    kill_by_parent = folder / "pid"
+    assert in_child(run).signal == signal.SIGKILL
+    memory = memory_of(int(kill_by_parent.read_text()))
+    kill_processes(layout.data_directory)
+    shutil.rmtree(layout.data_directory)
+    assert memory.left(), "PostgreSQL cleans up after itself now: then we need not"
+    result = clean(UNDO_HANDLERS, "dies")
+    assert result.error() is None
+    assert memory.left() == set()
+
+
+def test_memory_in_use_and_that_of_others_stays(make_cluster, journal: Journal) -> None:
+    cluster: Cluster = make_cluster()
+    cluster.start({})
+    memory = memory_of(cluster.postmaster_pid)
+    guarded = Guarded.at(cluster.layout.data_directory)
+    assert remove_memory_of(guarded) == [], "processes are attached to it"
+    kill_processes(cluster.layout.data_directory)
+    for other in (
+        guarded._replace(device=guarded.device + 1),
+        guarded._replace(inode=guarded.inode + 1),
+        guarded._replace(uid=guarded.uid + 1),
+    ):
+        assert remove_memory_of(other) == []
+    assert memory.left() == memory.names()
+    assert len(remove_memory_of(guarded)) >= 2
+    assert memory.left() == set()
+    cluster.kill()
+
+
+def test_what_a_journal_notes_is_read_again_and_nothing_else(folder: Path, owner: Owner) -> None:
+    make_directory(folder / "data", "plinth-x", owner)
+    guarded = Guarded.at(folder / "data")
+    assert Guarded.from_text(str(guarded)) == guarded
+    for text in ("", "shared-memory", "shared-memory:1:2", "shared-memory:1:2:3:4", "shared-memory:1:2:x"):
+        with pytest.raises(Refused):
+            Guarded.from_text(text)
+    journal = Journal.create("odd", UNDO_HANDLERS)
+    undo = Undo(kind="remove_shared_memory", path="shared-memory:1", label=journal.label)
+    entry = journal.record(Step(id="server.x.memory", title="x", undo=undo))
+    assert len(journal.undo_all(Runner())) == 1
+    journal.mark_undone(entry)
+    journal.close()
