@@ -281,6 +281,80 @@ def test_a_damaged_request_ends_only_itself(server):
     assert server.ask("/")[0] == 200
 
 
+def odd_requests(served):
+    """Requests that no browser sends, and the first digits of the status that each must get."""
+
+    def request(path, *fields, method="GET", body=b""):
+        lines = (
+            f"{method} {path} HTTP/1.1",
+            f"Host: 127.0.0.1:{served.port}",
+            f"Cookie: {served.cookie}",
+            "Connection: close",
+            *fields,
+        )
+        return "".join(f"{line}\r\n" for line in (*lines, "")).encode("latin-1") + body
+
+    root = served.root
+    many = "&".join(f"bundle={number:020}" for number in range(1001))
+    return {
+        "1,001 parameters": (400, request(f"{root}/?{many}")),
+        "1,001 ticks": (400, request(f"{root}/compare?{many}")),
+        "only separators": (400, request(f"{root}/?{'&' * 1001}")),
+        "a long address": (404, request(f"{root}/{'a' * 60_000}")),
+        "a token of no text": (200, request(f"{root}/?token=%ff&since=%")),
+        "no Unicode": (404, request(f"{root}/%ff%fe%80")),
+        "half a character": (404, request(f"{root}/%ed%a0%80")),
+        "a zero byte": (404, request(f"{root}/bundles/%00")),
+        "a byte that is none of an address": (400, request(f"{root}/\xff")),
+        "ticks of no Unicode": (404, request(f"{root}/compare?bundle=%ff&bundle=%00&;&=&bundle")),
+        "many headers": (200, request(f"{root}/", *(f"X-{number}: y" for number in range(3000)))),
+        "two hosts": (400, request(f"{root}/", "Host: x")),
+        "a method that is none": (405, request(f"{root}/", method="BREW")),
+        "a method in small letters": (405, request(f"{root}/", method="get")),
+        "another server": (405, request("127.0.0.1:80", method="CONNECT")),
+        "no address": (403, request("*")),
+        "no slash": (404, request(f"{root[1:]}/")),
+        "a body": (200, request(f"{root}/", "Content-Length: 3", body=b"abc")),
+        "a body that never ends": (200, request(f"{root}/", "Content-Length: 99999999999", body=b"abc")),
+        "a negative length": (400, request(f"{root}/", "Content-Length: -3")),
+        "two lengths": (400, request(f"{root}/", "Content-Length: 3", "Content-Length: 4")),
+        "a damaged body": (400, request(f"{root}/", "Transfer-Encoding: chunked", body=b"ZZZ\r\n\r\n")),
+        "an unknown coding": (400, request(f"{root}/", "Transfer-Encoding: gzip")),
+        "a body to be stored": (405, request(f"{root}/", "Content-Length: 9", method="POST", body=b"x" * 9)),
+        "a web socket": (200, request(f"{root}/", "Connection: Upgrade", "Upgrade: websocket")),
+        "a place of no text": (404, request(f"{root}/live/x/events", "Last-Event-ID: \xff")),
+        "HTTP 2": (421, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        "HTTP 0.9": (400, f"GET {root}/\r\n\r\n".encode()),
+        "TLS": (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 50),
+    }
+
+
+def test_odd_requests_get_an_answer_of_their_own_and_nothing_is_written(tmp_path):
+    written(tmp_path / "b", trials=False)
+    served = Served(tmp_path)
+    for name, (status, request) in odd_requests(served).items():
+        answer = served.send(request)
+        assert answer.startswith(b"HTTP/1.1 %d " % status), (name, answer[:200])
+    assert served.ask("/")[0] == 200
+    code, errors = served.interrupt()
+    assert code == 130
+    assert errors.splitlines() == ["error: interrupted by SIGINT"]
+
+
+def test_a_body_that_is_damaged_after_the_answer_ends_the_connection(tmp_path):
+    served = Served(tmp_path)
+    head = f"GET {served.root}/ HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nCookie: {served.cookie}\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+        connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        answer = b""
+        while not answer.endswith(b"</html>\n"):
+            answer += connection.recv(65536)
+        connection.sendall(b"ZZZ\r\n\r\n")
+        assert connection.recv(65536) == b""
+    code, errors = served.interrupt()
+    assert (code, errors.splitlines()) == (130, ["error: interrupted by SIGINT"])
+
+
 def test_connections_without_a_whole_request_are_closed_and_keep_nobody_out(server):
     """Any user of the machine can open them. The limit of connections is 200; they are closed after 3 s."""
     begun = (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\n", b"", b"GET / HTTP/1.1\r\nHost: ")

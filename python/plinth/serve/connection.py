@@ -1,8 +1,9 @@
-"""HTTP connections that wait for a request for a limited time."""
+"""HTTP connections that wait for a request for a limited time, and end with a damaged one."""
 
 import asyncio
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 REQUEST_TIMEOUT_S = 3.0
@@ -29,6 +30,16 @@ class TimedConnection(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Say that the request is damaged; if its answer has begun, as where a body is damaged, end the connection instead.
+
+        h11 refuses a second answer by an exception, which asyncio would print with a traceback.
+        """
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def _wait(self) -> None:
         self._timer = self.loop.call_later(REQUEST_TIMEOUT_S, self._close_or_wait)

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 READING = ("GET", "HEAD")
 _COOKIE = "plinth"
+_MOST_PARAMETERS = 1000
 _NOT_SHOWN = "open the address that `plinth serve` printed: nothing is shown without its token"
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; font-src data:; img-src data:; form-action 'self'; base-uri 'none'; "
@@ -82,7 +83,11 @@ class Guard:
         depends on how much of folder or token is right."""
         if not _is_same(scope["path"].removeprefix("/").partition("/")[0], self._folder):
             return _refused(_NOT_SHOWN)
-        given = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=1000).get("token", ())
+        try:
+            given = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=_MOST_PARAMETERS).get("token", ())
+        except ValueError:  # each costs time and memory
+            reason = f"an address has {_MOST_PARAMETERS:,} parameters at most: tick fewer bundles"
+            return _refused(reason, HTTPStatus.BAD_REQUEST)
         if given and _is_same(given[0], self._token):
             response = RedirectResponse(f"/{self._folder}/", HTTPStatus.SEE_OTHER)
             response.set_cookie(_COOKIE, self._token, httponly=True, samesite="strict", path=f"/{self._folder}")

@@ -45,6 +45,7 @@ def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
                 ws="none",
                 lifespan="off",
                 log_config=None,
+                log_level="error",  # else everyone who connects writes lines to our terminal: damaged requests are warnings
                 access_log=False,  # do not log URLs, which contain the token
                 server_header=False,
                 proxy_headers=False,
