@@ -153,6 +153,10 @@ class TestInBrowser:
         code, found = check(render_html(many.report), tmp_path)
         assert (code, found["failures"]) == (0, [])
         assert found["size_bytes"] < 5_000_000
+        labels = {variant.label for variant in many.analysis.variants}
+        for swatches in (found["swatches"], found["printed_swatches"]):
+            for where in ("#trials .key", "#latency .key", "#latency table"):
+                assert {one["label"] for one in swatches[where]} == labels, where
 
     def test_a_run_without_any_trial(self, ramdisk: Reported, tmp_path: Path) -> None:
         """Nothing to draw is a page that says so; the check, which wants charts, says that."""

@@ -15,12 +15,14 @@ import {
   headsAside,
   lowContrast,
   ofAnotherSize,
+  opacities,
   outOfSheet,
   panes,
   published,
   ranking,
   rankingOverlaps,
   scrolledAway,
+  swatches,
   tables,
   written,
 } from "./page.mjs";
@@ -95,6 +97,29 @@ async function checkCharts(page) {
   for (const text of await page.evaluate(headsAside)) fail(text);
   findings.ranking = await page.evaluate(ranking);
   for (const row of findings.ranking) if (row.problem) fail(`ranking: ${row.variant}: ${row.problem}`);
+}
+
+/** A variant has one colour on the whole page, and every key has every variant. */
+async function checkKeys(page) {
+  findings.swatches = await page.evaluate(swatches);
+  const colours = new Map();
+  for (const [where, found] of Object.entries(findings.swatches)) {
+    for (const { label, colour } of found) {
+      const known = colours.get(label) ?? colour;
+      colours.set(label, known);
+      if (known !== colour) fail(`${where}: ${label} is ${colour}, elsewhere ${known}`);
+    }
+  }
+  const entry = page.locator("#latency .key button").first();
+  if ((await page.locator("#latency .key button").count()) < 2) return;
+  const before = await page.evaluate(opacities, "#latency");
+  await entry.hover();
+  const pointed = await page.evaluate(opacities, "#latency");
+  await page.mouse.move(0, 0);
+  findings.pointed = { before, pointed, after: await page.evaluate(opacities, "#latency") };
+  const pale = (lines) => lines.filter((opacity) => opacity < 0.3).length;
+  if (pale(before) > 0 || pale(findings.pointed.after) > 0) fail("lines are pale though none is pointed at");
+  if (pale(pointed) === 0) fail("an entry of the key that is pointed at does not make the others pale");
 }
 
 async function checkCursor(page) {
@@ -186,6 +211,7 @@ async function checkPrint(page, url) {
   findings.printed_pages = pdf.toString("latin1").match(/\/Type\s*\/Page\b/g)?.length ?? 0;
   await page.emulateMedia({ media: "print" });
   await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+  findings.printed_swatches = await page.evaluate(swatches);
   const found = await page.evaluate(scrolledAway, ".scrolling, pre");
   for (const look of [outOfSheet, ofAnotherSize, clippedText, rankingOverlaps])
     found.push(...(await page.evaluate(look)));
@@ -208,6 +234,7 @@ async function checkView(page, url, view, directory) {
   if (view.name === "light") {
     await checkCharts(page);
     if (findings.charts.length > 0) {
+      await checkKeys(page);
       await checkCursor(page);
       await checkSelector(page);
     }

@@ -4,7 +4,9 @@
 export function ranking() {
   return [...document.querySelectorAll(".ranking tbody tr")].map((row) => {
     const svg = row.querySelector(".bar svg");
-    const variant = row.querySelector("th").firstChild.textContent;
+    const variant = [...row.querySelector("th").childNodes].find(
+      (node) => node.nodeType === Node.TEXT_NODE,
+    ).textContent;
     const measured = row.querySelector(".na") === null;
     const hatched = [...svg.querySelectorAll("rect")].some((rect) =>
       rect.getAttribute("fill")?.startsWith("url("),
@@ -146,6 +148,30 @@ export function cursorState() {
       )
       .map((chart) => chart.getAttribute("aria-label")),
   };
+}
+
+/** What stands for each variant in the keys and tables about all of them: by section, its label and the colour of its swatch. */
+export function swatches() {
+  const sections = ["#ranking table", "#trials .key", "#latency .key", "#latency table", "#trade-offs .key"];
+  const found = sections.map((of) => [
+    of,
+    [...document.querySelectorAll(`${of} .swatch`)]
+      .filter((swatch) => swatch.closest("td, th, li").getClientRects().length > 0)
+      .map((swatch) => {
+        const shape = swatch.firstElementChild;
+        const { stroke, fill } = getComputedStyle(shape);
+        const painted = shape.getAttribute("stroke") === null ? fill : stroke;
+        return { label: swatch.nextSibling.textContent, colour: painted };
+      }),
+  ]);
+  return Object.fromEntries(found);
+}
+
+/** How opaque each line of a section's chart is drawn. */
+export function opacities(of) {
+  return [...document.querySelectorAll(`${of} .chart svg path[stroke]`)]
+    .filter((path) => path.getAttribute("fill") === "none" || path.getAttribute("fill") === "transparent")
+    .map((path) => Number(path.getAttribute("stroke-opacity") ?? 1));
 }
 
 /** The names of the panes of one side, and all that is drawn in them. */

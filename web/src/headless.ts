@@ -1,24 +1,22 @@
 /** The charts of a report as SVG, without a page: for a JavaScript engine that has no document. Built into charts.js. */
 import { type EChartsOption, echarts } from "./charts/echarts";
-import { framed, type KeyEntry, WIDTH } from "./charts/frame";
-import { lineColour, panelOption } from "./charts/panel";
-import { paretoOption } from "./charts/pareto";
-import { percentilesOption, variantCurves } from "./charts/percentiles";
+import { framed, WIDTH } from "./charts/frame";
+import { lineSwatchOf, panelOption } from "./charts/panel";
+import { paretoKey, paretoOption } from "./charts/pareto";
+import { flushChart, percentilesKey, percentilesOption, variantCurves } from "./charts/percentiles";
 import { OUTCOMES, powerCutOption } from "./charts/power_cut";
-import { hockeyStickOption, scalingOption } from "./charts/scaling";
+import { hockeyStickOption, scalingKey, scalingOption, stickKey } from "./charts/scaling";
 import { type Theme, themeOf, withTheme } from "./charts/theme";
-import { hasNewOrders, type Measure, trialsOption } from "./charts/trials";
+import { hasNewOrders, type Measure, trialsKey, trialsOption } from "./charts/trials";
 import { parseReport } from "./format/read";
 import type { Report, ReportTrial } from "./format/report";
-import { paletteColour } from "./model/colours";
-import { drawnFigures, flushName } from "./model/flushes";
 import { initialFocus } from "./model/focus";
-import { paretoDots, paretoKey } from "./model/pareto";
+import { type Attention, areaSwatch, type KeyEntry, looksOf, NO_ATTENTION } from "./model/looks";
+import { paretoDots } from "./model/pareto";
 import { timelineTitle, worstCut } from "./model/power_cuts";
 import { curvePanels, isOpenLoop, panelTitle } from "./model/scaling";
 import { panelsOf, scaleOf, spans } from "./model/timeline";
 import { UNIT_NAMES } from "./model/units";
-import { colourKey, colourPlaces } from "./model/variants";
 import page from "./styles/page.css?raw";
 
 interface Drawing {
@@ -73,13 +71,23 @@ function drawings(report: Report): Drawing[] {
 
 function scaling(report: Report): Drawing[] {
   return curvePanels(report).flatMap((panel) => {
-    const key = panel.curves.map((curve) => ({ label: curve.name, colour: paletteColour(curve.colour) }));
+    const attention = { ...NO_ATTENTION, of: panel.curves.length };
     const { throughput, latency: stick } = panelTitle(panel);
     const charts: Drawing[] = [
-      { title: throughput, key, height: TALL, option: (theme) => scalingOption(panel, theme) },
+      {
+        title: throughput,
+        key: scalingKey(panel, attention),
+        height: TALL,
+        option: (theme) => scalingOption(panel, attention, theme),
+      },
     ];
     if (isOpenLoop(panel))
-      charts.push({ title: stick, key, height: TALL, option: (theme) => hockeyStickOption(panel, theme) });
+      charts.push({
+        title: stick,
+        key: stickKey(panel, attention),
+        height: TALL,
+        option: (theme) => hockeyStickOption(panel, attention, theme),
+      });
     return charts;
   });
 }
@@ -90,21 +98,22 @@ function tradeOffs(report: Report): Drawing[] {
   return [
     {
       title: "Trade-offs: p99 latency over throughput",
-      key: paretoKey(report),
+      key: paretoKey(dots),
       height: TALL,
-      option: (theme) => paretoOption(dots, theme),
+      option: (theme) => paretoOption(dots, NO_ATTENTION, theme),
     },
   ];
 }
 
 function trials(report: Report): Drawing[] {
   if (report.analysis.trials_counted === 0) return [];
-  const colours = colourPlaces(report.analysis, []);
+  const looks = looksOf(report.analysis);
+  const attention = atFirst(report);
   const drawing = (measure: Measure, unit: string): Drawing => ({
     title: `Every trial, ${unit}`,
-    key: colourKey(report.analysis, colours),
+    key: trialsKey({ report, looks }),
     height: TALL,
-    option: (theme) => trialsOption({ report, measure, colours }, theme),
+    option: (theme) => trialsOption({ report, measure, looks, attention }, theme),
   });
   const newOrders = hasNewOrders(report) ? [drawing("nopm", "new orders per minute")] : [];
   return [drawing("tps", "tps"), ...newOrders];
@@ -114,41 +123,50 @@ function powerCut(report: Report): Drawing[] {
   const worst = worstCut(report);
   if (worst === null) return [];
   const option = (theme: Theme) => powerCutOption(worst.timeline, theme);
-  return [{ title: timelineTitle(worst), key: OUTCOMES, height: LOW, option }];
+  const key = OUTCOMES.map(({ label, colour }) => ({ label, swatch: areaSwatch(colour) }));
+  return [{ title: timelineTitle(worst), key, height: LOW, option }];
 }
 
 function latency(report: Report): Drawing[] {
   if (!report.variants.some((variant) => variant.latency_curve.length > 0)) return [];
-  const colours = colourPlaces(report.analysis, []);
-  const curves = variantCurves(report, colours);
+  const curves = variantCurves(report, looksOf(report.analysis));
+  const chart = { curves, of: "transactions", attention: atFirst(report) };
   return [
     {
       title: "Latency percentiles",
-      key: colourKey(report.analysis, colours),
+      key: percentilesKey(chart),
       height: TALL,
-      option: (theme) => percentilesOption({ curves, of: "transactions" }, theme),
+      option: (theme) => percentilesOption(chart, theme),
     },
   ];
 }
 
 function flushes(report: Report): Drawing[] {
   return (report.flushes ?? []).flatMap((storage) => {
-    const curves = drawnFigures(storage).map((figure, place) => ({
-      name: flushName(figure),
-      colour: place,
-      dashed: figure.kind === "commits",
-      points: figure.latency_curve,
-    }));
-    if (curves.length === 0) return [];
+    const chart = { ...flushChart(storage), attention: NO_ATTENTION };
+    if (chart.curves.length === 0) return [];
     return [
       {
         title: `Percentiles of durable writes on ${storage.storage}`,
-        key: curves.map(({ name, colour }) => ({ label: name, colour: paletteColour(colour) })),
+        key: percentilesKey(chart),
         height: TALL,
-        option: (theme: Theme) => percentilesOption({ curves, of: "durable writes" }, theme),
+        option: (theme: Theme) => percentilesOption(chart, theme),
       },
     ];
   });
+}
+
+/** What the page opens with: of many variants, the baseline and the best of the others stand out. */
+function atFirst(report: Report): Attention {
+  const focus = initialFocus(report);
+  const numbers = [focus?.left, focus?.right];
+  const variants = report.trials
+    .filter(({ number }) => numbers.includes(number))
+    .map(({ variant }) => variant);
+  const focused = report.analysis.variants
+    .filter(({ id }) => variants.includes(id))
+    .map(({ label }) => label);
+  return { ...NO_ATTENTION, focused, of: report.analysis.variants.length };
 }
 
 /** The time series of the trials that the page opens with, on the same scales. */
@@ -170,7 +188,7 @@ function seconds(report: Report): Drawing[] {
           title: `${[panel.panel.title, UNIT_NAMES[panel.panel.unit]].filter(Boolean).join(", ")}: ${name(report, trial)}`,
           key: panel.lines.map((line) => ({
             label: line.label,
-            colour: lineColour(panel.panel, line.place),
+            swatch: lineSwatchOf(panel.panel, line.place),
           })),
           height: LOW,
           option: (theme: Theme) =>

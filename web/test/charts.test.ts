@@ -2,13 +2,13 @@
 import { expect, test } from "vitest";
 import { echarts } from "../src/charts/echarts";
 import { panelOption } from "../src/charts/panel";
-import { percentilesOption, reading, variantCurves } from "../src/charts/percentiles";
+import { percentilesKey, percentilesOption, reading, variantCurves } from "../src/charts/percentiles";
 import { binText, powerCutOption } from "../src/charts/power_cut";
 import { type Theme, withTheme } from "../src/charts/theme";
 import { describe, trialDots, trialsOption } from "../src/charts/trials";
 import type { CurvePoint } from "../src/format/report";
+import { FIRST_LOOK, looksOf, NO_ATTENTION } from "../src/model/looks";
 import { panelsOf, spans } from "../src/model/timeline";
-import { colourPlaces } from "../src/model/variants";
 import { point, report, trial, variant } from "./sample";
 
 const THEME: Theme = {
@@ -29,10 +29,18 @@ const THEME: Theme = {
     "c-6": "#c60006",
     "c-7": "#c70007",
     "c-8": "#c80008",
+    "c-9": "#c90009",
+    "c-10": "#ca0010",
+    "c-11": "#cb0011",
+    "c-12": "#cc0012",
+    "c-13": "#cd0013",
+    "c-14": "#ce0014",
+    "c-15": "#cf0015",
+    "c-16": "#cff016",
     "shade-1": "#510001",
     "shade-2": "#520002",
     "shade-3": "#530003",
-    grey: "#999999",
+    ink: "#111111",
     bad: "#bad000",
   },
 };
@@ -56,12 +64,12 @@ test("there is no document here", () => {
 
 test("a trial is a dot in its variant's colour; one that does not count is hollow, a failed one a cross", () => {
   const all = report();
-  const colours = colourPlaces(all.analysis, []);
-  const svg = drawn(trialsOption({ report: all, measure: "tps", colours }, THEME));
+  const looks = looksOf(all.analysis);
+  const svg = drawn(trialsOption({ report: all, measure: "tps", looks, attention: NO_ATTENTION }, THEME));
   expect(svg).toContain("trial, in the order in which they ran");
   expect(times(svg, 'fill="#c20002"')).toBe(2);
   expect(times(svg, 'fill="#c10001"')).toBe(2);
-  expect(times(svg, 'stroke="#c10001"')).toBe(3);
+  expect(times(svg, 'stroke="#c10001"')).toBe(2);
 });
 
 test("against its own variant's median a trial without throughput has no dot", () => {
@@ -80,13 +88,13 @@ test("the tooltips take a user's label for text", () => {
   });
   expect(text).toContain("&lt;img src=x onerror=alert(1)&gt;");
   expect(text).toContain("&lt;b&gt;killed&lt;/b&gt;");
-  const curves = [{ name: label, colour: 0, dashed: false, points: curve(1000, 2000) }];
+  const curves = [{ name: label, look: FIRST_LOOK, points: curve(1000, 2000) }];
   expect(reading(curves, "transactions", 10)).toBe(
     "<div>90 % of transactions took at most<div>&lt;img src=x onerror=alert(1)&gt;: 2.00 µs</div></div>",
   );
 });
 
-test("percentile curves have their variants' colours; those that are not in focus are grey", () => {
+test("percentile curves have their variants' looks, and the key shows each line as it is drawn", () => {
   const all = report();
   const [memory, disk, twin] = all.variants;
   const measured = {
@@ -95,20 +103,19 @@ test("percentile curves have their variants' colours; those that are not in focu
       each ? [{ ...each, latency_curve: curve(1e6, 2e6, 9e6) }] : [],
     ),
   };
-  const colours = new Map<string, number | null>([
-    ["memory", 1],
-    ["disk", 0],
-    ["disk-aa", null],
-  ]);
-  const curves = variantCurves(measured, colours);
-  expect(curves.map(({ name, colour, dashed }) => [name, colour, dashed])).toEqual([
-    ["memory", 1, false],
-    ["disk", 0, false],
-    ["disk-aa", null, true],
-  ]);
-  const svg = drawn(percentilesOption({ curves, of: "transactions" }, THEME));
-  for (const colour of ["#c10001", "#c20002", "#999999"]) expect(svg).toContain(`stroke="${colour}"`);
-  expect(svg).toContain("stroke-dasharray");
+  const curves = variantCurves(measured, looksOf(all.analysis));
+  const chart = { curves, of: "transactions", attention: NO_ATTENTION };
+  const svg = drawn(percentilesOption(chart, THEME));
+  for (const { swatch } of percentilesKey(chart)) {
+    if (!swatch.line) throw new Error("a line");
+    const { width, dash } = swatch.line;
+    const line = [`stroke="${THEME.colours[swatch.colour]}"`, `stroke-width="${width}"`];
+    if (dash.length > 0) line.push(`stroke-dasharray="${dash.join(",")}"`);
+    const isDrawn = [...svg.matchAll(/<path [^>]*>/g)].some(([path]) =>
+      line.every((part) => path.includes(part)),
+    );
+    expect(isDrawn, line.join(" ")).toBe(true);
+  }
   expect(svg).toContain("share of transactions");
   expect(svg).toContain("90 %");
 });

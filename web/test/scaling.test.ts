@@ -4,6 +4,7 @@ import { type EChartsOption, echarts, type LineSeriesOption } from "../src/chart
 import { hockeyStickOption, scalingOption } from "../src/charts/scaling";
 import { themeOf } from "../src/charts/theme";
 import type { Factor, Report, ScalingCurve } from "../src/format/report";
+import { FIRST_LOOK, NO_ATTENTION } from "../src/model/looks";
 import { type CurvePanel, curvePanels, heatMap, isLogarithmic } from "../src/model/scaling";
 import { report, variant } from "./sample";
 
@@ -83,7 +84,7 @@ describe("panels", () => {
       ["x", "y"].map((memory) => curve("clients", "", { place, memory }, [place, place])),
     );
     const panels = curvePanels(swept(factors, curves, { a: {}, b: {} }));
-    const axes = panels.map((panel) => scalingOption(panel, THEME).yAxis);
+    const axes = panels.map((panel) => scalingOption(panel, NO_ATTENTION, THEME).yAxis);
     expect(axes[0]).toMatchObject({ type: "log", min: 50, max: 2000 });
     expect(axes[0]).toEqual({ ...axes[1], axisLabel: expect.anything() });
   });
@@ -105,7 +106,7 @@ test("an open loop is drawn beside its schedule, and its latencies bear their ra
   }));
   const panel = { ...whole, curves };
   const series = (option: EChartsOption) => (option.series ?? []) as LineSeriesOption[];
-  const [asked] = series(scalingOption(panel, THEME));
+  const [asked] = series(scalingOption(panel, NO_ATTENTION, THEME));
   expect([asked?.name, asked?.data]).toEqual([
     "as scheduled",
     [
@@ -113,11 +114,11 @@ test("an open loop is drawn beside its schedule, and its latencies bear their ra
       [2, 2],
     ],
   ]);
-  const [stick] = series(hockeyStickOption(panel, THEME));
+  const [stick] = series(hockeyStickOption(panel, NO_ATTENTION, THEME));
   expect(stick?.label?.show).toBe(true);
   const clients = swept([factor("clients", [1, 2])], [curve("clients", "", {}, ["one"])], { one: {} });
   const closed = curvePanels(clients)[0];
-  expect(closed && series(scalingOption(closed, THEME)).map(({ name }) => name)).not.toContain(
+  expect(closed && series(scalingOption(closed, NO_ATTENTION, THEME)).map(({ name }) => name)).not.toContain(
     "as scheduled",
   );
 });
@@ -133,6 +134,7 @@ test("points of an open loop that lie on one another have one label, which stays
     x,
     tps,
     interval: null,
+    look: FIRST_LOOK,
     published: null,
     p99_ns: p99_ms * 1e6,
   }));
@@ -140,10 +142,10 @@ test("points of an open loop that lie on one another have one label, which stays
     title: "",
     rates: [],
     factor: factor("rate", [100, 1000, 2000, 4000]),
-    curves: [{ name: "disk", colour: 0, levels, knee: null }],
+    curves: [{ name: "disk", look: FIRST_LOOK, levels, knee: null }],
   };
   const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: 700, height: 380 });
-  chart.setOption(hockeyStickOption(panel as unknown as CurvePanel, THEME));
+  chart.setOption(hockeyStickOption(panel, NO_ATTENTION, THEME));
   const texts = [...chart.renderToSVGString().matchAll(/<text[^>]*text-anchor="(\w+)"[^>]*>([^<]*)/g)];
   const [labels, anchors] = [texts.map((text) => text[2]), texts.map((text) => text[1])];
   expect(labels).toContain("100");

@@ -1,16 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
 import { initialFocus, Store, typicalTrial } from "../src/model/focus";
 import { differs, shortList, valueFor } from "../src/model/settings";
-import {
-  barOf,
-  colourKey,
-  colourPlaces,
-  hatch,
-  highestFigure,
-  measureOf,
-  ranking,
-} from "../src/model/variants";
-import { point, report, setting, sweepOf, variant } from "./sample";
+import { barOf, hatch, highestFigure, measureOf, ranking } from "../src/model/variants";
+import { point, report, setting, variant } from "./sample";
 
 describe("ranking", () => {
   test("joins results, comparisons and workloads; the twin has the A/A ratio but no verdict", () => {
@@ -70,52 +62,6 @@ describe("ranking", () => {
     expect(hatch("unknown")).toBe("sparse");
     expect(hatch("may lose recent commits")).toBe("sparse");
     expect(hatch("does not keep")).toBe("dense");
-  });
-});
-
-describe("colours", () => {
-  test("few variants have their own, the baseline the first, the twin its baseline's", () => {
-    const places = colourPlaces(report().analysis, []);
-    expect(Object.fromEntries(places)).toEqual({ disk: 0, "disk-aa": 0, memory: 1 });
-  });
-
-  test("of many, only those in focus are coloured", () => {
-    const many = Array.from({ length: 20 }, (_, i) => variant(`v${i}`, i));
-    const places = colourPlaces({ ...report().analysis, variants: many }, ["v7", "v3", "v7"]);
-    expect([...places].filter(([, place]) => place !== null)).toEqual([
-      ["v3", 1],
-      ["v7", 0],
-    ]);
-  });
-});
-
-describe("colours of a sweep of many variants", () => {
-  const levels = [1, 2, 4, 8, 16];
-  const variants = ["disk", "memory"].flatMap((place) =>
-    levels.map((n) => variant(`${place}-${n}`, 100 * n)),
-  );
-  const analysis = {
-    ...report().analysis,
-    variants,
-    sweep: sweepOf(
-      ["disk", "memory"].map((label) => ({
-        label,
-        points: levels.map((value) => ({ variant: `${label}-${value}`, value })),
-      })),
-    ),
-  };
-  const places = colourPlaces(analysis, ["disk-1"]);
-
-  test("are those of its curves, and none is grey", () => {
-    expect(new Set(levels.map((n) => places.get(`disk-${n}`)))).toEqual(new Set([0]));
-    expect(new Set(levels.map((n) => places.get(`memory-${n}`)))).toEqual(new Set([1]));
-  });
-
-  test("and so is the key", () => {
-    expect(colourKey(analysis, places).map(({ label, colour }) => [label, colour])).toEqual([
-      ["disk", "c-1"],
-      ["memory", "c-2"],
-    ]);
   });
 });
 

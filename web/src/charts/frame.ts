@@ -1,6 +1,7 @@
 /** A chart that stands by itself: its title and key above it, in one SVG. */
 import { format } from "echarts/core";
-import type { ColourName } from "../model/colours";
+import type { KeyEntry } from "../model/looks";
+import { type Shape, swatchShapes, swatchWidth } from "./swatch";
 import type { Theme } from "./theme";
 
 /** In pixels, of every chart that stands by itself. */
@@ -15,11 +16,6 @@ const NOTICE_ROW = 14;
 const MOST_LETTERS = 70;
 /** Mean width of a letter, in parts of the size of the type; a little more than it is. */
 const LETTER = 0.6;
-
-export interface KeyEntry {
-  readonly label: string;
-  readonly colour: ColourName;
-}
 
 export interface Framed {
   readonly title: string;
@@ -75,26 +71,36 @@ interface PlacedEntry extends KeyEntry {
   readonly x: number;
 }
 
+/** Between a swatch and its label, and between entries. */
+const GAP = 6;
+const ENTRY_GAP = 18;
+
 /** Entries beside one another, in as many rows as they take. */
 function keyRows(key: readonly KeyEntry[]): PlacedEntry[][] {
   const rows: PlacedEntry[][] = [[]];
   let x = MARGIN;
-  for (const { label, colour } of key) {
+  for (const { label, swatch } of key) {
     const shown = cut(label, MOST_LETTERS);
-    const width = 18 + shown.length * KEY_PX * LETTER + 18;
+    const width = swatchWidth(swatch) + GAP + shown.length * KEY_PX * LETTER + ENTRY_GAP;
     if (x > MARGIN && x + width > WIDTH - MARGIN) {
       rows.push([]);
       x = MARGIN;
     }
-    rows.at(-1)?.push({ label: shown, colour, x });
+    rows.at(-1)?.push({ label: shown, swatch, x });
     x += width;
   }
   return rows;
 }
 
-function keyEntry({ label, colour, x }: PlacedEntry, y: number, theme: Theme): string {
-  const swatch = `<rect x="${x}" y="${y + 3}" width="12" height="12" rx="2" fill="${theme.colours[colour]}"/>`;
-  return swatch + text(label, x + 18, y + 13, KEY_PX, theme.muted);
+function keyEntry({ label, swatch, x }: PlacedEntry, y: number, theme: Theme): string {
+  const shapes = swatchShapes(swatch, theme.colours[swatch.colour], theme.paper).map(written).join("");
+  const drawing = `<g transform="translate(${x} ${y + 3})">${shapes}</g>`;
+  return drawing + text(label, x + swatchWidth(swatch) + GAP, y + 13, KEY_PX, theme.muted);
+}
+
+function written({ tag, attributes }: Shape): string {
+  const all = Object.entries(attributes).map(([name, value]) => `${name}="${value}"`);
+  return `<${tag} ${all.join(" ")}/>`;
 }
 
 function text(content: string, x: number, y: number, size: number, colour: string): string {

@@ -2,6 +2,7 @@
 import type { Panel } from "../format/report";
 import { binaryAxis, endLabels, linearAxis, logAxis, roundStep } from "../model/axis";
 import { type ColourName, paletteColour, SHADES } from "../model/colours";
+import { areaSwatch, lineSwatch, type Swatch } from "../model/looks";
 import { drawn, type Line, type PanelData, points, type Span } from "../model/timeline";
 import { tick } from "../model/units";
 import type { EChartsOption, LineSeriesOption } from "./echarts";
@@ -9,6 +10,9 @@ import type { Theme } from "./theme";
 
 /** The position of the plot in its chart, in pixels; the cursor needs it too. */
 export const PLOT = { left: 64, right: 14, top: 8, bottom: 22 };
+
+/** Width of a line, in pixels. */
+const LINE_PX = 1.5;
 
 /** What panels side by side have in common. */
 export interface Scale {
@@ -30,7 +34,13 @@ export interface PanelChart {
 
 /** Name of a line's colour: percentiles are shades of one hue, all else has hues of its own. */
 export function lineColour(panel: Panel, place: number): ColourName {
-  return panel.scale === "log" ? (SHADES[place % SHADES.length] ?? "grey") : paletteColour(place);
+  return panel.scale === "log" ? (SHADES[place % SHADES.length] ?? "ink") : paletteColour(place);
+}
+
+/** What stands for a line in a key: a band of a stack is filled. */
+export function lineSwatchOf(panel: Panel, place: number): Swatch {
+  const colour = lineColour(panel, place);
+  return panel.shape === "stack" ? areaSwatch(colour) : lineSwatch(colour, LINE_PX);
 }
 
 /** The option of a panel's chart. */
@@ -113,7 +123,7 @@ function lineSeries(line: Line, panel: Panel, bin_s: number, end_s: number, them
     ...(stacked ? { stack: "all", areaStyle: { color: colour, opacity: 0.75 } } : {}),
     showSymbol: false,
     silent: true,
-    lineStyle: { color: colour, width: stacked ? 0.75 : 1.5 },
+    lineStyle: { color: colour, width: stacked ? 0.75 : LINE_PX },
     itemStyle: { color: colour },
     connectNulls: false,
   };

@@ -1,15 +1,50 @@
-/** p99 latency over throughput, a point for each variant: those on the Pareto front are filled. */
+/** p99 latency over throughput, a point for each variant: those on the Pareto front are filled, the others hollow. */
 import { format } from "echarts/core";
 import { linearAxis, logAxis } from "../model/axis";
-import { paletteColour } from "../model/colours";
+import { type Attention, type KeyEntry, markerOf, markerSwatch, strength } from "../model/looks";
 import type { ParetoDot } from "../model/pareto";
 import { isLogarithmic } from "../model/scaling";
 import { interval, latency, number, tick } from "../model/units";
 import type { EChartsOption, LineSeriesOption } from "./echarts";
 import { type Theme, tooltipLook } from "./theme";
 
-/** The option of the dots: triangles may lose acknowledged commits, hollow ones are dominated; lines are 95 % intervals. */
-export function paretoOption(dots: readonly ParetoDot[], theme: Theme): EChartsOption {
+/** Sizes in pixels. */
+const FRONT_PX = 12;
+const DOMINATED_PX = 9;
+const RING_PX = 20;
+
+/** The key to the dots. */
+export function paretoKey(dots: readonly ParetoDot[]): KeyEntry[] {
+  return dots.map((dot) => ({
+    label: dot.label,
+    swatch: markerSwatch(dot.look, sizeOf(dot), !dot.isOnFront),
+  }));
+}
+
+/** What the marks of these dots denote, those only that are there. */
+export function paretoCaption(dots: readonly ParetoDot[]): string {
+  const isBounded = ({ tps, p99 }: ParetoDot) => tps.interval !== null || p99.interval !== null;
+  return [
+    dots.some((dot) => !dot.isOnFront) && "Filled: on the front. Hollow: dominated.",
+    dots.some((dot) => !dot.keeps) && "Crossed: may lose acknowledged commits.",
+    dots.some(isBounded) && "Lines: 95 % intervals.",
+    dots.some(lacksInterval) && "Dotted ring: throughput or latency has no interval.",
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+/** Whether one of the two figures of a dot has no interval. */
+function lacksInterval({ tps, p99 }: ParetoDot): boolean {
+  return tps.interval === null || p99.interval === null;
+}
+
+function sizeOf({ isOnFront }: ParetoDot): number {
+  return isOnFront ? FRONT_PX : DOMINATED_PX;
+}
+
+/** The option of the dots; lines are 95 % intervals. */
+export function paretoOption(dots: readonly ParetoDot[], attention: Attention, theme: Theme): EChartsOption {
   const rates = dots.flatMap(({ tps }) => [
     tps.value,
     tps.interval?.low ?? tps.value,
@@ -48,7 +83,12 @@ export function paretoOption(dots: readonly ParetoDot[], theme: Theme): EChartsO
       axisLine: { show: false },
       axisLabel: { ...text, formatter: (value: number) => tick(value, "ns") },
     },
-    series: dots.map((dot) => dotSeries(dot, theme)).concat(dots.map((dot) => whiskers(dot, theme))),
+    series: [
+      ...dots.map((dot) => dotSeries(dot, attention, theme)),
+      ...dots.map((dot) => whiskers(dot, attention, theme)),
+      ...dots.filter(lacksInterval).map((dot) => mark(dot, RING, attention, theme)),
+      ...dots.filter(({ keeps }) => !keeps).map((dot) => mark(dot, CROSS, attention, theme)),
+    ],
   } satisfies EChartsOption;
 }
 
@@ -59,11 +99,11 @@ function axis(figures: readonly number[]) {
   return { type: "value" as const, min: 0, max, interval: step };
 }
 
-function paintOf(dot: ParetoDot, theme: Theme): string {
-  return theme.colours[paletteColour(dot.colour)];
+function paintOf({ look }: ParetoDot, theme: Theme): string {
+  return theme.colours[look.colour];
 }
 
-function dotSeries(dot: ParetoDot, theme: Theme): LineSeriesOption {
+function dotSeries(dot: ParetoDot, attention: Attention, theme: Theme): LineSeriesOption {
   const { tps, p99 } = dot;
   const paint = paintOf(dot, theme);
   const bounds = (estimate: typeof tps, write: (value: number) => string) =>
@@ -71,12 +111,13 @@ function dotSeries(dot: ParetoDot, theme: Theme): LineSeriesOption {
   return {
     type: "line",
     name: dot.label,
-    symbol: dot.keeps ? "circle" : "triangle",
-    symbolSize: dot.isOnFront ? 12 : 9,
+    symbol: `path://${markerOf(dot.look)}`,
+    symbolSize: sizeOf(dot),
     itemStyle: {
       color: dot.isOnFront ? paint : theme.paper,
       borderColor: paint,
-      borderWidth: 2,
+      borderWidth: dot.isOnFront ? 0 : 2,
+      opacity: strength(dot.label, attention).opacity,
     },
     data: [
       {
@@ -89,7 +130,44 @@ function dotSeries(dot: ParetoDot, theme: Theme): LineSeriesOption {
   };
 }
 
-function whiskers(dot: ParetoDot, theme: Theme): LineSeriesOption {
+/** What is drawn over a dot to say more of it. */
+interface Mark {
+  readonly says: string;
+  readonly symbol: string;
+  readonly size: number;
+  readonly isDotted: boolean;
+}
+
+const RING: Mark = { says: "no interval", symbol: "circle", size: RING_PX, isDotted: true };
+const CROSS: Mark = {
+  says: "may lose commits",
+  symbol: "path://M0,0L10,10M10,0L0,10",
+  size: FRONT_PX,
+  isDotted: false,
+};
+
+function mark(dot: ParetoDot, { says, symbol, size, isDotted }: Mark, attention: Attention, theme: Theme) {
+  const style = isDotted
+    ? { borderColor: paintOf(dot, theme), borderType: [2, 3] }
+    : { borderColor: theme.ink };
+  return {
+    type: "line" as const,
+    name: `${dot.label}, ${says}`,
+    silent: true,
+    symbol,
+    symbolSize: size,
+    itemStyle: {
+      ...style,
+      color: "transparent",
+      borderWidth: 1.25,
+      opacity: strength(dot.label, attention).opacity,
+    },
+    z: 4,
+    data: [[dot.tps.value, dot.p99.value]],
+  } satisfies LineSeriesOption;
+}
+
+function whiskers(dot: ParetoDot, attention: Attention, theme: Theme): LineSeriesOption {
   const { tps, p99 } = dot;
   const horizontal = tps.interval
     ? [
@@ -110,7 +188,11 @@ function whiskers(dot: ParetoDot, theme: Theme): LineSeriesOption {
     silent: true,
     showSymbol: false,
     connectNulls: false,
-    lineStyle: { color: paintOf(dot, theme), width: 1.25 },
+    lineStyle: {
+      color: paintOf(dot, theme),
+      width: 1.25,
+      opacity: strength(dot.label, attention).opacity,
+    },
     data: [...horizontal, ...vertical],
   };
 }

@@ -1,18 +1,28 @@
 /** Latency percentile curves. */
 import { format } from "echarts/core";
-import type { CurvePoint, Report } from "../format/report";
+import type { CurvePoint, Report, StorageFlushes } from "../format/report";
 import { endLabels, logAxis } from "../model/axis";
-import { paletteColour } from "../model/colours";
+import { HUES, paletteColour } from "../model/colours";
 import { curvePoints, latencyAt, percentile } from "../model/curves";
+import { drawnFigures, flushName } from "../model/flushes";
+import {
+  type Attention,
+  dashOf,
+  FIRST_LOOK,
+  type KeyEntry,
+  type Look,
+  type Looks,
+  lineSwatch,
+  strength,
+} from "../model/looks";
 import { latency, tick } from "../model/units";
 import type { EChartsOption, TooltipParameters } from "./echarts";
 import { type Theme, tooltipLook } from "./theme";
 
-/** One curve; `colour` is a place among the style sheet's, null for grey. */
+/** One curve. */
 export interface Curve {
   readonly name: string;
-  readonly colour: number | null;
-  readonly dashed: boolean;
+  readonly look: Look;
   readonly points: readonly CurvePoint[];
 }
 
@@ -20,24 +30,52 @@ export interface Curve {
 export interface PercentilesChart {
   readonly curves: readonly Curve[];
   readonly of: string;
+  readonly attention: Attention;
 }
 
 /** The latency of every variant: medians of its counted trials. */
-export function variantCurves(report: Report, colours: ReadonlyMap<string, number | null>): Curve[] {
-  return report.analysis.variants.map(({ id, label, is_aa_twin }, place) => ({
+export function variantCurves(report: Report, looks: Looks): Curve[] {
+  return report.analysis.variants.map(({ id, label }, place) => ({
     name: label,
-    colour: colours.get(id) ?? null,
-    dashed: is_aa_twin,
+    look: looks.variants.get(id) ?? FIRST_LOOK,
     points: report.variants[place]?.latency_curve ?? [],
   }));
 }
 
+/** The durable writes of a storage by method; in shades that variants have only where there are many of them. */
+export function flushChart(storage: StorageFlushes): Omit<PercentilesChart, "attention"> {
+  const curves = drawnFigures(storage).map((figure, place) => ({
+    name: flushName(figure),
+    look: { colour: paletteColour(HUES + place), style: figure.kind === "commits" ? 1 : 0, isTwin: false },
+    points: figure.latency_curve,
+  }));
+  return { curves, of: "durable writes" };
+}
+
+/** The key to the curves that have points. */
+export function percentilesKey({ curves, attention }: PercentilesChart): KeyEntry[] {
+  return curves
+    .filter(({ points }) => points.length > 0)
+    .map(({ name, look }) => ({
+      label: name,
+      swatch: lineSwatch(look.colour, strength(name, attention).width, dashOf(look)),
+    }));
+}
+
+/** Of many curves, a tooltip has room for those that a reader looks at only. */
+function readCurves({ curves, attention: { pointed, focused } }: PercentilesChart): Curve[] {
+  const known = curves.filter(({ points }) => points.length > 0);
+  const looked = known.filter(({ name }) => (pointed === null ? focused.includes(name) : name === pointed));
+  return known.length > HUES && looked.length > 0 ? looked : known;
+}
+
 /** The option of percentile curves. */
-export function percentilesOption({ curves, of }: PercentilesChart, theme: Theme): EChartsOption {
+export function percentilesOption(chart: PercentilesChart, theme: Theme): EChartsOption {
+  const { curves, of, attention } = chart;
   const points = curves.flatMap((curve) => curvePoints(curve.points));
   const ends = logAxis(Math.min(...points.map(([, ns]) => ns)), Math.max(...points.map(([, ns]) => ns)));
   const furthest = Math.max(10, ...points.map(([place]) => place));
-  const named = curves.filter((curve) => curve.colour !== null && curve.points.length > 0);
+  const named = readCurves(chart);
   return {
     grid: { left: 64, right: 20, top: 12, bottom: 40 },
     tooltip: {
@@ -79,19 +117,17 @@ export function percentilesOption({ curves, of }: PercentilesChart, theme: Theme
         formatter: (value: number) => tick(value, "ns"),
       },
     },
-    series: curves.map(({ name, colour, dashed, points }) => {
-      const paint = theme.colours[paletteColour(colour)];
+    series: curves.map(({ name, look, points }) => {
+      const paint = theme.colours[look.colour];
+      const { width, opacity } = strength(name, attention);
+      const dash = dashOf(look);
       return {
         type: "line" as const,
         name,
         data: curvePoints(points),
         showSymbol: false,
-        z: colour === null ? 1 : 2,
-        lineStyle: {
-          color: paint,
-          width: colour === null ? 0.75 : 1.75,
-          type: dashed ? ("dashed" as const) : ("solid" as const),
-        },
+        z: width > 2 ? 3 : 2,
+        lineStyle: { color: paint, width, opacity, type: dash.length > 0 ? [...dash] : ("solid" as const) },
         itemStyle: { color: paint },
       };
     }),

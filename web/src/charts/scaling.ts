@@ -1,19 +1,55 @@
 /** Throughput over the levels of a number, with intervals and knee; and latency over throughput, for open loops. */
 import { format } from "echarts/core";
 import { endLabels, linearAxis, logAxis } from "../model/axis";
-import { paletteColour } from "../model/colours";
+import { type Attention, dashOf, type KeyEntry, lineSwatch, markerOf, strength } from "../model/looks";
 import { type CurvePanel, type DrawnCurve, isLogarithmic, isOpenLoop } from "../model/scaling";
 import { interval, latency, number, tick } from "../model/units";
 import type { EChartsOption, LineSeriesOption } from "./echarts";
 import { type Theme, tooltipLook } from "./theme";
 
+const MARKER_PX = 7;
+/** Of lines of published figures and of the schedule, in pixels. */
+const PUBLISHED_DASH = [4, 4];
+const SCHEDULE_DASH = [1, 3];
+const OTHER_WIDTH = 1.25;
+
+function curveEntries(curves: readonly DrawnCurve[], attention: Attention, isHollow: boolean): KeyEntry[] {
+  return curves.map(({ name, look }) => {
+    const line = lineSwatch(look.colour, strength(name, attention).width, dashOf(look));
+    const marker = { outline: markerOf(look), size: MARKER_PX, isHollow };
+    return { label: name, swatch: { ...line, marker } };
+  });
+}
+
+/** The key to the latencies of an open loop. */
+export function stickKey({ curves }: CurvePanel, attention: Attention): KeyEntry[] {
+  // A key of one entry says nothing.
+  return curves.length > 1 ? curveEntries(curves, attention, true) : [];
+}
+
+/** The key to a panel of curves: each as it is drawn, and what else is in the chart. */
+export function scalingKey({ curves, ...panel }: CurvePanel, attention: Attention): KeyEntry[] {
+  const entries = curveEntries(curves, attention, false);
+  const others: KeyEntry[] = [];
+  const [first] = curves;
+  if (first && curves.some(({ levels }) => levels.some(({ published }) => published !== null))) {
+    const line = lineSwatch(curves.length > 1 ? "ink" : first.look.colour, OTHER_WIDTH, PUBLISHED_DASH);
+    const marker = { outline: markerOf(first.look), size: MARKER_PX, isHollow: true };
+    others.push({ label: "published", swatch: { ...line, marker } });
+  }
+  if (isOpenLoop({ curves, ...panel }))
+    others.push({ label: "as scheduled", swatch: lineSwatch("ink", 1, SCHEDULE_DASH) });
+  // A key of one entry says nothing.
+  return entries.length + others.length > 1 ? [...entries, ...others] : [];
+}
+
 /** The option of a panel of curves: lines through the medians, their intervals, published figures dashed, knees shaded. */
-export function scalingOption(panel: CurvePanel, theme: Theme): EChartsOption {
+export function scalingOption(panel: CurvePanel, attention: Attention, theme: Theme): EChartsOption {
   const { factor, curves, rates } = panel;
   const ticks = factor.levels.flatMap(({ value }) => (value === null ? [] : [value]));
   const texts = new Map(factor.levels.map(({ value, text }) => [value, text]));
   const logX = isLogarithmic(ticks);
-  const span = Math.max(...ticks) - Math.min(...ticks);
+  const ends = levelEnds(ticks, logX);
   return {
     grid: { left: 64, right: 24, top: 36, bottom: 40 },
     tooltip: {
@@ -23,8 +59,7 @@ export function scalingOption(panel: CurvePanel, theme: Theme): EChartsOption {
     },
     xAxis: {
       type: logX ? "log" : "value",
-      min: logX ? Math.min(...ticks) / 1.15 : Math.min(...ticks) - span * 0.03,
-      max: logX ? Math.max(...ticks) * 1.15 : Math.max(...ticks) + span * 0.03,
+      ...ends,
       ...named(factor.title, theme),
       axisTick: { customValues: ticks, lineStyle: { color: theme.rule } },
       splitLine: { show: false },
@@ -39,9 +74,17 @@ export function scalingOption(panel: CurvePanel, theme: Theme): EChartsOption {
     yAxis: rateAxis(rates, theme),
     series: [
       ...(isOpenLoop(panel) ? [askedFor(ticks, theme)] : []),
-      ...curves.flatMap((curve) => curveSeries(curve, texts, theme)),
+      ...curves.flatMap((curve) => curveSeries(curve, { texts, ends, attention }, theme)),
     ],
   } satisfies EChartsOption;
+}
+
+/** The ends of the axis of levels, a little beyond the outermost. */
+function levelEnds(ticks: readonly number[], isLog: boolean): { min: number; max: number } {
+  const [low, high] = [Math.min(...ticks), Math.max(...ticks)];
+  if (isLog) return { min: low / 1.15, max: high * 1.15 };
+  const margin = (high - low) * 0.03;
+  return { min: low - margin, max: high + margin };
 }
 
 /** Throughput as the schedule of an open loop asks for it: a curve leaves the line where the server does not keep up. */
@@ -51,37 +94,47 @@ function askedFor(rates: readonly number[], theme: Theme): LineSeriesOption {
     name: "as scheduled",
     silent: true,
     showSymbol: false,
-    lineStyle: { color: theme.muted, width: 1, type: "dotted" },
+    lineStyle: { color: theme.ink, width: 1, type: SCHEDULE_DASH },
     data: rates.map((rate) => [rate, rate]),
   };
 }
 
-function curveSeries(
-  curve: DrawnCurve,
-  texts: ReadonlyMap<number | null, string>,
-  theme: Theme,
-): LineSeriesOption[] {
-  const paint = theme.colours[paletteColour(curve.colour)];
+/** What the curves of a panel have in common. */
+interface Common {
+  readonly texts: ReadonlyMap<number | null, string>;
+  readonly ends: { readonly min: number; readonly max: number };
+  readonly attention: Attention;
+}
+
+function curveSeries(curve: DrawnCurve, common: Common, theme: Theme): LineSeriesOption[] {
+  const { texts, ends, attention } = common;
+  const paint = theme.colours[curve.look.colour];
+  const { width, opacity } = strength(curve.name, attention);
+  const dash = dashOf(curve.look);
   const name = (x: number, tps: string) =>
     format.encodeHTML(`${curve.name}, ${texts.get(x) ?? number(x)}: ${tps} tps`);
+  const within = (x: number) => Math.min(ends.max, Math.max(ends.min, x));
   const median: LineSeriesOption = {
     type: "line",
     name: curve.name,
-    symbol: "circle",
-    symbolSize: 7,
-    lineStyle: { color: paint, width: 1.75 },
-    itemStyle: { color: paint },
-    data: curve.levels.map(({ x, tps, interval: bounds }) => ({
+    symbol: `path://${markerOf(curve.look)}`,
+    symbolSize: MARKER_PX,
+    showAllSymbol: true,
+    lineStyle: { color: paint, width, opacity, ...(dash.length > 0 ? { type: [...dash] } : {}) },
+    itemStyle: { color: paint, opacity },
+    data: curve.levels.map(({ x, tps, look, interval: bounds }) => ({
       value: [x, tps],
       name: name(x, number(tps) + (bounds ? ` ${interval(bounds, number)}` : "")),
+      symbol: `path://${markerOf(look)}`,
+      itemStyle: pointStyle(theme.colours[look.colour], bounds === null, theme, opacity),
     })),
     ...(curve.knee
       ? {
           markArea: {
             silent: true,
             label: { show: false },
-            itemStyle: { color: paint, opacity: 0.12 },
-            data: [[{ xAxis: curve.knee.low }, { xAxis: curve.knee.high }]],
+            itemStyle: { color: paint, opacity: 0.12 * opacity },
+            data: [[{ xAxis: within(curve.knee.low) }, { xAxis: within(curve.knee.high) }]],
           },
         }
       : {}),
@@ -92,7 +145,7 @@ function curveSeries(
     silent: true,
     showSymbol: false,
     connectNulls: false,
-    lineStyle: { color: paint, width: 1.25 },
+    lineStyle: { color: paint, width: OTHER_WIDTH, opacity },
     data: curve.levels.flatMap(({ x, interval: bounds }) =>
       bounds
         ? [
@@ -107,10 +160,11 @@ function curveSeries(
   const published: LineSeriesOption = {
     type: "line",
     name: `${curve.name}, published`,
-    symbol: "emptyCircle",
-    symbolSize: 7,
-    lineStyle: { color: paint, width: 1.25, type: "dashed" },
-    itemStyle: { color: paint },
+    symbol: `path://${markerOf(curve.look)}`,
+    symbolSize: MARKER_PX,
+    showAllSymbol: true,
+    lineStyle: { color: paint, width: OTHER_WIDTH, opacity, type: PUBLISHED_DASH },
+    itemStyle: pointStyle(paint, true, theme, opacity),
     data: theirs.map(({ x, published: tps }) => ({
       value: [x, tps],
       name: name(x, `published ${number(tps ?? 0)}`),
@@ -119,14 +173,26 @@ function curveSeries(
   return [median, ...(whiskers.data?.length ? [whiskers] : []), ...(theirs.length ? [published] : [])];
 }
 
+/** A point is hollow where it has no interval. */
+function pointStyle(paint: string, isHollow: boolean, theme: Theme, opacity: number) {
+  return isHollow
+    ? { color: theme.paper, borderColor: paint, borderWidth: 1.75, opacity }
+    : { color: paint, borderWidth: 0, opacity };
+}
+
 /** p99 over the throughput that was reached, level after level, each with its rate: the knee of an open loop. */
-export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme): EChartsOption {
+export function hockeyStickOption(
+  { factor, curves }: CurvePanel,
+  attention: Attention,
+  theme: Theme,
+): EChartsOption {
   const texts = new Map(factor.levels.map(({ value, text }) => [value, text]));
   const levelText = (x: number) => texts.get(x) ?? number(x);
   const known = curves.map((curve) => ({
     ...curve,
     levels: curve.levels.flatMap((level) =>
-      level.p99_ns === null ? [] : [{ ...level, p99_ns: level.p99_ns }],
+      // 0 has no place on a logarithmic axis.
+      level.p99_ns === null || level.p99_ns <= 0 ? [] : [{ ...level, p99_ns: level.p99_ns }],
     ),
   }));
   const levels = known.flatMap((curve) => curve.levels);
@@ -161,16 +227,18 @@ export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme):
         formatter: (value: number) => tick(value, "ns"),
       },
     },
-    series: known.map(({ name, colour, levels: own }) => {
-      const paint = theme.colours[paletteColour(colour)];
+    series: known.map(({ name, look, levels: own }) => {
+      const paint = theme.colours[look.colour];
+      const { width, opacity } = strength(name, attention);
+      const dash = dashOf(look);
       const labels = stickLabels(own, max, Math.log10(ends.max / ends.min), levelText);
       return {
         type: "line" as const,
         name,
-        symbol: "circle",
-        symbolSize: 7,
-        lineStyle: { color: paint, width: 1.75 },
-        itemStyle: { color: paint },
+        symbol: `path://${markerOf(look)}`,
+        symbolSize: MARKER_PX,
+        lineStyle: { color: paint, width, opacity, ...(dash.length > 0 ? { type: [...dash] } : {}) },
+        itemStyle: pointStyle(paint, true, theme, opacity),
         label: {
           show: true,
           position: "right" as const,

@@ -2,7 +2,17 @@
 import { format } from "echarts/core";
 import type { ReportTrial, TrialPoint, VariantResult } from "../format/report";
 import { linearAxis, roundStep } from "../model/axis";
-import { paletteColour } from "../model/colours";
+import {
+  type Attention,
+  FIRST_LOOK,
+  type KeyEntry,
+  type Look,
+  type Looks,
+  markerOf,
+  markerSwatch,
+  strength,
+  TWIN_OPACITY,
+} from "../model/looks";
 import { latency, number } from "../model/units";
 import type { EChartsOption, ScatterSeriesOption } from "./echarts";
 import { type Theme, tooltipLook } from "./theme";
@@ -40,7 +50,21 @@ export interface Dot {
 export interface TrialsChart {
   readonly report: AllTrials;
   readonly measure: Measure;
-  readonly colours: ReadonlyMap<string, number | null>;
+  readonly looks: Looks;
+  readonly attention: Attention;
+}
+
+/** Of a dot, in pixels. */
+const DOT_PX = 9;
+
+/** The key to the variants that have trials. */
+export function trialsKey({ report, looks }: Pick<TrialsChart, "report" | "looks">): KeyEntry[] {
+  return report.analysis.variants
+    .filter(({ trials }) => trials.length > 0)
+    .map(({ id, label }) => ({
+      label,
+      swatch: markerSwatch(looks.variants.get(id) ?? FIRST_LOOK, DOT_PX),
+    }));
 }
 
 /** Why a trial does not count; null when it does. */
@@ -59,7 +83,10 @@ export function trialDots(report: AllTrials, measure: Measure): Dot[][] {
 }
 
 /** The option of the chart of all trials. */
-export function trialsOption({ report, measure, colours }: TrialsChart, theme: Theme): EChartsOption {
+export function trialsOption(
+  { report, measure, looks, attention }: TrialsChart,
+  theme: Theme,
+): EChartsOption {
   const variants = report.analysis.variants;
   const dots = trialDots(report, measure);
   const values = dots.flat().map((dot) => dot.value[1]);
@@ -95,11 +122,11 @@ export function trialsOption({ report, measure, colours }: TrialsChart, theme: T
     },
     yAxis: { type: "value", ...range(values, measure), ...look(measure, theme) },
     series: variants.map((variant, place) => {
-      const colour = colours.get(variant.id) ?? null;
-      const paint = theme.colours[paletteColour(colour)];
+      const look = looks.variants.get(variant.id) ?? FIRST_LOOK;
+      const { width, opacity } = strength(variant.label, attention);
       return {
-        ...series(variant, dots[place] ?? [], paint),
-        z: colour === null ? 2 : 3,
+        ...series(variant, dots[place] ?? [], look, theme.colours[look.colour], opacity),
+        z: width > 2 ? 3 : 2,
         ...(place === 0 ? { markArea: blocks(report, theme) } : {}),
       };
     }),
@@ -139,20 +166,26 @@ function look(measure: Measure, theme: Theme) {
   };
 }
 
-function series(variant: VariantOfTrials, dots: readonly Dot[], paint: string): ScatterSeriesOption {
+function series(
+  variant: VariantOfTrials,
+  dots: readonly Dot[],
+  look: Look,
+  paint: string,
+  opacity: number,
+): ScatterSeriesOption {
   return {
     type: "scatter",
     name: variant.label,
-    symbolSize: 9,
+    symbolSize: DOT_PX,
     cursor: "pointer",
     data: dots.map((dot) => {
       const out = reasonOut(dot.point) !== null;
-      const hollow = { color: "transparent", borderColor: paint, borderWidth: 1.75 };
-      const twin = { color: paint, opacity: 0.45, borderColor: paint, borderWidth: 1 };
+      const hollow = { color: "transparent", borderColor: paint, borderWidth: 1.75, opacity };
+      const filled = { color: paint, opacity: look.isTwin ? TWIN_OPACITY * opacity : opacity };
       return {
         value: dot.value,
-        symbol: dot.point.failure === null ? "circle" : CROSS,
-        itemStyle: out ? hollow : variant.is_aa_twin ? twin : { color: paint },
+        symbol: dot.point.failure === null ? `path://${markerOf(look)}` : CROSS,
+        itemStyle: out ? hollow : filled,
       };
     }),
   };

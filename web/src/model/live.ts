@@ -13,9 +13,9 @@ import type {
   TrialStarted,
   VariantPlanned,
 } from "../format/live";
+import type { Drawn } from "./looks";
 import type { PanelData, Span, Values } from "./timeline";
 import { duration } from "./units";
-import type { Coloured } from "./variants";
 
 /** Bins of a chart at most: more than it has pixels. */
 const MOST_BINS = 900;
@@ -229,7 +229,7 @@ export function endedTrials(run: LiveRun): AllTrials {
 }
 
 /** The variants, coloured as the report will colour them. */
-export function planned(run: LiveRun): Coloured {
+export function planned(run: LiveRun): Drawn {
   return { variants: run.variants, sweep: null };
 }
 

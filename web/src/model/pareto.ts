@@ -1,11 +1,10 @@
 /** The Pareto front as it is drawn. */
 import type { Estimate, Report } from "../format/report";
-import { colourKey, colourPlaces } from "./variants";
+import { FIRST_LOOK, type Look, looksOf } from "./looks";
 
 export interface ParetoDot {
   readonly label: string;
-  /** Place in the palette; null is grey. */
-  readonly colour: number | null;
+  readonly look: Look;
   readonly tps: Estimate;
   readonly p99: Estimate;
   readonly keeps: boolean;
@@ -13,16 +12,11 @@ export interface ParetoDot {
   readonly standing: string;
 }
 
-/** The key to the dots' colours; the A/A twin has none. */
-export function paretoKey(report: Report): ReturnType<typeof colourKey> {
-  return colourKey(report.analysis, colourPlaces(report.analysis, [])).filter(({ isTwin }) => !isTwin);
-}
-
 /** A dot for each variant whose throughput and latency are known. */
 export function paretoDots(report: Report): ParetoDot[] {
   const variants = new Map(report.analysis.variants.map((variant) => [variant.id, variant]));
   const standings = new Map(report.pareto.map((row) => [row.variant, row.standing]));
-  const colours = colourPlaces(report.analysis, []);
+  const looks = looksOf(report.analysis).variants;
   return report.analysis.pareto.flatMap((front) =>
     front.points.flatMap(({ variant, tps, latency_p99_ns: p99, dominated_by }) => {
       const result = variants.get(variant);
@@ -30,7 +24,7 @@ export function paretoDots(report: Report): ParetoDot[] {
       return [
         {
           label: result.label,
-          colour: colours.get(variant) ?? null,
+          look: looks.get(variant) ?? FIRST_LOOK,
           tps,
           p99,
           keeps: result.safety.grade === "keeps",

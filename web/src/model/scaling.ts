@@ -1,10 +1,12 @@
 /** Curves of a sweep as they are drawn: their panels, points and axes. */
 import type { Factor, Interval, Report, ScalingCurve } from "../format/report";
-import { PALETTE } from "./colours";
+import { FIRST_LOOK, type Look, type Looks, looksOf } from "./looks";
 
 /** A level of a curve: ours, with its interval, and the published figure where there is one. */
 export interface CurveLevel {
   readonly x: number;
+  /** That of the level's variant; of a point of several curves, the curve's. */
+  readonly look: Look;
   readonly tps: number;
   readonly interval: Interval | null;
   readonly p99_ns: number | null;
@@ -13,8 +15,7 @@ export interface CurveLevel {
 
 export interface DrawnCurve {
   readonly name: string;
-  /** Place in the palette. */
-  readonly colour: number;
+  readonly look: Look;
   readonly levels: readonly CurveLevel[];
   readonly knee: Interval | null;
 }
@@ -32,6 +33,8 @@ export interface CurvePanel {
 export function curvePanels(report: Report): CurvePanel[] {
   const { sweep } = report.analysis;
   if (!sweep) return [];
+  const looks = looksOf(report.analysis);
+  const lookOf = new Map(sweep.curves.map((curve, place) => [curve, looks.curves[place] ?? FIRST_LOOK]));
   return sweep.factors
     .filter((factor) => factor.unit !== null)
     .flatMap((factor) => {
@@ -44,7 +47,7 @@ export function curvePanels(report: Report): CurvePanel[] {
       const panels = [...groups].map(([title, curves]) => ({
         factor,
         title,
-        curves: curves.map((curve, place) => drawnCurve(report, curve, place)),
+        curves: curves.map((curve) => drawnCurve(report, curve, lookOf.get(curve) ?? FIRST_LOOK, looks)),
       }));
       const rates = panels.flatMap(({ curves }) =>
         curves.flatMap(({ levels }) => levels.flatMap(drawnRates)),
@@ -80,12 +83,13 @@ function levelLabel(factors: readonly Factor[], name: string, level: unknown): s
   return found?.label ?? String(level);
 }
 
-function drawnCurve(report: Report, curve: ScalingCurve, place: number): DrawnCurve {
+function drawnCurve(report: Report, curve: ScalingCurve, look: Look, looks: Looks): DrawnCurve {
+  const isOnly = report.analysis.sweep?.curves.length === 1;
   const results = new Map(report.analysis.variants.map((variant) => [variant.id, variant]));
   const published = new Map(report.published?.figures.map((row) => [row.variant, row.published_tps]));
   return {
     name: curve.label || "throughput",
-    colour: place % PALETTE.length,
+    look,
     knee: curve.knee?.at.interval ?? null,
     levels: curve.points.flatMap(({ variant, value }) => {
       const result = results.get(variant);
@@ -93,6 +97,7 @@ function drawnCurve(report: Report, curve: ScalingCurve, place: number): DrawnCu
       return [
         {
           x: value,
+          look: (isOnly ? looks.variants.get(variant) : undefined) ?? look,
           tps: result.tps.value,
           interval: result.tps.interval,
           p99_ns: result.latency?.p99_ns ?? null,

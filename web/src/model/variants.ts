@@ -1,15 +1,5 @@
-/** Variants for the ranking and for colours. */
-import type {
-  Comparison,
-  Estimate,
-  Interval,
-  Report,
-  Safety,
-  ScalingCurve,
-  Sweep,
-  VariantResult,
-} from "../format/report";
-import { type ColourName, PALETTE, paletteColour } from "./colours";
+/** Variants for the ranking. */
+import type { Comparison, Estimate, Interval, Report, Safety, VariantResult } from "../format/report";
 
 export interface RankedRow {
   readonly variant: VariantResult;
@@ -81,75 +71,4 @@ export type Hatch = "none" | "sparse" | "dense";
 export function hatch(grade: Safety["grade"]): Hatch {
   if (grade === "keeps") return "none";
   return grade === "does not keep" ? "dense" : "sparse";
-}
-
-/** What the colours of variants depend on. */
-export interface Coloured {
-  readonly variants: readonly Pick<VariantResult, "id" | "label" | "is_baseline" | "is_aa_twin">[];
-  readonly sweep: Pick<Sweep, "factors" | "curves"> | null;
-}
-
-/**
- * Colour of each variant: its place in the palette, or null for grey.
- *
- * Few variants have a colour each, the A/A twin its baseline's. Of many, those of one curve of a sweep share the curve's;
- * without curves only those in focus are coloured.
- */
-export function colourPlaces(analysis: Coloured, focused: readonly string[]): Map<string, number | null> {
-  const { variants } = analysis;
-  const own = variants.filter((variant) => !variant.is_aa_twin);
-  const curves = own.length > PALETTE.length ? curvesOf(analysis) : [];
-  const places = new Map<string, number | null>(variants.map((variant) => [variant.id, null]));
-  if (curves.length > 0) {
-    curves.forEach(({ points }, place) => {
-      for (const { variant } of points) places.set(variant, place % PALETTE.length);
-    });
-  } else {
-    const order = [...own]
-      .sort((a, b) => Number(b.is_baseline) - Number(a.is_baseline))
-      .map((each) => each.id);
-    const coloured = own.length <= PALETTE.length ? order : [...new Set(focused)];
-    coloured.forEach((id, place) => {
-      places.set(id, place % PALETTE.length);
-    });
-  }
-  variants.forEach((variant, place) => {
-    const doubled = variants[place - 1];
-    if (variant.is_aa_twin && doubled) places.set(variant.id, places.get(doubled.id) ?? null);
-  });
-  return places;
-}
-
-/** An entry of the key to the variants' colours. */
-export interface ColourEntry {
-  readonly label: string;
-  readonly colour: ColourName;
-  readonly isTwin: boolean;
-}
-
-/** The key: a curve for each colour where variants have those of curves, else a variant; the rest are grey and counted. */
-export function colourKey(analysis: Coloured, colours: ReadonlyMap<string, number | null>): ColourEntry[] {
-  const { variants } = analysis;
-  if (variants.filter((variant) => !variant.is_aa_twin).length > PALETTE.length) {
-    const curves = curvesOf(analysis);
-    if (curves.length > 0)
-      return curves.map(({ label }, place) => ({ label, colour: paletteColour(place), isTwin: false }));
-  }
-  const coloured = variants.filter((variant) => (colours.get(variant.id) ?? null) !== null);
-  const grey = variants.length - coloured.length;
-  return [
-    ...coloured.map(({ id, label, is_aa_twin }) => ({
-      label,
-      colour: paletteColour(colours.get(id) ?? null),
-      isTwin: is_aa_twin,
-    })),
-    ...(grey > 0 ? [{ label: `${grey} others`, colour: "grey" as const, isTwin: false }] : []),
-  ];
-}
-
-/** The curves over the first number of a sweep, if they can be told apart by colour: one of all would say nothing. */
-export function curvesOf({ sweep }: Coloured): readonly ScalingCurve[] {
-  const first = sweep?.factors.find((factor) => factor.unit !== null);
-  const curves = (sweep?.curves ?? []).filter((curve) => curve.factor === first?.name);
-  return curves.length > 1 && curves.length <= PALETTE.length ? curves : [];
 }

@@ -5,7 +5,7 @@ import { timelineTitle, worstCut } from "../model/power_cuts";
 import { decimalSize, latency, number } from "../model/units";
 import { Chart } from "./chart";
 import { h, notAvailable, scrolling, section } from "./dom";
-import { entry } from "./key";
+import { areaEntry } from "./key";
 import { type Column, dataTable } from "./table";
 
 interface Row {
@@ -109,7 +109,7 @@ function timeline(report: Report): HTMLElement[] {
   const title = timelineTitle(worst);
   const holder = h("div", { class: "chart", role: "img", "aria-label": title });
   new Chart("power-cut", holder, (theme) => powerCutOption(worst.timeline, theme));
-  const key = OUTCOMES.map(({ label, colour }) => entry(label, colour));
+  const key = OUTCOMES.map(({ label, colour }) => areaEntry(label, colour));
   return [h("h3", {}, title), h("ul", { class: "key" }, ...key), holder];
 }
 

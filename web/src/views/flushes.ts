@@ -1,11 +1,12 @@
 /** Durable writes: the commit ceiling of each variant, and what the fsync probe measured on each storage. */
-import { percentilesOption } from "../charts/percentiles";
+import { flushChart, percentilesKey, percentilesOption } from "../charts/percentiles";
+import type { Theme } from "../charts/theme";
 import type { Report, StorageFlushes } from "../format/report";
-import { paletteColour } from "../model/colours";
-import { ceilingRows, drawnFigures, type FlushRow, flushName, flushRows } from "../model/flushes";
+import { ceilingRows, type FlushRow, flushRows } from "../model/flushes";
+import { NO_ATTENTION } from "../model/looks";
 import { Chart } from "./chart";
 import { h, scrolling } from "./dom";
-import { entry } from "./key";
+import { keyOf } from "./key";
 import { type Column, dataTable } from "./table";
 
 const CEILING_HEADS = [
@@ -44,22 +45,19 @@ function storageBox(storage: StorageFlushes): HTMLElement {
 
 /** Percentile curves; nothing where nothing was measured. */
 function curves(storage: StorageFlushes): HTMLElement | null {
-  const drawn = drawnFigures(storage).map((figure, place) => ({
-    name: flushName(figure),
-    colour: place,
-    dashed: figure.kind === "commits",
-    points: figure.latency_curve,
-  }));
-  if (drawn.length === 0) return null;
+  const drawn = flushChart(storage);
+  if (drawn.curves.length === 0) return null;
   const label = `Percentiles of durable writes on ${storage.storage}`;
   const holder = h("div", { class: "chart tall", role: "img", "aria-label": label });
-  new Chart(`flushes-${storage.storage}`, holder, (theme) =>
-    percentilesOption({ curves: drawn, of: "durable writes" }, theme),
-  );
-  const key = drawn.map(({ name, colour, dashed }) =>
-    entry(name, paletteColour(colour), dashed ? "twin" : null),
-  );
-  return h("div", {}, h("ul", { class: "key" }, ...key), holder);
+  let pointed: string | null = null;
+  const option = (theme: Theme) =>
+    percentilesOption({ ...drawn, attention: { ...NO_ATTENTION, pointed } }, theme);
+  const chart = new Chart(`flushes-${storage.storage}`, holder, option);
+  const key = keyOf(percentilesKey({ ...drawn, attention: NO_ATTENTION }), (name) => {
+    pointed = name;
+    chart.draw(option);
+  });
+  return h("div", {}, key, holder);
 }
 
 function table(label: string, heads: readonly string[], rows: readonly FlushRow[]): HTMLElement {

@@ -1,14 +1,14 @@
 /** Latency: percentile curves, the percentiles as a table, and the statements of the variants in focus. */
-import { percentilesOption, variantCurves } from "../charts/percentiles";
+import { percentilesKey, percentilesOption, variantCurves } from "../charts/percentiles";
 import type { Theme } from "../charts/theme";
 import type { LatencyPercentiles, Report, StatementLatency, VariantResult } from "../format/report";
 import type { Focus, Store } from "../model/focus";
+import { type Looks, looksOf } from "../model/looks";
 import { latency, number } from "../model/units";
-import { colourPlaces } from "../model/variants";
 import { Chart } from "./chart";
 import { h, scrolling, section } from "./dom";
-import { focusedVariants } from "./focused";
-import { variantKey } from "./key";
+import { attentionOf, focusedVariants } from "./focused";
+import { keyOf, named } from "./key";
 import { type Column, type Content, dataTable } from "./table";
 
 const PERCENTILES = [
@@ -26,22 +26,31 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
   const measured = report.variants.some((variant) => variant.latency_curve.length > 0);
   const holder = h("div", { class: "chart tall", role: "img", "aria-label": "Latency percentile curves" });
   const statements = h("div", {});
-  const colours = () => colourPlaces(report.analysis, focusedVariants(report, focus.value));
-  const option = (theme: Theme) =>
-    percentilesOption({ curves: variantCurves(report, colours()), of: "transactions" }, theme);
+  const looks = looksOf(report.analysis);
+  const curves = variantCurves(report, looks);
+  let pointed: string | null = null;
+  const shown = () => ({
+    ...{ curves, of: "transactions" },
+    attention: attentionOf(report, focus.value, pointed),
+  });
+  const option = (theme: Theme) => percentilesOption(shown(), theme);
   const chart = measured ? new Chart("percentiles", holder, option) : null;
-  focus.watch((now) => {
+  const point = (label: string | null) => {
+    pointed = label;
     chart?.draw(option);
-    key.replaceChildren(variantKey(report.analysis, colours()));
+  };
+  focus.watch((now) => {
+    point(null);
+    key.replaceChildren(keyOf(percentilesKey(shown()), point));
     statements.replaceChildren(...statementTables(report, [...new Set(focusedVariants(report, now))]));
   });
   return section(
     "latency",
     "Latency",
     "Medians of the counted trials' own percentiles; the longest and the mean are of all transactions together. The slowest are on the right.",
-    h("div", { class: "controls" }, key),
+    key,
     measured ? holder : h("p", { class: "gap na" }, "n/a: no trial counts"),
-    scrolling("Latency percentiles", dataTable(PERCENTILE_COLUMNS, report.analysis.variants)),
+    scrolling("Latency percentiles", dataTable(variantColumns(looks), report.analysis.variants)),
     statements,
   );
 }
@@ -57,16 +66,18 @@ export function percentileColumns<
   }));
 }
 
-const PERCENTILE_COLUMNS: readonly Column<VariantResult>[] = [
-  { head: "Variant", cell: (variant) => variant.label },
-  ...percentileColumns<VariantResult>(),
-  {
-    head: "Transactions",
-    isNumeric: true,
-    cell: (variant) => (variant.latency ? number(variant.latency.count) : "n/a"),
-  },
-  { head: "Failed", isNumeric: true, cell: (variant) => number(variant.failed) },
-];
+function variantColumns(looks: Looks): Column<VariantResult>[] {
+  return [
+    { head: "Variant", cell: ({ id, label }) => named(label, looks.variants.get(id)) },
+    ...percentileColumns<VariantResult>(),
+    {
+      head: "Transactions",
+      isNumeric: true,
+      cell: (variant) => (variant.latency ? number(variant.latency.count) : "n/a"),
+    },
+    { head: "Failed", isNumeric: true, cell: (variant) => number(variant.failed) },
+  ];
+}
 
 function statementTables(report: Report, variants: readonly string[]): HTMLElement[] {
   const shown = report.analysis.variants

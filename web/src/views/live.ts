@@ -1,7 +1,7 @@
 /** The page of a running run: its phase, the running trial second by second, the trials that have ended, and notes. */
-import { lineColour, panelOption } from "../charts/panel";
+import { lineSwatchOf, panelOption } from "../charts/panel";
 import type { Theme } from "../charts/theme";
-import { trialsOption } from "../charts/trials";
+import { trialsKey, trialsOption } from "../charts/trials";
 import type { LiveEnd, LivePage, Panel, TrialEnded } from "../format/live";
 import {
   endedTrials,
@@ -13,12 +13,12 @@ import {
   planned,
   stateLines,
 } from "../model/live";
+import { looksOf } from "../model/looks";
 import { highest, lowestAboveZero, type PanelData } from "../model/timeline";
 import { latency, number, UNIT_NAMES, withUnit } from "../model/units";
-import { colourPlaces } from "../model/variants";
 import { Chart } from "./chart";
 import { h, notAvailable, scrolling } from "./dom";
-import { entry, variantKey } from "./key";
+import { entry, keyOf, spanEntry } from "./key";
 import { type Column, dataTable } from "./table";
 
 export class LiveView {
@@ -47,7 +47,7 @@ export class LiveView {
       "section",
       { id: "seconds", "aria-labelledby": "seconds-title", hidden: true },
       this.#runningTitle,
-      h("ul", { class: "key" }, entry("warm-up", "warmup", "area")),
+      h("ul", { class: "key" }, spanEntry("warm-up", "warmup")),
       ...this.#panels.map((panel) => panel.element),
     );
     this.#trials = new LiveTrials();
@@ -144,7 +144,7 @@ class LivePanel {
 }
 
 function reading({ panel }: PanelData, line: PanelData["lines"][number]): HTMLElement {
-  const item = entry(line.label, lineColour(panel, line.place));
+  const item = entry({ label: line.label, swatch: lineSwatchOf(panel, line.place) });
   item.append(h("output", {}, withUnit(line.values.at(-1), panel.unit)));
   return item;
 }
@@ -161,6 +161,7 @@ class LiveTrials {
   readonly #table = h("div", {});
   #chart: Chart | null = null;
   #shown = 0;
+  #pointed: string | null = null;
 
   constructor() {
     this.element = h(
@@ -168,7 +169,7 @@ class LiveTrials {
       { id: "trials", "aria-labelledby": "trials-title", hidden: true },
       h("h2", { id: "trials-title" }, "Every trial so far"),
       h("p", { class: "lead" }, "Transactions per second. Every other block of trials is shaded."),
-      h("div", { class: "controls" }, this.#key),
+      this.#key,
       this.#holder,
       this.#table,
     );
@@ -179,10 +180,19 @@ class LiveTrials {
     if (run.ended.length === 0 || run.ended.length === this.#shown) return;
     this.#shown = run.ended.length;
     const variants = planned(run);
-    const colours = colourPlaces(variants, run.trial ? [run.trial.variant] : []);
-    const option = (theme: Theme) =>
-      trialsOption({ report: endedTrials(run), measure: "tps", colours }, theme);
-    this.#key.replaceChildren(variantKey(variants, colours));
+    const report = endedTrials(run);
+    const looks = looksOf(variants);
+    const focused = run.trial ? [run.label(run.trial.variant)] : [];
+    const option = (theme: Theme) => {
+      const attention = { pointed: this.#pointed, focused, of: run.variants.length };
+      return trialsOption({ report, measure: "tps", looks, attention }, theme);
+    };
+    this.#pointed = null;
+    const point = (label: string | null) => {
+      this.#pointed = label;
+      this.#chart?.draw(option);
+    };
+    this.#key.replaceChildren(keyOf(trialsKey({ report, looks }), point));
     if (this.#chart) this.#chart.draw(option);
     else this.#chart = new Chart("trials", this.#holder, option);
     this.#table.replaceChildren(

@@ -1,5 +1,5 @@
 /** One chart of the time series: a panel of one trial, its key with the figures under the cursor, or why there is none. */
-import { lineColour, panelOption, type Scale } from "../charts/panel";
+import { lineSwatchOf, panelOption, type Scale } from "../charts/panel";
 import type { Theme } from "../charts/theme";
 import type { Report, ReportTrial } from "../format/report";
 import type { Store } from "../model/focus";
@@ -59,7 +59,7 @@ export class Pane {
     const data = this.#data;
     if (!data) return;
     const entries = data.lines.map((line) => {
-      const item = entry(line.label, lineColour(data.panel, line.place));
+      const item = entry({ label: line.label, swatch: lineSwatchOf(data.panel, line.place) });
       const bin = t_s === null ? null : binAt(t_s, this.report.bin_s, line.values.length);
       const reading = bin === null ? "" : withUnit(line.values[bin], data.panel.unit);
       item.append(h("output", {}, reading));

@@ -1,11 +1,11 @@
 /** The ranking: a table whose bars carry the median, its interval and every trial. */
 import type { Report } from "../format/report";
 import { linearAxis } from "../model/axis";
+import { FIRST_LOOK, looksOf } from "../model/looks";
 import { interval, latency, NOT_ENOUGH_TRIALS, number, ratioParts, spread, tick } from "../model/units";
 import {
   type Bar,
   barOf,
-  colourPlaces,
   hatch,
   highestFigure,
   type Measure,
@@ -14,6 +14,7 @@ import {
   ranking,
 } from "../model/variants";
 import { h, notAvailable, scrolling, section, svg } from "./dom";
+import { named } from "./key";
 import { safetyBadge } from "./safety";
 import { type Column, type Content, dataTable } from "./table";
 
@@ -105,7 +106,7 @@ function groupGaps(report: Report): HTMLElement | null {
 
 /** "data-label" is what a figure is called on a small screen, where a table has no heads. */
 function columns(report: Report, scale: BarAxis): Column<RankedRow>[] {
-  const colours = colourPlaces(report.analysis, []);
+  const looks = looksOf(report.analysis).variants;
   return [
     {
       head: "",
@@ -114,7 +115,10 @@ function columns(report: Report, scale: BarAxis): Column<RankedRow>[] {
     },
     {
       head: "Variant",
-      cell: ({ variant }) => [variant.label, variant.is_baseline && h("span", { class: "role" }, "baseline")],
+      cell: ({ variant }) => [
+        ...named(variant.label, looks.get(variant.id)),
+        variant.is_baseline && h("span", { class: "role" }, "baseline"),
+      ],
       attributes: ({ workload }) => ({ title: workload }),
     },
     ...(isGrouped(report) ? [GROUP] : []),
@@ -122,7 +126,9 @@ function columns(report: Report, scale: BarAxis): Column<RankedRow>[] {
       head: axis(scale),
       class: "bar",
       cell: (row) => drawnBar(row, scale),
-      attributes: ({ variant }) => ({ style: `--bar: var(--c-${(colours.get(variant.id) ?? 0) + 1})` }),
+      attributes: ({ variant }) => ({
+        style: `--bar: var(--${(looks.get(variant.id) ?? FIRST_LOOK).colour})`,
+      }),
     },
     { head: "tps", isNumeric: true, cell: tpsOf, attributes: () => ({ "data-label": "tps" }) },
     {

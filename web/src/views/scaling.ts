@@ -1,7 +1,9 @@
 /** What a sweep shows: its curves, a heat map of two numbers, and the curves in words. */
-import { hockeyStickOption, scalingOption } from "../charts/scaling";
+import type { EChartsOption } from "../charts/echarts";
+import { hockeyStickOption, scalingKey, scalingOption, stickKey } from "../charts/scaling";
+import type { Theme } from "../charts/theme";
 import type { CurveText, EffectText, RatioCell, RatioRow, Report } from "../format/report";
-import { paletteColour } from "../model/colours";
+import { type Attention, NO_ATTENTION } from "../model/looks";
 import {
   type CurvePanel,
   curvePanels,
@@ -13,7 +15,7 @@ import {
 import { number } from "../model/units";
 import { Chart } from "./chart";
 import { h, notAvailable, scrolling, section } from "./dom";
-import { entry } from "./key";
+import { keyOf } from "./key";
 import { type Column, dataTable } from "./table";
 
 /** Nothing where neither a number nor several factors were varied. */
@@ -92,17 +94,29 @@ function curveColumns(curves: readonly CurveText[]): Column<CurveText>[] {
 
 function charts(panel: CurvePanel, place: number): HTMLElement[] {
   const over = panelTitle(panel);
-  // A key of one entry says nothing.
-  const key =
-    panel.curves.length > 1 &&
-    h("ul", { class: "key" }, ...panel.curves.map((curve) => entry(curve.name, paletteColour(curve.colour))));
-  const holder = h("div", { class: "chart tall", role: "img", "aria-label": over.throughput });
-  new Chart(`scaling-${place}`, holder, (theme) => scalingOption(panel, theme));
-  const throughput = [h("h3", {}, over.throughput), ...(key ? [key] : []), holder];
+  const throughput = pointable(`scaling-${place}`, over.throughput, panel, scalingOption);
   if (!isOpenLoop(panel)) return throughput;
-  const other = h("div", { class: "chart tall", role: "img", "aria-label": over.latency });
-  new Chart(`latency-over-throughput-${place}`, other, (theme) => hockeyStickOption(panel, theme));
-  return [...throughput, h("h3", {}, over.latency), other];
+  return [
+    ...throughput,
+    ...pointable(`latency-over-throughput-${place}`, over.latency, panel, hockeyStickOption),
+  ];
+}
+
+type PanelOption = (panel: CurvePanel, attention: Attention, theme: Theme) => EChartsOption;
+
+/** A chart of a panel with its title and its key. */
+function pointable(id: string, title: string, panel: CurvePanel, optionOf: PanelOption): HTMLElement[] {
+  const attention = { ...NO_ATTENTION, of: panel.curves.length };
+  let pointed: string | null = null;
+  const option = (theme: Theme) => optionOf(panel, { ...attention, pointed }, theme);
+  const holder = h("div", { class: "chart tall", role: "img", "aria-label": title });
+  const chart = new Chart(id, holder, option);
+  const entries = optionOf === scalingOption ? scalingKey(panel, attention) : stickKey(panel, attention);
+  const key = keyOf(entries, (name) => {
+    pointed = name;
+    chart.draw(option);
+  });
+  return [h("h3", {}, title), ...(entries.length > 0 ? [key] : []), holder];
 }
 
 /** Figures on a ground whose shade is their size, so that it is read without colour, too. */

@@ -6,7 +6,7 @@ import { UNIT_NAMES } from "../model/units";
 import type { CursorTime } from "./cursor";
 import { h, scrolling, section } from "./dom";
 import { labelOf, trialOf } from "./focused";
-import { entry } from "./key";
+import { spanEntry } from "./key";
 import { Pane } from "./pane";
 import { picker } from "./picker";
 import { type Column, dataTable } from "./table";
@@ -67,9 +67,9 @@ export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
     h(
       "ul",
       { class: "key" },
-      entry("warm-up", "warmup", "area"),
-      entry("checkpoint", "checkpoint", "area"),
-      entry("action", "action", "area"),
+      spanEntry("warm-up", "warmup"),
+      spanEntry("checkpoint", "checkpoint"),
+      spanEntry("action", "action"),
     ),
     h(
       "div",

@@ -1,13 +1,13 @@
 /** Every trial as a dot; for trials that are not counted, the reason. */
 import type { Theme } from "../charts/theme";
-import { hasNewOrders, type Measure, reasonOut, trialDots, trialsOption } from "../charts/trials";
+import { hasNewOrders, type Measure, reasonOut, trialDots, trialsKey, trialsOption } from "../charts/trials";
 import type { Report } from "../format/report";
 import type { Focus, Store } from "../model/focus";
-import { colourPlaces } from "../model/variants";
+import { looksOf } from "../model/looks";
 import { Chart } from "./chart";
 import { h, section } from "./dom";
-import { focusedVariants } from "./focused";
-import { variantKey } from "./key";
+import { attentionOf } from "./focused";
+import { keyOf } from "./key";
 import { preparationsView } from "./preparations";
 
 export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
@@ -16,19 +16,22 @@ export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
     role: "img",
     "aria-label": "Throughput of every trial in the order in which they ran",
   });
-  const key = h("div", {});
   let measure: Measure = "tps";
-  const colours = () => colourPlaces(report.analysis, focusedVariants(report, focus.value));
-  const option = (theme: Theme) => trialsOption({ report, measure, colours: colours() }, theme);
-
+  const looks = looksOf(report.analysis);
+  let pointed: string | null = null;
+  const option = (theme: Theme) => {
+    const attention = attentionOf(report, focus.value, pointed);
+    return trialsOption({ report, measure, looks, attention }, theme);
+  };
   const chart = new Chart("trials", holder, option, ({ series, point }) => {
     const dot = trialDots(report, measure)[series]?.[point];
     if (dot) focus.set({ ...focus.value, left: dot.point.number });
   });
-  focus.watch(() => {
+  const key = keyOf(trialsKey({ report, looks }), (label) => {
+    pointed = label;
     chart.draw(option);
-    key.replaceChildren(variantKey(report.analysis, colours()));
   });
+  focus.watch(() => chart.draw(option));
   const choose = (chosen: Measure) => {
     measure = chosen;
     chart.draw(option);
@@ -37,7 +40,8 @@ export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
     "trials",
     "Every trial",
     "In the order in which they ran, block by block, which shows drift and outliers. Select a dot to see that trial second by second below.",
-    h("div", { class: "controls" }, measureChoice(choose, hasNewOrders(report)), key),
+    h("div", { class: "controls" }, measureChoice(choose, hasNewOrders(report))),
+    key,
     holder,
     outs(report),
     preparationsView(report),
