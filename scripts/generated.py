@@ -12,7 +12,7 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -42,6 +42,7 @@ from plinth.model.run_comparison import RunsComparison
 from plinth.model.run_figures import RunFigures
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import QueueSpec, StorageSpec
+from plinth.model.storage_options import DATASET, MKFS, MOUNT, POOL
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration
 from plinth.report import schema
@@ -125,7 +126,7 @@ def rights_page() -> str:
         "user who runs it do, often root, is one of:",
         "",
         "- **harmless**: the text is shown or compared, and names nothing outside of the experiment;",
-        "- **confined**: whatever it asks for is within the limits of the table, also in your own experiments;",
+        "- **confined**: what it asks for stays within the limits of the table, also in your own experiments;",
         "- **confirmed**: it names a place, a program or an address. `plinth run BUNDLE`, `plinth fleet check` and `plinth storage prepare`",
         "  show it in a sentence of its own, with the whole experiment, before anything is started, and ask; `--yes` is for scripts.",
         "",
@@ -134,7 +135,29 @@ def rights_page() -> str:
         "| key | | why that is enough |",
         "|---|---|---|",
     ]
-    return "\n".join([*lines, *(f"| `{key}` | {one.treatment} | {one.why} |" for key, one in KEYS.items())]) + "\n"
+    lines += [f"| `{key}` | {one.treatment} | {one.why} |" for key, one in KEYS.items()]
+    lines += [
+        "",
+        "## Options of mkfs, mount, zpool and zfs",
+        "",
+        "These programs run as root, and some of their options copy files into the storage, write files, or use devices that no guard has",
+        "looked at. So only these are taken; values are words and numbers, never paths. To ask for one that is missing, open an issue.",
+        "",
+    ]
+    for filesystem, allowed in MKFS.items():
+        with_lists = (f"`{name}` ({listed(allowed.lists[name])})" for name in sorted(allowed.lists))
+        plain = (f"`{name}`" for name in allowed.names() if name not in allowed.lists)
+        lines.append(f"- **mkfs.{filesystem}**: {', '.join((*plain, *with_lists))}")
+    lines.append(f"- **mount**: {listed(MOUNT)}; `errors` with `continue` or `remount-ro`")
+    lines.append(
+        f"- **properties of a pool** (zpool): {listed(POOL)}, `feature@NAME`; `failmode` with `wait` or `continue`"
+    )
+    lines.append(f"- **properties of its dataset** (zfs): {listed(DATASET)}")
+    return "\n".join(lines) + "\n"
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
 
 
 def section_lines(sections: dict[str, type[BaseModel]]) -> list[str]:

@@ -60,7 +60,7 @@ def test_what_is_in_use_or_refused_or_not_installed(project, tmp_path) -> None:
             storages = f'[storage.used]\nkind = "device"\nid = "{used.id}"\nserial = "{used.serial}"\nsize = "512MiB"\n'
             storages += zram("no-tool", 'filesystem = "xfs"')
             storages += zram("bad-mkfs", 'mkfs_options = ["-O", "no_such_feature"]')
-            storages += zram("bad-mount", 'mount_options = ["no_such_option"]')
+            storages += zram("bad-mount", 'mount_options = ["commit=never"]')
             lost = {
                 "used": Lost(4, f"is in use: ext4 on {tmp_path / 'used'}"),
                 "no-tool": Lost(5, "mkfs.xfs: there is no such program"),

@@ -98,7 +98,9 @@ def test_what_it_starts_and_where_is_said_before_it_must_be_confirmed(project, b
     (bundle / "experiment.toml").write_text(EXPERIMENT + server + FLEET)
     done = project.plinth(*words, bundle / "experiment.toml")
     assert done.returncode == 4, done.stderr
-    assert "It logs in to the host nosuch.invalid by ssh, with your keys, and runs the command /tmp/x there" in done.stderr
+    assert (
+        "It logs in to the host nosuch.invalid by ssh, with your keys, and runs the command /tmp/x there" in done.stderr
+    )
     assert "It runs programs of the directory /opt/another/bin, as the server's user." in done.stderr
     assert "no agent" not in done.stderr and "/opt/another/bin: " not in done.stderr
 

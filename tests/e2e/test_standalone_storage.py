@@ -118,7 +118,7 @@ def changes(ran: list[CommandRecord]) -> list[tuple[str, ...]]:
 
 def test_what_cannot_be_made_is_undone_at_once(standalone, nothing_left):
     text = (standalone.folder / "x.toml").read_text()
-    standalone.write(text.replace('filesystem = "xfs"', 'filesystem = "xfs"\nmkfs_options = ["--no-such-option"]'))
+    standalone.write(text.replace('filesystem = "xfs"', 'filesystem = "xfs"\nmkfs_options = ["-m", "crc=7"]'))
     failed = standalone.plinth("storage", "prepare", "x.toml", "fast")
     assert failed.returncode != 0
     assert "mkfs.xfs" in failed.stderr

@@ -1,11 +1,9 @@
 """How storages are layered: what is accepted, what is not, and where the error points."""
 
 import pytest
-from pydantic import ValidationError
 
 from plinth.experiment import load_text
 from plinth.model.errors import ExperimentError
-from plinth.model.storage import BtrfsStorage, LoopStorage, ZfsStorage
 from plinth.model.storage_graph import in_order, mounted_storages, raw_storages
 
 HEAD = """\
@@ -212,40 +210,3 @@ def test_fields_of_storages_can_be_factors():
     text = '[storage.x]\nkind = "loop"\nsize = "1GiB"\n[matrix]\nstorage.x.mount_options = [[], ["noatime", "nodiratime"]]\n'
     loaded = load_text(HEAD + text, "x.toml", folder=None)  # type: ignore[arg-type] - no scripts
     assert loaded.experiment.matrix == {"storage.x.mount_options": [(), ("noatime", "nodiratime")]}
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        "/dev/sdb",
-        "device=/dev/sdb",
-        "logdev=/dev/sdb",
-        "-lLOGDEV=sdb",
-        "name=sdb",
-        "device=LABEL=x",
-        "size=1m,logdev=sdb",
-    ],
-)
-@pytest.mark.parametrize("key", ["mkfs_options", "mount_options"])
-@pytest.mark.parametrize("kind", [LoopStorage, BtrfsStorage])
-def test_options_name_no_device_that_no_guard_has_looked_at(kind, key, option):
-    own = {"kind": "loop", "size": "1GiB"} if kind is LoopStorage else {"kind": "btrfs", "members": ["a"]}
-    kind.model_validate({**own, key: ["-m", "reflink=0", "noatime", "journal_checksum"]})
-    with pytest.raises(ValidationError, match="names a device or a path"):
-        kind.model_validate({**own, key: [option]})
-
-
-@pytest.mark.parametrize(
-    ("table", "name", "value"),
-    [
-        ("pool_properties", "cachefile", "/etc/cron.d/x"),
-        ("pool_properties", "altroot", "/"),
-        ("properties", "mountpoint", "legacy"),
-        ("properties", "mountpoint", "/etc"),
-        ("properties", "sharenfs", "on"),
-    ],
-)
-def test_properties_of_a_pool_reach_no_path(table, name, value):
-    ZfsStorage.model_validate({"kind": "zfs", "data": ["a"], table: {"compression": "off"}})
-    with pytest.raises(ValidationError, match="reaches beyond the pool"):
-        ZfsStorage.model_validate({"kind": "zfs", "data": ["a"], table: {name: value}})

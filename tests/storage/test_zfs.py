@@ -154,7 +154,7 @@ def test_where_mounts_are_shared_as_systemd_has_them_nothing_of_the_host_is_unmo
         ('properties = { compression = "lz4" }\n', 5, "'compression' must be one of", "storage.s.properties.compression"),
         ('properties = { sync = "disabled" }\n', 5, "invalid property 'sync'", "storage.s.properties.sync"),
         ('properties = { recordsize = "3k" }\n', 5, "must be power of 2", "storage.s.properties.recordsize"),
-        ("pool_properties = { nonsense = 1 }\n", 5, "not a valid pool property", "storage.s.pool_properties.nonsense"),
+        ('pool_properties = { autotrim = "on" }\n', 5, "not a valid pool property", "storage.s.pool_properties.autotrim"),
         ("pool_properties = { ashift = 20 }\n", 2, "2^9 to 2^16", "storage.s.pool_properties.ashift"),
         ('cache = ["w"]\n', 2, "a cache needs a block device", "storage.s.cache"),
         ('special = ["w"]\n', 1, "make the ZFS pool", None),

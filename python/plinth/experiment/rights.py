@@ -1,6 +1,6 @@
 """What the keys of an experiment could have root do, and what is done about it.
 
-An experiment may be another's. Keys that are numbers, names or words of a list can do no harm by themselves. Every key that takes text is
+An experiment may be another's. Keys that are numbers, names or words of a list can do no harm. Every key that takes text is
 in `KEYS`, which a test compares with the schema: it is harmless, or what it can ask for is confined, or what it asks for is shown and
 has to be confirmed before the experiment of a bundle is used. docs/concepts/rights.md is made from it.
 """

@@ -3,7 +3,6 @@
 Field descriptions here are the reference: the JSON Schema and docs/reference are made from them.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -11,6 +10,13 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name
 from plinth.model.disk import Fault, Lie, Physics
+from plinth.model.storage_options import (
+    DATASET,
+    POOL,
+    check_mkfs_options,
+    check_mount_options,
+    check_properties,
+)
 from plinth.model.units import SizeBytes
 
 FilesystemName = Literal["ext4", "xfs", "btrfs"]
@@ -65,19 +71,12 @@ class QueueSpec(Frozen):
         return {name: str(value) for name, value in self.model_dump(exclude_none=True).items()}
 
 
-def _names_no_place(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Options that could name a device or a file are refused: as root they would write to what no guard has looked at."""
-    for word in words:
-        if "/" in word or _NAMES_A_DEVICE.search(word):
-            raise ValueError(
-                f"{word!r} names a device or a path; options are for the storage's own devices only, which guards have looked at"
-            )
+def _mount_options(words: tuple[str, ...]) -> tuple[str, ...]:
+    check_mount_options(words)
     return words
 
 
-_NAMES_A_DEVICE = re.compile(r"(?i)(dev|device|uuid|label|name|file)=")
-"""As in mke2fs -J device=LABEL=x, mkfs.xfs -l logdev=x and -d name=x: also relative paths and labels lead to devices."""
-PlacelessOptions = Annotated[tuple[str, ...], AfterValidator(_names_no_place)]
+MountOptions = Annotated[tuple[str, ...], AfterValidator(_mount_options)]
 
 
 class StorageBase(Frozen):
@@ -118,11 +117,23 @@ class FormattedStorage(FilledStorage):
     can_be_member: ClassVar[bool] = True
 
     filesystem: FilesystemName = Field(default="ext4", description="File system that is made.")
-    mkfs_options: PlacelessOptions = Field(
-        default=(), description="Further arguments of mkfs.", examples=[["-m", "reflink=0"]]
+    mkfs_options: tuple[str, ...] = Field(
+        default=(),
+        description="Further arguments of mkfs: those that name no file and no device.",
+        examples=[["-m", "reflink=0"]],
     )
-    mount_options: PlacelessOptions = Field(default=(), description="Mount options.", examples=[["noatime"]])
+    mount_options: MountOptions = Field(
+        default=(), description="Mount options: those that name no file and no device.", examples=[["noatime"]]
+    )
     queue: QueueSpec = Field(default_factory=QueueSpec, description="Knobs of the block device.")
+
+    @model_validator(mode="after")
+    def _mkfs_takes_its_options(self) -> "FormattedStorage":
+        try:
+            check_mkfs_options(self.filesystem, self.mkfs_options)
+        except ValueError as error:
+            raise ValueError(f"mkfs_options: {error}") from error
+        return self
 
 
 class PlacedStorage(StorageBase):
@@ -280,8 +291,18 @@ class BtrfsStorage(FilledStorage):
     metadata_profile: Literal["single", "dup", "raid0", "raid1", "raid10"] | None = Field(
         default=None, description="How metadata is spread. Default: mkfs's own, raid1 over several members."
     )
-    mkfs_options: PlacelessOptions = Field(default=(), description="Further arguments of mkfs.btrfs.")
-    mount_options: PlacelessOptions = Field(default=(), description="Mount options.", examples=[["noatime"]])
+    mkfs_options: tuple[str, ...] = Field(
+        default=(), description="Further arguments of mkfs.btrfs: those that name no file and no device."
+    )
+    mount_options: MountOptions = Field(
+        default=(), description="Mount options: those that name no file and no device.", examples=[["noatime"]]
+    )
+
+    @field_validator("mkfs_options")
+    @classmethod
+    def _mkfs_takes_its_options(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        check_mkfs_options("btrfs", words)
+        return words
 
     def least_members(self) -> Iterator[LeastMembers]:
         """Those of its profiles."""
@@ -316,13 +337,16 @@ class ZfsStorage(FilledStorage):
         default_factory=dict, description="Properties of the dataset.", examples=[{"recordsize": "8K", "atime": "off"}]
     )
 
-    @field_validator("pool_properties", "properties")
+    @field_validator("pool_properties")
     @classmethod
-    def _no_place(cls, properties: dict[str, str | int]) -> dict[str, str | int]:
-        """cachefile writes a file, altroot and mountpoint mount over a path, and shares are commands of root."""
-        for name, value in properties.items():
-            if "/" in str(value) or name.lower() in ("mountpoint", "sharenfs", "sharesmb"):
-                raise ValueError(f"{name} = {value!r} reaches beyond the pool: Plinth itself says where it is mounted")
+    def _of_a_pool(cls, properties: dict[str, str | int]) -> dict[str, str | int]:
+        check_properties("pool", POOL, properties)
+        return properties
+
+    @field_validator("properties")
+    @classmethod
+    def _of_a_dataset(cls, properties: dict[str, str | int]) -> dict[str, str | int]:
+        check_properties("dataset", DATASET, properties)
         return properties
 
     def least_members(self) -> Iterator[LeastMembers]:
