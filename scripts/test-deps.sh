@@ -23,6 +23,7 @@ needs fio fio
 needs bindfs bindfs
 needs etcd-server etcd
 needs patroni patroni
+needs pgbouncer pgbouncer
 needs python3-etcd patroni
 needs mdadm mdadm
 needs lvm2 lvm

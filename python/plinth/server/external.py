@@ -13,6 +13,7 @@ from plinth.model.step import Step, Undo
 from plinth.server.facts import external_facts
 from plinth.server.layout import server_step_id
 from plinth.server.schema import drop_schema, has_schema, make_schema, schema_of
+from plinth.server.session_check import check_sessions
 from plinth.system import conninfo
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import label_of
@@ -56,8 +57,12 @@ class ExternalServer:
     @property
     def connection(self) -> Connection:
         """Where the load goes."""
-        options = f'{self._found.options or ""} -c search_path="{self.schema}","$user",public'.strip()
+        options = f"{self._found.options or ''} -c search_path={self._search_path}".strip()
         return replace(self._found, options=options)
+
+    @property
+    def _search_path(self) -> str:
+        return f'"{self.schema}","$user",public'
 
     @property
     def whole_string(self) -> str:
@@ -71,8 +76,11 @@ class ExternalServer:
     def open(self, journal: Journal) -> bool:
         """Make our schema; whether it is there already, as a run that was killed has made it, says its journal.
 
-        Refused when there is one of that name that is not ours.
+        Refused when there is one of that name that is not ours. MissingCapability where a session would not look into it, or
+        would not be its own: as by a connection pooler.
         """
+        with database_errors("connect", self._where):
+            check_sessions(self.connection, self._where, self._search_path)
         with self._control("connect") as control:
             recorded = [entry for entry in journal.entries if entry.step.id == self.step().id]
             self._entry = recorded[-1] if recorded else journal.record(self.step())
