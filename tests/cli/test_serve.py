@@ -18,10 +18,9 @@ from test_command_line import SLOW, loaded_by, plinth
 from plinth.bundle import BundleFolder
 from plinth.bundle.seal import seal_bundle
 from plinth.model.figures import times
-from plinth.serve import catalogue as module
 from plinth.serve.catalogue import Catalogue
 from plinth.tasks.analysis import analyse_bundle
-from serving import Served
+from serving import Served, catalogue
 from small_bundles import CONTENTS, change, written
 from spoilt_bundles import SPOILT
 from waiting import until
@@ -41,18 +40,6 @@ def server(tmp_path_factory):
     written(outside / "in" / "b", trials=False)
     with Served(outside / "in", PLINTH_STATE_DIR=str(tmp_path_factory.mktemp("served"))) as served:
         yield served
-
-
-def catalogue(served):
-    """The catalogue, once every answer is worked out."""
-    pages = []
-
-    def is_complete():
-        pages.append(served.ask("/")[2])
-        return "being worked out" not in pages[-1]
-
-    until(is_complete, 60)
-    return pages[-1]
 
 
 def changed(served, state):
@@ -117,7 +104,7 @@ def test_a_page_that_is_open_gets_what_has_changed_and_nothing_else(tmp_path):
 
 def test_pages_that_ask_at_once_share_one_reading_of_the_bundles(tmp_path, monkeypatch):
     """They may be open beside a run that measures."""
-    monkeypatch.setattr(module, "_SHORTEST_WAIT_S", 3600.0)
+    monkeypatch.setattr("plinth.serve.catalogue._SHORTEST_WAIT_S", 3600.0)
     with closing(Catalogue(BundleFolder(tmp_path))) as bundles:
         written(tmp_path / "b", trials=False)
         assert bundles.recent().bundles == ()

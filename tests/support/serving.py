@@ -7,6 +7,7 @@ import socket
 from urllib.parse import parse_qs, urlsplit
 
 from prepared_plinth import PreparedProcess
+from waiting import until
 
 
 class Served:
@@ -63,3 +64,15 @@ class Served:
         """End it as Ctrl-C does; exit code and what it wrote to standard error."""
         self._process.send_signal(number)
         return self._process.wait(60), self._process.stderr.read()
+
+
+def catalogue(served):
+    """The catalogue, once every answer is worked out."""
+    pages = []
+
+    def is_complete():
+        pages.append(served.ask("/")[2])
+        return "being worked out" not in pages[-1]
+
+    until(is_complete, 60)
+    return pages[-1]

@@ -1,6 +1,7 @@
 """Routes requests to pages. A bundle's URL contains its key, never a path."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from http import HTTPStatus
 from importlib import resources
@@ -19,7 +20,6 @@ from plinth.serve.guard import CATALOGUE_POLICY
 from plinth.serve.live import LIVE_POLICY, LiveStreams, live_page_of
 from plinth.serve.pages import catalogue_page, comparison_page, live_page, problem_page
 from plinth.serve.reports import Reports, policy_of
-from plinth.tasks.history import INCONSISTENT
 
 Handler = Callable[[Request], Response]
 FEWEST_COMPARED = 2
@@ -30,7 +30,7 @@ class Pages:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._reports = Reports()
+        self._reports = Reports(catalogue.root)
         self.streams = LiveStreams()
 
     def application(self) -> Starlette:
@@ -49,8 +49,18 @@ class Pages:
         ]
         return Starlette(routes=routes, exception_handlers={HTTPException: _http_problem})
 
+    @contextmanager
+    def ended_first(self) -> Iterator[None]:
+        """A context manager that on exit ends what requests wait for, since the server waits for them."""
+        try:
+            yield
+        finally:
+            self.streams.end()
+            self._reports.close()
+            self._catalogue.end()
+
     def close(self) -> None:
-        """Wait for the running analysis, and start no other."""
+        """End all analyses, and start no other."""
         self._reports.close()
         self._catalogue.close()
 
@@ -71,7 +81,8 @@ class Pages:
 
     def report(self, request: Request) -> Response:
         """The report of a bundle."""
-        page = self._reports.page(self._catalogue.folder(self._asked_for(request.path_params["key"])))
+        bundle = self._asked_for(request.path_params["key"])
+        page = self._reports.page(bundle.name, self._catalogue.folder(bundle))
         return HTMLResponse(page, headers={"Content-Security-Policy": policy_of(page)})
 
     def compare(self, request: Request) -> Response:
@@ -80,7 +91,7 @@ class Pages:
         if len(ticked) < FEWEST_COMPARED:
             raise UsageError("two runs are needed", hint="tick two of them or more")
         ticked.sort(key=lambda one: one.listed.created_unix_ns or 0)
-        compared = self._reports.comparison([self._catalogue.folder(one) for one in ticked])
+        compared = self._reports.comparison([one.name for one in ticked])
         return HTMLResponse(comparison_page(_root(request), compared))
 
     def live(self, request: Request) -> Response:
@@ -144,9 +155,6 @@ def _with_error_page(handler: Handler) -> Handler:
         except PlinthError as error:
             hints = (error.where, *error.details, error.hint and f"Hint: {error.hint}")
             return _problem(request, "This cannot be shown", [error.message, *(hint for hint in hints if hint)])
-        except INCONSISTENT as error:
-            reason = f"The parts of the bundle contradict one another: {type(error).__name__}: {error}"
-            return _problem(request, "This cannot be shown", [reason])
 
     return answer
 

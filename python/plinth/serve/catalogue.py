@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from plinth.bundle import BundleFolder
 from plinth.model.errors import PlinthError
-from plinth.model.history import ListedBundle
-from plinth.serve.answers import Answered, Answers
+from plinth.model.history import BundleAnswer, ListedBundle
+from plinth.serve.analyst import Analyst
+from plinth.system import cancel
 from plinth.system.lock import is_locked
 from plinth.tasks.history import found_bundles, listed_bundle, newest_first
 
@@ -22,6 +23,10 @@ _WAIT_PER_SCAN = 50
 _DOCUMENTS = ("manifest.json", "plan.json", "env/host.json", "SHA256SUMS", "trials")
 """Files whose change shows that a bundle has changed: documents are replaced, and trials are added to trials/."""
 State = tuple[object, ...]
+Answered = tuple[BundleAnswer | None, str | None]
+"""The answer of a bundle, or None and why there is none."""
+_NICENESS = 10
+"""Pages come first."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +67,21 @@ class Catalogue:
         self._listing: Listing | None = None
         self._scanned_s = 0.0
         self._scanning = threading.Lock()
-        self._computed = Answers()
+        self._analyst = Analyst(_NICENESS)
         self._answering = threading.Thread(target=self._compute_answers, name="answers")
         self.listing()
         self._answering.start()
 
     def close(self) -> None:
         """Stop computing answers."""
-        self._is_closed = True
-        self._computed.close()
-        self._asked.put(None)
+        self.end()
         self._answering.join()
+
+    def end(self) -> None:
+        """Have the computing of answers end, without waiting for it."""
+        self._is_closed = True
+        self._analyst.close()
+        self._asked.put(None)
 
     def listing(self) -> Listing:
         """Read the directory, and return all current bundles."""
@@ -107,6 +116,7 @@ class Catalogue:
         return self._listing
 
     def _catalogued(self, name: str, problem: str | None) -> CataloguedBundle:
+        cancel.check()  # before the address is printed; later none of the threads that read can be cancelled
         state, runs = (problem,), False
         if problem is None:
             try:
@@ -135,7 +145,12 @@ class Catalogue:
     def _compute_answers(self) -> None:
         while (asked := self._asked.get()) is not None and not self._is_closed:
             state, bundle = asked
-            self._answers[bundle.name] = state, self._computed.answer(self.root, bundle.name)
+            try:
+                answer, missing = self._analyst.do("answer", self.root, [bundle.name])
+                answered = answer and BundleAnswer.model_validate(answer), missing
+            except PlinthError as error:
+                answered = None, error.message
+            self._answers[bundle.name] = state, answered
 
 
 def _key(name: str) -> str:

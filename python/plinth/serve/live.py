@@ -4,8 +4,7 @@ A stream keeps no history: that is in the bundle's live log, and a reader that c
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Literal, TypeVar
 
@@ -70,13 +69,9 @@ class LiveStreams:
         self._is_ending = False
         self._readers = CapacityLimiter(_READERS)
 
-    @contextmanager
-    def ended_first(self) -> Iterator[None]:
-        """A context manager that ends all streams on exit, since the server waits for them."""
-        try:
-            yield
-        finally:
-            self._is_ending = True
+    def end(self) -> None:
+        """End all streams."""
+        self._is_ending = True
 
     def response(self, folder: BundleFolder, after: str | None) -> Response:
         """The stream of a bundle, from the place on that a reader has sent back; `folder` is closed at its end."""

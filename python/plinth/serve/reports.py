@@ -9,45 +9,41 @@ from collections.abc import Sequence
 
 from plinth.bundle import BundleFolder
 from plinth.model.run_comparison import RunsComparison
-from plinth.model.run_metrics import Metric
-from plinth.report import build_report, render_html
-from plinth.tasks.analysis import analyse_bundle
+from plinth.serve.analyst import Analyst
 from plinth.tasks.answers import bundle_state
-from plinth.tasks.compare import compare_bundles
 
 MAX_KEPT_PAGES = 8
 """Maximum number of cached reports of up to 5 MB each."""
-METRICS: tuple[Metric, ...] = ("tps", "latency_p99")
-"""Metrics of a comparison; the command line compares others, too."""
 _SCRIPT = re.compile(r'<script type="module"[^>]*>(.*?)</script>', re.DOTALL)
 
 
 class Reports:
     """Renders report pages on request, one at a time, and caches them while their bundles do not change."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: BundleFolder) -> None:
+        self._root = root
+        self._analyst = Analyst()
         self._kept: OrderedDict[str, str] = OrderedDict()
         self._making = threading.Lock()
 
-    def page(self, folder: BundleFolder) -> str:
-        """Return the HTML report. Raises the errors of the analysis for an unreadable bundle."""
+    def page(self, name: str, folder: BundleFolder) -> str:
+        """Return the HTML report of the bundle `name`. Raises RunError with those of its analysis for an unreadable bundle."""
         with self._making:
             state = f"{folder.path} {bundle_state(folder)}"
             if state not in self._kept:
-                self._kept[state] = render_html(build_report(*analyse_bundle(folder)))
+                self._kept[state] = self._analyst.do("report", self._root, [name])
             self._kept.move_to_end(state)
             while len(self._kept) > MAX_KEPT_PAGES:
                 self._kept.popitem(last=False)
             return self._kept[state]
 
-    def comparison(self, folders: Sequence[BundleFolder]) -> RunsComparison:
-        """Compare every bundle with the first. Raises a PlinthError for bundles that must not be compared."""
-        with self._making:
-            return compare_bundles(folders, baseline=None, metrics=METRICS, allowed=())
+    def comparison(self, names: Sequence[str]) -> RunsComparison:
+        """Compare every bundle with the first. Raises RunError for bundles that must not be compared."""
+        return RunsComparison.model_validate(self._analyst.do("comparison", self._root, names))
 
     def close(self) -> None:
-        """Wait for the page being rendered, which must not be interrupted inside a library, and render no other."""
-        self._making.acquire()
+        """End the page being rendered, and render no other."""
+        self._analyst.close()
 
 
 def policy_of(page: str) -> str:

@@ -53,7 +53,7 @@ def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
                 timeout_graceful_shutdown=_END_TIMEOUT_S,
             )
         )
-        with _Serving(server, listener) as serving, pages.streams.ended_first():
+        with _Serving(server, listener) as serving, pages.ended_first():
             announce(f"http://{ADDRESS}:{port}/{folder}/?token={token}")
             serving.wait()
 
