@@ -124,8 +124,9 @@ def resume(
 ) -> int:
     """Finish a run that was cut short: what it left behind is used or undone, and the trials that are missing are run.
 
-    Trials that are in the bundle are kept. It must be the same machine. A complete bundle has nothing to resume, but
-    --more adds trials to it: storages, servers and data are made again for them, and the results are those of all trials.
+    Trials that are in the bundle are kept. It must be the same machine. Power cuts that could not be tested are made
+    again. A complete bundle has nothing else to resume, but --more adds trials to it: storages, servers and data are
+    made again for them, and the results are those of all trials.
 
       plinth resume bundles/ramdisk-20261122-091717
       plinth resume bundles/ramdisk-20261122-091717 --more 15

@@ -58,7 +58,8 @@ def option_names(options: str) -> list[str]:
 def _check_options(control: "psycopg.Connection[Any]", options: str, search_path: str, where: str) -> None:
     names = dict.fromkeys(option_names(options))
     query = "select lower(name), setting, source from pg_settings where lower(name) = any(%s)"
-    found = {name: (setting, source) for name, setting, source in control.execute(query, [list(names)])}
+    rows = control.execute(query, [[*names, _SEARCH_PATH]])
+    found = {name: (setting, source) for name, setting, source in rows}
     lost = [name for name in names if name in found and found[name][1] not in _TAKEN]
     if _SEARCH_PATH not in lost and found[_SEARCH_PATH][0] != search_path:  # of a session that another client has had
         lost.append(_SEARCH_PATH)
