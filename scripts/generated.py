@@ -22,7 +22,8 @@ from pydantic import BaseModel
 from man_pages import man_pages
 from plinth.cli import COMMANDS, help_text
 from plinth.cli.disk_view import cache_text, physics_text
-from plinth.experiment import KEYS, json_schema, packaged_references
+from plinth.experiment import json_schema, load_experiment, packaged_references
+from plinth.experiment.examples import EXAMPLES_FILE, Example
 from plinth.model.analysis import Analysis
 from plinth.model.columns import ColumnSpec
 from plinth.model.dataset import DatasetSpec
@@ -52,6 +53,9 @@ from study_pages import study_pages
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA_FILE = "python/plinth/experiment/experiment.schema.json"
 """In the package, since `plinth init` names it in the files that it writes."""
+
+EXPERIMENTS = ROOT / "experiments"
+EXAMPLES = f"python/plinth/experiment/{EXAMPLES_FILE}"
 
 DATASET_KINDS: tuple[type[BaseModel], ...] = get_args(get_args(DatasetSpec)[0])
 STORAGE_KINDS: tuple[type[BaseModel], ...] = get_args(get_args(StorageSpec)[0])
@@ -90,13 +94,21 @@ def schema_text(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2) + "\n"
 
 
+def examples_text() -> str:
+    """The curated experiments with the files that they name, for the package, which has no experiments/."""
+    loaded = {path.stem: load_experiment(path) for path in sorted(EXPERIMENTS.glob("*.toml"))}
+    kept = {name: Example(one.experiment.question, one.text, one.files)._asdict() for name, one in loaded.items()}
+    return json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
+
+
 def experiment_reference() -> str:
     lines = [
         "# Experiment file",
         "",
         "<!-- Made by scripts/generated.py from python/plinth/model/experiment.py, workload.py, dataset.py, storage.py and disk.py: change it there. -->",
         "",
-        "TOML, `spec = 1`. `plinth init` writes a commented one; `plinth schema` prints the JSON Schema for editors.",
+        "TOML, `spec = 1`. `plinth init` writes one to start from, `plinth init --full` one with every key; `plinth schema` prints the JSON "
+        "Schema for editors.",
         "`--set KEY=VALUE` replaces any key from the command line.",
     ]
     return "\n".join([*lines, *section_lines(SECTIONS)]) + "\n"
@@ -279,6 +291,7 @@ def disk_reference() -> str:
 def generated() -> dict[str, str]:
     """Every generated file: path below the root -> text."""
     return {
+        EXAMPLES: examples_text(),
         SCHEMA_FILE: schema_text(json_schema()),
         "docs/reference/plan.schema.json": schema_text(Plan.model_json_schema()),
         "docs/reference/trial.schema.json": schema_text(Trial.model_json_schema()),
@@ -302,6 +315,10 @@ def generated() -> dict[str, str]:
 
 
 def main() -> int:
+    examples = ROOT / EXAMPLES
+    if sys.argv[1:] != ["--check"] and examples.read_text() != examples_text():
+        examples.write_text(examples_text())  # first, since a command's help names them
+        print(f"wrote {EXAMPLES}")
     texts = generated()
     stale = [name for name, text in texts.items() if not (ROOT / name).is_file() or (ROOT / name).read_text() != text]
     if sys.argv[1:] == ["--check"]:

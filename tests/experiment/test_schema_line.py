@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from plinth.experiment import json_schema, template
+from plinth.experiment import example, full_template, json_schema, template
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
@@ -18,7 +18,12 @@ def test_every_experiment_names_the_schema_in_its_first_line(file):
     assert json.loads((file.parent / target).read_text()) == json_schema()
 
 
-def test_what_init_writes_names_the_installed_schema():
-    directive, target = template("x", "x.toml").split("\n", 1)[0].split(" ", 1)
+@pytest.mark.parametrize(
+    "text",
+    [template("x", "x.toml"), full_template("x", "x.toml"), example("ramdisk").text],
+    ids=["short", "full", "example"],
+)
+def test_what_init_writes_names_the_installed_schema(text):
+    directive, target = text.split("\n", 1)[0].split(" ", 1)
     assert directive == "#:schema"
     assert json.loads(Path(unquote(urlparse(target).path)).read_text()) == json_schema()

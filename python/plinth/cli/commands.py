@@ -12,7 +12,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("init", "plinth.cli.experiment:init", "Write a commented experiment file to start from."),
+    Command("init", "plinth.cli.init:init", "Write an experiment file to start from, or a curated one."),
     Command("plan", "plinth.cli.experiment:plan", "Show what a run will do, how long it takes and what it needs."),
     Command("run", "plinth.cli.measure:run", "Run an experiment: storages, servers, load, verdict, report."),
     Command("resume", "plinth.cli.measure:resume", "Finish a run that was interrupted."),

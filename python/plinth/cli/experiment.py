@@ -1,15 +1,13 @@
-"""Commands about experiment files: init, plan, schema."""
+"""Commands about experiment files: plan and schema, and the options that others share."""
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.printing import print_json, print_plain
-from plinth.model.errors import UsageError
+from plinth.cli.printing import print_json
 
 if TYPE_CHECKING:
     from plinth.model.fleet import FleetSpec
@@ -84,44 +82,6 @@ def with_shortcuts(
         several = "," in clients
         short.append(f"matrix.workload.clients=[{clients}]" if several else f"workload.clients={clients}")
     return (*overrides, *short)
-
-
-def checked_ssh_config(ssh_config: Path | None, fleet: "FleetSpec | None") -> Path | None:
-    """Return the absolute path of --ssh-config. Raises UsageError for what is no file, and where no fleet is reached by ssh."""
-    if ssh_config is None:
-        return None
-    if fleet is None or fleet.address != "ssh":
-        raise UsageError(
-            "--ssh-config: the experiment has no fleet of hosts that are reached by ssh",
-            hint='leave it out, or add [fleet] with address = "ssh" and hosts',
-        )
-    if not ssh_config.is_file():
-        raise UsageError("--ssh-config: there is no such file", where=str(ssh_config))
-    return ssh_config.absolute()
-
-
-def init(
-    file: Annotated[Path, Parameter(help="File to write; it must not be there yet.")] = Path("experiment.toml"), /
-) -> int:
-    """Write a commented experiment file to start from.
-
-    It compares this machine's disk with its memory, and every key is explained in place.
-
-      plinth init mine.toml
-    """
-    from plinth.experiment import template
-
-    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in file.stem)[:40]
-    text = template(name if name[:1].isalpha() else f"x{name}"[:40], str(file))
-    try:
-        with file.open("x", encoding="utf-8") as target:
-            target.write(text)
-    except FileExistsError as error:
-        raise UsageError("the file exists already", where=str(file), hint="give another name") from error
-    except OSError as error:
-        raise UsageError(f"cannot write the file: {error.strerror}", where=str(file)) from error
-    print_plain(f"Wrote {file}. Next: plinth plan {shlex.quote(str(file))}")
-    return 0
 
 
 def plan(

@@ -1,6 +1,8 @@
 """Reads TOML as an Experiment and reports all errors at once, with file, line, key, got and allowed."""
 
+from plinth.experiment.examples import Example, example, example_names
 from plinth.experiment.files import is_bundle
+from plinth.experiment.full_template import full_template
 from plinth.experiment.load import LoadedExperiment, load_experiment, load_text
 from plinth.experiment.published import load_reference, packaged_references
 from plinth.experiment.rights import KEYS, confirmations
@@ -8,9 +10,11 @@ from plinth.experiment.schema import json_schema
 from plinth.experiment.template import template
 
 __all__ = [
-    "KEYS",
+    "Example",
     "LoadedExperiment",
-    "confirmations",
+    "example",
+    "example_names",
+    "full_template",
     "is_bundle",
     "json_schema",
     "load_experiment",

@@ -72,7 +72,7 @@ def load_experiment(path: Path, overrides: tuple[str, ...] = (), full: bool = Fa
         raise UsageError(
             f"cannot read the experiment file: {error}",
             where=str(path),
-            hint="`plinth init` writes a commented one to start from",
+            hint="`plinth init` writes one to start from",
         ) from error
     return load_text(text, str(path), path.parent, overrides, full)
 

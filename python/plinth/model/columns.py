@@ -58,7 +58,9 @@ class DrawnColumn(Frozen):
     min: int = Field(description="Least value.", examples=[1])
     max: int = Field(description="Greatest value.", examples=[1000])
     parameter: float | None = Field(
-        default=None, description="Of gaussian (default 10), exponential (default 10) and zipfian (default 1.1)."
+        default=None,
+        description="Of gaussian (default 10), exponential (default 10) and zipfian (default 1.1).",
+        examples=[1.1],
     )
 
     @model_validator(mode="after")

@@ -244,7 +244,9 @@ class GeneratedDataset(LoadedTables):
         "exponential, zipfian, text or timestamp.",
         examples=[{"id": {"kind": "sequence"}}],
     )
-    key: Name | None = Field(default=None, description="The column that is the primary key. Default: none.")
+    key: Name | None = Field(
+        default=None, description="The column that is the primary key. Default: none.", examples=["id"]
+    )
     seed: int = Field(default=1, ge=0, lt=2**63, description="Seed of the values that are drawn.")
 
     @model_validator(mode="after")

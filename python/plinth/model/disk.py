@@ -158,7 +158,7 @@ class DropFraction(Frozen):
     """Flushes leave out each write with this probability; such a write stays volatile for good."""
 
     kind: Literal["drop-fraction"] = "drop-fraction"
-    fraction: float = Field(gt=0, le=1, description="The probability.")
+    fraction: float = Field(gt=0, le=1, description="The probability.", examples=[0.1])
 
     @property
     def words(self) -> str:
@@ -199,8 +199,12 @@ class EioFault(Frozen):
     operation: Literal["read", "write", "flush"]
     nth: int = Field(default=1, ge=1, description="The first that it strikes, from 1.")
     count: int | None = Field(default=1, ge=1, description="How many it strikes; none is all from then on.")
-    offset_bytes: SizeBytes | None = Field(default=None, alias="offset", description="Only what touches this place,")
-    length_bytes: SizeBytes | None = Field(default=None, alias="length", description="of that many bytes.")
+    offset_bytes: SizeBytes | None = Field(
+        default=None, alias="offset", description="Only what touches this place,", examples=["1MiB"]
+    )
+    length_bytes: SizeBytes | None = Field(
+        default=None, alias="length", description="of that many bytes.", examples=["4KiB"]
+    )
 
     @property
     def words(self) -> str:

@@ -52,18 +52,23 @@ class LeastMembers(NamedTuple):
 class QueueSpec(Frozen):
     """Knobs of a block device's queue (/sys/block/NAME/queue), set for the run and set back afterwards."""
 
-    scheduler: str | None = Field(
-        default=None, pattern=_KERNEL_NAME, description="I/O scheduler.", examples=["none", "mq-deadline"]
+    scheduler: str | None = Field(default=None, description="I/O scheduler.", examples=["none", "mq-deadline"])
+    read_ahead_kb: int | None = Field(
+        default=None, ge=0, description="Read-ahead of the page cache, in KiB.", examples=[128]
     )
-    read_ahead_kb: int | None = Field(default=None, ge=0, description="Read-ahead of the page cache, in KiB.")
     write_cache: Literal["write back", "write through"] | None = Field(
         default=None,
         description="What the kernel believes of the device's cache; with write through it sends no flushes. The cache itself is "
         "not touched: for that there is write_cache of kind device.",
     )
-    nr_requests: int | None = Field(default=None, ge=1, description="Requests that may wait in the queue.")
+    nr_requests: int | None = Field(
+        default=None, ge=1, description="Requests that may wait in the queue.", examples=[256]
+    )
     wbt_lat_usec: int | None = Field(
-        default=None, ge=0, description="Target latency of writeback throttling, in microseconds; 0 turns it off."
+        default=None,
+        ge=0,
+        description="Target latency of writeback throttling, in microseconds; 0 turns it off.",
+        examples=[0],
     )
 
     def knobs(self) -> dict[str, str]:
@@ -144,7 +149,9 @@ class PlacedStorage(StorageBase):
         description="An existing directory to put its files in. Default: Plinth's work directory.",
         examples=["/mnt/nvme0"],
     )
-    on: Name | None = Field(default=None, description="Another storage to put its files on, in place of path.")
+    on: Name | None = Field(
+        default=None, description="Another storage to put its files on, in place of path.", examples=["disk"]
+    )
 
     @model_validator(mode="after")
     def _one_place(self) -> "PlacedStorage":
@@ -263,7 +270,9 @@ class DeviceStorage(FormattedStorage):
         examples=["/dev/disk/by-id/nvme-Samsung_SSD_980_PRO_S4EVNF0M"],
     )
     serial: str = Field(
-        min_length=1, description="Its serial number, whole, as the kernel shows it; of a partition that of its disk."
+        min_length=1,
+        description="Its serial number, whole, as the kernel shows it; of a partition that of its disk.",
+        examples=["S4EWNX0N123456"],
     )
     size_bytes: SizeBytes = Field(alias="size", gt=0, description="Its size, within one percent.", examples=["480GB"])
     write_cache: Literal["on", "off"] | None = Field(
@@ -291,18 +300,10 @@ class BtrfsStorage(FilledStorage):
     metadata_profile: Literal["single", "dup", "raid0", "raid1", "raid10"] | None = Field(
         default=None, description="How metadata is spread. Default: mkfs's own, raid1 over several members."
     )
-    mkfs_options: tuple[str, ...] = Field(
-        default=(), description="Further arguments of mkfs.btrfs: those that name no file and no device."
+    mkfs_options: PlacelessOptions = Field(
+        default=(), description="Further arguments of mkfs.btrfs.", examples=[["--nodesize", "16384"]]
     )
-    mount_options: MountOptions = Field(
-        default=(), description="Mount options: those that name no file and no device.", examples=[["noatime"]]
-    )
-
-    @field_validator("mkfs_options")
-    @classmethod
-    def _mkfs_takes_its_options(cls, words: tuple[str, ...]) -> tuple[str, ...]:
-        check_mkfs_options("btrfs", words)
-        return words
+    mount_options: PlacelessOptions = Field(default=(), description="Mount options.", examples=[["noatime"]])
 
     def least_members(self) -> Iterator[LeastMembers]:
         """Those of its profiles."""
@@ -326,10 +327,14 @@ class ZfsStorage(FilledStorage):
     layout: Literal["stripe", "mirror", "raidz", "raidz2", "raidz3"] = Field(
         default="stripe", description="What each group is, or all of data where there are no groups."
     )
-    log: tuple[Name, ...] = Field(default=(), description="Members of the intent log (SLOG).")
+    log: tuple[Name, ...] = Field(default=(), description="Members of the intent log (SLOG).", examples=[["flash"]])
     log_layout: Literal["stripe", "mirror"] = Field(default="stripe", description="What the log's members are.")
-    cache: tuple[Name, ...] = Field(default=(), description="Members of the second-level read cache (L2ARC).")
-    special: tuple[Name, ...] = Field(default=(), description="Members for metadata and small blocks.")
+    cache: tuple[Name, ...] = Field(
+        default=(), description="Members of the second-level read cache (L2ARC).", examples=[["flash"]]
+    )
+    special: tuple[Name, ...] = Field(
+        default=(), description="Members for metadata and small blocks.", examples=[["flash"]]
+    )
     pool_properties: dict[str, str | int] = Field(
         default_factory=dict, description="zpool create -o.", examples=[{"ashift": 12}]
     )
@@ -395,7 +400,7 @@ class LvmStorage(FormattedStorage):
     kind: Literal["lvm"]
     members: tuple[Name, ...] = Field(min_length=1, description="Its physical volumes.", examples=[["a", "b"]])
     layout: Literal["linear", "striped"] = Field(default="linear", description="How the volume uses its members.")
-    stripes: int | None = Field(default=None, ge=2, description="Members of a stripe. Default: all.")
+    stripes: int | None = Field(default=None, ge=2, description="Members of a stripe. Default: all.", examples=[2])
     stripe_size_bytes: SizeBytes | None = Field(
         default=None,
         alias="stripe_size",
@@ -404,7 +409,11 @@ class LvmStorage(FormattedStorage):
         examples=["64KiB"],
     )
     size_bytes: SizeBytes | None = Field(
-        default=None, alias="size", gt=0, description="Size of the volume. Default: all of the group."
+        default=None,
+        alias="size",
+        gt=0,
+        description="Size of the volume. Default: all of the group.",
+        examples=["100GiB"],
     )
 
     @model_validator(mode="after")
