@@ -96,6 +96,7 @@ def test_an_image_that_could_not_be_served_is_tested_by_the_next_resume(project,
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7200)
 def test_whenever_an_atlas_is_killed_it_is_cleaned_and_resumed(project, nothing_left):
     """At 60 random instants of live cuts, recordings and images."""
     text = ATLAS.replace("cuts = 0", "cuts = 2").replace("recordings = 1", "recordings = 2")

@@ -145,6 +145,32 @@ def test_with_a_ledger_each_lost_commit_is_named(project, nothing_left):
     nothing_left()
 
 
+ALONE = """\
+mount -t tmpfs plinth-test /dev/shm || exit
+"$@"
+code=$?
+echo; echo left:
+ls /dev/shm
+tail -n +2 /proc/sysvipc/shm
+exit $code
+"""
+"""A command in namespaces of its own, and what shared memory it has left there."""
+
+
+@pytest.mark.parametrize("cuts", [3, pytest.param(30, marks=[pytest.mark.long, pytest.mark.timeout(900)], id="many")])
+def test_servers_that_lost_their_power_leave_no_shared_memory(project, nothing_left, cuts):
+    project.write(
+        experiment(cuts=cuts, durability='moments = ["load", "checkpoint", "recovery"]\nmodes = ["drop"]', honest="")
+    )
+    alone = ("unshare", "--ipc", "--mount", "--", "sh", "-c", ALONE, "sh")
+    done = project.run("--yes", "--quiet", prefix=alone, timeout_s=840)
+    assert done.returncode in (0, 3), done.stderr
+    assert [cut.failure for cut in read_cuts(project.bundle)] == [None] * cuts
+    _, is_told, left = done.stdout.partition("\nleft:\n")
+    assert is_told and left == ""
+    nothing_left()
+
+
 SELECT_ONLY = TPCB[0], 'builtin = "select-only"'
 
 

@@ -4,6 +4,7 @@ What we make is in our schema only because sessions are opened with search_path 
 tables would be made among those of others, so that it is read back before anything is made.
 """
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ def option_names(options: str) -> list[str]:
     """The names of the settings in startup options (-c NAME=VALUE, --NAME=VALUE), as pg_settings has them."""
     words = [re.sub(r"\\(.)", r"\1", word, flags=re.DOTALL) for word in _WORD.findall(options)]
     settings: list[str] = []
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
         if word == "-c":
             settings.append(following)
         elif word.startswith(("-c", "--")):
