@@ -227,6 +227,8 @@ BAD_VALUES = [
     ("--duration=abc", "--set measure.duration=abc: measure.duration: got 'abc'"),
     ("--clients=four", "workload.clients: got 'four'; must be a whole number"),
     ("--clients=4,-1", "level -1: got -1"),
+    ("--clients=1,4,x", "--clients 1,4,x: got 'x'; must be whole numbers"),
+    ("--clients=1,,4", "got ''; must be whole numbers"),
     ("--set=workload.clients=[4,8]", "--set matrix.workload.clients=[..]"),
     ("--set=matrix.workload.clients=[4,x]", "a list is written as [1, 16]"),
 ]

@@ -1,11 +1,15 @@
 """Reading experiment files: what is accepted, and how errors teach."""
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from plinth.experiment import load_text
 from plinth.model.errors import ExperimentError, UsageError
+from plinth.model.storage import DeviceStorage
+from plinth.model.units import parse_size
 from plinth.workload import scripts_of
 from ramdisk_experiment import ramdisk_text
 
@@ -119,6 +123,51 @@ def test_invalid_toml_says_line_and_column():
     assert where == "x.toml:2"
     assert "not valid TOML" in message
     assert "column 8" in message
+
+
+DEVICE = """\
+spec = 1
+name = "x"
+question = "?"
+[storage.d]
+kind = "device"
+path = "/dev/sdb"
+[dataset]
+kind = "tpcb"
+[workload]
+builtin = "tpcb-like"
+[[objective]]
+metric = "p99"
+max = "3ms"
+"""
+
+
+def test_a_device_says_where_its_id_serial_number_and_size_come_from():
+    found = {key: hint for _, key, _, hint in problems(DEVICE)}
+    assert "/dev/disk/by-id" in found["storage.d.id"]
+    assert "lsblk" in found["storage.d.serial"] and "lsblk" in found["storage.d.size"]
+    assert 'kind = "directory"' in found["storage.d.path"]
+
+
+def test_the_end_of_a_word_is_enough_for_a_suggestion():
+    assert "'latency_p99'" in next(hint for _, key, _, hint in problems(DEVICE) if key == "objective.0.metric")
+
+
+@pytest.mark.parametrize("hint", ["serial", "size"])
+def test_what_a_device_is_told_to_look_at_shows_it(hint):
+    command = DeviceStorage.found_by[hint].split("`")[1]
+    shown = subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
+    assert hint.upper() in shown.splitlines()[0]
+
+
+def test_a_size_as_the_hint_writes_it_is_taken():
+    written = re.search(r"\d+B", DeviceStorage.found_by["size"])[0]
+    assert parse_size(written) == int(written[:-1])
+
+
+@pytest.mark.parametrize("version", [19, 25])
+def test_a_version_of_tomorrow_is_one(version):
+    assert load(VALID.replace("[workload]", f"[server]\nversion = {version}\n[workload]")).server.version == version
 
 
 EXTERNAL = "[server]\nconnection = 'host=x'\n[workload]"
@@ -389,7 +438,7 @@ def test_rates_that_make_no_sense(rate, words):
 def test_a_factor_in_a_storage_beside_the_storage_is_to_be_quoted():
     text = VALID.replace("[matrix]", "[matrix]\nstorage.memory.size = ['1GiB', '2GiB']")
     ((_, _, message, hint),) = problems(text)
-    assert "not valid TOML" in message
+    assert "'matrix.storage' is a table here, and a value in line" in message
     assert '"storage.slow.profile" = [..]' in hint
 
 

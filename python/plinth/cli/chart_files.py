@@ -47,7 +47,7 @@ def write_charts(report: "Report", bundle: Path, svg: Path | None, png: Path | N
 
 def _created_folder(folder: Path, form: str) -> Path:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
     except OSError as error:
         hint = f"--{form} names another folder for them"
         raise from_os_error(error, "write the charts", folder, hint=hint) from error

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.gate import FailOn, finding_of_verdict, gated
-from plinth.cli.output_file import Junit, write_text
+from plinth.cli.output_file import Junit, check_folder, write_text
 from plinth.cli.printing import print_json, print_plain, print_rendered
 from plinth.cli.results import Markdown
 from plinth.model.errors import UsageError
@@ -65,6 +65,8 @@ def compare(
 
     if markdown and as_json:
         raise UsageError("give one of --markdown and --json")
+    check_folder(junit, "--junit")
+    check_folder(save_baseline, "--save-baseline")
     if save_baseline is not None:
         if len(bundles) != 1 or baseline is not None:
             raise UsageError("--save-baseline takes one bundle, and no --baseline")

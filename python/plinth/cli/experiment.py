@@ -1,6 +1,8 @@
 """Commands about experiment files: plan and schema, and the options that others share."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +14,7 @@ from plinth.cli.printing import print_json
 if TYPE_CHECKING:
     from plinth.model.fleet import FleetSpec
 
+_WHOLE = re.compile(r"\s*-?\d+\s*")
 Overrides = Annotated[
     tuple[str, ...],
     Parameter(
@@ -79,6 +82,11 @@ def with_shortcuts(
     if duration is not None:
         short.append(f"measure.duration={duration}")
     if clients is not None:
+        if "," in clients and (wrong := [one for one in clients.split(",") if not _WHOLE.fullmatch(one)]):
+            raise UsageError(
+                f"--clients {clients}: got {wrong[0]!r}; must be whole numbers with commas between them",
+                hint="as in --clients 1,4,16",
+            )
         several = "," in clients
         short.append(f"matrix.workload.clients=[{clients}]" if several else f"workload.clients={clients}")
     return (*overrides, *short)

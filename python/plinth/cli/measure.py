@@ -23,7 +23,7 @@ from plinth.cli.experiment import (
     with_shortcuts,
 )
 from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
-from plinth.cli.output_file import Junit
+from plinth.cli.output_file import Junit, check_folder
 from plinth.cli.printing import print_plain
 from plinth.model.errors import UsageError
 
@@ -91,6 +91,7 @@ def run(
     from plinth.run import make_plan, run_plan
 
     _one_form(as_json, plots)
+    check_folder(junit, "--junit")
     overrides = with_shortcuts(overrides, repeats, duration, clients)
     shared = bundle_of(file)
     if shared is None:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.objectives import FailOnObjectives, gated_objectives, require_objectives
-from plinth.cli.output_file import Junit, write_text
+from plinth.cli.output_file import Junit, check_folder, write_text
 from plinth.cli.printing import print_json, print_plain, print_rendered
 from plinth.model.errors import UsageError
 from plinth.model.units import format_count
@@ -34,7 +34,8 @@ Plots = Annotated[
     ),
 ]
 Svg = Annotated[
-    Path | None, Parameter(name="--svg", help="Folder to write the HTML report's charts to, as SVG; made if need be.")
+    Path | None,
+    Parameter(name="--svg", help="Folder to write the HTML report's charts to, as SVG; made if it is not there."),
 ]
 Png = Annotated[Path | None, Parameter(name="--png", help="The same, as PNG.")]
 Whole = Annotated[
@@ -84,6 +85,8 @@ def report(
 
     Exit code 0 when it was shown, 99 for a finding of --fail-on; for others see `plinth --help`.
     """
+    for path, option in ((output, "--output"), (junit, "--junit"), (svg, "--svg"), (png, "--png")):
+        check_folder(path, option)
     if svg is not None or png is not None:
         if any((html, markdown, csv, full, plots, output)):
             raise UsageError("--svg and --png go with each other and with --json only")

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from plinth.experiment.clashes import clash_at
 from plinth.experiment.files import is_bundle, read_files
 from plinth.experiment.full import at_full_size, check_full
 from plinth.experiment.locate import find, locate
@@ -29,11 +30,8 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import SPECS
 
 _QUOTES_HINT = 'text needs quotes, as in name = "ramdisk"; true, false and numbers do not'
-_TWICE = ("immutable namespace", "Cannot overwrite a value")
-_TWICE_HINT = (
-    "a key cannot be both a list and a table: beside storage = [..], quote the other, "
-    'as in "storage.slow.profile" = [..]'
-)
+_ONCE_HINT = "each key and each table is given once, and nothing is added to a table that is written as { .. }"
+_TWICE = ("immutable namespace", "Cannot overwrite a value", "twice", "Duplicate inline table key")
 
 
 @dataclass(frozen=True)
@@ -144,11 +142,16 @@ def _parse(text: str, file: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         message, _, place = str(error).partition(" (at ")
         line = place.removeprefix("line ").partition(",")[0] if place.startswith("line ") else str(text.count("\n") + 1)
+        clash = clash_at(text, int(line)) if any(words in message for words in _TWICE) else None
+        if clash is not None:
+            raise ExperimentError(
+                file, [Problem(clash.message, path=[], where=f"{file}:{line}", hint=clash.hint)]
+            ) from error
         problem = Problem(
             f"not valid TOML: {message[:1].lower()}{message[1:]} ({place.rstrip(')') or 'at the end'})",
             path=[],
             where=f"{file}:{line}",
-            hint=_TWICE_HINT if any(words in message for words in _TWICE) else _QUOTES_HINT,
+            hint=_ONCE_HINT if any(words in message for words in _TWICE) else _QUOTES_HINT,
         )
         raise ExperimentError(file, [problem]) from error
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from plinth.experiment.toml_document import with_short_keys
 
-_Path = tuple[str | int, ...]
+Path = tuple[str | int, ...]
 
 # First strings and comments, whose line ends and brackets do not count; then brackets and line ends.
 # https://toml.io/en/v1.0.0#string: up to two quotes may precede the three that end a string over several lines.
@@ -41,15 +41,15 @@ def find(text: str, path: Sequence[str | int]) -> int | None:
 
 
 @lru_cache(maxsize=2)  # an experiment and its reference
-def _lines(text: str) -> Mapping[_Path, int]:
+def _lines(text: str) -> Mapping[Path, int]:
     """Return the line of each path in `text`."""
-    lines: dict[_Path, int] = {}
-    sizes: dict[_Path, int] = {}  # of arrays of tables
-    table: _Path = ()
-    for line, statement in _statements(text):
+    lines: dict[Path, int] = {}
+    sizes: dict[Path, int] = {}  # of arrays of tables
+    table: Path = ()
+    for line, statement in statements(text):
         document = tomllib.loads(with_short_keys(statement))
         if statement.lstrip(" \t").startswith("["):
-            table = _opened(document, sizes)
+            table = opened(document, sizes)
             for length in range(1, len(table) + 1):
                 lines.setdefault(table[:length], line)
         else:
@@ -58,7 +58,7 @@ def _lines(text: str) -> Mapping[_Path, int]:
     return lines
 
 
-def _statements(text: str) -> Iterator[tuple[int, str]]:
+def statements(text: str) -> Iterator[tuple[int, str]]:
     """Yield each statement of a valid document with its line, from 1, including empty lines and comments."""
     line, start, depth = 1, 0, 0
     for token in _TOKEN.finditer(text):
@@ -73,9 +73,9 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
     yield line, text[start:]
 
 
-def _opened(header: Any, sizes: dict[_Path, int]) -> _Path:
+def opened(header: Any, sizes: dict[Path, int]) -> Path:
     """Return the path of the table that a header opens, with the index of the last element of arrays of tables."""
-    path: _Path = ()
+    path: Path = ()
     while header:
         (key, header), *_ = header.items()
         path += (key,)
@@ -87,9 +87,9 @@ def _opened(header: Any, sizes: dict[_Path, int]) -> _Path:
     return path
 
 
-def _paths(table: _Path, document: dict[str, Any]) -> Iterator[_Path]:
+def _paths(table: Path, document: dict[str, Any]) -> Iterator[Path]:
     """Yield the path of each value in `document`, which is in `table`."""
-    left: list[tuple[_Path, Any]] = [(table, document)]
+    left: list[tuple[Path, Any]] = [(table, document)]
     while left:
         above, value = left.pop()
         inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -63,7 +63,9 @@ def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]
                 return Problem(f"{UNKNOWN_KEY} {key!r} of this kind: {reason[0]}", path=path, hint=reason[1])
         return Problem(f"{UNKNOWN_KEY} {key!r}; allowed: {', '.join(allowed)}", path=path, hint=nearest(key, allowed))
     if kind == "missing":
-        return Problem(f"the key {str(path[-1])!r} is missing", path=path)
+        key = str(path[-1])
+        hints = (getattr(candidate, "found_by", {}).get(key) for candidate in _candidates(model, detail["loc"][:-1]))
+        return Problem(f"the key {key!r} is missing", path=path, hint=next(filter(None, hints), None))
     if kind == "union_tag_not_found":
         tag = str(context["discriminator"]).strip("'")
         return Problem(f"the key {tag!r} is missing; allowed: {_tags(model, detail['loc'])}", path=[*path, tag])

@@ -10,6 +10,8 @@ from plinth.model.connection_keys import check_keys
 from plinth.model.patroni import PatroniSpec
 from plinth.model.standby import Standbys, check_standbys
 
+OLDEST_VERSION, NEWEST_VERSION = 13, 18
+"""The major versions whose settings, views and files Plinth knows, each tested on its own binaries."""
 DEFAULT_TABLESPACE = "pg_default"
 """The tablespace that every cluster has: within its data directory."""
 
@@ -33,7 +35,14 @@ class ServerSpec(Frozen):
         description="Tablespaces to make, and the storage of each; see dataset.tablespace.",
         examples=[{"bulk": "slow"}],
     )
-    version: int = Field(default=18, ge=13, le=18, description="Major version of a managed server.", examples=[18])
+    version: int = Field(
+        default=18,
+        ge=OLDEST_VERSION,
+        lt=100,
+        description=f"Major version of a managed server. {OLDEST_VERSION} to {NEWEST_VERSION} are known; a newer one is taken where it is "
+        "installed, and the plan says that it is newer.",
+        examples=[18],
+    )
     bindir: str | None = Field(
         default=None,
         description="Directory of postgres and initdb. Default: the wheel for 18, else the usual places.",

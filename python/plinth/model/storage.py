@@ -89,6 +89,8 @@ class StorageBase(Frozen):
 
     not_of_this_kind: ClassVar[Mapping[str, tuple[str, str]]] = {}
     """Keys of other kinds that this one cannot have: the reason, and what to do instead."""
+    found_by: ClassVar[Mapping[str, str]] = {}
+    """Keys that only the machine can tell: how to look there."""
     can_be_member: ClassVar[bool] = False
     """Whether it can be raw: a block device or a file, as a member of another storage."""
     is_mounted: ClassVar[bool] = True
@@ -263,6 +265,17 @@ class ZramStorage(FormattedStorage, CountedStorage):
 class DeviceStorage(FormattedStorage):
     """A disk or a partition. What is on it is lost: it must match in id, serial and size, and --destroy must name it."""
 
+    not_of_this_kind: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "path": (
+            "a whole disk is taken, by its stable name, serial number and size",
+            'give id instead, a link in /dev/disk/by-id; for a folder of a file system use kind = "directory"',
+        )
+    }
+    found_by: ClassVar[Mapping[str, str]] = {
+        "id": "`ls -l /dev/disk/by-id` lists the stable names of all disks, with the device that each leads to",
+        "serial": "`lsblk --nodeps --output NAME,SIZE,SERIAL` shows it",
+        "size": "`lsblk --nodeps --bytes --output NAME,SIZE,SERIAL` shows it in bytes, which are written as 480103981056B in quotes",
+    }
     kind: Literal["device"]
     id: str = Field(
         pattern=r"^/dev/disk/(by-id|by-partuuid)/[^/]+$",

@@ -19,7 +19,7 @@ from plinth.model.plan import (
     Variant,
 )
 from plinth.model.published import Reference
-from plinth.model.server_spec import ServerSpec
+from plinth.model.server_spec import NEWEST_VERSION, ServerSpec
 from plinth.model.standby import StandbySpec
 from plinth.model.step import Step
 from plinth.model.tpcc_notice import TERMINALS_PER_WAREHOUSE
@@ -121,7 +121,11 @@ def plan_of_trials(
         estimated_s=estimated_s(
             experiment, clusters, load_s, variant_of, trials, places, inputs.host.memory_available_bytes
         ),
-        warnings=(*map(_without_factor, inputs.removed_factors), *warnings_of(experiment, variants, written)),
+        warnings=(
+            *map(_without_factor, inputs.removed_factors),
+            *_of_versions(clusters),
+            *warnings_of(experiment, variants, written),
+        ),
     )
 
 
@@ -201,6 +205,17 @@ def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_byt
     if len(variants) > _NOTEWORTHY_VARIANTS:
         found.append(f"{len(variants)} variants: with so many comparisons small differences will stay undecided")
     return found
+
+
+def _of_versions(clusters: Sequence[PlannedCluster]) -> list[str]:
+    """Of servers that are newer than what Plinth knows."""
+    found = {one.installation.major: one.installation for one in clusters if one.installation is not None}
+    return [
+        f"server.version = {major}: PostgreSQL {installation.version} is newer than {NEWEST_VERSION}, the newest that this Plinth "
+        "knows: what it has added or renamed since, such as columns of views, is not measured, and shown as not available"
+        for major, installation in found.items()
+        if major > NEWEST_VERSION
+    ]
 
 
 def _of_terminals(experiment: Experiment, variants: Sequence[Variant]) -> list[str]:

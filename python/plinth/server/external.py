@@ -9,6 +9,7 @@ from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, PlinthError, Reported, RunError
 from plinth.model.facts import ServerFacts
 from plinth.model.libpq import make_conninfo
+from plinth.model.server_spec import OLDEST_VERSION
 from plinth.model.step import Step, Undo
 from plinth.server.facts import external_facts
 from plinth.server.layout import server_step_id
@@ -22,7 +23,6 @@ from plinth.system.journal import Entry, Journal
 if TYPE_CHECKING:
     import psycopg
 
-OLDEST_VERSION = 13
 _WHERE = "server.connection"
 _FIRST = "1-external"
 

