@@ -104,9 +104,9 @@ def test_sessions_that_share_server_processes_are_seen_though_their_options_are_
 def test_a_server_without_a_pooler_takes_its_options(service):
     string, _ = service
     connection = conninfo.resolve(
-        f"{string} options='-c search_path=a\\\\ b,public -cwork_mem=1MB --geqo=off -c my.own=1'"
+        f"{string} options='-c search_path=\"a\\\\ b\",public -cwork_mem=1MB --geqo=off -c my.own=1'"
     )
-    check_sessions(connection, "here", "a b,public")
+    check_sessions(connection, "here", '"a b",public')
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from plinth.run.restoring import restoring_of
 from plinth.run.snapshots import remove_left_snapshots
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ClusterLayout, CopySteps, external_step, remove_copies_command, remove_snapshot
+from plinth.server.layout import MEMORY
 from plinth.server.patroni import PATRONI_STEPS
 from plinth.server.processes import serving
 from plinth.storage import Storage
@@ -75,8 +76,8 @@ def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: 
     for cluster in reversed(managed):
         for node in reversed(cluster.nodes):
             layout = context.layout(cluster, node)
-            kept += journal.undo_steps(layout.start_step().id, runner)
-            kept += journal.undo_steps(layout.sockets_step().id, runner)
+            for step in (layout.start_step().id, layout.step_id(MEMORY), layout.sockets_step().id):
+                kept += journal.undo_steps(step, runner)
             if not kept and node is cluster.primary:
                 remove_left_snapshots(context, cluster, plan.experiment.measure.actions, journal, runner)
             if not kept and not (journal.has(layout.whole_step().id) and is_resumable(cluster.dataset)):

@@ -17,6 +17,8 @@ from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.unix_socket import check_socket_path
 
+MEMORY = "memory"
+"""The step of a server by which its shared memory is found."""
 SUPERUSER = "postgres"
 DATABASE = "postgres"
 SOCKET_PORT = 5432  # the socket's directory is its own, so that only its name has this number
@@ -176,7 +178,7 @@ class ClusterLayout:
     def memory_step(self, guarded: Guarded) -> Step:
         """Noting what the shared memory is known by that the postmaster will make: after a power cut nothing else says so."""
         undo = Undo(kind="remove_shared_memory", path=str(guarded), label=self.label)
-        return self.step("memory", f"note what the server's shared memory is known by ({guarded})", undo=undo)
+        return self.step(MEMORY, f"note what the server's shared memory is known by ({guarded})", undo=undo)
 
     @property
     def directories(self) -> dict[str, Path]:
