@@ -4,9 +4,11 @@ import psycopg
 import pytest
 
 from plinth.model.errors import MissingCapability
-from plinth.server import ExternalServer
+from plinth.run.undo import UNDO_HANDLERS
+from plinth.server import ExternalServer, connect
 from plinth.server.session_check import check_sessions, option_names
 from plinth.system import conninfo
+from plinth.system.journal import Journal
 from poolers import made_in, pgbouncer
 
 EXTERNAL = """\
@@ -99,6 +101,25 @@ def test_sessions_that_share_server_processes_are_seen_though_their_options_are_
             return
         with pytest.raises(MissingCapability, match=SHARED):
             check_sessions(connection, "here", "public")
+
+
+def test_a_session_that_makes_tables_elsewhere_is_refused_whatever_it_took_before(service, tmp_path, monkeypatch):
+    string, _ = service
+    monkeypatch.setenv("PLINTH_STATE_DIR", str(tmp_path))
+    journal = Journal.create("r", UNDO_HANDLERS)
+    external = ExternalServer(string, "r")
+    external.open(journal)
+    try:
+        with connect(external.connection) as control:
+            external.check_makes_in_schema(control)
+        with (
+            connect(conninfo.resolve(string)) as control,
+            pytest.raises(MissingCapability, match=r"in the schema public, not in plinth_r"),
+        ):
+            external.check_makes_in_schema(control)
+    finally:
+        external.close(journal)
+        journal.close()
 
 
 def test_a_server_without_a_pooler_takes_its_options(service):

@@ -149,6 +149,8 @@ class ClusterPreparation:
             database_errors("load the dataset", planned.id),
             LoadSession(connect(target), target, managed, fleet) as session,
         ):
+            if isinstance(server, ExternalServer):
+                server.check_makes_in_schema(session.control)
             dataset = dataset_of(planned.dataset, self._plan.dataset_files)
             loaded = load_dataset(planned, dataset, session, stalls.passing_on(self._listener.progress))
         if writer is None or (resuming and planned.id in read_loaded(writer.folder)):

@@ -14,7 +14,7 @@ from plinth.model.step import Step, Undo
 from plinth.server.facts import external_facts
 from plinth.server.layout import server_step_id
 from plinth.server.schema import drop_schema, has_schema, make_schema, schema_of
-from plinth.server.session_check import check_sessions
+from plinth.server.session_check import check_current_schema, check_sessions
 from plinth.system import conninfo
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import label_of
@@ -94,6 +94,10 @@ class ExternalServer:
                     self._entry = None
                 raise
         return False
+
+    def check_makes_in_schema(self, control: "psycopg.Connection[Any]") -> None:
+        """Raise MissingCapability for a session of `connection` in which tables would be made elsewhere than in our schema."""
+        check_current_schema(control, self.schema, self._where)
 
     def close(self, journal: Journal) -> None:
         """Drop our schema with all that is in it; nothing when it is gone. Refused when it lacks our label."""

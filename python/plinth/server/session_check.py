@@ -44,6 +44,15 @@ def check_sessions(connection: Connection, where: str, search_path: str) -> None
             _check_is_own(control, other, where)
 
 
+def check_current_schema(control: "psycopg.Connection[Any]", schema: str, where: str) -> None:
+    """Raise MissingCapability for a session that makes tables elsewhere than in `schema`."""
+    row = control.execute("select current_schema()").fetchone()
+    if row is None or row[0] != schema:
+        raise MissingCapability(
+            f"a session would make tables in the schema {row and row[0]}, not in {schema}", where=where, hint=_HINT
+        )
+
+
 def option_names(options: str) -> list[str]:
     """The names of the settings in startup options (-c NAME=VALUE, --NAME=VALUE), as pg_settings has them."""
     words = [re.sub(r"\\(.)", r"\1", word, flags=re.DOTALL) for word in _WORD.findall(options)]

@@ -67,8 +67,10 @@ class Ledger:
         with self._control.transaction():
             self._control.execute(f"SELECT pg_advisory_xact_lock({_LOCK})".encode())
             if self._is_there(LEDGER):  # `is_begun` has seen that it is ours
-                ours = [table for table in tables if self._is_there(table)]
-                self._control.execute(f"DROP TABLE {', '.join([*ours, LEDGER])}".encode())
+                schema, ours = self._schema(), [table for table in tables if self._is_there(table)]
+                self._control.execute(
+                    f"DROP TABLE {', '.join(f'{schema}.{table}' for table in [*ours, LEDGER])}".encode()
+                )
             self._refuse_foreign_tables(tables)
             kind = "UNLOGGED TABLE" if unlogged else "TABLE"
             for statement in (
