@@ -4,13 +4,15 @@
 //! (evenly spaced arrivals), or when it has grown by a number drawn from the exponential distribution with mean 1 since the
 //! arrival before (a Poisson process; Çınlar, Introduction to Stochastic Processes, 1975, section 4.7). While the rate is
 //! constant, a Poisson process draws and rounds as pgbench's `getPoissonRand` does, so that the same seed gives the same
-//! arrivals.
+//! arrivals. Its delays are whole microseconds, which is a few per cent wrong where they are one microsecond on average, and never
+//! anything but 0 where they are a tenth: arrivals as close as that are drawn in another way ([`dense`]).
 
 use plinth_config::ConfigError;
 use plinth_script::Prng;
 use serde::Deserialize;
 
 use crate::seconds::{LONGEST_S, nanoseconds};
+use dense::Dense;
 
 /// An open loop: transactions are due at times of their own, however long others take.
 #[derive(Debug, Clone, Deserialize)]
@@ -51,8 +53,12 @@ fn poisson() -> Distribution {
     Distribution::Poisson
 }
 
-/// pgbench's limit is the delay's microsecond; far above what a client can do.
+/// Far above what a client can do.
 const HIGHEST_TPS: f64 = 1e9;
+
+/// Above this, arrivals of a process are [`dense`]: pgbench's rounding is 0.04 % wrong there, and one by one they take a hundredth
+/// of the time that they span.
+const DENSE_TPS: f64 = 100_000.0;
 
 impl Rate {
     /// Whether one rate holds all along, whenever the warm-up ends.
@@ -63,6 +69,15 @@ impl Rate {
             .flat_map(|stage| [stage.from_tps, stage.to_tps]);
         let first = rates.next();
         rates.all(|tps| Some(tps) == first)
+    }
+
+    /// The highest rate.
+    fn peak_tps(&self) -> f64 {
+        let rates = self
+            .stages
+            .iter()
+            .map(|stage| stage.from_tps.max(stage.to_tps));
+        rates.fold(0.0, f64::max)
     }
 
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
@@ -133,6 +148,16 @@ impl Share {
         (self.from + self.to) / 2.0 * self.length_ns()
     }
 
+    /// The part of the stage before `at_ns`, if that is within it.
+    fn until(&self, at_ns: u64) -> Self {
+        let ends_ns = self.ends_ns.min(at_ns);
+        Self {
+            ends_ns,
+            to: self.rate_at(ends_ns),
+            ..*self
+        }
+    }
+
     /// How long after its begin `expected` arrivals are expected: where the integral of the rate reaches it.
     fn reached_ns(&self, expected: f64) -> f64 {
         let slope = (self.to - self.from) / self.length_ns();
@@ -147,6 +172,21 @@ impl Share {
 /// The arrivals of one thread, in order.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
+    process: Process,
+    /// Arrivals of other threads before the next of this one, and between two of this one.
+    others: u64,
+    others_between: u64,
+}
+
+#[derive(Debug)]
+enum Process {
+    Steps(Steps),
+    Dense(Dense),
+}
+
+/// Arrivals that are drawn one by one.
+#[derive(Debug)]
+struct Steps {
     distribution: Distribution,
     stages: std::vec::IntoIter<Share>,
     stage: Share,
@@ -157,9 +197,6 @@ pub(crate) struct Arrivals {
     random: Prng,
     /// What has to be expected further before the next one, when it is not drawn.
     first_step: Option<f64>,
-    /// Arrivals of other threads before the next of this one, and between two of this one.
-    others: usize,
-    others_between: usize,
 }
 
 impl Arrivals {
@@ -172,19 +209,15 @@ impl Arrivals {
         random: Prng,
     ) -> Self {
         let shares = shares(rate, warmup_ns, threads);
-        let mut stages = shares.into_iter();
-        let stage = stages
-            .next()
-            .unwrap_or_else(|| unreachable!("there is a last stage"));
+        // Threads take turns, so that the arrivals of all are evenly spaced.
+        let first = thread as f64 / threads as f64;
+        let process = if rate.peak_tps() / threads as f64 > DENSE_TPS {
+            Process::Dense(Dense::new(rate.arrivals, shares, random, first))
+        } else {
+            Process::Steps(Steps::new(rate.arrivals, shares, random, first))
+        };
         Self {
-            distribution: rate.arrivals,
-            stages,
-            stage,
-            last_ns: 0,
-            expected: 0.0,
-            random,
-            // Threads take turns, so that the arrivals of all are evenly spaced.
-            first_step: Some(thread as f64 / threads as f64),
+            process,
             others: 0,
             others_between: 0,
         }
@@ -200,8 +233,8 @@ impl Arrivals {
         random: Prng,
     ) -> Self {
         Self {
-            others: thread,
-            others_between: threads - 1,
+            others: thread as u64,
+            others_between: threads as u64 - 1,
             ..Self::new(rate, warmup_ns, 0, 1, random)
         }
     }
@@ -209,15 +242,92 @@ impl Arrivals {
     /// Time of the thread's next arrival since the start of the run; `u64::MAX` when there is none any more.
     pub(crate) fn next_ns(&mut self) -> u64 {
         for _ in 0..std::mem::replace(&mut self.others, self.others_between) {
-            if self.step_ns() == u64::MAX {
+            if self.process.next_ns() == u64::MAX {
                 return u64::MAX;
             }
         }
-        self.step_ns()
+        self.process.next_ns()
     }
 
+    /// Passes over arrivals of the thread that are due before `until_ns`, at most `most` of them; returns how many, and when the
+    /// next is due. `due_ns` is the last that [`Self::next_ns`] has returned, which is passed over, too.
+    pub(crate) fn pass(&mut self, mut due_ns: u64, until_ns: u64, most: u64) -> (u64, u64) {
+        let mut passed = 0;
+        while due_ns < until_ns && passed < most {
+            passed += 1;
+            if let Process::Dense(dense) = &mut self.process {
+                let threads = self.others_between + 1;
+                let of_all = (most - passed)
+                    .saturating_mul(threads)
+                    .saturating_sub(self.others_between - self.others);
+                let of_all = dense.pass(until_ns, of_all);
+                passed += self.own_of(of_all);
+            }
+            due_ns = self.next_ns();
+        }
+        (passed, due_ns)
+    }
+
+    /// How many of the next `of_all` arrivals, which are over, are this thread's.
+    fn own_of(&mut self, of_all: u64) -> u64 {
+        let Some(after_first) = of_all.checked_sub(self.others + 1) else {
+            self.others -= of_all;
+            return 0;
+        };
+        let threads = self.others_between + 1;
+        self.others = self.others_between - after_first % threads;
+        1 + after_first / threads
+    }
+
+    /// How many more there are up to `end_ns`. Very many are not drawn one by one, but as many as are expected.
+    pub(crate) fn count_until(&mut self, end_ns: u64) -> u64 {
+        const MOST_DRAWN: u64 = 1_000_000;
+        if let Process::Dense(dense) = &mut self.process {
+            let of_all = dense.count_until(end_ns.saturating_add(1));
+            return self.own_of(of_all);
+        }
+        let mut count = 0;
+        while self.next_ns() <= end_ns {
+            count += 1;
+            if count == MOST_DRAWN
+                && let Process::Steps(steps) = &self.process
+            {
+                let others = self.others_between as f64;
+                return count + (steps.expected_until(end_ns) / (others + 1.0)) as u64;
+            }
+        }
+        count
+    }
+}
+
+impl Process {
     /// Time of the next arrival, whichever thread's it is.
-    fn step_ns(&mut self) -> u64 {
+    fn next_ns(&mut self) -> u64 {
+        match self {
+            Self::Steps(steps) => steps.next_ns(),
+            Self::Dense(dense) => dense.next_ns(),
+        }
+    }
+}
+
+impl Steps {
+    fn new(distribution: Distribution, stages: Vec<Share>, random: Prng, first: f64) -> Self {
+        let mut stages = stages.into_iter();
+        let stage = stages
+            .next()
+            .unwrap_or_else(|| unreachable!("there is a last stage"));
+        Self {
+            distribution,
+            stages,
+            stage,
+            last_ns: 0,
+            expected: 0.0,
+            random,
+            first_step: Some(first),
+        }
+    }
+
+    fn next_ns(&mut self) -> u64 {
         let mut step = match self.distribution {
             Distribution::Uniform => self.first_step.take().unwrap_or(1.0),
             Distribution::Poisson => -(1.0 - self.random.next_double()).ln(),
@@ -249,20 +359,6 @@ impl Arrivals {
         }
     }
 
-    /// How many more there are up to `end_ns`. Very many are not drawn one by one, but as many as are expected.
-    pub(crate) fn count_until(&mut self, end_ns: u64) -> u64 {
-        const MOST_DRAWN: u64 = 1_000_000;
-        let mut count = 0;
-        while self.next_ns() <= end_ns {
-            count += 1;
-            if count == MOST_DRAWN {
-                let others = self.others_between as f64;
-                return count + (self.expected_until(end_ns) / (others + 1.0)) as u64;
-            }
-        }
-        count
-    }
-
     /// Arrivals expected after the last up to `end_ns`.
     fn expected_until(&self, end_ns: u64) -> f64 {
         let now = std::iter::once(Share {
@@ -272,16 +368,7 @@ impl Arrivals {
         });
         now.chain(self.stages.clone())
             .filter(|stage| stage.begins_ns < end_ns)
-            .map(|stage| {
-                let ends_ns = stage.ends_ns.min(end_ns);
-                let to = stage.rate_at(ends_ns);
-                Share {
-                    ends_ns,
-                    to,
-                    ..stage
-                }
-                .expected()
-            })
+            .map(|stage| stage.until(end_ns).expected())
             .sum()
     }
 
@@ -334,6 +421,8 @@ fn shares(rate: &Rate, warmup_ns: u64, threads: usize) -> Vec<Share> {
     });
     shares
 }
+
+mod dense;
 
 #[cfg(test)]
 mod tests;

@@ -68,6 +68,8 @@ pub(crate) struct Context<'a> {
     /// 0 for no limit.
     pub(crate) max_tries: u32,
     pub(crate) bytes_sent: u64,
+    /// Of the server, which clients saw end.
+    pub(crate) server_transactions: u64,
     pub(crate) rollback: Vec<u8>,
     /// Where messages are put together before they are sent.
     pub(crate) out: Vec<u8>,
@@ -105,6 +107,11 @@ impl Context<'_> {
             return Some(0);
         }
         None
+    }
+
+    /// Whether the run has ended, or is asked to, by a clock that is read for it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.clock.now_ns() >= self.ends_ns || self.control.is_stopping()
     }
 
     /// Whether clients open connections while the load runs.

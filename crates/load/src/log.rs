@@ -175,9 +175,30 @@ impl Log {
         self.entry(client, number, Entry::Ended(ended), ended.now_ns);
     }
 
-    /// A transaction was skipped.
-    pub(crate) fn skipped(&mut self, client: usize, number: u64, script: usize, now_ns: u64) {
-        self.entry(client, number, Entry::Skipped { script }, now_ns);
+    /// `count` transactions were skipped, after `before` others of their client.
+    pub(crate) fn skipped(
+        &mut self,
+        client: usize,
+        before: u64,
+        count: u64,
+        script: usize,
+        now_ns: u64,
+    ) {
+        if self.has_each_skipped() {
+            for number in before + 1..=before + count {
+                self.entry(client, number, Entry::Skipped { script }, now_ns);
+            }
+        } else if count > 0 {
+            self.entry(client, before + 1, Entry::Skipped { script }, now_ns);
+            if let Some(interval) = &mut self.interval {
+                interval.sums.skipped += count - 1;
+            }
+        }
+    }
+
+    /// Whether each transaction that is skipped takes time of its own: its line, or the draw whether it has one.
+    pub(crate) fn has_each_skipped(&self) -> bool {
+        self.interval.is_none() || self.sampling.is_some()
     }
 
     /// What went wrong with the file, once.

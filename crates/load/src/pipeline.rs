@@ -25,6 +25,8 @@ pub(crate) struct Pipeline {
     awaited: VecDeque<Awaited>,
     /// How many of what is awaited is the end of a part.
     syncs: usize,
+    /// Statements have ended well since the end of a part.
+    has_run: bool,
 }
 
 impl Pipeline {
@@ -44,6 +46,7 @@ impl Pipeline {
         self.out.clear();
         self.awaited.clear();
         self.syncs = 0;
+        self.has_run = false;
     }
 
     /// Where to put the messages of a statement that is queued.
@@ -84,10 +87,16 @@ impl Pipeline {
         match self.awaited.front() {
             Some(&Awaited::Statement { id, queued_ns }) => {
                 self.awaited.pop_front();
+                self.has_run = true;
                 Some((id, queued_ns))
             }
             _ => None,
         }
+    }
+
+    /// Whether statements have ended well since this was asked last.
+    pub(crate) fn take_has_run(&mut self) -> bool {
+        std::mem::take(&mut self.has_run)
     }
 
     /// `ReadyForQuery`: the server has reached the end of a part, and has left out what followed an error in it.
@@ -126,6 +135,7 @@ mod tests {
         assert_eq!(pipeline.unsent(false), None);
         assert_eq!(pipeline.ended(), Some((0, 10)));
         assert_eq!(pipeline.statement(), Some(1));
+        assert!(pipeline.take_has_run() && !pipeline.take_has_run());
         // Statement 1 fails.
         assert!(pipeline.synced() && !pipeline.is_answered());
         assert_eq!(pipeline.ended(), Some((3, 20)));

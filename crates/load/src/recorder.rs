@@ -218,11 +218,11 @@ impl Recorder {
         }
     }
 
-    /// A transaction of `script` was due so long ago that it is not begun.
-    pub(crate) fn skipped(&mut self, script: usize) {
+    /// Transactions of `script` were due so long ago that they are not begun.
+    pub(crate) fn skipped(&mut self, script: usize, count: u64) {
         let totals = &mut self.second[script].totals;
-        totals.scheduled += 1;
-        totals.skipped += 1;
+        totals.scheduled += count;
+        totals.skipped += count;
     }
 
     /// Transactions were due, and no client was free for them before the run ended.
@@ -362,7 +362,7 @@ mod tests {
         let (mut recorder, series) = recorder(0, true);
         recorder.ended(&ended(Outcome::Done, 1, 50_000, 3_000, 2_000));
         recorder.ended(&ended(Outcome::Done, 1, 60_000, 2_000, 0));
-        recorder.skipped(0);
+        recorder.skipped(0, 1);
         recorder.never_begun(4);
         recorder.end(S / 2);
         let aggregates = &recorder.measured[0];

@@ -23,6 +23,7 @@ pub(crate) struct Report {
     pub(crate) interrupted: bool,
     pub(crate) cpu: CpuTime,
     pub(crate) bytes_sent: u64,
+    pub(crate) server_transactions: u64,
     pub(crate) bytes_received: u64,
     pub(crate) clients_aborted: u64,
     pub(crate) server_version: Option<String>,
@@ -50,6 +51,9 @@ pub struct RunResult {
     pub totals: Totals,
     /// Transactions that ended in the measured phase.
     pub measured: Totals,
+    /// Transactions of the server that clients saw end, committed or rolled back, in the whole run: a script may be several, or
+    /// none. More may have ended within a query.
+    pub server_transactions: u64,
     /// Per second, warm-up included.
     pub series: Vec<SeriesRow>,
     /// By script, measured phase only.
@@ -177,6 +181,7 @@ impl RunResult {
         };
         let mut end_ns = 0;
         let mut clients_aborted = 0;
+        let mut server_transactions = 0;
         let mut interrupted = started.is_none();
         let first_start_ns = reports.iter().filter_map(|one| one.first_start_ns).min();
         for report in reports {
@@ -204,6 +209,7 @@ impl RunResult {
             end_ns = end_ns.max(report.end_ns);
             interrupted |= report.interrupted;
             clients_aborted += report.clients_aborted;
+            server_transactions += report.server_transactions;
         }
         (engine.user_cpu_ns, engine.system_cpu_ns) = (cpu.user_ns, cpu.system_ns);
         engine.loop_lag_p99_ns = lag.summary().map_or(0, |lag| lag.p99_ns);
@@ -218,6 +224,7 @@ impl RunResult {
             clients_aborted,
             totals,
             measured,
+            server_transactions,
             series,
             scripts: script_results(programs, &aggregates),
             histograms: histograms(programs, &aggregates, &statements, &commands, &connecting),

@@ -158,6 +158,7 @@ impl<'a> Worker<'a> {
             limit: config.transactions_per_client.unwrap_or(u64::MAX),
             max_tries: config.max_tries,
             bytes_sent: 0,
+            server_transactions: 0,
             rollback: frontend::query("ROLLBACK").map_err(io::Error::other)?,
             out: Vec::new(),
         };
@@ -478,6 +479,7 @@ impl<'a> Worker<'a> {
                 .cpu_before
                 .map_or_else(CpuTime::default, |before| cpu - before),
             bytes_sent: self.context.bytes_sent,
+            server_transactions: self.context.server_transactions,
             bytes_received: self.bytes_received,
             clients_aborted: self.context.clients_aborted,
             server_version: self.server_version,

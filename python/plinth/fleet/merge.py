@@ -129,6 +129,7 @@ def merged_result(results: Sequence[LoadResult], series: Sequence[Second], start
         clients_aborted=sum(result.clients_aborted for result in results),
         totals=merged_totals([result.totals for result in results]),
         measured=merged_totals([result.measured for result in results]),
+        server_transactions=_sum_if_known([result.server_transactions for result in results]),
         scripts=tuple(
             ScriptTotals(name=same[0].name, weight=same[0].weight, measured=merged_totals([s.measured for s in same]))
             for same in zip(*(result.scripts for result in results), strict=True)

@@ -145,6 +145,11 @@ class LoadResult(Frozen):
     clients_aborted: int = Field(description="Clients that had a connection and ended before their time.")
     totals: Totals = Field(description="The whole run, warm-up included.")
     measured: Totals = Field(description="Transactions that ended in the measured phase.")
+    server_transactions: int | None = Field(
+        default=None,
+        description="Transactions of the server that clients saw end, committed or rolled back, in the whole run: a script "
+        "may be several, or none. None of drivers.",
+    )
     scripts: tuple[ScriptTotals, ...]
     series: tuple[Second, ...]
     histograms: tuple[Histogram, ...]

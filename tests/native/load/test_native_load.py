@@ -226,3 +226,41 @@ def test_five_hundred_connections_on_one_thread(server: Server, load: Load, fini
     result = finished(run)
     assert (result.measured.done, result.errors) == (2000, ())
     assert server.execute("select count(*), count(distinct client) from many") == [(2000, 500)]
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
+@pytest.mark.parametrize(
+    ("script", "each"),
+    [
+        ("select 1;", 1),
+        ("select 1;\nselect 2;", 2),
+        ("begin;\nselect 1;\ncommit;", 1),
+        ("begin;\nselect 1;\nrollback;", 1),
+        ("\\sleep 1 ms", 0),
+        ("\\if false\nselect 1;\n\\endif", 0),
+        ("select 1 as one \\gset\n\\if :one\nselect 2;\n\\endif", 2),
+    ],
+    ids=["one", "two", "commit", "rollback", "sleep", "not-taken", "gset"],
+)
+def test_transactions_of_the_server_are_counted_whatever_the_script_makes_of_them(
+    server: Server, load: Load, finished: Finished, protocol: str, script: str, each: int
+) -> None:
+    run = load(server.connection(), script, clients=2, transactions_per_client=50, duration_s=None, protocol=protocol)
+    result = finished(run)
+    assert result.totals.done == 100 and result.errors == ()
+    assert result.server_transactions == 100 * each
+
+
+@pytest.mark.parametrize(
+    ("script", "least"),
+    [
+        ("\\startpipeline\nselect 1;\nselect 2;\n\\endpipeline", 100),
+        ("\\startpipeline\nselect 1;\n\\syncpipeline\nselect 2;\n\\endpipeline", 200),
+        ("\\startpipeline\n\\syncpipeline\n\\endpipeline", 0),
+    ],
+)
+def test_each_part_of_a_pipeline_with_statements_is_a_transaction(
+    server: Server, load: Load, finished: Finished, script: str, least: int
+) -> None:
+    changes = {"clients": 2, "transactions_per_client": 50, "duration_s": None}
+    assert finished(load(server.connection(), script, protocol="extended", **changes)).server_transactions == least

@@ -221,3 +221,89 @@ def test_rates_that_make_no_sense(load: Load, rate: dict[str, object], words: st
     connection = {"host": "/tmp", "port": 5432, "user": "u", "database": "d"}
     with pytest.raises(_native.ConfigError, match=words):
         load(connection, "select 1;", rate=rate)
+
+
+@pytest.mark.parametrize(
+    ("rate", "arrivals"),
+    [
+        (steady(1e9, "poisson"), 2e9),
+        (steady(1e9, "uniform"), 2e9),
+        ({"stages": [{"from_tps": 0, "to_tps": 1e9, "duration_s": 2.0}, {"from_tps": 1, "to_tps": 1}]}, 1e9),
+    ],
+    ids=["poisson", "uniform", "ramp"],
+)
+@pytest.mark.parametrize("limit_s", [0.001, None])
+def test_the_end_is_kept_at_any_rate_and_every_arrival_is_counted(
+    server: Server, load: Load, finished: Finished, rate: dict[str, object], arrivals: float, limit_s: float | None
+) -> None:
+    changes = {} if limit_s is None else {"latency_limit_s": limit_s}
+    run = load(server.connection(), "select 1;", clients=2, threads=2, duration_s=2.0, rate=rate, **changes)
+    result = finished(run)
+    assert result.measured_ns < 10_000_000_000, "it went on counting for minutes"
+    totals = result.totals
+    assert totals.scheduled == pytest.approx(arrivals, abs=10 * arrivals**0.5)
+    assert totals.done > 0 and totals.failed == 0
+    # Only the last millisecond may still be begun when the run ends, but for what came while a client was busy.
+    assert (totals.skipped > 0.9 * arrivals) == (limit_s is not None)
+
+
+def test_a_part_skips_its_share_of_the_arrivals_that_all_parts_have(server: Server, load: Load) -> None:
+    """Two parts of a load, one after the other here, deal the arrivals of one process out, and miss none."""
+    scheduled = []
+    for number in range(2):
+        run = load(
+            server.connection(),
+            "select 1;",
+            clients=2,
+            threads=2,
+            duration_s=1.0,
+            rate=steady(1e8, "poisson"),
+            latency_limit_s=0.001,
+            part={"number": number, "of": 2},
+        )
+        run.start()
+        run.go(time.monotonic_ns())
+        assert run.wait(60.0)
+        totals = LoadResult.model_validate_json(run.result()).totals
+        assert totals.skipped > 0.9 * totals.scheduled
+        scheduled.append(totals.scheduled)
+    assert abs(scheduled[0] - scheduled[1]) <= 1
+
+
+def test_a_limit_of_transactions_ends_within_what_is_skipped(server: Server, load: Load, finished: Finished) -> None:
+    run = load(
+        server.connection(),
+        "select pg_sleep(0.01);",
+        clients=2,
+        duration_s=None,
+        transactions_per_client=12_345,
+        rate=steady(1e7, "poisson"),
+        latency_limit_s=0.001,
+    )
+    totals = finished(run).totals
+    assert totals.scheduled == totals.done + totals.skipped == 2 * 12_345 and 0 < totals.done < totals.skipped
+
+
+@pytest.mark.parametrize("log", [{}, {"aggregate_interval_s": 1}, {"sampling_rate": 0.001}])
+def test_a_log_of_what_is_skipped_does_not_keep_the_run_from_its_end(
+    server: Server, load: Load, finished: Finished, tmp_path: Path, log: dict[str, float]
+) -> None:
+    """A line for each of them takes longer than the time that they come in."""
+    run = load(
+        server.connection(),
+        "select 1;",
+        duration_s=1.0,
+        rate=steady(1e9),
+        latency_limit_s=0.001,
+        log={"prefix": str(tmp_path / "log")} | log,
+    )
+    result = finished(run)
+    assert result.measured_ns < 10_000_000_000
+    totals = result.totals
+    assert totals.scheduled == totals.done + totals.skipped + totals.open == pytest.approx(1e9, rel=0.001)
+    rows = [line.split() for path in tmp_path.iterdir() for line in path.read_text().splitlines()]
+    if not log:
+        assert sum(row[2] == "skipped" for row in rows) == totals.skipped
+    if "aggregate_interval_s" in log:
+        # Columns: interval, transactions, four sums of latencies and of lags each, skipped.
+        assert sum(int(row[10]) for row in rows) <= totals.skipped and totals.skipped > 9e8

@@ -154,20 +154,198 @@ proptest! {
 
 #[test]
 fn what_is_left_is_counted_also_when_it_is_very_much() {
-    let stages = [
-        stage(1e6, 1e6, Some(1.0)),
-        stage(1e6, 3e6, Some(1.0)),
-        stage(1e6, 1e6, None),
-    ];
-    let rate = Rate {
-        arrivals: Distribution::Uniform,
-        stages: stages.to_vec(),
-    };
-    for (end_ns, expected) in [(S / 2, 500_000_u64), (2 * S, 3_000_000), (3 * S, 4_000_000)] {
-        let mut arrivals = Arrivals::new(&rate, 0, 0, 1, Prng::seeded(1));
-        let count = arrivals.count_until(end_ns);
-        assert!(count.abs_diff(expected) <= 2, "{count} and {expected}");
+    // One by one, and dense.
+    for tps in [1e4, 1e6] {
+        let stages = [
+            stage(tps, tps, Some(1e6 / tps)),
+            stage(tps, 3.0 * tps, Some(1e6 / tps)),
+            stage(tps, tps, None),
+        ];
+        let rate = Rate {
+            arrivals: Distribution::Uniform,
+            stages: stages.to_vec(),
+        };
+        let million_ns = (1e15 / tps) as u64;
+        for (end_ns, expected) in [
+            (million_ns / 2, 500_000_u64),
+            (2 * million_ns, 3_000_000),
+            (3 * million_ns, 4_000_000),
+        ] {
+            let mut arrivals = Arrivals::new(&rate, 0, 0, 1, Prng::seeded(1));
+            let count = arrivals.count_until(end_ns);
+            assert!(count.abs_diff(expected) <= 2, "{count} and {expected}");
+        }
     }
+}
+
+/// Rates of which arrivals are dense: a step, a pause and ramps through every rate.
+const DENSE: [Stage; 5] = [
+    Stage {
+        from_tps: 1e9,
+        to_tps: 1e9,
+        duration_s: Some(0.001),
+    },
+    Stage {
+        from_tps: 0.0,
+        to_tps: 0.0,
+        duration_s: Some(0.001),
+    },
+    Stage {
+        from_tps: 0.0,
+        to_tps: 1e9,
+        duration_s: Some(0.001),
+    },
+    Stage {
+        from_tps: 1e6,
+        to_tps: 1e5,
+        duration_s: Some(0.1),
+    },
+    Stage {
+        from_tps: 2e6,
+        to_tps: 2e6,
+        duration_s: None,
+    },
+];
+
+fn dense(arrivals: Distribution) -> Rate {
+    Rate {
+        arrivals,
+        stages: DENSE.to_vec(),
+    }
+}
+
+#[test]
+fn dense_arrivals_follow_the_rate_to_the_nanosecond() {
+    const MS: u64 = S / 1_000;
+    for distribution in [Distribution::Poisson, Distribution::Uniform] {
+        let mut arrivals = Arrivals::new(&dense(distribution), 0, 0, 1, Prng::seeded(3));
+        let due: Vec<u64> = std::iter::from_fn(|| Some(arrivals.next_ns()))
+            .take_while(|&at_ns| at_ns < 203 * MS)
+            .collect();
+        assert!(due.is_sorted());
+        for (from_ns, to_ns, expected) in [
+            (0, MS, 1e6),
+            (MS, 2 * MS, 0.0),
+            (2 * MS, 3 * MS, 5e5),
+            (3 * MS, 103 * MS, 55_000.0),
+            (3 * MS, 13 * MS, 9_550.0),
+            (103 * MS, 203 * MS, 200_000.0),
+        ] {
+            let within = |at_ns: u64| due.partition_point(|&due_ns| due_ns < at_ns);
+            let found = (within(to_ns) - within(from_ns)) as f64;
+            let tolerance = match distribution {
+                Distribution::Poisson => 5.0 * f64::sqrt(expected),
+                Distribution::Uniform => 2.0,
+            };
+            assert!(
+                (found - expected).abs() <= tolerance,
+                "{found} and {expected}"
+            );
+        }
+        if matches!(distribution, Distribution::Poisson) {
+            let gaps = due[due.len() - 100_000..].windows(2);
+            let gaps: Vec<f64> = gaps.map(|pair| (pair[1] - pair[0]) as f64).collect();
+            let share_above =
+                |ns: f64| gaps.iter().filter(|&&gap| gap > ns).count() as f64 / gaps.len() as f64;
+            for means in [0.1, 1.0, 3.0] {
+                let expected = f64::exp(-means);
+                assert!(
+                    (share_above(means * 500.0) - expected).abs() < 0.01,
+                    "{means}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn counts_of_blocks_vary_as_a_poisson_process_does() {
+    let rate = Rate {
+        arrivals: Distribution::Poisson,
+        stages: vec![stage(1e6, 1e6, None)],
+    };
+    let mut arrivals = Arrivals::new(&rate, 0, 0, 1, Prng::seeded(11));
+    let mut due_ns = arrivals.next_ns();
+    let counts: Vec<f64> = (1..=2_000)
+        .map(|number| {
+            let passed;
+            (passed, due_ns) = arrivals.pass(due_ns, number * 5_000_000, u64::MAX);
+            passed as f64
+        })
+        .collect();
+    let mean = counts.iter().sum::<f64>() / 2_000.0;
+    let variance = counts
+        .iter()
+        .map(|count| (count - mean).powi(2))
+        .sum::<f64>()
+        / 1_999.0;
+    // Standard errors of 1.6 and 158.
+    assert!((mean - 5_000.0).abs() < 8.0, "{mean}");
+    assert!((variance - 5_000.0).abs() < 800.0, "{variance}");
+}
+
+#[test]
+fn what_is_passed_over_is_what_would_have_been_drawn() {
+    let slow = Rate {
+        arrivals: Distribution::Poisson,
+        stages: vec![
+            stage(500.0, 1_500.0, Some(0.1)),
+            stage(50_000.0, 50_000.0, None),
+        ],
+    };
+    for rate in [
+        dense(Distribution::Poisson),
+        dense(Distribution::Uniform),
+        slow,
+    ] {
+        for threads in [1, 3] {
+            for thread in 0..threads {
+                let new = || Arrivals::shared(&rate, 0, thread, threads, Prng::seeded(5));
+                let mut one_by_one = new();
+                let due: Vec<u64> = std::iter::from_fn(|| Some(one_by_one.next_ns()))
+                    .take_while(|&at_ns| at_ns < S / 5)
+                    .collect();
+                let mut passing = new();
+                let mut due_ns = passing.next_ns();
+                let mut place = 0;
+                for (until_ns, most) in [
+                    (10, u64::MAX),
+                    (900_123, u64::MAX),
+                    (1_500_000, 1_234),
+                    (2_900_000, 1),
+                    (2_900_000, u64::MAX),
+                    (50_000_000, 7_777),
+                    (50_000_000, u64::MAX),
+                    (49_000_000, u64::MAX),
+                    (150_000_000, u64::MAX),
+                ] {
+                    assert_eq!(due[place], due_ns);
+                    let before = due.partition_point(|&at_ns| at_ns < until_ns);
+                    let expected = (before.saturating_sub(place) as u64).min(most);
+                    let passed;
+                    (passed, due_ns) = passing.pass(due_ns, until_ns, most);
+                    assert_eq!(passed, expected, "up to {until_ns}, {threads} threads");
+                    place += passed as usize;
+                }
+                assert_eq!(
+                    passing.count_until(S / 5 - 1),
+                    (due.len() - place - 1) as u64
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_highest_rate_for_a_year_is_counted_at_once() {
+    let rate = Rate {
+        arrivals: Distribution::Poisson,
+        stages: vec![stage(1e9, 1e9, None)],
+    };
+    let year_ns = 365 * 24 * 3_600 * S;
+    let mut arrivals = Arrivals::new(&rate, 0, 0, 1, Prng::seeded(1));
+    let count = arrivals.count_until(year_ns);
+    assert!(count.abs_diff(year_ns) < 1_000_000, "{count}");
 }
 
 #[test]

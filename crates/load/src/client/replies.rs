@@ -103,6 +103,9 @@ impl Client {
         now_ns: u64,
     ) -> Result<(), ClientError> {
         self.in_block = in_block;
+        // What was sent has begun a transaction of its own at least; only the end of a pipeline can have nothing before it.
+        let has_run = !self.pipeline.is_open() || self.pipeline.take_has_run();
+        context.server_transactions += u64::from(has_run && !in_block);
         let keeps = std::mem::take(&mut self.keeps);
         if self.pipeline.is_open() {
             if !self.pipeline.synced() {

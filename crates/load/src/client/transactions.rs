@@ -9,7 +9,11 @@ use crate::client::{Client, State};
 use crate::context::Context;
 use crate::errors::{ClientError, ErrorKind, Place};
 use crate::events::EventKind;
+use crate::log::Log;
 use crate::recorder::{Ended, Outcome};
+
+/// Skipped transactions that are written to a log before the clock is looked at: some milliseconds.
+const LINES_AT_ONCE: u64 = 10_000;
 
 impl Client {
     /// The failed transaction is over on the server: try it again, or count it.
@@ -159,25 +163,39 @@ impl Client {
     }
 
     /// The first arrival from `due_ns` on that is not too late to be begun, those before it skipped; `None`, and the
-    /// client is done, when it has reached its limit.
+    /// client is done, when it has reached its limit or the run has ended meanwhile.
     fn not_too_late(
         &mut self,
         mut due_ns: u64,
         context: &mut Context<'_>,
         now_ns: u64,
     ) -> Option<u64> {
-        let arrivals = context.arrivals.as_mut()?;
-        while due_ns.saturating_add(context.latency_limit_ns) < now_ns
-            && self.measured < context.limit
-        {
-            context.recorder.skipped(self.script);
+        let late_ns = now_ns.saturating_sub(context.latency_limit_ns);
+        while due_ns < late_ns && self.measured < context.limit {
+            let left = context.limit - self.measured;
+            let writes_lines = context.log.as_ref().is_some_and(Log::has_each_skipped);
+            let most = if writes_lines {
+                LINES_AT_ONCE.min(left)
+            } else {
+                left
+            };
+            let passed;
+            (passed, due_ns) = context.arrivals.as_mut()?.pass(due_ns, late_ns, most);
+            context.recorder.skipped(self.script, passed);
             if context.recorder.is_measuring() {
-                self.measured += 1;
                 if let Some(log) = &mut context.log {
-                    log.skipped(self.number, self.measured, self.script, now_ns);
+                    log.skipped(self.number, self.measured, passed, self.script, now_ns);
                 }
+                self.measured += passed;
             }
-            due_ns = arrivals.next_ns();
+            if writes_lines && context.is_over() {
+                // Those that are late now may be more than there is time to write down.
+                context
+                    .recorder
+                    .never_begun(u64::from(due_ns <= context.ends_ns));
+                self.close();
+                return None;
+            }
         }
         if self.measured >= context.limit {
             self.close();
