@@ -35,7 +35,7 @@ export function published() {
       return {
         name: row.querySelector("th").textContent,
         cells: [...row.querySelectorAll("td:not(.marks)")].map((cell) => cell.textContent),
-        marks: [...new Set(circles.map((circle) => circle.getAttribute("class")))],
+        marks: [...new Set(circles.map((circle) => circle.classList[0]))],
         outside: places.some((place) => !(place >= 0 && place <= 100)),
       };
     }),

@@ -2,12 +2,19 @@
 import { type EChartsOption, echarts } from "./charts/echarts";
 import { framed, WIDTH } from "./charts/frame";
 import { lineSwatchOf, panelOption } from "./charts/panel";
-import { paretoKey, paretoOption } from "./charts/pareto";
+import { paretoCaption, paretoKey, paretoOption } from "./charts/pareto";
 import { flushChart, percentilesKey, percentilesOption, variantCurves } from "./charts/percentiles";
 import { OUTCOMES, powerCutOption } from "./charts/power_cut";
-import { hockeyStickOption, scalingKey, scalingOption, stickKey } from "./charts/scaling";
+import {
+  hockeyStickOption,
+  STICK_CAPTION,
+  scalingCaption,
+  scalingKey,
+  scalingOption,
+  stickKey,
+} from "./charts/scaling";
 import { type Theme, themeOf, withTheme } from "./charts/theme";
-import { hasNewOrders, type Measure, trialsKey, trialsOption } from "./charts/trials";
+import { hasNewOrders, type Measure, trialsCaption, trialsKey, trialsOption } from "./charts/trials";
 import { parseReport } from "./format/read";
 import type { Report, ReportTrial } from "./format/report";
 import { initialFocus } from "./model/focus";
@@ -24,6 +31,8 @@ interface Drawing {
   readonly key: readonly KeyEntry[];
   readonly option: (theme: Theme) => EChartsOption;
   readonly height: number;
+  /** What its marks denote. */
+  readonly caption?: string;
 }
 
 const TALL = 380;
@@ -49,12 +58,16 @@ function lightColour(name: string): string {
   return new RegExp(`--${name}:\\s*([^;]+);`).exec(light)?.[1]?.trim() ?? "";
 }
 
-function drawn({ title, key, option, height }: Drawing, theme: Theme, notice: string | undefined): string {
+function drawn(
+  { title, key, option, height, caption }: Drawing,
+  theme: Theme,
+  notice: string | undefined,
+): string {
   const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
   chart.setOption(withTheme(option(theme), theme));
   const svg = chart.renderToSVGString();
   chart.dispose();
-  return framed({ title, key, svg, height, notice }, theme);
+  return framed({ title, key, svg, height, notice: [caption, notice].filter(Boolean).join(" ") }, theme);
 }
 
 function drawings(report: Report): Drawing[] {
@@ -77,6 +90,7 @@ function scaling(report: Report): Drawing[] {
       {
         title: throughput,
         key: scalingKey(panel, attention),
+        caption: scalingCaption([panel]),
         height: TALL,
         option: (theme) => scalingOption(panel, attention, theme),
       },
@@ -85,6 +99,7 @@ function scaling(report: Report): Drawing[] {
       charts.push({
         title: stick,
         key: stickKey(panel, attention),
+        caption: STICK_CAPTION,
         height: TALL,
         option: (theme) => hockeyStickOption(panel, attention, theme),
       });
@@ -99,6 +114,7 @@ function tradeOffs(report: Report): Drawing[] {
     {
       title: "Trade-offs: p99 latency over throughput",
       key: paretoKey(dots),
+      caption: paretoCaption(dots),
       height: TALL,
       option: (theme) => paretoOption(dots, NO_ATTENTION, theme),
     },
@@ -112,6 +128,7 @@ function trials(report: Report): Drawing[] {
   const drawing = (measure: Measure, unit: string): Drawing => ({
     title: `Every trial, ${unit}`,
     key: trialsKey({ report, looks }),
+    caption: trialsCaption(report),
     height: TALL,
     option: (theme) => trialsOption({ report, measure, looks, attention }, theme),
   });

@@ -251,6 +251,8 @@ export function report(changes: Partial<Report> = {}): Report {
     effects: [],
     effects_missing: null,
     pareto: [],
+    group_notes: [],
+    pareto_summary: "",
     pareto_gaps: [],
     sections: {
       objectives: text("Objectives"),

@@ -57,7 +57,7 @@ def analyse(contents: BundleContents) -> Analysis:
     orders = {one.baseline: schedule_order(one, measured, latencies) for one in design.strata}
     kept = [one.baseline for one in design.strata if any(kept_of(measured[id_]) == "kept" for id_ in one.variants)]
     groups = group_variants(design, measured, noise, seed, kept)
-    letters = {id_: text for one in groups for id_, text in one.letters.items()}
+    letters = {id_: text for one in groups if one.told_apart == "some" for id_, text in one.letters.items()}
     results = _ordered([_result(one, contents, seed, letters) for one in measured.values()], design, orders)
     noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
     outcomes = _outcomes(contents, measured, design, noise)

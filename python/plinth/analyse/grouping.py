@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.simultaneous import MOST_PAIRS, Ratios, Together, compact_letters, pairs_of
@@ -85,6 +86,14 @@ def _grouping(
     return Grouping(
         stratum=stratum.label,
         letters={ids[place]: text for place, text in zip(order, letters, strict=True)} if letters else {},
+        told_apart=_told_apart(apart),
         fastest=tuple(ids[place] for place, is_told in zip(order, apart[0], strict=True) if not is_told),
         missing=missing,
     )
+
+
+def _told_apart(apart: Sequence[Sequence[bool]]) -> Literal["none", "some", "all"]:
+    pairs = [apart[over][under] for over in range(len(apart)) for under in range(over)]
+    if all(pairs):
+        return "all"
+    return "some" if any(pairs) else "none"

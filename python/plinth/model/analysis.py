@@ -316,7 +316,7 @@ class VariantResult(Frozen):
     group: str | None = Field(
         default=None,
         description="Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are "
-        "not grouped; see analysis.groups.",
+        "not grouped, and where no or all pairs were told apart, so that letters would say nothing; see analysis.groups.",
     )
     is_baseline: bool = Field(description="The other variants of its stratum are compared to it.")
     is_aa_twin: bool

@@ -1,5 +1,7 @@
 """Which variants of a stratum differ significantly from one another."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from plinth.model.base import Frozen
@@ -11,6 +13,10 @@ class Grouping(Frozen):
     stratum: str = Field(description='For people: "16 clients"; empty where there is only one.')
     letters: dict[str, str] = Field(
         description="Of each variant: two that share a letter were not told apart. a is of the fastest."
+    )
+    told_apart: Literal["none", "some", "all"] = Field(
+        default="some",
+        description="Which pairs of those that have letters. Only of some do letters say more than a sentence.",
     )
     fastest: tuple[str, ...] = Field(
         description="The variant with the highest throughput, then those that were not told apart from it: the one that is "

@@ -21,6 +21,7 @@ from plinth.model.objective import Outcome
 from plinth.model.outage import Outage, OutageText
 from plinth.model.probe_io import IoMoment
 from plinth.model.published import Reference
+from plinth.model.section_texts import SectionTexts
 from plinth.model.trial import CacheState, Check, DeviceIo, Restored
 from plinth.model.wear import RunWear
 
@@ -406,41 +407,6 @@ class MachineText(Frozen):
     start: str = Field(description="Its latest first start after the agreed one, and what its clock is known to.")
 
 
-class SectionText(Frozen):
-    """The title of a section, and how to read it."""
-
-    title: str
-    note: str
-
-
-class SectionTexts(Frozen):
-    """Of the sections that more than one form of the report has."""
-
-    published: SectionText
-    objectives: SectionText
-    groups: SectionText
-    pareto: SectionText
-    sweep: SectionText
-    effects: SectionText
-    durability: SectionText
-    new_orders: SectionText
-    transactions: SectionText
-    bottlenecks: SectionText
-    server_work: SectionText
-    process_io: SectionText
-    ceilings: SectionText
-    io: SectionText
-    loaded: SectionText
-    standbys: SectionText
-    network: SectionText
-    commits: SectionText
-    outages: SectionText
-    flashbacks: SectionText
-    machines: SectionText
-    endurance: SectionText
-    wear: SectionText
-
-
 class Report(Frozen):
     """Everything that a report shows."""
 
@@ -465,6 +431,14 @@ class Report(Frozen):
     effects: tuple[EffectText, ...] = Field(default=(), description="Of a sweep over two factors or more.")
     effects_missing: str | None = Field(default=None, description="Why a sweep over several factors has none.")
     pareto: tuple[ParetoText, ...] = Field(default=(), description="Of an experiment of at least three variants.")
+    group_notes: tuple[str, ...] = Field(
+        default=(),
+        description="What letters of groups denote, or why there are none; sentences.",
+    )
+    pareto_summary: str = Field(
+        default="",
+        description="That no variant is dominated, where none is; empty elsewhere, and where none were compared.",
+    )
     pareto_gaps: tuple[str, ...] = Field(
         default=(), description="By what the variants were compared, and what was left out; sentences."
     )

@@ -28,15 +28,16 @@ from plinth.report.curves import latency_curve
 from plinth.report.disclosure import disclosures
 from plinth.report.flashbacks import flashback_texts
 from plinth.report.flushes import storage_flushes
+from plinth.report.groups import group_notes
 from plinth.report.io import io_figures
 from plinth.report.machines import machine_texts
 from plinth.report.network import link_texts
 from plinth.report.new_orders import tpcc_texts
 from plinth.report.objectives import objective_texts
 from plinth.report.outages import outage_texts
-from plinth.report.pareto import pareto_gaps, pareto_texts
+from plinth.report.pareto import pareto_gaps, pareto_summary, pareto_texts
 from plinth.report.published import published_beside
-from plinth.report.sections import SECTIONS
+from plinth.report.sections import sections_of
 from plinth.report.settings import setting_rows
 from plinth.report.standbys import standby_texts
 from plinth.report.sweep import curve_texts, effect_texts, ratio_table
@@ -59,7 +60,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         ranking=ranking_note(analysis),
         observation=observer_sentence(analysis),
         drive_life=rating_sentence(analysis.rating),
-        sections=SECTIONS,
+        sections=sections_of(analysis.sweep),
         variants=tuple(_variant(planned[variant], contents) for variant in ranked),
         servers=_servers(contents.servers),
         settings=setting_rows([planned[variant] for variant in ranked], contents.servers),
@@ -69,6 +70,8 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         effects=effect_texts(analysis.sweep),
         effects_missing=analysis.sweep.effects.missing if analysis.sweep and analysis.sweep.effects else None,
         pareto=pareto_texts(analysis),
+        group_notes=group_notes(analysis),
+        pareto_summary=pareto_summary(analysis),
         pareto_gaps=pareto_gaps(analysis),
         panels=binned.panels,
         series=binned.series,

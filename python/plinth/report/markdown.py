@@ -148,10 +148,7 @@ def ranking_table(report: Report) -> str:
 
 def _groups(report: Report) -> str:
     """Explain the groups, and list the variants that are in none."""
-    groups = report.analysis.groups
-    missing = [f"{one.stratum}: {one.missing}" if one.stratum else one.missing for one in groups if one.missing]
-    note = f"Group: {report.sections.groups.note}" if any(one.letters for one in groups) else ""
-    return "\n\n".join(filter(None, (_text(note), _list(f"Group: {NOT_AVAILABLE}: {text}" for text in missing))))
+    return "\n\n".join(map(_text, report.group_notes))
 
 
 def _objectives(report: Report) -> str:
@@ -181,7 +178,8 @@ def _trade_offs(report: Report) -> str:
     rows = [(one.variant, one.tps, one.latency_p99, one.written, one.commits, one.standing) for one in report.pareto]
     if not rows:
         return _list(report.pareto_gaps)
-    return f"{_table(PARETO_HEADS, rows)}\n\n{_text(' '.join((report.sections.pareto.note, *report.pareto_gaps)))}"
+    notes = filter(None, (report.pareto_summary, report.sections.pareto.note, *report.pareto_gaps))
+    return f"{_table(PARETO_HEADS, rows)}\n\n{_text(' '.join(notes))}"
 
 
 def _differences(report: Report) -> str:

@@ -43,6 +43,16 @@ def pareto_texts(analysis: Analysis) -> tuple[ParetoText, ...]:
     )
 
 
+def pareto_summary(analysis: Analysis) -> str:
+    """Say that nothing is dominated: "" where a variant is, and where none were compared."""
+    fronts = [front.points for front in analysis.pareto if front.points]
+    if not fronts or any(point.dominated_by for points in fronts for point in points):
+        return ""
+    at_levels = " at the same levels" if len(fronts) > 1 else ""
+    count = sum(len(points) for points in fronts)
+    return f"No variant is dominated by another{at_levels}: all {count} are on the front."
+
+
 def pareto_sentences(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """Yield the label of each stratum and a sentence that lists the front and the dominated variants."""
     labels = {variant.id: variant.label for variant in analysis.variants}

@@ -1,6 +1,16 @@
 """Titles and explanations of the sections, shared by the terminal, Markdown and, by report.json, the HTML page."""
 
-from plinth.model.report import SectionText, SectionTexts
+from plinth.model.section_texts import SectionText, SectionTexts
+from plinth.model.sweep import Sweep
+
+_KNEE = (
+    "Two straight lines are fitted to the medians on logarithmic axes; the knee is where they meet and bend downwards, with an "
+    "interval for its position."
+)
+_LAW = (
+    "The scalability law is Gunther's, for clients in a closed loop: contention is work that waits its turn, coherency is what each "
+    "pair of clients costs."
+)
 
 SECTIONS = SectionTexts(
     published=SectionText(
@@ -23,10 +33,7 @@ SECTIONS = SectionTexts(
     ),
     sweep=SectionText(
         title="Scaling",
-        note="Throughput over the levels of each numeric factor. Two straight lines are fitted to the medians on logarithmic "
-        "axes; the knee is where they meet and bend downwards, with an interval for its position. The scalability law is "
-        "Gunther's, for clients in a closed loop: contention is work that waits its turn, coherency is what each pair of "
-        "clients costs.",
+        note="Throughput over the levels of each numeric factor.",
     ),
     effects=SectionText(
         title="Effects of factors",
@@ -124,3 +131,14 @@ SECTIONS = SectionTexts(
         title="Written to disks", note="From the kernel's counters, which include the writes of other programs."
     ),
 )
+
+
+def sections_of(sweep: Sweep | None) -> SectionTexts:
+    """Return the texts of a report: knees and the scalability law are explained only where one was found or fitted."""
+    curves = sweep.curves if sweep else ()
+    found = [
+        *([_KNEE] if any(curve.knee for curve in curves) else []),
+        *([_LAW] if any(curve.fit and curve.fit.holds for curve in curves) else []),
+    ]
+    note = " ".join([SECTIONS.sweep.note, *found])
+    return SECTIONS.model_copy(update={"sweep": SECTIONS.sweep.model_copy(update={"note": note})})

@@ -73,7 +73,9 @@ function readCurves({ curves, attention: { pointed, focused } }: PercentilesChar
 export function percentilesOption(chart: PercentilesChart, theme: Theme): EChartsOption {
   const { curves, of, attention } = chart;
   const points = curves.flatMap((curve) => curvePoints(curve.points));
-  const ends = logAxis(Math.min(...points.map(([, ns]) => ns)), Math.max(...points.map(([, ns]) => ns)));
+  // A latency of 0 has no place on a logarithmic axis: it is drawn at its end.
+  const latencies = points.map(([, ns]) => ns).filter((ns) => ns > 0);
+  const ends = logAxis(Math.min(...latencies), Math.max(...latencies));
   const furthest = Math.max(10, ...points.map(([place]) => place));
   const named = readCurves(chart);
   return {
@@ -124,7 +126,7 @@ export function percentilesOption(chart: PercentilesChart, theme: Theme): EChart
       return {
         type: "line" as const,
         name,
-        data: curvePoints(points),
+        data: curvePoints(points).map(([place, ns]) => [place, Math.max(ns, ends.min)]),
         showSymbol: false,
         z: width > 2 ? 3 : 2,
         lineStyle: { color: paint, width, opacity, type: dash.length > 0 ? [...dash] : ("solid" as const) },

@@ -43,13 +43,28 @@ export function scalingKey({ curves, ...panel }: CurvePanel, attention: Attentio
   return entries.length + others.length > 1 ? [...entries, ...others] : [];
 }
 
+/** What the marks of these panels denote, those only that are there. */
+export function scalingCaption(panels: readonly CurvePanel[]): string {
+  const curves = panels.flatMap((panel) => panel.curves);
+  const levels = curves.flatMap((curve) => curve.levels);
+  return [
+    levels.some(({ interval: bounds }) => bounds !== null) && "Lines: 95 % intervals.",
+    levels.some(({ interval: bounds }) => bounds === null) && "Hollow: without an interval.",
+    curves.some(({ knee }) => knee !== null) && "Shaded: the interval of a knee's place.",
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+/** What the chart of latencies says of its points. */
+export const STICK_CAPTION = "Hollow: p99 latencies are medians of the trials' own, without intervals.";
+
 /** The option of a panel of curves: lines through the medians, their intervals, published figures dashed, knees shaded. */
 export function scalingOption(panel: CurvePanel, attention: Attention, theme: Theme): EChartsOption {
   const { factor, curves, rates } = panel;
   const ticks = factor.levels.flatMap(({ value }) => (value === null ? [] : [value]));
   const texts = new Map(factor.levels.map(({ value, text }) => [value, text]));
   const logX = isLogarithmic(ticks);
-  const ends = levelEnds(ticks, logX);
   return {
     grid: { left: 64, right: 24, top: 36, bottom: 40 },
     tooltip: {
@@ -59,7 +74,7 @@ export function scalingOption(panel: CurvePanel, attention: Attention, theme: Th
     },
     xAxis: {
       type: logX ? "log" : "value",
-      ...ends,
+      ...levelEnds(ticks, logX),
       ...named(factor.title, theme),
       axisTick: { customValues: ticks, lineStyle: { color: theme.rule } },
       splitLine: { show: false },
@@ -74,7 +89,7 @@ export function scalingOption(panel: CurvePanel, attention: Attention, theme: Th
     yAxis: rateAxis(rates, theme),
     series: [
       ...(isOpenLoop(panel) ? [askedFor(ticks, theme)] : []),
-      ...curves.flatMap((curve) => curveSeries(curve, { texts, ends, attention }, theme)),
+      ...curves.flatMap((curve) => curveSeries(curve, { texts, attention }, theme)),
     ],
   } satisfies EChartsOption;
 }
@@ -102,18 +117,16 @@ function askedFor(rates: readonly number[], theme: Theme): LineSeriesOption {
 /** What the curves of a panel have in common. */
 interface Common {
   readonly texts: ReadonlyMap<number | null, string>;
-  readonly ends: { readonly min: number; readonly max: number };
   readonly attention: Attention;
 }
 
 function curveSeries(curve: DrawnCurve, common: Common, theme: Theme): LineSeriesOption[] {
-  const { texts, ends, attention } = common;
+  const { texts, attention } = common;
   const paint = theme.colours[curve.look.colour];
   const { width, opacity } = strength(curve.name, attention);
   const dash = dashOf(curve.look);
   const name = (x: number, tps: string) =>
     format.encodeHTML(`${curve.name}, ${texts.get(x) ?? number(x)}: ${tps} tps`);
-  const within = (x: number) => Math.min(ends.max, Math.max(ends.min, x));
   const median: LineSeriesOption = {
     type: "line",
     name: curve.name,
@@ -134,7 +147,7 @@ function curveSeries(curve: DrawnCurve, common: Common, theme: Theme): LineSerie
             silent: true,
             label: { show: false },
             itemStyle: { color: paint, opacity: 0.12 * opacity },
-            data: [[{ xAxis: within(curve.knee.low) }, { xAxis: within(curve.knee.high) }]],
+            data: [[{ xAxis: curve.knee.low }, { xAxis: curve.knee.high }]],
           },
         }
       : {}),

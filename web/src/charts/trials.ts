@@ -77,6 +77,17 @@ export function hasNewOrders(report: AllTrials): boolean {
   return report.analysis.variants.some(({ trials }) => trials.some(({ nopm }) => nopm != null));
 }
 
+/** What hollow dots and crosses denote, where there are any. */
+export function trialsCaption(report: AllTrials): string {
+  const points = report.analysis.variants.flatMap(({ trials }) => trials);
+  return [
+    points.some(({ excluded, failure }) => excluded !== null && failure === null) && "Hollow: not counted.",
+    points.some(({ failure }) => failure !== null) && "Crosses: failed.",
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
 /** The dots of each variant, in the order of the chart's series and their points. */
 export function trialDots(report: AllTrials, measure: Measure): Dot[][] {
   return report.analysis.variants.map((variant) => dotsOf(variant, measure));

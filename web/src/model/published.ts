@@ -7,7 +7,13 @@ export interface PublishedLine {
   readonly name: string;
   readonly note: string | null;
   readonly published: readonly [number, number] | null;
-  readonly ours: { readonly value: number; readonly low: number; readonly high: number } | null;
+  readonly ours: {
+    readonly value: number;
+    readonly low: number;
+    readonly high: number;
+    /** Without an interval. */
+    readonly isBare: boolean;
+  } | null;
   readonly cells: readonly string[];
 }
 
@@ -86,6 +92,7 @@ function mark({ ratio }: PublishedRow | PublishedRatioRow): PublishedLine["ours"
     value: ratio.value,
     low: ratio.interval?.low ?? ratio.value,
     high: ratio.interval?.high ?? ratio.value,
+    isBare: ratio.interval === null,
   };
 }
 

@@ -119,7 +119,8 @@ export function spans(trial: ReportTrial): Span[] {
   });
   const warmup: Span[] = [{ kind: "warm-up", from_s: 0, to_s: trial.warmup_s }];
   const shown = [...warmup.filter((span) => span.to_s > 0), ...checkpoints.filter((span) => span.to_s >= 0)];
-  return [...shown, ...actionSpans].map((span) => ({
+  const within = [...shown, ...actionSpans].filter((span) => span.from_s < trial.end_s);
+  return within.map((span) => ({
     kind: span.kind,
     from_s: Math.max(0, span.from_s),
     to_s: Math.min(trial.end_s, Math.max(span.to_s, Math.max(0, span.from_s) + LEAST_SPAN_S)),

@@ -26,7 +26,7 @@ export function publishedView(report: Report): HTMLElement | null {
   return section(
     "published",
     report.sections.published.title,
-    `${report.sections.published.note} Circle: published. Dot and line: ours with its 95 % interval. Ratios to the baseline are on a logarithmic axis.`,
+    `${report.sections.published.note} ${legend(beside)}`,
     h(
       "dl",
       { class: "facts" },
@@ -40,6 +40,18 @@ export function publishedView(report: Report): HTMLElement | null {
     facts(beside),
     rest(beside),
   );
+}
+
+function legend(beside: PublishedBeside): string {
+  const ours = [...figureLines(beside), ...ratioLines(beside)].flatMap((line) => line.ours ?? []);
+  return [
+    "Circle: published.",
+    ours.some(({ isBare }) => !isBare) && "Dot and line: ours with its 95 % interval.",
+    ours.some(({ isBare }) => isBare) && "Small circle: ours without an interval.",
+    "Ratios to the baseline are on a logarithmic axis.",
+  ]
+    .filter(Boolean)
+    .join(" ");
 }
 
 function table(
@@ -78,7 +90,9 @@ function marks({ published, ours }: PublishedLine, at: (ratio: number) => number
   }
   if (ours) {
     drawing.append(line(ours.low, ours.high, "ours"));
-    drawing.append(svg("circle", { cx: place(ours.value), cy: middle, r: 3.5, class: "ours" }));
+    drawing.append(
+      svg("circle", { cx: place(ours.value), cy: middle, r: 3.5, class: ours.isBare ? "ours bare" : "ours" }),
+    );
   }
   return drawing;
 }

@@ -13,7 +13,7 @@ import {
   type RankedRow,
   ranking,
 } from "../model/variants";
-import { h, notAvailable, scrolling, section, svg } from "./dom";
+import { h, scrolling, section, svg } from "./dom";
 import { named } from "./key";
 import { safetyBadge } from "./safety";
 import { type Column, type Content, dataTable } from "./table";
@@ -24,9 +24,28 @@ const LONG_LABEL = 28;
 /** The rest are shown on demand; the baseline always is. */
 const MOST_ROWS = 15;
 const LEADS: Record<Measure, string> = {
-  throughput: "Median throughput of each variant. Line: 95 % interval. Ticks: trials.",
-  latency: "Median of the p99 latencies of each variant's trials. Ticks: trials.",
+  throughput: "Median throughput of each variant. Ticks: trials.",
+  latency: "Median of the p99 latencies of each variant's trials, without an interval. Ticks: trials.",
 };
+
+/** What the marks of the bars denote, those only that are there. */
+function legend(rows: readonly RankedRow[], measure: Measure): string {
+  const bars = rows.map(({ variant }) => barOf(variant, measure)).filter(({ value }) => value !== null);
+  return [
+    LEADS[measure],
+    bars.some(({ interval: bounds }) => bounds !== null) && "Line: 95 % interval.",
+    bars.some((bar) => isBare(bar, measure)) && "Dashed outline: without an interval.",
+    rows.some(({ variant }) => hatch(variant.safety.grade) !== "none") &&
+      "Hatched: may lose acknowledged commits.",
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+/** Whether a bar lacks the interval that throughputs have. */
+function isBare({ interval: bounds }: Bar, measure: Measure): boolean {
+  return measure === "throughput" && bounds === null;
+}
 
 /** The axis of the bars. */
 interface BarAxis {
@@ -56,11 +75,10 @@ export function rankingView(report: Report): HTMLElement {
   return section(
     "ranking",
     "Ranking",
-    `${report.ranking} ${LEADS[measure]} Hatched: may lose acknowledged commits.`.trimStart(),
+    `${report.ranking} ${legend(rows, measure)}`.trimStart(),
     patterns(),
     scrolling("Ranking of the variants", table),
-    isGrouped(report) && h("p", { class: "footnote" }, `Group: ${report.sections.groups.note}`),
-    groupGaps(report),
+    ...report.group_notes.map((note) => h("p", { class: "footnote" }, note)),
     rows.length > MOST_ROWS && showAll(table, rows.length),
     ratioNotes(rows),
   );
@@ -94,14 +112,6 @@ const GROUP: Column<RankedRow> = {
 
 function isGrouped(report: Report): boolean {
   return report.analysis.variants.some((variant) => variant.group !== null);
-}
-
-/** Why variants have no group. */
-function groupGaps(report: Report): HTMLElement | null {
-  const gaps = report.analysis.groups.flatMap(({ stratum, missing }) =>
-    missing ? [h("p", {}, stratum && `${stratum}: `, "group ", notAvailable(missing))] : [],
-  );
-  return gaps.length > 0 ? h("div", { class: "footnote" }, ...gaps) : null;
 }
 
 /** "data-label" is what a figure is called on a small screen, where a table has no heads. */
@@ -198,7 +208,7 @@ function figure(text: string, bounds: string | null): HTMLElement {
 
 /** Bar to the figure, whisker over the interval, a tick for each trial; in percent of the axis. */
 function drawnBar({ variant }: RankedRow, { measure, max }: BarAxis): SVGElement {
-  const at = (figure: number) => `${((100 * figure) / max).toFixed(3)}%`;
+  const at = (figure: number) => `${Math.min(100, Math.max(0, (100 * figure) / max)).toFixed(3)}%`;
   const bar: Bar = barOf(variant, measure);
   const middle = ROW_PX / 2;
   const drawing = svg("svg", {
@@ -209,7 +219,7 @@ function drawnBar({ variant }: RankedRow, { measure, max }: BarAxis): SVGElement
   });
   if (bar.value !== null) {
     const box = { x: 0, y: 7, width: at(bar.value), height: ROW_PX - 14 };
-    drawing.append(svg("rect", { ...box, class: "fill" }));
+    drawing.append(svg("rect", { ...box, class: isBare(bar, measure) ? "fill bare" : "fill" }));
     const pattern = hatch(variant.safety.grade);
     if (pattern !== "none") drawing.append(svg("rect", { ...box, fill: `url(#hatch-${pattern})` }));
     if (bar.interval) {

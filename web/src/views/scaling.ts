@@ -1,6 +1,13 @@
 /** What a sweep shows: its curves, a heat map of two numbers, and the curves in words. */
 import type { EChartsOption } from "../charts/echarts";
-import { hockeyStickOption, scalingKey, scalingOption, stickKey } from "../charts/scaling";
+import {
+  hockeyStickOption,
+  STICK_CAPTION,
+  scalingCaption,
+  scalingKey,
+  scalingOption,
+  stickKey,
+} from "../charts/scaling";
 import type { Theme } from "../charts/theme";
 import type { CurveText, EffectText, RatioCell, RatioRow, Report } from "../format/report";
 import { type Attention, NO_ATTENTION } from "../model/looks";
@@ -34,7 +41,7 @@ export function scalingView(report: Report): HTMLElement | null {
       h(
         "p",
         { class: "footnote" },
-        `${note} Lines: 95 % intervals. Shaded: the interval of a knee's place. Dashed: published.${panels.some(isOpenLoop) ? " Dotted: as scheduled." : ""}`,
+        [note, scalingCaption(panels), panels.some(isOpenLoop) && STICK_CAPTION].filter(Boolean).join(" "),
       ),
     heat && heatTable(heat),
     ...tables,

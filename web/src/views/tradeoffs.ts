@@ -31,6 +31,7 @@ export function tradeOffsView(report: Report): HTMLElement | null {
     "trade-offs",
     title,
     "Throughput, latency, kept commits and bytes written: what each variant gains costs something, unless it is dominated.",
+    report.pareto_summary && h("p", {}, report.pareto_summary),
     ...(dots.length > 1 ? chart(report) : []),
     h("p", { class: "footnote" }, [note, ...report.pareto_gaps].join(" ")),
     report.pareto.length > 0 &&

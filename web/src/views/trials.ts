@@ -1,6 +1,14 @@
 /** Every trial as a dot; for trials that are not counted, the reason. */
 import type { Theme } from "../charts/theme";
-import { hasNewOrders, type Measure, reasonOut, trialDots, trialsKey, trialsOption } from "../charts/trials";
+import {
+  hasNewOrders,
+  type Measure,
+  reasonOut,
+  trialDots,
+  trialsCaption,
+  trialsKey,
+  trialsOption,
+} from "../charts/trials";
 import type { Report } from "../format/report";
 import type { Focus, Store } from "../model/focus";
 import { looksOf } from "../model/looks";
@@ -75,7 +83,7 @@ function outs(report: Report): HTMLElement {
   return h(
     "div",
     { class: "footnote" },
-    h("p", {}, "Not counted (hollow dots; failed trials are crosses):"),
+    h("p", {}, `Not counted, with the reason. ${trialsCaption(report)}`),
     h("ul", {}, ...out.map((each) => h("li", {}, `Trial ${each.number}, ${each.text}`))),
   );
 }

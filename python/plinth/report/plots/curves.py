@@ -76,12 +76,19 @@ def _plot(analysis: Analysis, factor: Factor, found: Sequence[ScalingCurve], wid
     scale = f"; logarithmic axis: {' and '.join(logarithmic)}" if logarithmic else ""
     return [
         Text(one_line(f"Throughput over {factor.title}", glyphs), style="bold"),
-        Text(one_line(f"tps; vertical lines: 95 % intervals{scale}", glyphs), style="dim"),
+        Text(one_line(f"tps{_marks(points)}{scale}", glyphs), style="dim"),
         *_with_ticks(canvas, {canvas.row_of(up.place(tick)): text for tick, text in ticks.items()}, margin),
         Text(" " * margin + _level_axis(canvas, across, levels), style="dim"),
         *_key(curves, len(found), width, glyphs),
         Text(""),
     ]
+
+
+def _marks(points: Sequence[_Point]) -> str:
+    """Explain the marks that there are."""
+    has_bounds = [point.tps.interval is not None for point in points]
+    lines = "; vertical lines: 95 % intervals" if any(has_bounds) else ""
+    return lines if all(has_bounds) else f"{lines}; small letters: without an interval"
 
 
 def _drawn(curve: ScalingCurve, place: int, results: Mapping[str, VariantResult]) -> _Curve:
@@ -116,8 +123,9 @@ def _draw(canvas: Canvas, curves: Sequence[_Curve], across: Axis, up: Axis) -> N
                 # Offset intervals horizontally: without colour, overlapping ones would be indistinguishable.
                 x = across.place(point.x) + number_of_curve / canvas.columns
                 canvas.line((x, up.place(bounds.low)), (x, up.place(bounds.high)), curve.style)
-        for place in places:
-            canvas.letter(place, curve.letter, curve.style)
+        for point, place in zip(curve.points, places, strict=True):
+            letter = curve.letter.lower() if point.tps.interval is None else curve.letter
+            canvas.letter(place, letter, curve.style)
 
 
 def _with_ticks(canvas: Canvas, texts: Mapping[int, str], margin: int) -> list[Text]:
