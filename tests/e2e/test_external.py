@@ -122,6 +122,8 @@ def test_a_server_that_cannot_be_reached_is_said_so(project):
     assert done.returncode == 1, done.stderr
     assert "connect to the external server" in done.stderr
     assert "Traceback" not in done.stderr
+    assert done.stdout == "" and not project.bundle.exists(), "nothing was measured"
+    assert not list(project.state.glob("keys/*"))
 
 
 def test_trials_are_added_on_a_server_that_can_be_reached_and_a_bundle_is_not_opened_for_one_that_cannot(

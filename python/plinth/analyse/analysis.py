@@ -96,6 +96,7 @@ def analyse(contents: BundleContents) -> Analysis:
         warning_kinds=tuple(one.kind for one in warned),
         trials_planned=len(contents.expected_trials),
         trials_counted=sum(len(one.counted) for one in measured.values()),
+        altered=contents.altered,
     )
 
 

@@ -17,7 +17,7 @@ from plinth.bundle.reader import (
     read_question,
     read_wear,
 )
-from plinth.bundle.seal import is_sealed, verify_bundle
+from plinth.bundle.seal import changes_after_run, is_sealed, verify_bundle
 from plinth.bundle.writer import BundleWriter, write_derived
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "BundleWriter",
     "LiveTail",
     "Place",
+    "changes_after_run",
     "is_sealed",
     "read_authentic",
     "read_bundle",

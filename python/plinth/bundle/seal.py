@@ -4,10 +4,11 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from plinth.bundle.files import BundleFolder, Entry, folder_of
 from plinth.bundle.reader import read_manifest, read_plan
-from plinth.model.errors import RunError
+from plinth.model.errors import PlinthError, RunError
 from plinth.model.units import format_count
 
 SEAL = "SHA256SUMS"
@@ -46,6 +47,39 @@ def verify_bundle(bundle: Path | BundleFolder) -> int:
             where=str(folder.path),
             hint="finish it with `plinth resume`",
         )
+    found = _compare(folder)
+    if found.files or found.trials:
+        counted = [format_count(len(found.files), "file")] if found.files else []
+        counted += [f"{format_count(len(found.trials), 'trial')} missing"] if found.trials else []
+        raise RunError(
+            f"the bundle was changed after its run: {', '.join(counted)}",
+            where=str(folder.path),
+            details=[*found.files, *found.trials],
+        )
+    return found.checked
+
+
+def changes_after_run(bundle: Path | BundleFolder) -> tuple[str, ...]:
+    """Return what `verify_bundle` finds, for those who show a bundle all the same; nothing of a run that did not end."""
+    folder = folder_of(bundle)
+    if not is_sealed(folder):
+        return () if read_manifest(folder).status == "running" else (f"missing: {SEAL}",)
+    try:
+        found = _compare(folder)
+    except PlinthError as error:
+        return (f"not to be checked: {error.message}",)
+    return (*found.files, *found.trials)
+
+
+class _Found(NamedTuple):
+    """What differs from the seal."""
+
+    checked: int
+    files: list[str]
+    trials: list[str]
+
+
+def _compare(folder: BundleFolder) -> _Found:
     sums = {}
     for line in folder.read_text(SEAL).split("\n"):
         digest, _, name = line.partition("  ")
@@ -59,15 +93,7 @@ def verify_bundle(bundle: Path | BundleFolder) -> int:
     changed = [name for name in sorted(present & sums.keys()) if _sum(folder, name) != sums[name]]
     findings += [f"changed: {name}" for name in changed]
     lost = _missing_trials(folder) if {"manifest.json", "plan.json"} <= present.difference(changed) else []
-    if findings or lost:
-        counted = [format_count(len(findings), "file")] if findings else []
-        counted += [f"{format_count(len(lost), 'trial')} missing"] if lost else []
-        raise RunError(
-            f"the bundle was changed after its run: {', '.join(counted)}",
-            where=str(folder.path),
-            details=[*findings, *lost],
-        )
-    return len(sums)
+    return _Found(len(sums), findings, lost)
 
 
 def _missing_trials(folder: BundleFolder) -> list[str]:

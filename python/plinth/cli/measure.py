@@ -1,5 +1,6 @@
 """The commands run and resume."""
 
+import shlex
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +26,8 @@ from plinth.cli.experiment import (
 from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
 from plinth.cli.output_file import Junit, check_folder
 from plinth.cli.printing import print_plain
-from plinth.model.errors import UsageError
+from plinth.model.errors import RunError, UsageError
+from plinth.model.units import format_count
 
 if TYPE_CHECKING:
     from plinth.cli.results import Results
@@ -159,15 +161,18 @@ def _listener(quiet: bool):
 
 
 def _results(folder: Path, listener: "Listener") -> "Results":
-    """Analyse the bundle and write its HTML report; the listener shows both phases, since they may take seconds."""
+    """Analyse the bundle and, unless nothing was measured, write its HTML report; the listener shows both phases, since they may take
+    seconds.
+    """
     from plinth.cli.results import Results, write_html
     from plinth.tasks.analysis import analyse_bundle
 
     listener.phase("analyse the bundle")
-    contents, analysis = analyse_bundle(folder)
-    listener.phase("write the report")
+    contents, analysis = analyse_bundle(folder, checked=True)  # sealed just now
     results = Results(contents, analysis, folder)
-    write_html(results)
+    if results.has_figures:
+        listener.phase("write the report")
+        write_html(results)
     return results
 
 
@@ -182,10 +187,13 @@ def _conclude(
     """Show the results of a bundle and return the exit code. Raises the error that ended a part of the run."""
     from plinth.cli.results import show_results
 
-    show_results(results, as_json, plots)
+    if results.has_figures or as_json:
+        show_results(results, as_json, plots)
     failed_gate = gated_objectives(results.analysis, fail_on, junit)
     if status.error is not None:
         raise status.error
+    if not results.has_figures:
+        raise _nothing_measured(results)
     if status.failed_trials:
         return 1
     if failed_gate:
@@ -194,3 +202,16 @@ def _conclude(
     # A variant whose power cuts say nothing is not one that was tested.
     untested = any(one.durability is not None and not one.durability.made for one in results.analysis.variants)
     return UNDECIDED if undecided or untested else 0
+
+
+def _nothing_measured(results: "Results") -> RunError:
+    """The error of a run of which every trial failed, with the reason of the first of each variant."""
+    failures: dict[str, str] = {}
+    for one in results.contents.trials:
+        failures.setdefault(one.trial.variant, f"trial {one.trial.number}, {one.trial.variant}: {one.trial.failure}")
+    return RunError(
+        f"nothing was measured: {format_count(len(results.contents.trials), 'trial')} failed",
+        where=str(results.bundle),
+        hint=f"logs are in {results.bundle}/logs; `plinth report {shlex.quote(str(results.bundle))} --full` shows every failure",
+        details=list(failures.values()),
+    )

@@ -168,6 +168,11 @@ class Results:
         return build_report(self.contents, self.analysis)
 
     @property
+    def has_figures(self) -> bool:
+        """Whether anything was measured: a trial that did not fail, or a power cut."""
+        return any(one.trial.status != "failed" for one in self.contents.trials) or bool(self.contents.cuts)
+
+    @property
     def html_path(self) -> Path:
         """Default path of the HTML report."""
         return self.bundle / "derived" / "report.html"

@@ -481,6 +481,10 @@ class Analysis(Frozen):
     )
     trials_planned: int
     trials_counted: int
+    altered: tuple[str, ...] = Field(
+        default=(),
+        description="What was changed in the bundle after its run, as `plinth verify` finds it: no figure is vouched for then.",
+    )
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:

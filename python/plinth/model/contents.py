@@ -55,6 +55,8 @@ class BundleContents:
     cuts: tuple[PowerCut, ...] = ()
     standbys: dict[str, ServerFacts] = field(default_factory=dict)
     backups: tuple[BaseBackup, ...] = ()
+    altered: tuple[str, ...] = ()
+    """What was changed in the bundle after its run, where that was looked for."""
 
     @property
     def expected_trials(self) -> list[PlannedTrial]:

@@ -41,7 +41,7 @@ from plinth.report.sections import sections_of
 from plinth.report.settings import setting_rows
 from plinth.report.standbys import standby_texts
 from plinth.report.sweep import curve_texts, effect_texts, ratio_table
-from plinth.report.text import noise_sentence, observer_sentence, ranking_note
+from plinth.report.text import altered_sentence, noise_sentence, observer_sentence, ranking_note
 from plinth.report.timeline import Timelines, timelines
 from plinth.report.written import rating_sentence
 
@@ -54,7 +54,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
     ranked = [variant.id for variant in analysis.variants]
     planned = {variant.id: variant for variant in contents.plan.variants}
     return Report(
-        run=_run_info(contents),
+        run=_run_info(contents, analysis),
         analysis=analysis,
         noise=noise_sentence(analysis),
         ranking=ranking_note(analysis),
@@ -97,7 +97,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
     )
 
 
-def _run_info(contents: BundleContents) -> RunInfo:
+def _run_info(contents: BundleContents, analysis: Analysis) -> RunInfo:
     manifest = contents.manifest
     return RunInfo(
         run_id=manifest.run_id,
@@ -107,6 +107,7 @@ def _run_info(contents: BundleContents) -> RunInfo:
         status=manifest.status,
         reason=manifest.reason,
         bundle=contents.path,
+        altered=altered_sentence(analysis),
     )
 
 

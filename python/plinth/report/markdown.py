@@ -46,7 +46,7 @@ def render_markdown(report: Report) -> str:
     analysis, titles = report.analysis, report.sections
     sections = [
         f"# {_text(analysis.experiment)}",
-        f"**{_text(analysis.question)}**",
+        f"{_text(report.run.altered)}\n\n**{_text(analysis.question)}**".lstrip(),
         _text(analysis.answer),
         ranking_table(report),
         _text(report.ranking),

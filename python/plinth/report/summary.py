@@ -22,6 +22,7 @@ from plinth.report.terminal_lists import (
     outage_lines,
     trimmed,
 )
+from plinth.report.text import altered_sentence
 
 MAX_WARNINGS = 3
 """Maximum number of warnings; `plinth report --full` has all."""
@@ -53,6 +54,9 @@ def render_summary(
     """
     console = text_console(max(width, NARROWEST), color=color)
     with console.capture() as capture:
+        if altered := altered_sentence(analysis):
+            console.print(Text(altered, style="bold red"))
+            console.print()
         console.print(fitting_table(analysis, console.width))
         console.print()
         console.print(Text(analysis.answer, style="bold"))

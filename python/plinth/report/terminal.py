@@ -48,6 +48,7 @@ from plinth.report.terminal_lists import (
     trimmed,
 )
 from plinth.report.text import (
+    altered_sentence,
     bottleneck,
     io_summary,
     noise_sentence,
@@ -92,6 +93,9 @@ def render_terminal(
     """
     console = text_console(max(width, NARROWEST), color=color)
     with console.capture() as capture:
+        if altered := altered_sentence(analysis):
+            console.print(Text(altered, style="bold red"))
+            console.print()
         table = fitting_table(analysis, console.width)
         console.print(table)
         console.print()

@@ -11,6 +11,9 @@ from plinth.model.units import format_count, format_decimal_size
 from plinth.model.waits import CLIENT_KINDS
 from plinth.model.wear import SmartReading
 
+_MAX_ALTERED = 5
+"""Maximum number of named files of a bundle that was changed."""
+
 
 def latency(latency_ns: float) -> str:
     """Format a latency with three significant digits, in a unit in which it is at least one: 85.0 us, 1.23 ms, 264 ms."""
@@ -136,6 +139,16 @@ def noise_sentence(analysis: Analysis) -> str:
         )
     smallest = percent_or_times(noise.smallest_ratio)
     return f"Noise floor: differences of less than {smallest} cannot be detected in this run; {pair}."
+
+
+def altered_sentence(analysis: Analysis) -> str:
+    """Say what was changed in the bundle after its run; empty where nothing was. The JSON form and `plinth verify` list all of it."""
+    found = analysis.altered
+    if not found:
+        return ""
+    left = len(found) - _MAX_ALTERED
+    more = f"; {left} more, which `plinth verify` lists" if left > 0 else ""
+    return f"This bundle was changed after its run, so that no figure here is vouched for: {'; '.join(found[:_MAX_ALTERED])}{more}."
 
 
 def bottleneck(variant: VariantResult) -> str:

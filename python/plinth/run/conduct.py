@@ -20,6 +20,7 @@ from plinth.run.clock import SystemClock
 from plinth.run.command_log import CommandLog
 from plinth.run.context import RunContext
 from plinth.run.destroy import check_destroy
+from plinth.run.discard import discard_if_unused, missing_folders, remove_empty
 from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
@@ -66,12 +67,28 @@ def run_plan(
     configuration of ssh that the command line names, for the machines of a fleet.
 
     Raises PlinthError when it cannot be done, and Interrupted on Ctrl-C; finished trials are in the bundle then, and
-    everything that was made is undone.
+    everything that was made is undone. A run that failed before it could measure anything leaves a bundle only where that has logs.
     """
     check_destroy(plan.destructive_targets, destroy)
-    obstacles = find_obstacles(plan, bundle, connections or {}, destroy)
-    obstacles.check()
+    check_needs(plan)
+    made = missing_folders(bundle)
     folder = BundleFolder.made(bundle)
+    try:
+        return _run_in(folder, plan, experiment_toml, bundle, listener, destroy, connections or {})
+    except PlinthError:
+        remove_empty(made)
+        raise
+
+
+def _run_in(
+    folder: BundleFolder,
+    plan: Plan,
+    experiment_toml: str,
+    bundle: Path,
+    listener: Listener,
+    destroy: Collection[str],
+    connections: Mapping[str, str],
+) -> RunStatus:
     with (
         DirectoryLock(bundle, folder.descriptor),
         owner_only_if_external(folder, plan),
@@ -83,8 +100,12 @@ def run_plan(
         except BaseException:
             forget_key(plan.run_id)
             raise
-        whole = {**(connections or {}), **obstacles.connections}
-        return conduct(plan, writer, frozenset(), listener, guard, destroy, whole, obstacles)
+        try:
+            return conduct(plan, writer, frozenset(), listener, guard, destroy, connections)
+        except PlinthError as error:
+            with guard.shielded():
+                discard_if_unused(folder, plan.run_id, error)
+            raise
 
 
 def owner_only_if_external(folder: BundleFolder, plan: Plan) -> AbstractContextManager[None]:

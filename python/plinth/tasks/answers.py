@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from plinth import __version__
 from plinth.bundle import BundleFolder
+from plinth.model.analysis import Analysis
 from plinth.model.base import Frozen
 from plinth.model.errors import PlinthError
 from plinth.model.history import BundleAnswer
@@ -35,10 +36,13 @@ def answer_of(folder: BundleFolder) -> BundleAnswer:
     kept = _read(file)
     if kept is not None and kept.state == state:
         return kept.answer
-    analysis = analyse_bundle(folder)[1]
-    answer = BundleAnswer(text=analysis.answer, headline=headline_of(analysis))
+    answer = _marked(analyse_bundle(folder)[1])
     _write(file, _CachedAnswer(state=state, answer=answer))
     return answer
+
+
+def _marked(analysis: Analysis) -> str:
+    return f"Changed after its run: {analysis.answer}" if analysis.altered else analysis.answer
 
 
 def bundle_state(folder: BundleFolder) -> str:

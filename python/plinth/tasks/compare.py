@@ -48,7 +48,7 @@ def _read(bundle: Path | BundleFolder) -> "Run":
     folder = BundleFolder(bundle) if isinstance(bundle, Path) else bundle
     if is_sealed(folder):
         verify_bundle(folder)
-    contents, analysis = analyse_bundle(folder)
+    contents, analysis = analyse_bundle(folder, checked=True)
     figures = run_figures(contents, analysis)
     if not is_sealed(folder) and figures.status == "complete":
         figures = figures.model_copy(update={"status": "running"})  # its seal is gone: nothing says that it is whole

@@ -127,6 +127,10 @@ export interface RunInfo {
    * Where the bundle with the raw data was when this was made.
    */
   bundle: string;
+  /**
+   * A sentence: what was changed in the bundle after its run; analysis.altered lists all of it.
+   */
+  altered: string;
 }
 /**
  * The results of a bundle.
@@ -219,6 +223,10 @@ export interface Analysis {
   )[];
   trials_planned: number;
   trials_counted: number;
+  /**
+   * What was changed in the bundle after its run, as `plinth verify` finds it: no figure is vouched for then.
+   */
+  altered: string[];
 }
 /**
  * The effect that the answer tells first, which the HTML page shows as its largest figure.

@@ -32,6 +32,7 @@ export function masthead(report: Report): HTMLElement {
         { class: "notice" },
         `This run is ${run.status}${run.reason ? `: ${run.reason}` : ""}. Results are incomplete.`,
       ),
+    run.altered !== "" && h("p", { class: "notice", role: "alert" }, h("strong", { class: "bad" }, run.altered)),
     h("p", { class: "question" }, analysis.question),
     ...answer(analysis.answer),
   );
