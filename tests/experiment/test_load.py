@@ -438,7 +438,7 @@ def test_rates_that_make_no_sense(rate, words):
 def test_a_factor_in_a_storage_beside_the_storage_is_to_be_quoted():
     text = VALID.replace("[matrix]", "[matrix]\nstorage.memory.size = ['1GiB', '2GiB']")
     ((_, _, message, hint),) = problems(text)
-    assert "'matrix.storage' is a table here, and a value in line" in message
+    assert "'matrix.storage' is a value here, and a table in line" in message
     assert '"storage.slow.profile" = [..]' in hint
 
 

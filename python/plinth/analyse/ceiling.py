@@ -31,7 +31,7 @@ def commit_ceiling(
 
     `tps` and `wal_bytes`, the WAL of a transaction, are what was measured of the variant, or of one of its trials.
     """
-    settings = settings_in_force(variant.settings, server, writes)
+    settings = settings_in_force(variant.asked, server, writes)
     if reason := _no_flush(variant, roles, settings, wal_bytes):
         return CommitCeiling(unavailable=reason)
     storage = roles.get(WAL_ROLE, roles[DATA_ROLE])

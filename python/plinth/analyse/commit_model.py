@@ -21,7 +21,8 @@ from plinth.model.standby import Quorum, quorum_of
 from plinth.model.write_facts import canonical
 
 _COMMITS = {"end", "commit"}
-_NAMES, _LEVEL = "server.synchronous_standby_names", "server.settings.synchronous_commit"
+_NAMES = "server.synchronous_standby_names"
+_LEVEL = "server.settings.synchronous_commit"
 _REMOTE: dict[str, Waits] = {"on": "on", "remote_write": "remote_write", "remote_apply": "remote_apply"}
 
 
@@ -192,4 +193,4 @@ def _waits(variant: Variant) -> Waits:
 
 
 def _setting(variant: Variant, name: str, default: str) -> str:
-    return canonical({key.lower(): value for key, value in variant.settings.items()}.get(name, default))
+    return canonical({key.lower(): value for key, value in variant.asked.items()}.get(name, default))

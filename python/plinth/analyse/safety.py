@@ -70,7 +70,7 @@ def _of_settings(
     findings: list[Finding] = []
     if server is None:
         findings.append(("unknown", "the settings in force were never read back from the server"))
-    settings = settings_in_force(variant.settings, server, writes)
+    settings = settings_in_force(variant.asked, server, writes)
     if value_in_force(settings, "fsync") == "off":
         why = f"fsync = off{_where(settings['fsync'])}: nothing is flushed, and a power cut can corrupt everything"
         findings.append(("does not keep", why))

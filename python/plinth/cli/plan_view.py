@@ -185,8 +185,8 @@ def _stored_on(cluster: PlannedCluster) -> str:
 
 
 def _differing_settings(plan: Plan) -> Table | None:
-    names = sorted({name for variant in plan.variants for name in variant.settings})
-    differing = [name for name in names if len({str(v.settings.get(name)) for v in plan.variants}) > 1]
+    names = sorted({name for variant in plan.variants for name in variant.asked})
+    differing = [name for name in names if len({str(v.asked.get(name)) for v in plan.variants}) > 1]
     if not differing:
         return None
     table = Table(box=None, pad_edge=False)
@@ -194,7 +194,7 @@ def _differing_settings(plan: Plan) -> Table | None:
     for name in differing:
         table.add_column(name)
     for variant in plan.variants:
-        settings = (variant.settings.get(name, "default") for name in differing)
+        settings = (variant.asked.get(name, "default") for name in differing)
         table.add_row(f"  {variant.id}", *map(level_text, settings))
     return table
 

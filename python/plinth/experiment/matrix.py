@@ -106,7 +106,7 @@ def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], know
         close = nearest(factor, [*FACTOR_PARTS, "workload.clients", "dataset.scale", "dataset.rows", "server.version"])
         return [
             Problem(
-                f"{factor!r} cannot be a factor; allowed: storage, storage.NAME.*, server.settings.NAME, "
+                f"{factor!r} cannot be a factor; allowed: storage, storage.NAME.*, server.settings.NAME, server.connection_options.NAME, "
                 "server.wal_storage, server.version, server.standbys, server.standby.NAME.*, "
                 "server.synchronous_standby_names, network.*, dataset.*, workload.*",
                 path=path,

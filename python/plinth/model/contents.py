@@ -75,8 +75,8 @@ class BundleContents:
 
     def as_in_force(self, variant: Variant) -> Variant:
         """A variant with the weakest durability settings that its commits had, in the place of those that were asked for."""
-        seen = settings_in_force(variant.settings, self.servers.get(variant.id), self.writes_of(variant))
-        return variant.model_copy(update={"settings": as_settings(seen, variant.settings)})
+        seen = settings_in_force(variant.asked, self.servers.get(variant.id), self.writes_of(variant))
+        return variant.model_copy(update={"settings": as_settings(seen, variant.asked)})
 
     def cluster_of(self, variant: Variant) -> PlannedCluster:
         """The cluster that a variant's trials run on."""

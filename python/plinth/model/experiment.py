@@ -17,6 +17,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.drive import DriveSpec
 from plinth.model.durability import DurabilitySpec
 from plinth.model.fleet import FleetSpec
+from plinth.model.labels import SETTING_TABLES
 from plinth.model.level import Level
 from plinth.model.network import NetworkSpec
 from plinth.model.objective import Objective
@@ -338,8 +339,9 @@ def factor_path(factor: str) -> tuple[str, ...]:
     """
     if factor == "storage":
         return ("server", "storage")
-    if factor.startswith("server.settings."):
-        return ("server", "settings", factor.removeprefix("server.settings."))
+    for table in SETTING_TABLES:
+        if factor.startswith(table):
+            return (*table[:-1].split("."), factor.removeprefix(table))
     if standby := _SETTING_OF_STANDBY.fullmatch(factor):
         return ("server", "standby", standby["name"], "settings", standby["setting"])
     return tuple(factor.split("."))

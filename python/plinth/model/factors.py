@@ -7,7 +7,7 @@ from functools import partial
 
 from plinth.model.experiment import factor_path
 from plinth.model.figures import number
-from plinth.model.labels import factor_title, level_label, levels_label
+from plinth.model.labels import SETTING_TABLES, factor_title, level_label, levels_label
 from plinth.model.level import Level, level_text
 from plinth.model.pg_units import SIZES_BYTES, TIMES_MS, setting_amount
 from plinth.model.plan import Plan, Variant
@@ -97,7 +97,7 @@ def _values(name: str, levels: Sequence[Level]) -> tuple[LevelUnit | None, list[
 
 
 def _readers(name: str) -> list[tuple[LevelUnit, Callable[[Level], float]]]:
-    if name.startswith("server.settings."):
+    if name.startswith(SETTING_TABLES):
         sizes = partial(_setting, units=SIZES_BYTES)
         times = partial(_setting, units={unit: float(ms * 1_000_000) for unit, ms in TIMES_MS.items()})
         return [("count", _count), ("bytes", sizes), ("ns", times)]

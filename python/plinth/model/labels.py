@@ -6,6 +6,8 @@ from plinth.model.figures import number
 from plinth.model.level import Level, level_text
 
 RATE = "workload.rate"
+SETTING_TABLES = ("server.settings.", "server.connection_options.")
+"""How factors that are settings begin: of the server, and of the load's sessions on an external one."""
 
 _PREFIXES = {
     "server.version": "PostgreSQL",
@@ -37,7 +39,7 @@ def level_label(factor: str, level: Level) -> str:
     if factor in _UNITS:
         count = f"{level:,}" if isinstance(level, int) else level
         return f"{count} {_UNITS[factor]}" if level == 1 else f"{count} {_UNITS[factor]}s"
-    if factor.startswith("server.settings."):
+    if factor.startswith(SETTING_TABLES):
         return f"{factor_title(factor)}={level_text(level)}"
     if factor.startswith("server.tablespaces."):
         return f"{factor.removeprefix('server.tablespaces.')} on {level}"
@@ -57,6 +59,7 @@ def counts_things(factor: str) -> bool:
 
 def factor_title(factor: str) -> str:
     """What is varied: "clients", "active rows", "shared_buffers", "flush latency"."""
-    if factor.startswith("server.settings."):
-        return factor.removeprefix("server.settings.")
+    for table in SETTING_TABLES:
+        if factor.startswith(table):
+            return factor.removeprefix(table)
     return _UNITS[factor] + "s" if factor in _UNITS else factor.rpartition(".")[2].replace("_", " ")

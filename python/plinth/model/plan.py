@@ -194,6 +194,9 @@ class Variant(Frozen):
     standby_settings: dict[str, dict[str, bool | int | float | str]] = Field(
         default_factory=dict, description="Settings of standbys, by name, that differ from the primary's."
     )
+    connection_options: dict[str, bool | int | float | str] = Field(
+        default_factory=dict, description="Of an external server: settings of the load's own sessions."
+    )
     network: NetworkSpec | None = Field(
         default=None, description="The emulated network between the nodes; none: they talk over sockets."
     )
@@ -204,6 +207,11 @@ class Variant(Frozen):
     scripts: tuple[TransactionText, ...]
     is_baseline: bool = False
     is_aa_twin: bool = False
+
+    @property
+    def asked(self) -> dict[str, bool | int | float | str]:
+        """All settings that are asked for: of the server, and of the load's sessions."""
+        return {**self.settings, **self.connection_options}
 
 
 class PlannedTrial(Frozen):

@@ -1,5 +1,6 @@
 """The server of an experiment: the PostgreSQL cluster under test, and its standbys."""
 
+import re
 from ipaddress import ip_address
 from typing import Literal
 
@@ -12,6 +13,7 @@ from plinth.model.standby import Standbys, check_standbys
 
 OLDEST_VERSION, NEWEST_VERSION = 13, 18
 """The major versions whose settings, views and files Plinth knows, each tested on its own binaries."""
+_OPTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
 DEFAULT_TABLESPACE = "pg_default"
 """The tablespace that every cluster has: within its data directory."""
 
@@ -52,6 +54,12 @@ class ServerSpec(Frozen):
         default=None,
         description="Connection string of an external server, by libpq's rules. Plinth then works in a schema of its own.",
         examples=["host=db1 dbname=bench"],
+    )
+    connection_options: dict[str, SettingValue] = Field(
+        default_factory=dict,
+        description="Of an external server: settings of the load's own sessions, sent as each of them begins (as in PGOPTIONS) and read "
+        "back there. The server itself is not changed.",
+        examples=[{"synchronous_commit": "off"}],
     )
     port: int | None = Field(
         default=None,
@@ -101,6 +109,20 @@ class ServerSpec(Frozen):
     patroni: PatroniSpec = Field(
         default_factory=PatroniSpec, description='With failover = "patroni".', examples=[{"loop_wait": "5s"}]
     )
+
+    @field_validator("connection_options")
+    @classmethod
+    def _options_are_for_the_load(cls, options: dict[str, SettingValue]) -> dict[str, SettingValue]:
+        for name, value in options.items():
+            if not _OPTION_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is not the name of a setting")
+            if name.lower() == "search_path":
+                raise ValueError(
+                    "search_path: Plinth sets it, so that the load finds the tables in the schema of the run"
+                )
+            if not str(value).isprintable():
+                raise ValueError(f"{name}: the value has a line break or another control character")
+        return options
 
     @property
     def storages(self) -> frozenset[str]:
@@ -156,11 +178,16 @@ class ServerSpec(Frozen):
 
     @model_validator(mode="after")
     def _external_is_left_alone(self) -> "ServerSpec":
+        if self.connection is None and self.connection_options:
+            raise ValueError(
+                "connection_options: only with connection; a managed server has settings of its own: [server.settings]"
+            )
         if self.connection is not None:
             taken = [
                 field.alias or key
                 for key, field in type(self).model_fields.items()
-                if key != "connection" and getattr(self, key) != field.get_default(call_default_factory=True)
+                if key not in ("connection", "connection_options")
+                and getattr(self, key) != field.get_default(call_default_factory=True)
             ]
             if taken:
                 raise ValueError(

@@ -74,6 +74,7 @@ def expand(
                 cluster=clusters[key].id,
                 settings=_settings(server),
                 standby_settings={name: dict(one.settings) for name, one in server.standby.items() if one.settings},
+                connection_options=server.connection_options,
                 network=resolved.network,
                 patroni=server.patroni if server.failover == "patroni" else None,
                 workload=resolved.workload,
@@ -112,7 +113,13 @@ def _without_settings(server: ServerSpec) -> ServerSpec:
     standbys = {name: one.model_copy(update={"settings": {}}) for name, one in server.standby.items()}
     conducted = {"failover": "plinth", "patroni": PatroniSpec()}
     return server.model_copy(
-        update={"settings": {}, "standby": standbys, "synchronous_standby_names": None, **conducted}
+        update={
+            "settings": {},
+            "standby": standbys,
+            "synchronous_standby_names": None,
+            "connection_options": {},
+            **conducted,
+        }
     )
 
 

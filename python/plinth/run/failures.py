@@ -13,7 +13,7 @@ class Failures:
 
     def __init__(self, lacking: Mapping[str, str]) -> None:
         """`lacking` are the variants that fail from the beginning, each with what the server or the machine lacks for it."""
-        self._variants = {name: MissingCapability(reason) for name, reason in lacking.items()}
+        self._variants: dict[str, PlinthError] = {name: MissingCapability(reason) for name, reason in lacking.items()}
         self._storages: dict[str, PlinthError] = {}
         self._clusters: dict[str, PlinthError] = {}
 
@@ -24,6 +24,10 @@ class Failures:
     def add_cluster(self, name: str, error: PlinthError) -> None:
         """Record that cluster `name` failed while its storages did not."""
         self._clusters.setdefault(name, error)
+
+    def add_variant(self, name: str, error: PlinthError) -> None:
+        """Record that the variant `name` cannot be measured while its cluster can be used."""
+        self._variants.setdefault(name, error)
 
     def of_variant(self, name: str) -> PlinthError | None:
         """The error by which the variant `name` failed while its cluster did not."""

@@ -12,7 +12,7 @@ from plinth.model.plan import Plan, PlannedCluster
 from plinth.run.context import RunContext
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.needs import lacking_storages
-from plinth.server import check_external, found_before_connecting, port
+from plinth.server import check_external, check_options, found_before_connecting, port
 from plinth.server.layout import SOCKET_PORT, ClusterLayout
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
@@ -104,6 +104,12 @@ def _connect(plan: Plan, connections: Mapping[str, str], found: Obstacles) -> No
         except PlinthError as error:
             errors[shown] = error
     found.clusters |= {name: errors[one] for name, one in strings.items() if one in errors}
+    for variant in plan.variants:
+        leads_to_one = found.connections.get(strings[variant.cluster] or "")
+        if variant.connection_options and leads_to_one is not None:
+            options = variant.connection_options
+            if error := _error_of(lambda to=leads_to_one, options=options: check_options(to, options)):
+                found.variants[variant.id] = error
 
 
 def _check_places(context: RunContext, cluster: PlannedCluster) -> None:

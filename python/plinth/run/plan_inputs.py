@@ -120,6 +120,11 @@ def _filesystem(path: Path) -> tuple[str, str, int | None]:
         return str(path), str(path), None
 
 
+def _options(variant: Variant) -> str:
+    options = (f"{name} = {value}" for name, value in variant.connection_options.items())
+    return f", with {', '.join(options)} in its sessions" if variant.connection_options else ""
+
+
 def _driver(workload: WorkloadSpec) -> str:
     return "" if workload.driver == "plinth" else f"driver {workload.driver}, "
 
@@ -139,7 +144,7 @@ def _trial_steps(
     load = (
         f"trial {trial.number}, {variant.label}: {checkpoint}{', '.join(s.name for s in variant.scripts)} by "
         f"{format_count(workload.clients, 'client')}{machines_words(fleet)}, {workload.protocol} protocol, "
-        f"{_driver(workload)}{ledger}seed {trial.seed}"
+        f"{_driver(workload)}{ledger}seed {trial.seed}{_options(variant)}"
     )
     steps = [
         *cache_steps(context, trial, variant, cluster, measure),

@@ -101,8 +101,9 @@ class Provision:
         for name, error in self._obstacles.clusters.items():
             self.failures.add_cluster(name, error)
             self._listener.note(f"cluster {name} cannot be made: {reason_of(error)}")
-        for name, reason in self.plan.lacking.items():
-            self._listener.note(f"variant {name} cannot be measured: {reason}")
+        for name, error in self._obstacles.variants.items():
+            self.failures.add_variant(name, error)
+            self._listener.note(f"variant {name} cannot be measured: {reason_of(error)}")
         made: dict[str, StorageFacts] = {}
         for storage in self.context.used_storages(self.plan.clusters):
             if facts := self._storages.prepare(storage):
@@ -168,7 +169,8 @@ class Provision:
         """
         external = self._external.get(variant.cluster)
         if external is not None:
-            return Topology((Node(PRIMARY, external, external.facts(), postmaster_pid=None, log=None),))
+            server = external.with_options(variant.connection_options)
+            return Topology((Node(PRIMARY, server, server.facts(), postmaster_pid=None, log=None),))
         for cluster in self._managed:
             if fresh or cluster != variant.cluster:
                 self._stop(cluster)

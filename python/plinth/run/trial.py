@@ -423,7 +423,7 @@ def _has_written(variant: Variant, load: LoadResult) -> bool:
 
 def _in_force(variant: Variant, server: ServerFacts, writes: WriteFacts) -> dict[str, SettingValue]:
     """The weakest durability settings that the load's commits had, over those that were asked for."""
-    return as_settings(settings_in_force(variant.settings, server, [writes]), variant.settings)
+    return as_settings(settings_in_force(variant.asked, server, [writes]), variant.asked)
 
 
 def _undisturbed(

@@ -9,7 +9,13 @@ from plinth.system.database import connect, database_errors
 if TYPE_CHECKING:
     from plinth.server.cluster import Applied, Cluster
     from plinth.server.dry_start import DryStart
-    from plinth.server.external import ExternalServer, check_external, external_step, found_before_connecting
+    from plinth.server.external import (
+        ExternalServer,
+        check_external,
+        check_options,
+        external_step,
+        found_before_connecting,
+    )
     from plinth.server.installations import Survey, find_installation, find_installations, installed_version
     from plinth.server.layout import ClusterLayout, server_step_id
     from plinth.server.live_snapshot import LiveSnapshot
@@ -44,6 +50,7 @@ __getattr__ = lazy_exports(
         "await_caught_up": "standby",
         "base_backup": "standby",
         "check_external": "external",
+        "check_options": "external",
         "check_settings": "settings",
         "describe_settings": "settings",
         "external_step": "external",
@@ -81,6 +88,7 @@ __all__ = [
     "await_caught_up",
     "base_backup",
     "check_external",
+    "check_options",
     "check_settings",
     "connect",
     "database_errors",

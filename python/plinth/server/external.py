@@ -1,10 +1,13 @@
 """An external server: reached by a connection string, left as it was found, worked on in a schema of our own."""
 
 import contextlib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, PlinthError, Reported, RunError
 from plinth.model.facts import ServerFacts
@@ -13,8 +16,9 @@ from plinth.model.server_spec import OLDEST_VERSION
 from plinth.model.step import Step, Undo
 from plinth.server.facts import external_facts
 from plinth.server.layout import server_step_id
+from plinth.server.readback import check_options_taken
 from plinth.server.schema import drop_schema, has_schema, make_schema, schema_of
-from plinth.server.session_check import check_current_schema, check_sessions
+from plinth.server.values import setting_text
 from plinth.system import conninfo
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import label_of
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _WHERE = "server.connection"
+_OPTIONS = "server.connection_options"
 _FIRST = "1-external"
 
 
@@ -48,6 +53,7 @@ class ExternalServer:
         self._found = resolve(connection)
         self._where = conninfo.place(self._found)
         self._entry: Entry | None = None
+        self._options: Mapping[str, SettingValue] = {}
 
     @property
     def schema(self) -> str:
@@ -57,8 +63,17 @@ class ExternalServer:
     @property
     def connection(self) -> Connection:
         """Where the load goes."""
-        options = f"{self._found.options or ''} -c search_path={self._search_path}".strip()
-        return replace(self._found, options=options)
+        found = with_options(self._found, self._options)
+        options = f'{found.options or ""} -c search_path="{self.schema}","$user",public'.strip()
+        return replace(found, options=options)
+
+    def with_options(self, options: Mapping[str, SettingValue]) -> "ExternalServer":
+        """The same server, for a load with `options` as settings of its sessions."""
+        if not options:
+            return self
+        other = copy(self)
+        other._options = dict(options)
+        return other
 
     @property
     def _search_path(self) -> str:
@@ -122,9 +137,14 @@ class ExternalServer:
         self._control("connect").close()
 
     def facts(self) -> ServerFacts:
-        """The facts that it reports, as far as our role may see them."""
-        with database_errors("read the server's facts", self._where), connect(self._found, unconverted=True) as control:
-            return external_facts(control)
+        """The facts that it reports to a session as the load's, as far as our role may see them.
+
+        Raises RunError for options that did not take.
+        """
+        found = with_options(self._found, self._options)
+        with database_errors("read the server's facts", self._where), connect(found, unconverted=True) as control:
+            check_options_taken(control, self._options)
+            return external_facts(control, self._options)
 
     def _control(self, doing: str) -> "psycopg.Connection[tuple[Any, ...]]":
         with database_errors(doing, self._where):
@@ -162,6 +182,25 @@ def resolve(connection: str | Connection) -> Connection:
         host, port = control.info.host, control.info.port
     reached = (one for one in found.hosts if (one.host or one.hostaddr, one.port) == (host, port))
     return found.only(next(reached))
+
+
+def with_options(to: Connection, options: Mapping[str, SettingValue]) -> Connection:
+    """`to`, with further settings of its sessions."""
+    words = [f"-c {name}={_escaped(setting_text(value))}" for name, value in options.items()]
+    joined = " ".join([*([to.options] if to.options else []), *words])
+    return replace(to, options=joined or None)
+
+
+def _escaped(value: str) -> str:
+    """A value within options, where blanks end it: see pg_split_opts of PostgreSQL."""
+    return re.sub(r"([\\\s])", r"\\\1", value)
+
+
+def check_options(connection: str, options: Mapping[str, SettingValue]) -> None:
+    """Raise RunError unless the server takes sessions with `options`, and they have them."""
+    found = with_options(conninfo.resolve(connection, _WHERE), options)
+    with database_errors("connect with server.connection_options", _OPTIONS), connect(found) as control:
+        check_options_taken(control, options)
 
 
 def check_external(connection: str | Connection) -> str:

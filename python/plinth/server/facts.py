@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.base import Gap, SettingValue
@@ -65,8 +66,10 @@ def preloaded(pid: int, everywhere: Path = Path("/etc/ld.so.preload")) -> tuple[
     return tuple(dict.fromkeys(filter(None, named))), ()
 
 
-def external_facts(control: "psycopg.Connection[tuple[Any, ...]]") -> ServerFacts:
-    """Facts of a server that is not ours: gaps where we lack the right to see."""
+def external_facts(
+    control: "psycopg.Connection[tuple[Any, ...]]", asked: Mapping[str, SettingValue] = MappingProxyType({})
+) -> ServerFacts:
+    """Facts of a server that is not ours: gaps where we lack the right to see. `asked` are settings of this session."""
     rows = read_rows(control)
     hidden = [name for name in _RESTRICTED if name not in rows]
     reason = "only members of pg_read_all_settings may see it"
@@ -78,7 +81,7 @@ def external_facts(control: "psycopg.Connection[tuple[Any, ...]]") -> ServerFact
         data_directory=rows["data_directory"].setting if "data_directory" in rows else None,
         data_checksums=_checksums(rows),
         tablespaces=read_tablespaces(control),
-        settings=settings_of(rows, {}),
+        settings=settings_of(rows, asked),
         on_this_machine=_is_here(control),
         gaps=tuple(Gap(what=f"setting {name}", reason=reason) for name in hidden),
     )

@@ -67,6 +67,40 @@ def check_taken(
         raise RunError(f"{count} not taken: {complaints[0]}", where=where, details=complaints[1:])
 
 
+def check_options_taken(control: "psycopg.Connection[tuple[Any, ...]]", asked: Mapping[str, SettingValue]) -> None:
+    """Raise RunError that names every setting that this session was to begin with and has not, as where a pooler drops it."""
+    if not asked:
+        return
+    rows = read_rows(control)
+    complaints: list[str] = []
+    for name, value in asked.items():
+        row, text = rows.get(name.lower()), setting_text(value)
+        if row is None:
+            complaints.append(f"{name}: the server does not know it")
+        elif not was_taken(text, row) and row.setting != _spelling_of_session(control, name, text):
+            complaints.append(f"{name}: asked {text!r}, got {row.setting}{row.unit or ''} (from: {row.source})")
+    if complaints:
+        raise RunError(
+            f"options of the load's sessions were not taken: {complaints[0]}",
+            where="server.connection_options",
+            details=complaints[1:],
+            hint="a pooler may drop them: name the server itself in server.connection",
+        )
+
+
+def _spelling_of_session(control: "psycopg.Connection[tuple[Any, ...]]", name: str, text: str) -> str | None:
+    """The server's own spelling of a value: synchronous_commit = no is off. None where a running session may not set it."""
+    import psycopg
+
+    try:
+        with control.transaction(force_rollback=True):
+            row = control.execute("select set_config(%s, %s, true)", (name, text)).fetchone()
+    except psycopg.Error:
+        return None
+    value = None if row is None else row[0]
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
 def _complaint(name: str, value: SettingValue, row: SettingRow | None, probe: SettingsProbe) -> str | None:
     asked = setting_text(value)
     if row is None:
