@@ -11,12 +11,13 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try try-fleet build test test-long check dist test-dist docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
+.PHONY: help try try-fleet build test test-long check dist test-dist test-try docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 try: build ## run the main job: experiments/ramdisk.toml
+	@scripts/try-deps.sh
 	@code=0; $(BIN)/plinth run experiments/ramdisk.toml || code=$$?; \
 	if [ $$code -eq 3 ]; then echo "Measured, but this machine was too noisy to decide: see the report."; else exit $$code; fi
 
@@ -73,6 +74,9 @@ dist: build $(STAMPS)/tools ## wheels for x86_64 and aarch64, and the sdist, int
 
 test-dist: $(STAMPS)/tools ## install the wheel of dist/ in Debian's minimal system, as root and as an ordinary user, and run it; needs root
 	@scripts/test-dist.sh
+
+test-try: ## whether `make try` gets what its experiment needs in Debian's minimal system; needs root and a network
+	@scripts/test-try.sh
 
 docs: build $(STAMPS)/tools ## the documentation as a searchable site, into target/site/
 	$(BIN)/python scripts/study_pages.py docs/gallery

@@ -1,14 +1,9 @@
 #!/usr/bin/env bash
 # What the tests need beyond the build: a browser, Debian's PostgreSQL, the tools of every kind of storage, a kernel to
-# run them under. Only what is missing is installed; no service is started.
+# run them under.
 set -euo pipefail
-policy=/usr/sbin/policy-rc.d
+. "$(dirname "$0")/packages.sh"
 
-needs() { # PACKAGE PROGRAM: the package that brings a program which is not there
-  PATH="$PATH:/usr/sbin:/sbin" command -v "$2" >/dev/null || missing+=("$1")
-}
-
-missing=()
 needs chromium chromium
 [ -n "$(ls /usr/lib/postgresql/*/bin/pgbench 2>/dev/null)" ] || missing+=(postgresql)
 needs openssl openssl
@@ -35,17 +30,11 @@ needs user-mode-linux linux.uml
 [ -e /sys/module/zfs ] || needs zfs-fuse zfs-fuse
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-  echo "The tests need ${missing[*]}: sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+if ! may_install; then
+  echo "The tests need ${missing[*]}: $(how_to_install)" >&2
   exit 5
 fi
 # A database cluster of Debian's own making is not wanted, only the programs.
 mkdir -p /etc/postgresql-common
 [ -e /etc/postgresql-common/createcluster.conf ] || echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
-if [ ! -e "$policy" ]; then # Debian's way to say: install, but start nothing (invoke-rc.d(8))
-  trap 'rm -f "$policy"' EXIT
-  printf '#!/bin/sh\nexit 101\n' >"$policy"
-  chmod 755 "$policy"
-fi
-apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+install_missing

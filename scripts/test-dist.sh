@@ -9,13 +9,7 @@ wheel=$(compgen -G "dist/pgplinth-*-manylinux*_$(uname -m).whl" || true)
 [ -n "$wheel" ] || { echo "no wheel for this machine in dist/: make dist" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || { echo "Debian's system is made and entered by chroot: sudo make test-dist" >&2; exit 5; }
 
-if [ ! -e "$base/complete" ]; then
-  command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq debootstrap >/dev/null; }
-  rm -rf "$base"
-  echo "making Debian's minimal system in $base"
-  debootstrap --variant=minbase --include=python3-venv bookworm "$base" >/dev/null
-  touch "$base/complete"
-fi
+scripts/debian-base.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/wheels" "$work/layers"
