@@ -8,8 +8,9 @@ pip install --quiet --disable-pip-version-check "$PACKAGE"
 
 bundle=$RUNNER_TEMP/plinth-bundle
 comment=$RUNNER_TEMP/plinth-comment.md
-read -ra arguments <<<"$ARGUMENTS"
-read -ra findings <<<"$FAIL_ON"
+# All lines of a block count. `read` ends with 1, since there is no zero byte to end at.
+IFS=$' \t\r\n' read -rd '' -a arguments <<<"$ARGUMENTS" || true
+IFS=$' \t\r\n' read -rd '' -a findings <<<"$FAIL_ON" || true
 fail_on=()
 for finding in "${findings[@]}"; do fail_on+=(--fail-on "$finding"); done
 
