@@ -1,7 +1,7 @@
 /** The Effect card tells what the answer tells first. @vitest-environment happy-dom */
 import { describe, expect, test } from "vitest";
-import type { Headline } from "../src/format/report";
-import { evidence } from "../src/views/masthead";
+import type { Headline, Report } from "../src/format/report";
+import { evidence, masthead } from "../src/views/masthead";
 import { report } from "./sample";
 
 function cards(headline: Headline | null): Map<string, string> {
@@ -43,4 +43,38 @@ describe("the Effect card", () => {
   test("is left out where nothing is compared", () => {
     expect(cards(null).has("Effect")).toBe(false);
   });
+});
+
+function listed(kinds: Report["analysis"]["warning_kinds"]): { shown: string[]; folded: string[] } {
+  const all = report();
+  const warnings = kinds.map((kind, place) => `${kind} ${place}`);
+  const page = evidence({ ...all, analysis: { ...all.analysis, warnings, warning_kinds: kinds } });
+  const folded = [...page.querySelectorAll("details li")].map((each) => each.textContent ?? "");
+  const items = [...page.querySelectorAll(".warnings li")].map((each) => each.textContent ?? "");
+  return { shown: items.filter((text) => !folded.includes(text)), folded };
+}
+
+describe("warnings", () => {
+  test("of which the heaviest are shown, the others on demand", () => {
+    const { shown, folded } = listed(["lost trials", "busy machine", "safety", "load", "gaps"]);
+    expect(shown).toEqual(["lost trials 0", "busy machine 1", "safety 2", "load 3"]);
+    expect(folded).toEqual(["gaps 4"]);
+  });
+  test("of a busy machine are never on demand", () => {
+    const { shown, folded } = listed([...Array(5).fill("lost trials"), "busy machine", "gaps"]);
+    expect(shown).toEqual(["lost trials 0", "lost trials 1", "lost trials 2", "busy machine 5"]);
+    expect(folded).toEqual(["lost trials 3", "lost trials 4", "gaps 6"]);
+  });
+  test("of a few are all shown", () => {
+    expect(listed(["gaps"])).toEqual({ shown: ["gaps 0"], folded: [] });
+  });
+});
+
+test("a bundle that was changed after its run is named before the question", () => {
+  const all = report();
+  const altered = "This bundle was changed after its run: changed: plan.json.";
+  const found = masthead({ ...all, run: { ...all.run, altered } }).textContent ?? "";
+  expect(found.indexOf(altered)).toBeGreaterThan(-1);
+  expect(found.indexOf(altered)).toBeLessThan(found.indexOf(all.analysis.question));
+  expect(masthead(all).textContent).not.toContain("changed after its run");
 });

@@ -187,6 +187,7 @@ export function report(changes: Partial<Report> = {}): Report {
       status: "complete",
       reason: null,
       bundle: "bundle",
+      altered: "",
     },
     analysis: {
       schema_version: 1,
@@ -238,6 +239,8 @@ export function report(changes: Partial<Report> = {}): Report {
       commit_models: [],
       preparations: [],
       warnings: [],
+      warning_kinds: [],
+      altered: [],
       trials_planned: 6,
       trials_counted: 4,
     },

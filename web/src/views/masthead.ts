@@ -32,7 +32,7 @@ export function masthead(report: Report): HTMLElement {
         { class: "notice" },
         `This run is ${run.status}${run.reason ? `: ${run.reason}` : ""}. Results are incomplete.`,
       ),
-    run.altered !== "" && h("p", { class: "notice", role: "alert" }, h("strong", { class: "bad" }, run.altered)),
+    run.altered !== "" && h("p", { class: "notice" }, h("strong", { class: "bad" }, run.altered)),
     h("p", { class: "question" }, analysis.question),
     ...answer(analysis.answer),
   );
@@ -40,12 +40,12 @@ export function masthead(report: Report): HTMLElement {
 
 /** The figures behind the answer, and what a sceptical reader must know of them. */
 export function evidence(report: Report): HTMLElement {
-  const { warnings: texts } = report.analysis;
+  const { warnings: texts, warning_kinds: kinds } = report.analysis;
   return h(
     "section",
     { class: "evidence", "aria-label": "Figures behind the answer" },
     keyFigures(report),
-    texts.length > 0 && warnings(texts),
+    texts.length > 0 && warnings(texts, kinds),
   );
 }
 
@@ -106,17 +106,25 @@ function keyFigure(name: string, figure: Node | string, note: string, alarming =
   );
 }
 
-/** The most important come first; the rest on demand. */
+/** The heaviest come first; the rest on demand. */
 const MOST_WARNINGS = 4;
 
-function warnings(texts: readonly string[]): HTMLElement {
+/** What is shown, and what on demand. That others were at work on the machine is always shown: nothing else on the page holds then. */
+function split(texts: readonly string[], kinds: readonly string[]): [string[], string[]] {
+  const busy = kinds.indexOf("busy machine");
+  const isShown = (place: number) =>
+    busy < MOST_WARNINGS ? place < MOST_WARNINGS : place < MOST_WARNINGS - 1 || place === busy;
+  return [texts.filter((_, place) => isShown(place)), texts.filter((_, place) => !isShown(place))];
+}
+
+function warnings(texts: readonly string[], kinds: readonly string[]): HTMLElement {
   const list = (shown: readonly string[]) => h("ul", {}, ...shown.map((text) => h("li", {}, text)));
-  const rest = texts.slice(MOST_WARNINGS);
+  const [first, rest] = split(texts, kinds);
   return h(
     "aside",
     { class: "warnings", "aria-label": "Warnings" },
     h("h2", {}, texts.length === 1 ? "One warning" : `${texts.length} warnings`),
-    list(texts.slice(0, MOST_WARNINGS)),
+    list(first),
     rest.length > 0 && h("details", {}, h("summary", {}, `${rest.length} more`), list(rest)),
   );
 }
