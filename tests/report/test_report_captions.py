@@ -12,6 +12,7 @@ from analyse_bundles import sweep
 from plinth.analyse import analyse
 from plinth.model.plan import Variant
 from plinth.report import render_markdown, render_plots, render_terminal
+from plinth.report.plots.styles import styles_of
 from reported import Reported, reported
 
 STORAGES = ["disk", "ssd", "nvme", "zfs"]
@@ -136,3 +137,18 @@ def test_in_a_terminal_a_point_without_an_interval_is_a_small_letter() -> None:
     letters = [set("".join(drawn.findall(text.split("\n", 2)[2]))) & set("abAB*") for text in (few, enough)]
     assert letters[0] <= {"a", "b", "*"} and letters[0] & {"a", "b", "*"}
     assert letters[1] <= {"A", "B", "*"} and letters[1] & {"A", "B", "*"}
+
+
+@pytest.mark.parametrize("matrix", [{"storage": STORAGES}, {"storage": STORAGES[:2], "workload.clients": [1, 2, 4]}])
+def test_in_a_terminal_a_variant_has_one_colour_in_all_plots(matrix: dict[str, list[str | int]]) -> None:
+    analysis = analyse(contents := sweep(matrix, by_storage({}, 0.01)))
+    styles = styles_of(analysis)
+    if analysis.sweep is not None:
+        for curve, style in zip(analysis.sweep.curves, styles.curves, strict=True):
+            assert {styles.variants[point.variant] for point in curve.points} == {style}
+    assert len(set(styles.variants.values())) == min(4, len(styles.curves) or 4)
+    lines = render_plots(contents, analysis, width=100, color=True).splitlines()
+    for variant in analysis.variants:
+        colours = [re.findall("\x1b\\[([0-9;]+)m", line) for line in lines if line.startswith(f"{variant.label} ")]
+        assert len(colours) == 2, "over time, and the first percentile"
+        assert colours[0][:1] == colours[1][:1], variant.label

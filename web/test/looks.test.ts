@@ -97,6 +97,13 @@ describe("looks of variants", () => {
   });
 });
 
+test("a look does not depend on the ranking, so that the pages of two runs agree", () => {
+  const { analysis } = reportOf(12);
+  const other = { ...analysis, variants: [...analysis.variants].reverse() };
+  const sorted = (of: typeof analysis) => [...looksOf(of).variants].sort(([a], [b]) => (a < b ? -1 : 1));
+  expect(sorted(other)).toEqual(sorted(analysis));
+});
+
 describe("looks of a sweep", () => {
   test.each([
     [2, 2],

@@ -228,7 +228,7 @@ export function endedTrials(run: LiveRun): AllTrials {
   return { analysis: { variants }, trials: run.ended };
 }
 
-/** The variants, coloured as the report will colour them. */
+/** The variants, which look as in the report of an experiment without curves. */
 export function planned(run: LiveRun): Drawn {
   return { variants: run.variants, sweep: null };
 }

@@ -37,7 +37,8 @@ export function lookAt(place: number): Look {
  * The looks of a report.
  *
  * Where a sweep has several curves over its first number, colours are those of the curves: a variant has its curve's, and a
- * dash and a marker by its place on it. Elsewhere each variant has a look of its own, the baseline the first.
+ * dash and a marker by its place on it. Elsewhere each variant has a look of its own, the baseline the first; the others are in the
+ * order of their ids, not of their ranks, so that the pages of two runs and of a running one agree.
  */
 export function looksOf(analysis: Drawn): Looks {
   const variants = new Map<string, Look>();
@@ -59,7 +60,7 @@ export function looksOf(analysis: Drawn): Looks {
     });
   const others = analysis.variants
     .filter((variant) => !variant.is_aa_twin && !variants.has(variant.id))
-    .sort((a, b) => Number(b.is_baseline) - Number(a.is_baseline));
+    .sort((a, b) => Number(b.is_baseline) - Number(a.is_baseline) || (a.id < b.id ? -1 : 1));
   for (const { id } of others) variants.set(id, at(used++));
   analysis.variants.forEach((variant, place) => {
     const doubled = analysis.variants[place - 1];

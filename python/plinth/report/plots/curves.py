@@ -16,8 +16,8 @@ from plinth.model.units import format_count
 from plinth.report.plots.axes import Axis, spans_decade
 from plinth.report.plots.canvas import Canvas
 from plinth.report.plots.glyphs import Glyphs, label_text, one_line
+from plinth.report.plots.styles import styles_of
 
-STYLES = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _ROWS = 12
 _MOST_PANELS = 4
 _MOST_CURVES = 8
@@ -47,22 +47,24 @@ def curve_plots(analysis: Analysis, width: int, glyphs: Glyphs) -> list[Text]:
     return lines
 
 
-def _panels(analysis: Analysis) -> list[tuple[Factor, list[ScalingCurve]]]:
-    """Group the curves by plot: those of one plot differ only in the last of their other factors, as in the HTML report."""
+def _panels(analysis: Analysis) -> list[tuple[Factor, list[tuple[ScalingCurve, str]]]]:
+    """Group the curves with their styles by plot: those of one differ only in the last of their other factors, as in the HTML report."""
     if analysis.sweep is None:
         return []
-    panels: dict[tuple[str, str], tuple[Factor, list[ScalingCurve]]] = {}
+    panels: dict[tuple[str, str], tuple[Factor, list[tuple[ScalingCurve, str]]]] = {}
     factors = {factor.name: factor for factor in analysis.sweep.factors}
-    for curve in analysis.sweep.curves:
+    for curve, style in zip(analysis.sweep.curves, styles_of(analysis).curves, strict=True):
         shared = repr(list(curve.levels.items())[:-1])
-        panels.setdefault((curve.factor, shared), (factors[curve.factor], []))[1].append(curve)
-    return [panel for panel in panels.values() if any(curve.points for curve in panel[1])]
+        panels.setdefault((curve.factor, shared), (factors[curve.factor], []))[1].append((curve, style))
+    return [panel for panel in panels.values() if any(curve.points for curve, _ in panel[1])]
 
 
-def _plot(analysis: Analysis, factor: Factor, found: Sequence[ScalingCurve], width: int, glyphs: Glyphs) -> list[Text]:
+def _plot(
+    analysis: Analysis, factor: Factor, found: Sequence[tuple[ScalingCurve, str]], width: int, glyphs: Glyphs
+) -> list[Text]:
     """Return title, canvas with both axes, and legend; empty if nothing was measured."""
     results = {variant.id: variant for variant in analysis.variants}
-    curves = [_drawn(curve, place, results) for place, curve in enumerate(found[:_MOST_CURVES])]
+    curves = [_drawn(curve, place, results, style) for place, (curve, style) in enumerate(found[:_MOST_CURVES])]
     points = [point for curve in curves for point in curve.points]
     if not points:
         return []
@@ -91,12 +93,12 @@ def _marks(points: Sequence[_Point]) -> str:
     return lines if all(has_bounds) else f"{lines}; small letters: without an interval"
 
 
-def _drawn(curve: ScalingCurve, place: int, results: Mapping[str, VariantResult]) -> _Curve:
+def _drawn(curve: ScalingCurve, place: int, results: Mapping[str, VariantResult], style: str) -> _Curve:
     measured = [(point.value, results[point.variant].tps) for point in curve.points if point.variant in results]
     return _Curve(
         label=curve.label or "throughput",
         letter=ascii_uppercase[place],
-        style=STYLES[place % len(STYLES)],
+        style=style,
         points=tuple(_Point(x, tps) for x, tps in measured if tps is not None and math.isfinite(tps.value)),
     )
 

@@ -12,8 +12,9 @@ from plinth.model.latency import LatencyPercentiles
 from plinth.model.terminal import text_console
 from plinth.model.tpcc_notice import NOTICE
 from plinth.report.plots.axes import decades
-from plinth.report.plots.curves import STYLES, curve_plots
+from plinth.report.plots.curves import curve_plots
 from plinth.report.plots.glyphs import Glyphs, bar, glyphs_for, label_text, resampled, sparkline
+from plinth.report.plots.styles import styles_of
 from plinth.report.series import SHORTEST_SECOND_NS
 from plinth.report.text import latency
 
@@ -35,13 +36,14 @@ def render_plots(
     glyphs = glyphs_for(encoding)
     variants = [variant for variant in analysis.variants if not variant.is_aa_twin]
     shown = variants[:_MOST_VARIANTS]
+    styles = styles_of(analysis).variants
     with console.capture() as capture:
         for line in (
             *curve_plots(analysis, console.width, glyphs),
-            *_over_time(shown, contents.trials, console.width, glyphs),
+            *_over_time(shown, contents.trials, console.width, glyphs, styles),
             Text(""),
-            *_percentiles(shown, console.width, glyphs),
-            *_new_orders(shown, console.width, glyphs),
+            *_percentiles(shown, console.width, glyphs, styles),
+            *_new_orders(shown, console.width, glyphs, styles),
         ):
             console.print(line)
         if (left := len(variants) - len(shown)) > 0:
@@ -50,7 +52,11 @@ def render_plots(
 
 
 def _over_time(
-    variants: Sequence[VariantResult], trials: Sequence[TrialContents], width: int, glyphs: Glyphs
+    variants: Sequence[VariantResult],
+    trials: Sequence[TrialContents],
+    width: int,
+    glyphs: Glyphs,
+    styles: Mapping[str, str],
 ) -> list[Text]:
     """Return a sparkline for each variant, of the measured seconds of the trial that is nearest to the median."""
     by_number = {trial.trial.number: trial for trial in trials}
@@ -66,12 +72,12 @@ def _over_time(
             style="dim",
         ),
     ]
-    for place, ((variant, rates), text) in enumerate(zip(rows, ranges, strict=True)):
+    for (variant, rates), text in zip(rows, ranges, strict=True):
         columns = resampled(rates, room)
         highest = max(_known(columns), default=0.0)
         drawn = sparkline(columns, highest, glyphs).ljust(room) if text else f"{NOT_AVAILABLE}: no trial counts"
         label = label_text(variant.label, of_label, glyphs)
-        lines.append(Text.assemble(label, "  ", (drawn, STYLES[place % len(STYLES)] if text else "dim"), "  ", text))
+        lines.append(Text.assemble(label, "  ", (drawn, styles[variant.id] if text else "dim"), "  ", text))
     return lines
 
 
@@ -91,7 +97,9 @@ def _rates(variant: VariantResult, trials: Mapping[int, TrialContents]) -> list[
     return [second.done * 1e9 / second.length_ns for second in seconds if second.length_ns >= SHORTEST_SECOND_NS]
 
 
-def _percentiles(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) -> list[Text]:
+def _percentiles(
+    variants: Sequence[VariantResult], width: int, glyphs: Glyphs, styles: Mapping[str, str]
+) -> list[Text]:
     """Return a bar for each percentile of each variant, all on one logarithmic axis."""
     figures = {
         variant.id: _figures(found, is_short=len(variants) > _MANY_VARIANTS)
@@ -109,10 +117,10 @@ def _percentiles(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) 
         Text("Latency percentiles, medians of the trials' own", style="bold"),
         Text(f"Logarithmic axis, {latency(axis.low)} to {latency(axis.high)}.", style="dim"),
     ]
-    for place, variant in enumerate(variants):
+    for variant in variants:
         for name, figure in figures.get(variant.id, {}).items():
             label = label_text(variant.label if name == "p50" else "", of_label, glyphs)
-            drawn = (bar(axis.place(figure), room, glyphs), STYLES[place % len(STYLES)])
+            drawn = (bar(axis.place(figure), room, glyphs), styles[variant.id])
             lines.append(Text.assemble(label, f"  {name:<4} ", drawn, f" {latency(figure):>{of_figure}}"))
         if variant.id not in figures:
             label = label_text(variant.label, of_label, glyphs)
@@ -120,7 +128,7 @@ def _percentiles(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) 
     return lines
 
 
-def _new_orders(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) -> list[Text]:
+def _new_orders(variants: Sequence[VariantResult], width: int, glyphs: Glyphs, styles: Mapping[str, str]) -> list[Text]:
     """Return a bar from 0 for each variant's new orders per minute, and the notice; nothing of other workloads than tpcc."""
     figures = {variant.id: variant.nopm.value for variant in variants if variant.nopm is not None}
     if not figures:
@@ -130,9 +138,9 @@ def _new_orders(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) -
     of_figure = max(len(number(figure)) for figure in figures.values())
     room = max(8, width - of_label - of_figure - 3)
     lines = [Text(""), Text("New orders per minute", style="bold"), Text("NOPM, from 0.", style="dim")]
-    for place, variant in enumerate(variants):
+    for variant in variants:
         if (figure := figures.get(variant.id)) is not None:
-            drawn = (bar(figure / highest, room, glyphs), STYLES[place % len(STYLES)])
+            drawn = (bar(figure / highest, room, glyphs), styles[variant.id])
             label = label_text(variant.label, of_label, glyphs)
             lines.append(Text.assemble(label, "  ", drawn, f" {number(figure):>{of_figure}}"))
     return [*lines, Text(NOTICE, style="dim")]
