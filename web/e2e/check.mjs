@@ -107,6 +107,7 @@ async function checkKeys(page) {
     for (const { label, colour } of found) {
       const known = colours.get(label) ?? colour;
       colours.set(label, known);
+      if (!/^rgb/.test(colour)) fail(`${where}: the swatch of ${label} has no colour: ${colour}`);
       if (known !== colour) fail(`${where}: ${label} is ${colour}, elsewhere ${known}`);
     }
   }

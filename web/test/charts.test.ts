@@ -144,7 +144,7 @@ test("a panel shows its lines, the warm-up and checkpoints", () => {
 test("the time line of a power cut stacks what was lost on what was kept, bin by bin to the cut", () => {
   const timeline = { bin_s: 0.01, kept: [30, 20, 0], lost: [0, 5, 12] };
   const svg = drawn(powerCutOption(timeline, THEME));
-  expect(svg).toContain('fill="#c10001"');
+  expect(svg).toContain('fill="#530003"');
   expect(svg).toContain('fill="#bad000"');
   expect(svg).toContain("-20.0 ms");
   expect(binText(timeline, 1)).toBe(

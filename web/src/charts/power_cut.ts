@@ -6,9 +6,9 @@ import { latency, number } from "../model/units";
 import type { EChartsOption, LineSeriesOption, TooltipParameters } from "./echarts";
 import { type Theme, tooltipLook } from "./theme";
 
-/** What becomes of a commit, and its colour. */
+/** What becomes of a commit, and its colour, which no variant has. */
 export const OUTCOMES = [
-  { label: "kept", colour: "c-1" },
+  { label: "kept", colour: "shade-3" },
   { label: "lost", colour: "bad" },
 ] as const satisfies readonly { label: keyof CommitTimeline; colour: ColourName }[];
 

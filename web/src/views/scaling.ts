@@ -144,7 +144,7 @@ function heatTable({ rows, columns, cells }: HeatMap): HTMLElement {
           attributes: (row: (typeof places)[number]) => {
             const shade = row.cells[place]?.shade ?? 0;
             return {
-              style: `background: color-mix(in srgb, var(--c-1) ${Math.round(30 * shade)}%, transparent)`,
+              style: `background: color-mix(in srgb, var(--ink) ${Math.round(30 * shade)}%, transparent)`,
             };
           },
         })),
