@@ -196,8 +196,14 @@ def test_a_version_that_is_not_installed(project):
 
 
 def test_a_server_that_does_not_come_up_shows_its_log(project):
+    with_server(project, "settings.ssl = true")
+    fails(project, 1, "ended with exit code 1", "could not load server certificate file")
+
+
+def test_huge_pages_that_the_machine_has_not(project):
     with_server(project, 'settings.huge_pages = "on"', 'settings.shared_buffers = "16MB"')
-    fails(project, 1, "ended with exit code 1", "could not map anonymous shared memory")
+    fails(project, 5, "would not start", "could not map anonymous shared memory")
+    assert not project.bundle.exists()
 
 
 @pytest.mark.parametrize(
@@ -208,6 +214,7 @@ def test_a_server_that_does_not_come_up_shows_its_log(project):
         ("shared_buffers=64 parsecs", "shared_buffers"),
         ("wal_level=maximal", "wal_level"),
         ("max_connections=-5", "max_connections"),
+        ("shared_preload_libraries=pg_stat_statement", "did you mean 'pg_stat_statements'?"),
         ("shared_buffers=100TB", "exceeds integer range"),
         ("port=1", "set by Plinth"),
     ],

@@ -11,7 +11,7 @@ question = "What does it cost to wait for each commit?"
 
 [server]
 connection = "service=mine"
-connection_options.plinth.note = "two words \\\\ and more"
+connection_options."plinth.note" = "two words \\\\ and more"
 
 [dataset]
 kind = "tpcb"
@@ -74,7 +74,7 @@ def test_they_are_for_external_servers_and_not_for_the_search_path(project):
     done = project.plinth("plan", "x.toml", *words)
     assert done.returncode == 2
     assert "only with connection" in done.stderr
-    project.write(EXPERIMENT.replace("script = ", "builtin = 'tpcb-like' # ").replace("plinth.note", "search_path"))
+    project.write(EXPERIMENT.replace("script = ", "builtin = 'tpcb-like' # ").replace('"plinth.note"', "search_path"))
     done = project.plinth("plan", "x.toml")
     assert done.returncode == 2
     assert "search_path: Plinth sets it" in done.stderr

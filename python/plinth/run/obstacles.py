@@ -3,7 +3,9 @@
 `plinth plan` shows this list, and `plinth run` begins with it: what is on it is not tried.
 """
 
-from collections.abc import Callable, Collection, Mapping
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +16,9 @@ from plinth.run.interrupt import InterruptGuard
 from plinth.run.needs import lacking_storages
 from plinth.server import check_external, check_options, found_before_connecting, port
 from plinth.server.layout import SOCKET_PORT, ClusterLayout
+from plinth.storage.preflight import check_reachable, nearest_existing
 from plinth.system.owner import server_owner
+from plinth.system.paths import ensure, state_dir
 from plinth.system.runner import Runner
 
 
@@ -63,6 +67,7 @@ def _found(plan: Plan, context: RunContext, connections: Mapping[str, str]) -> O
     found = Obstacles(variants={name: MissingCapability(reason) for name, reason in plan.lacking.items()})
     lacking, for_all = lacking_storages(plan)
     found.of_all += for_all
+    found.of_all += filter(None, (_error_of(check) for check in _checks_of_places(plan, context, runner)))
     for storage in context.used_storages(plan.clusters):
         if error := storage.obstacle(runner) or lacking.get(storage.name):
             found.storages[storage.name] = error
@@ -75,6 +80,27 @@ def _found(plan: Plan, context: RunContext, connections: Mapping[str, str]) -> O
     if not found.of_all and all(_is_lost(plan, context, variant.id, found) for variant in plan.variants):
         found.of_all += found.errors[:1]
     return found
+
+
+def _checks_of_places(plan: Plan, context: RunContext, runner: Runner) -> Iterator[Callable[[], object]]:
+    """Of Plinth's own folders: its state, and, of servers, the temporary directory that has their sockets."""
+    yield _check_state_directory
+    if any(not cluster.is_external for cluster in plan.clusters):
+        yield lambda: check_reachable(Path(tempfile.gettempdir()), context.owner, runner)
+
+
+def _check_state_directory() -> None:
+    """Raise a PlinthError where the journal could not be written; nothing is made."""
+    folder = state_dir()
+    if folder.is_dir():
+        ensure(folder)
+    above = nearest_existing(folder)
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise MissingCapability(
+            "we may not write to Plinth's state directory, where the journal of a run is",
+            where=str(folder),
+            hint="set PLINTH_STATE_DIR to a directory of yours",
+        )
 
 
 def _is_lost(plan: Plan, context: RunContext, variant_id: str, found: Obstacles) -> bool:

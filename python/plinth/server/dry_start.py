@@ -9,14 +9,17 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 from plinth.model.base import SettingValue
-from plinth.model.errors import Problem
+from plinth.model.errors import PlinthError, Problem
 from plinth.model.facts import Installation
+from plinth.model.nearest import nearest
 from plinth.model.units import format_size
 from plinth.server.settings import SettingDefinition, complaint_of
 from plinth.server.values import number_of, setting_text
+from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
@@ -49,9 +52,39 @@ class DryStart:
         }
         complaint = self._cached("combination", asked) if asked else None
         if complaint is None:
-            return None
+            return self._library_problem(settings)
         named = next((name for name in asked if re.search(rf"\b{re.escape(name)}\b", complaint, re.IGNORECASE)), None)
         return Problem(complaint, path=["server", "settings", *([named] if named else [])])
+
+    def _library_problem(self, settings: Mapping[str, SettingValue]) -> Problem | None:
+        """A library that the server would load at its start, and that this installation does not have."""
+        name = next((name for name in settings if name.lower() == "shared_preload_libraries"), None)
+        if name is None or any(other.lower() == "dynamic_library_path" for other in settings):
+            return None
+        wanted = [word.strip().strip('"') for word in str(settings[name]).split(",")]
+        there = self._libraries
+        lacking = [word for word in wanted if word and "/" not in word and word.removesuffix(".so") not in there]
+        if not lacking or not there:
+            return None
+        return Problem(
+            f"{name}: this installation has no library {', '.join(map(repr, lacking))}",
+            path=["server", "settings", name],
+            hint=nearest(lacking[0], there) or f"those that it has are in {self._library_folder}",
+        )
+
+    @cached_property
+    def _library_folder(self) -> str:
+        """pg_config is not with every installation: "" then."""
+        try:
+            words = [f"{self._installation.bindir}/pg_config", "--pkglibdir"]
+            return self._runner.run(words, owner=self._owner, timeout_s=_TIMEOUT_S).stdout.strip()
+        except PlinthError:
+            return ""
+
+    @cached_property
+    def _libraries(self) -> tuple[str, ...]:
+        """What the installation could load; none where that cannot be seen."""
+        return tuple(sorted(file.stem for file in Path(self._library_folder or "/nonexistent").glob("*.so")))
 
     def lacking(self, settings: Mapping[str, SettingValue], definitions: Mapping[str, SettingDefinition]) -> str | None:
         """Why this machine cannot give a server with these settings its shared memory; None where it can."""
@@ -82,6 +115,7 @@ class DryStart:
         return self._start(["--check"] if self._installation.major >= _CHECK_SINCE else ["--boot", "-x0"], asked)
 
     def _start(self, mode: list[str], asked: Mapping[str, str]) -> str | None:
+        """What the server says against the settings. What it says against the folder is nothing to them."""
         with _skeleton(self._installation.major, self._owner) as folder:
             none = [f"{name}=/dev/null" for name in ("config_file", "hba_file", "ident_file")]
             if mode:
@@ -96,13 +130,19 @@ class DryStart:
         if done.exit_code == 0:
             return None
         complaint, hint = complaint_of(done.stderr)
+        if str(folder) in complaint:
+            return None
         return complaint if hint is None else f"{complaint} ({hint})"
 
 
 @contextmanager
 def _skeleton(major: int, owner: Owner) -> Iterator[Path]:
     """A folder of the server's user with what a server looks at before it has read its control file."""
-    folder = Path(tempfile.mkdtemp(prefix="plinth-start-"))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="plinth-start-"))
+    except OSError as error:
+        place = Path(error.filename or os.environ.get("TMPDIR", "/tmp"))
+        raise from_os_error(error, "make a temporary directory", place) from error
     try:
         (folder / "PG_VERSION").write_text(f"{major}\n")
         for name in ("global", "pg_notify"):
