@@ -14,7 +14,7 @@ from plinth.cli.console import error_console
 from plinth.cli.printing import print_plain
 from plinth.cli.stderr import stderr
 from plinth.model.figures import percent
-from plinth.model.load import LoadResult
+from plinth.model.load import LoadResult, Second
 from plinth.model.plan import PlannedTrial, Variant
 from plinth.model.progress import Progress
 from plinth.model.trial import Trial
@@ -143,7 +143,7 @@ class LiveDisplay:
     def second(self, live: LiveSecond) -> None:
         """Shown with the seconds before it."""
         self._live = live
-        self._tps.append(live.second.done / (live.second.length_ns / 1e9))
+        self._tps.append(_tps(live.second))
 
     def trial_ended(self, trial: Trial, load: LoadResult | None) -> None:
         """Stays on the screen above the display."""
@@ -180,7 +180,7 @@ class LiveDisplay:
 
     def _second_line(self, live: LiveSecond) -> Text:
         second = live.second
-        tps = second.done / (second.length_ns / 1e9)
+        tps = _tps(second)
         p95 = "n/a" if second.latency_p95_ns is None else format_duration(second.latency_p95_ns / 1e9)
         failed = f", {second.failed} failed" if second.failed else ""
         line = f"{second.phase:>9}  {tps:>9,.0f} tps, p95 {p95}{failed}  {live.elapsed_s:.0f} of {live.total_s:.0f} s  "
@@ -261,3 +261,8 @@ def _bar(progress: Progress, since: float) -> Table:
         Text(progress_text(progress)),
     )
     return grid
+
+
+def _tps(second: Second) -> float:
+    """The last second of a load may have no length."""
+    return second.done * 1e9 / second.length_ns if second.length_ns else 0.0

@@ -7,7 +7,17 @@ from typing import TypeVar
 
 from plinth.fleet.clock import EXCHANGES, ClockOffset, Exchange, clock_offset
 from plinth.fleet.executors import NotStarted, Started
-from plinth.fleet.protocol import ANSWER_TIMEOUT_S, START_TIMEOUT_S, ClockReading, Hello, Reply, Request, parsed
+from plinth.fleet.figures import check_figures
+from plinth.fleet.protocol import (
+    ANSWER_TIMEOUT_S,
+    START_TIMEOUT_S,
+    ClockReading,
+    Hello,
+    ProtocolError,
+    Reply,
+    Request,
+    parsed,
+)
 from plinth.model.errors import RunError
 
 _Reply = TypeVar("_Reply", bound=Reply)
@@ -43,10 +53,22 @@ def greet(agents: Sequence[Started]) -> list[Hello]:
     for agent in agents:
         if agent.name not in ended:
             with _ending(agent, ended):
-                replies.append(parsed(Hello, agent.link.receive(START_TIMEOUT_S).document))
+                hello = parsed(Hello, agent.link.receive(START_TIMEOUT_S).document)
+                check_figures(hello)
+                replies.append(hello)
     if ended:
         raise NotStarted(ended)
     return replies
+
+
+@contextmanager
+def named(agent: Started) -> Iterator[None]:
+    """A context manager in which what an agent has sent is looked at: an error about that says whose it is."""
+    try:
+        yield
+    except ProtocolError as error:
+        reason = f"the agent on machine {agent.name} has sent what no agent sends: {error.message}"
+        raise ProtocolError(reason, where=f"machine {agent.name}") from None
 
 
 @contextmanager
@@ -72,7 +94,11 @@ def measure_clocks(agents: Sequence[Started], exchanges_each: int = EXCHANGES) -
                 received_ns = time.monotonic_ns()
             except RunError as error:
                 raise agent.lost(error) from error
-            reading = parsed(ClockReading, frame.document)
+            with named(agent):
+                reading = parsed(ClockReading, frame.document)
+                check_figures(reading)
+                if reading.sent_ns < reading.received_ns:
+                    raise ProtocolError("its reply left before the request came")
             measured.append(Exchange(sent_ns, reading.received_ns, reading.sent_ns, received_ns))
     return list(map(clock_offset, exchanges))
 
@@ -82,7 +108,10 @@ def _reply(agent: Started, model: type[_Reply], timeout_s: float) -> tuple[_Repl
         frame = agent.link.receive(timeout_s)
     except RunError as error:
         raise agent.lost(error) from error
-    reply = parsed(model, frame.document)
+    with named(agent):
+        reply = parsed(model, frame.document)
     if reply.refused is not None:
         raise RunError(reply.refused, where=f"machine {agent.name}")
+    with named(agent):
+        check_figures(reply)
     return reply, frame.binary

@@ -38,14 +38,18 @@ class _Collecting:
 
     def take(self, piece: LedgerPiece, binary: bytes, folder: Path) -> None:
         """Add a piece; a whole file is written."""
-        if piece.thread < 0 or not (binary or piece.is_last):
+        if not (binary or piece.is_last):
             raise ProtocolError(f"the agent on {self.agent.name} has sent no piece of a ledger")
         self._content += binary
         if not piece.is_last:
             return
         content = by_another_clock(bytes(self._content), -self._clock_offset_ns, f"machine {self.agent.name}")
-        with (folder / f"{piece.thread}.ledger").open("xb") as file:
-            file.write(content)
+        file = folder / f"{piece.thread}.ledger"
+        if file.exists():
+            raise ProtocolError(
+                f"the agent on {self.agent.name} has sent the ledger of thread {piece.thread}, which is there"
+            )
+        file.write_bytes(content)
         self._content.clear()
         self._number += 1
         self.is_done = self._number >= piece.files

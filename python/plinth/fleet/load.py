@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from plinth.fleet.asking import ask_all, ask_each, greet, measure_clocks
+from plinth.fleet.asking import ask_all, ask_each, greet, measure_clocks, named
 from plinth.fleet.clock import ClockOffset
 from plinth.fleet.executors import Executor, Started
 from plinth.fleet.ledger import collect_ledgers
@@ -28,6 +28,9 @@ LEAD_NS = 2_000_000_000
 """From the last agreement on clocks to T0."""
 _PHASES: tuple[Phase, ...] = ("connect", "warmup", "measure", "done")
 _BEGIN_LEAD_S = 2
+_MOST_WARMUP_BEHIND_NS = 60_000_000_000
+_MOST_AHEAD_NS = 60_000_000_000
+"""By how much longer than by our clock a load may have lasted by an agent's: a clock that jumped only excludes the trial."""
 _LAST_EXCHANGES = 5
 """To see after the load whether a clock has jumped; the first ones have to be exact."""
 
@@ -115,11 +118,20 @@ class FleetLoad(FleetTask[_Machine]):
         assert self._t0_ns is not None, "the load runs"
         elapsed_s = (time.monotonic_ns() - self._t0_ns) / 1e9
         request = Request(kind="measure", at_ns=(math.ceil(elapsed_s) + _BEGIN_LEAD_S) * 1_000_000_000)
-        ends = {reply.warmup_ns for reply in self._guarded(lambda: ask_all(self._agents, request, Measuring))}
+        ends = set(self._guarded(lambda: self._warmups_ns(request)))
         if len(ends) > 1:
             self.close()
             raise RunError("the machines of the fleet would end their warm-up at different times: one of them is late")
         return ends.pop()
+
+    def _warmups_ns(self, request: Request) -> list[int]:
+        replies = ask_all(self._agents, request, Measuring)
+        latest_ns = request.at_ns + _MOST_WARMUP_BEHIND_NS
+        for agent, reply in zip(self._agents, replies, strict=True):
+            with named(agent):
+                if reply.warmup_ns > latest_ns:
+                    raise ProtocolError(f"its warm-up would end {reply.warmup_ns / 1e9:,.0f} s after the start")
+        return [reply.warmup_ns for reply in replies]
 
     def stop(self) -> None:
         """Stop all agents and return at once."""
@@ -176,7 +188,8 @@ class FleetLoad(FleetTask[_Machine]):
                 machine.rows |= {row.second: row for row in machine.polled.progress.seconds}
                 self._events += machine.polled.progress.events
                 self._events_dropped += machine.polled.progress.events_dropped
-            add_histograms(self._histograms, histograms)
+            with named(machine.started):
+                add_histograms(self._histograms, histograms)
         self._close_rows()
         if self._config.exit_on_abort and not self._is_stopping and any(one.kind == "aborted" for one in self._events):
             self._ask_to_stop()  # the agent has stopped its own clients
@@ -202,9 +215,10 @@ class FleetLoad(FleetTask[_Machine]):
         for machine, clock in zip(self._machines, measure_clocks(self._agents, _LAST_EXCHANGES), strict=True):
             machine.last_clock = clock
         replies = ask_all(self._agents, Request(kind="collect"), Collected)
+        elapsed_ns = time.monotonic_ns() - (self._t0_ns or 0)
         for machine, collected in zip(self._machines, replies, strict=True):
-            if collected.result is None:
-                raise ProtocolError(f"the agent on {machine.started.name} has no result")
+            with named(machine.started):
+                _check_result(collected.result, elapsed_ns, self._config)
             machine.collected = collected
         if self._config.ledger is not None:
             offsets_ns = [one.clock.offset_ns for one in self._machines]
@@ -254,6 +268,16 @@ class FleetLoad(FleetTask[_Machine]):
             engine_busy=usage.engine_busy,
             host_busy=usage.host_busy,
         )
+
+
+def _check_result(result: LoadResult | None, elapsed_ns: int, config: LoadConfig) -> None:
+    if result is None:
+        raise ProtocolError("it has no result")
+    lasted_ns = result.warmup_ns + result.measured_ns
+    if lasted_ns > elapsed_ns + _MOST_AHEAD_NS:
+        raise ProtocolError(f"its load lasted for {lasted_ns / 1e9:,.1f} s, and began {elapsed_ns / 1e9:,.1f} s ago")
+    if len(result.scripts) != len(config.scripts):
+        raise ProtocolError(f"its result is of {len(result.scripts)} scripts, and the load has {len(config.scripts)}")
 
 
 def _phase(phases: set[Phase]) -> Phase:

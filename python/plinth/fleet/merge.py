@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from plinth.fleet.figures import check_counts, check_raw
 from plinth.fleet.protocol import ProtocolError
 from plinth.model.load import EngineCost, Histogram, LoadError, LoadResult, ScriptTotals, Second, Totals
 
@@ -77,13 +78,17 @@ def add_histograms(seconds: dict[int, SecondHistograms], taken: bytes) -> None:
     """Add what `LoadRun.take_histograms` gave to the histograms by row. Raises ProtocolError for anything else."""
     if len(taken) % 8:
         raise ProtocolError("histograms are numbers of 8 bytes; the last one is cut off")
-    numbers = iter(struct.unpack(f"<{len(taken) // 8}Q", taken))
+    unpacked = struct.unpack(f"<{len(taken) // 8}Q", taken)
+    check_raw(unpacked)
+    numbers = iter(unpacked)
     try:
         for row in numbers:
             second = seconds.setdefault(row, SecondHistograms())
             for histogram in (second.latencies, second.lags):
                 count, sum_ns, min_ns, max_ns, buckets = (next(numbers) for _ in range(_NUMBERS_OF_HISTOGRAM))
-                histogram.add(count, sum_ns, min_ns, max_ns, [(next(numbers), next(numbers)) for _ in range(buckets)])
+                counted = [(next(numbers), next(numbers)) for _ in range(buckets)]
+                check_counts(f"the histograms of second {row}", count, min_ns, max_ns, counted)
+                histogram.add(count, sum_ns, min_ns, max_ns, counted)
     except (StopIteration, RuntimeError, ValueError):  # a generator turns StopIteration into RuntimeError
         raise ProtocolError("the histograms of a second are cut off") from None
 
