@@ -31,6 +31,7 @@ from plinth.run.effects import Effects
 from plinth.run.failures import reason_of
 from plinth.run.faults import RETRY_CONNECT_S, ServerFaults, ended_well
 from plinth.run.flashback import Loaded, go_back
+from plinth.run.full_storage import with_hint_at_full
 from plinth.run.listener import Listener, LiveSecond
 from plinth.run.load_of import STOP_TIMEOUT_S, load_of
 from plinth.run.network import TrialLinks, with_healing
@@ -38,15 +39,14 @@ from plinth.run.outage import after_faults
 from plinth.run.snapshots import TrialSnapshots
 from plinth.run.stall import StallWatch
 from plinth.run.topology import Node, Server, Topology
-from plinth.run.trial_checks import ended_transactions, failure_of_checks, failure_of_load, transactions_check
+from plinth.run.trial_checks import ended_transactions, failure_of_checks, failure_of_load, undisturbed
 from plinth.run.warmup import WarmupWatch
 from plinth.run.write_watch import WriteWatch, storages_at
 from plinth.server import connect, database_errors
 from plinth.system import cancel
 from plinth.system.owner import shell_user
 from plinth.workload import Dataset, await_sessions, dataset_of
-from plinth.workload.commit_ledger import read_commit_ledger
-from plinth.workload.ledger_check import compare_ledger, ledger_checks, prepare_ledger_tables
+from plinth.workload.ledger_check import prepare_ledger_tables
 
 if TYPE_CHECKING:
     import psycopg
@@ -183,7 +183,7 @@ class TrialRunner:
             # Also what the operating system refuses, such as a file system that has become read-only.
             failure = reason_of(error)
         if failure is not None:
-            failure = self._with_cause(failure, variant)
+            failure = with_hint_at_full(self._with_cause(failure, variant), self._places(variant))
         return _output(trial, started_unix_ns, measured, failure)
 
     def _with_cause(self, failure: str, variant: Variant) -> str:
@@ -192,6 +192,11 @@ class TrialRunner:
             return failure
         cause = self._provision.after_failure(variant)
         return failure if cause is None or cause in failure else f"{failure}; {cause}"
+
+    def _places(self, variant: Variant) -> list[Path]:
+        """Where the storages of a variant are."""
+        names = next(c.storages for c in self._plan.clusters if c.id == variant.cluster)
+        return [Path(self._storages[name].path) for name in names if name in self._storages]
 
     def _run_on_server(self, trial: PlannedTrial, variant: Variant) -> _Measured:
         with self._provision.looked_after(variant):
@@ -295,7 +300,7 @@ class TrialRunner:
                 else:
                     checks += dataset.after_trial(control, before, variant.workload, load)
                     ended = ended_transactions(control, variant.workload) - ended
-                    checks += _undisturbed(variant, load, observation, ledger, ended, control)
+                    checks += undisturbed(variant.workload, load, observation.shares_database, ledger, ended, control)
             failure = failure_of_checks(checks)
         if cached is not None:
             gaps += cached.gaps
@@ -424,21 +429,6 @@ def _has_written(variant: Variant, load: LoadResult) -> bool:
 def _in_force(variant: Variant, server: ServerFacts, writes: WriteFacts) -> dict[str, SettingValue]:
     """The weakest durability settings that the load's commits had, over those that were asked for."""
     return as_settings(settings_in_force(variant.asked, server, [writes]), variant.asked)
-
-
-def _undisturbed(
-    variant: Variant,
-    load: LoadResult,
-    observation: Observation,
-    ledger: Path | None,
-    ended: int,
-    control: "psycopg.Connection[Any]",
-) -> list[Check]:
-    """What must hold of a load on a server that nothing was done to: the ledger's commits are there, and the server has counted
-    as many."""
-    checks = [] if ledger is None else ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
-    exclusive = variant.workload.builtin is not None and not observation.shares_database
-    return [*checks, transactions_check(ended, load, variant.workload, exclusive)]
 
 
 def _checkpoint(control: "psycopg.Connection[Any]") -> list[Gap]:

@@ -1,5 +1,6 @@
 """What must hold when the load of a trial has ended, and what makes the trial a failure."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.load import LoadResult
@@ -7,6 +8,8 @@ from plinth.model.trial import Check
 from plinth.model.units import format_count
 from plinth.model.workload import Driver, WorkloadSpec
 from plinth.run.faults import ServerFaults
+from plinth.workload.commit_ledger import read_commit_ledger
+from plinth.workload.ledger_check import compare_ledger, ledger_checks
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,6 +32,21 @@ def ended_transactions(control: "psycopg.Connection[Any]", workload: WorkloadSpe
     assert row is not None, "the database that we are in has a row"
     commits, rollbacks = map(int, row)
     return commits + rollbacks if _may_roll_back(workload) else commits
+
+
+def undisturbed(
+    workload: WorkloadSpec,
+    load: LoadResult,
+    shares_database: bool,
+    ledger: Path | None,
+    ended: int,
+    control: "psycopg.Connection[Any]",
+) -> list[Check]:
+    """What must hold of a load on a server that nothing was done to: the ledger's commits are there, and the server has counted
+    as many."""
+    checks = [] if ledger is None else ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
+    exclusive = workload.builtin is not None and not shares_database
+    return [*checks, transactions_check(ended, load, workload, exclusive)]
 
 
 def transactions_check(ended: int, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from plinth.model.connection import Connection
 from plinth.model.errors import RunError
 from plinth.system.conninfo import keywords
+from plinth.system.full import full_hint
 
 if TYPE_CHECKING:
     import psycopg
 
 CONNECT_TIMEOUT_S = 10
-DISK_FULL = "53100"
-"""The SQLSTATE of a file system without free space or inodes."""
 
 
 def connect(
@@ -77,11 +76,6 @@ def _connect_once(
     return open_one(**parameters)
 
 
-def full_hint(sqlstate: str | None, less: str = "load less") -> str | None:
-    """Return a hint for a full storage in place of the server's; None for another SQLSTATE."""
-    return f"the storage is full: give it a larger size, or {less}" if sqlstate == DISK_FULL else None
-
-
 @contextmanager
 def database_errors(doing: str, where: str, hint: str | None = None) -> Iterator[None]:
     """Turn a database error while `doing` something ("read pg_settings") into a RunError with SQLSTATE and hint."""
@@ -95,6 +89,6 @@ def database_errors(doing: str, where: str, hint: str | None = None) -> Iterator
         raise RunError(
             f"cannot {doing}: {first}{state}",
             where=where,
-            hint=full_hint(error.sqlstate) or error.diag.message_hint or hint,
+            hint=full_hint(error.sqlstate, str(error)) or error.diag.message_hint or hint,
             details=further,
         ) from error

@@ -10,7 +10,7 @@ from plinth.model.connection import Connection
 from plinth.model.errors import RunError
 from plinth.model.progress import Progress, Report
 from plinth.system import cancel
-from plinth.system.database import full_hint
+from plinth.system.full import full_hint
 
 LOAD_BYTES_PER_S = 40e6
 """COPY, keys and vacuum together, by bytes of tables and indexes, as measured on two cores."""
@@ -150,6 +150,6 @@ def _failure(errors: list[dict[str, Any]], size_key: str) -> RunError:
     return RunError(
         f"loading the dataset failed: {first.get('message')}",
         where=f"COPY, SQLSTATE {first.get('sqlstate')}" if first.get("sqlstate") else "COPY",
-        hint=full_hint(first.get("sqlstate"), f"take a smaller {size_key}"),
+        hint=full_hint(first.get("sqlstate"), str(first.get("message")), f"take a smaller {size_key}"),
         details=other_messages(errors),
     )

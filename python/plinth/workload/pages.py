@@ -13,7 +13,7 @@ from plinth.model.errors import MissingCapability, RunError
 from plinth.model.generator import Generator, as_json
 from plinth.model.progress import Report
 from plinth.system.capacity import processors
-from plinth.system.database import DISK_FULL, full_hint
+from plinth.system.full import DISK_FULL, full_hint
 from plinth.workload.bulk import other_messages, watched
 from plinth.workload.part import Part
 from plinth.workload.server import LoadServer
@@ -117,6 +117,8 @@ def _failure(errors: list[dict[str, Any]], size_key: str) -> RunError:
     return RunError(
         f"loading the dataset failed: {first['message']}",
         where=first["path"] or f"pages of {first['table']}",
-        hint=full_hint(DISK_FULL if first["kind"] == "no_space" else None, f"take a smaller {size_key}"),
+        hint=full_hint(
+            DISK_FULL if first["kind"] == "no_space" else None, first["message"], f"take a smaller {size_key}"
+        ),
         details=other_messages(errors),
     )

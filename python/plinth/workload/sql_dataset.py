@@ -12,7 +12,7 @@ from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.system.database import full_hint
+from plinth.system.full import full_hint
 from plinth.workload.bulk import LOAD_BYTES_PER_S
 from plinth.workload.server import LoadServer
 from plinth.workload.sql import numbers_of
@@ -165,7 +165,7 @@ def _failure(error: "psycopg.Error", statement: Statement) -> RunError:
     return RunError(
         f"the SQL failed: {_first_line(error)}{state}",
         where=f"{statement.file}:{line}",
-        hint=full_hint(error.sqlstate) or error.diag.message_hint,
+        hint=full_hint(error.sqlstate, _first_line(error)) or error.diag.message_hint,
         details=[f"in the statement: {statement.title}", *(part for part in further if part)],
     )
 

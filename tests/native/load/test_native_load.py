@@ -242,7 +242,7 @@ def test_five_hundred_connections_on_one_thread(server: Server, load: Load, fini
     ],
     ids=["one", "two", "commit", "rollback", "sleep", "not-taken", "gset"],
 )
-def test_transactions_of_the_server_are_counted_whatever_the_script_makes_of_them(
+def test_transactions_of_the_server_are_counted_also_where_a_script_has_none_or_several(
     server: Server, load: Load, finished: Finished, protocol: str, script: str, each: int
 ) -> None:
     run = load(server.connection(), script, clients=2, transactions_per_client=50, duration_s=None, protocol=protocol)

@@ -1,6 +1,6 @@
 //! Arrivals so close to one another that they are counted in blocks where they are only passed over.
 //!
-//! In units of the arrivals expected so far, a Poisson process has rate 1 whatever the rate is. There it is drawn in blocks of
+//! In units of the arrivals expected so far, a Poisson process has rate 1 at any rate. There it is drawn in blocks of
 //! equal length: how many arrivals a block has is drawn first, from the Poisson distribution, and only where single ones are asked
 //! for, where in the block they are, evenly distributed (Devroye, Non-Uniform Random Variate Generation, 1986, section VI.1.3). So
 //! what is passed over is counted exactly, and all threads that draw from the same generator see the same arrivals, whichever
