@@ -205,10 +205,10 @@ def show_results(results: Results, as_json: bool, plots: bool) -> None:
 
 def _print_summary(results: Results, plots: bool) -> None:
     """Print one screen: the table, the answer, safety, the heaviest warnings, and where the rest is."""
-    from plinth.report import flashback_texts, outage_texts, render_summary, tpcc_texts, warnings_left_out
+    from plinth.report import flashback_texts, outage_texts, render_summary, tpcc_texts
 
     width, color = _form()
-    text = render_summary(
+    summary = render_summary(
         results.analysis,
         width=width,
         color=color,
@@ -216,11 +216,10 @@ def _print_summary(results: Results, plots: bool) -> None:
         outages=outage_texts(results.contents),
         flashbacks=flashback_texts(results.contents),
     )
-    print_rendered(text)
+    print_rendered(summary.text)
     if plots:
         _print_plots(results)
-    left = warnings_left_out(results.analysis)
-    also = f" ({format_count(left, 'warning')})" if left else ""
+    also = f" ({format_count(summary.warnings_left, 'warning')})" if summary.warnings_left else ""
     page = f"Report: {results.html_path}\n" if results.html_path.exists() else ""
     print_plain(f"\n{page}More{also}: plinth report {shlex.quote(str(results.bundle))} --full")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plinth.report.plots import render_plots
     from plinth.report.published import published_beside
     from plinth.report.standbys import standby_texts
-    from plinth.report.summary import render_summary, warnings_left_out
+    from plinth.report.summary import render_summary
     from plinth.report.table import render_csv
     from plinth.report.terminal import render_terminal
     from plinth.report.viewer import check_viewer
@@ -44,7 +44,6 @@ __getattr__ = lazy_exports(
         "render_terminal": "terminal",
         "standby_texts": "standbys",
         "tpcc_texts": "new_orders",
-        "warnings_left_out": "summary",
     },
 )
 __all__ = [
@@ -64,5 +63,4 @@ __all__ = [
     "render_terminal",
     "standby_texts",
     "tpcc_texts",
-    "warnings_left_out",
 ]

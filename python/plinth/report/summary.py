@@ -1,6 +1,7 @@
 """Renders what a run ends with, on one screen: the table, the answer, what becomes of commits, and the heaviest warnings."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -24,6 +25,8 @@ from plinth.report.terminal_lists import (
 )
 from plinth.report.text import altered_sentence
 
+LINES = 20
+"""Of a terminal of 24: one is the prompt, and three say where the rest is."""
 MAX_WARNINGS = 3
 """Maximum number of warnings; `plinth report --full` has all."""
 _MAX_LINES = 2
@@ -39,6 +42,14 @@ _CLAUSES: dict[SafetyGrade, str] = {
 }
 
 
+class Summary(NamedTuple):
+    """What a run ends with."""
+
+    text: str
+    warnings_left: int
+    """How many warnings only the whole report has."""
+
+
 def render_summary(
     analysis: Analysis,
     *,
@@ -47,7 +58,7 @@ def render_summary(
     tpcc: TpccTexts | None = None,
     outages: Sequence[OutageText] = (),
     flashbacks: Sequence[FlashbackText] = (),
-) -> str:
+) -> Summary:
     """Render table, answer, safety, what the experiment asks for beyond throughput, and the heaviest warnings.
 
     The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
@@ -62,25 +73,36 @@ def render_summary(
         console.print(Text(analysis.answer, style="bold"))
         for line in (
             *_noise(analysis),
-            *(line for text in _safety(analysis) for line in _cut(text, console)),
+            *(line for text in _safety(analysis) for line in _cut(text, console, _MAX_LINES)),
             *durability_lines(analysis, _MAX_LISTED),
             *objective_lines(analysis, _MAX_LISTED),
             *new_order_lines(analysis, tpcc, _MAX_LISTED),
             *outage_lines(outages, _MAX_LISTED),
             *flashback_lines(flashbacks, _MAX_LISTED),
-            *(
-                line
-                for one in _chosen(analysis)
-                for line in _cut(Text(f"warning: {one.text}", style="yellow"), console)
-            ),
         ):
             console.print(line)
-    return trimmed(capture.get())
+    found = capture.get()
+    lines, left = _warnings(analysis, console, LINES - len(found.splitlines()))
+    with console.capture() as capture:
+        for line in lines:
+            console.print(line)
+    return Summary(trimmed(found + capture.get()), left)
 
 
-def warnings_left_out(analysis: Analysis) -> int:
-    """Return how many warnings only the whole report has."""
-    return len(_not_said(analysis)) - len(_chosen(analysis))
+def _warnings(analysis: Analysis, console: Console, room: int) -> tuple[list[Text], int]:
+    """The heaviest warnings in at most `room` lines, and how many are left out. Where nothing fits, the screen scrolls anyway."""
+
+    def lines_of(caveats: Sequence[Caveat], most: int) -> list[Text]:
+        texts = [Text(f"warning: {one.text}", style="yellow") for one in caveats]
+        return [line for text in texts for line in _cut(text, console, most)]
+
+    found = [one for one in analysis.caveats if one.kind != "safety"]  # of which there are lines of their own
+    chosen = _heaviest(found, MAX_WARNINGS)
+    lines = lines_of(chosen, _MAX_LINES)
+    if 0 < room < len(lines):
+        chosen = _heaviest(found, min(MAX_WARNINGS, room))
+        lines = lines_of(chosen, 1)
+    return lines, len(found) - len(chosen)
 
 
 def _noise(analysis: Analysis) -> Iterator[Text]:
@@ -117,24 +139,18 @@ def _names(labels: Sequence[str]) -> str:
     return ", ".join(labels) if left <= 0 else f"{', '.join(labels[:_MAX_LISTED])} and {left} more"
 
 
-def _not_said(analysis: Analysis) -> list[Caveat]:
-    """The warnings that are not in the lines about safety already."""
-    return [one for one in analysis.caveats if one.kind != "safety"]
-
-
-def _chosen(analysis: Analysis) -> list[Caveat]:
-    """The heaviest warnings. That of a busy machine is always one of them: nothing else that is said here holds on such a machine."""
-    found = _not_said(analysis)
-    chosen = found[:MAX_WARNINGS]
-    busy = [one for one in found if one.kind == "busy machine"]
+def _heaviest(caveats: Sequence[Caveat], most: int) -> list[Caveat]:
+    """The heaviest. That of a busy machine is always one of them: nothing else that is said here holds on such a machine."""
+    chosen = list(caveats[:most])
+    busy = [one for one in caveats if one.kind == "busy machine"]
     return chosen if not busy or busy[0] in chosen else [*chosen[:-1], busy[0]]
 
 
-def _cut(text: Text, console: Console) -> list[Text]:
-    """The lines of a text, of which the last ends in dots where there are more."""
+def _cut(text: Text, console: Console, most: int) -> list[Text]:
+    """The first lines of a text, of which the last ends in dots where there are more."""
     lines = list(text.wrap(console, console.width))
-    shown = lines[:_MAX_LINES]
-    if len(lines) > _MAX_LINES:
+    shown = lines[:most]
+    if len(lines) > most:
         shown[-1].rstrip()
         shown[-1].truncate(console.width - len(_DOTS))
         shown[-1].append(_DOTS)
