@@ -6,15 +6,14 @@ import re
 import shutil
 import signal
 import socket
-import threading
 import urllib.request
 from contextlib import ExitStack, closing, suppress
 from html import escape, unescape
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from test_command_line import SLOW, loaded_by, plinth
 
+from other_port import server_on_another_port
 from plinth.bundle import BundleFolder
 from plinth.bundle.seal import seal_bundle
 from plinth.model.figures import times
@@ -398,30 +397,7 @@ def test_without_the_folder_of_its_addresses_the_token_shows_nothing(server):
             assert server.root[1:] not in f"{headers}{body}"
 
 
-class OtherPort(BaseHTTPRequestHandler):
-    """A server of another user on this machine: it notes what browsers send to it."""
-
-    def do_GET(self):
-        self.server.sent.append((self.path, self.headers.get("Cookie"), self.headers.get("Referer")))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *words):
-        pass
-
-
-@pytest.fixture
-def other_port():
-    with ThreadingHTTPServer(("127.0.0.1", 0), OtherPort) as other:
-        other.sent = []
-        thread = threading.Thread(target=other.serve_forever)
-        thread.start()
-        yield other
-        other.shutdown()
-        thread.join()
-
-
-def test_a_server_on_another_port_is_not_sent_the_cookie_and_could_not_use_it(server, other_port):
+def test_a_server_on_another_port_is_not_sent_the_cookie_and_could_not_use_it(server):
     """Cookies are of a host, not of a port: this jar keeps them as browsers do."""
     jar = http.cookiejar.CookieJar()
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
@@ -429,13 +405,13 @@ def test_a_server_on_another_port_is_not_sent_the_cookie_and_could_not_use_it(se
         assert catalogue.url == f"http://127.0.0.1:{server.port}{server.root}/"
         assert "1 bundle below" in catalogue.read().decode()
     (cookie,) = jar
-    elsewhere = f"http://127.0.0.1:{other_port.server_port}"
-    for path in ("/", "/bundles/x", "/plinth/", "/changes"):
-        browser.open(elsewhere + path).close()
-    assert [sent for _, sent, _ in other_port.sent] == [None] * 4
-    browser.open(elsewhere + server.root + "/").close()  # it would have to know the folder; then it is told
-    assert other_port.sent[-1][1] == f"{cookie.name}={cookie.value}"
-    stolen = {"Cookie": other_port.sent[-1][1]}
+    with server_on_another_port() as other:
+        for path in ("/", "/bundles/x", "/plinth/", "/changes"):
+            browser.open(other.address + path).close()
+        assert [sent for _, sent, _ in other.sent] == [None] * 4
+        browser.open(f"{other.address}{server.root}/").close()  # it would have to know the folder; then it is told
+    assert other.sent[-1][1] == f"{cookie.name}={cookie.value}"
+    stolen = {"Cookie": other.sent[-1][1]}
     for path in ("/", "/changes", "/catalogue.js", "/bundles/x"):
         assert server.ask_whole(path, cookie=False, headers=stolen)[0] == 403
 

@@ -1,0 +1,34 @@
+"""A server of another user on this machine, on a port of its own."""
+
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class _Noting(BaseHTTPRequestHandler):
+    """It notes what browsers send to it."""
+
+    def do_GET(self):
+        self.server.sent.append((self.path, self.headers.get("Cookie"), self.headers.get("Referer")))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b'<!doctype html><link rel="icon" href="data:,"><title>another</title>')
+
+    def log_message(self, *words):
+        pass
+
+
+@contextmanager
+def server_on_another_port():
+    """The server; `sent` has path, cookies and referrer of each request."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Noting) as server:
+        server.sent = []
+        server.address = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
