@@ -222,8 +222,11 @@ class FleetLoad(FleetTask[_Machine]):
             machine.collected = collected
         if self._config.ledger is not None:
             offsets_ns = [one.clock.offset_ns for one in self._machines]
-            collect_ledgers(self._agents, offsets_ns, Path(self._config.ledger.folder))
+            parts = [one.part for one in self._machines]
+            collect_ledgers(self._agents, parts, offsets_ns, Path(self._config.ledger.folder))
         results = [one.result for one in replies if one.result is not None]
+        if len({tuple(script.name for script in result.scripts) for result in results}) > 1:
+            raise ProtocolError("the agents of the fleet have results of different scripts")
         fleet = self._fleet_trial()
         merged = merged_result(results, self._series, self._t0_unix_ns)
         self._result = merged.model_copy(update={"fleet": fleet})

@@ -20,6 +20,7 @@ A request that cannot be done is answered by Refused. The agent ends when the co
 LEASE_S.
 """
 
+import re
 import struct
 from typing import Literal, TypeVar
 
@@ -44,6 +45,10 @@ START_TIMEOUT_S = 60.0
 HEAD = struct.Struct("<II")
 MAX_JSON_BYTES = 256 * 1024 * 1024
 MAX_BINARY_BYTES = 64 * 1024 * 1024
+_MOST = 2**64
+"""Above every count and every time in ns of a load: what is computed of smaller numbers stays a number."""
+_UNUSUAL_NUMBER = re.compile(rb"[0-9]{19}|[Ee][+]?[0-9]{2}|NaN|Infinity")
+"""In the text of a message that may hold a number that is none of a load; so do some texts."""
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -102,8 +107,8 @@ class Reached(Reply):
 class Usage(Frozen):
     """What an agent's machine did in the measured phase so far: shares of time, None where they could not be read."""
 
-    engine_busy: float | None = None
-    host_busy: float | None = None
+    engine_busy: float | None = Field(default=None, ge=0, le=1)
+    host_busy: float | None = Field(default=None, ge=0, le=1)
 
 
 class Polled(Reply):
@@ -155,8 +160,23 @@ class ProtocolError(RunError):
 def parsed(model: type[_Model], document: bytes) -> _Model:
     """The message of a document. Raises ProtocolError, whose text does not cite the message, which may hold secrets."""
     try:
-        return model.model_validate_json(bytes_shown_in_json(document.decode("utf-8", errors="surrogateescape")))
+        message = model.model_validate_json(bytes_shown_in_json(document.decode("utf-8", errors="surrogateescape")))
+        if _UNUSUAL_NUMBER.search(document):
+            _check_numbers(message.model_dump())
+        return message
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise ProtocolError(f"a message is not what it has to be: {place}: {first['msg']}") from None
+
+
+def _check_numbers(value: object) -> None:
+    """Raise ProtocolError for a number that no load has: infinite, none at all, or too large to compute with."""
+    if isinstance(value, int | float) and not -_MOST < value < _MOST:  # of nan, too
+        raise ProtocolError("a message is not what it has to be: it has a number that no load has")
+    if isinstance(value, dict):
+        for one in value.values():
+            _check_numbers(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _check_numbers(one)

@@ -26,7 +26,12 @@ def parts_of(config: LoadConfig, machines: int) -> list[LoadConfig]:
 
 def clients_of(part: LoadConfig) -> tuple[int, int]:
     """The clients and the threads of a part, as `plinth_script::Seeds` deals clients to threads."""
-    assert part.part is not None, "it is a part"
-    own = range(part.part.number, part.threads, part.part.of)
+    own = threads_of(part)
     base, more = divmod(part.clients, part.threads)
     return sum(base + (thread < more) for thread in own), len(own)
+
+
+def threads_of(part: LoadConfig) -> range:
+    """The numbers of a part's threads among those of the whole load."""
+    assert part.part is not None, "it is a part"
+    return range(part.part.number, part.threads, part.part.of)
