@@ -176,9 +176,10 @@ def test_no_agent_writes_another_ones_ledger_or_without_end(tmp_path: Path, monk
         (anothers, "no piece of a ledger of its own"),
         (without_end, "more of a ledger"),
     ):
+        (tmp_path / change.__name__).mkdir()
         with pytest.raises(PlinthError, match=words):
-            drive(change, tmp_path)
-    assert not [path for path in tmp_path.iterdir() if path.name not in ("0.ledger", "1.ledger")]
+            drive(change, tmp_path / change.__name__)
+        assert [path.name for path in (tmp_path / change.__name__).iterdir()] == ["0.ledger"]
 
 
 def test_a_check_of_such_agents_is_taken_or_refused() -> None:
