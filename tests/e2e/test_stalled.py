@@ -1,8 +1,13 @@
 """A run in which nothing proceeds: it says what it waits for, and continues when it can, or ends when it is interrupted."""
 
+import os
 import signal
+from contextlib import suppress
+from pathlib import Path
 
 import psycopg
+
+from waiting import until
 
 SOON = """\
 import sys
@@ -80,3 +85,58 @@ def test_a_load_into_a_server_of_ours_says_so_and_ctrl_c_ends_it(project, nothin
     code, stderr = run.end()
     assert code == 130, stderr
     nothing_left()
+
+
+def test_a_server_that_is_stopped_fails_its_trial_and_the_next_one_is_measured(project, nothing_left):
+    (project.folder / "schema.sql").write_text("CREATE TABLE mine (n int);\n")
+    (project.folder / "load.sql").write_text("INSERT INTO mine VALUES (1);\n")
+    (project.folder / "script.sql").write_text("SELECT pg_sleep(0.01) FROM mine;\n")
+    project.write(EXPERIMENT + MANAGED)
+    shorter = ("--set", "measure.stall_limit=2s", "--set", "measure.duration=3s", "--set", "measure.repeats=2")
+    run = project.start(*shorter)
+    until(lambda: serving(project), 60)
+    (postmaster,) = project.postmasters()
+    for pid in (postmaster, *children(postmaster)):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+    code, stderr = run.end()
+    assert code == 1, stderr
+    stalled, measured = project.trials()
+    assert (stalled["status"], measured["status"]) == ("failed", "complete"), stderr
+    assert "measure.stall_limit" in stalled["failure"] and f"pid {postmaster}" in stalled["failure"]
+    assert "stopped (SIGSTOP" in stalled["failure"] and measured["measured"]["done"] > 0
+    nothing_left()
+
+
+def test_a_trial_that_waits_for_a_lock_of_somebody_else_fails_with_who_holds_it(project, service, nothing_left):
+    string, _ = service
+    (project.folder / "schema.sql").write_text("CREATE TABLE mine (n int);\n")
+    (project.folder / "load.sql").write_text("INSERT INTO mine VALUES (1);\n")
+    (project.folder / "script.sql").write_text("SELECT count(*) FROM public.running;\n")
+    project.write(EXPERIMENT + EXTERNAL + f'"{string}"\n')
+    with psycopg.connect(string, autocommit=True) as control:
+        control.execute("CREATE TABLE running ()")
+    with psycopg.connect(string, application_name="vandal") as running:
+        running.execute(LOCK.format("running"))
+        run = project.start("--set", "measure.stall_limit=3s", program=("-c", SOON))
+        code, stderr = run.end()
+    assert code == 1, stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "failed" and "measure.stall_limit" in trial["failure"]
+    assert f"blocked by pid {running.info.backend_pid} (vandal, idle in transaction)" in trial["failure"]
+    nothing_left()
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def serving(project) -> bool:
+    """Whether a client's transaction is under way: its backend's title says so."""
+    with suppress(OSError):  # it has ended
+        return any(
+            b"SELECT" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            for postmaster in project.postmasters()
+            for pid in children(postmaster)
+        )
+    return False

@@ -178,6 +178,15 @@ class MeasureSpec(Frozen):
         "trial whose action fails is a failed trial.",
         examples=[[{"at": "10s", "do": "checkpoint"}]],
     )
+    stall_limit_s: DurationS = Field(
+        default=600.0,
+        gt=0,
+        alias="stall_limit",
+        description="The load of a trial may so long end no transaction, as of a server that is stopped or waits for a lock; then the "
+        "trial has failed. Where actions or a rate of few transactions may hold it up, the time counts from its planned end "
+        "on. Raise it where one transaction takes longer.",
+        examples=["1h"],
+    )
     stop_on_failure: bool = Field(default=False, description="End the run at the first failed trial.")
     max_written_bytes: SizeBytes | None = Field(
         default=None,

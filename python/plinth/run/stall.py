@@ -3,12 +3,17 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from plinth.load import LoadConfig
 from plinth.model.connection import Connection
+from plinth.model.experiment import MeasureSpec
 from plinth.model.progress import Progress, Report
 from plinth.model.units import format_duration
+from plinth.system.process import STATE, stat_fields
 
 if TYPE_CHECKING:
     from plinth.observe.session import Session
@@ -16,22 +21,35 @@ if TYPE_CHECKING:
 STALLED_S = 60.0
 """So long nothing ends until it is said for the first time; until each further time it takes twice as long."""
 _JOIN_TIMEOUT_S = 10.0
+_MANY_DUE = 30
+"""So many arrivals are due in measure.stall_limit where it can only be a stall that none ends."""
+_STOPPED = "Tt"
+"""States of a process that is stopped, by a signal or by who traces it."""
 
 
 class StallWatch:
     """Tells, while its block runs, when nothing of `task` has ended for long, and what its sessions wait for.
 
     By a thread and a session of its own: what it looks after may itself wait for the server. `target` is where the
-    sessions of the task connect; `local`: the server is Plinth's own.
+    sessions of the task connect; `local`: the server is Plinth's own; `postmaster_pid` is its first process, if it runs here.
     """
 
     def __init__(
-        self, task: str, target: Connection, note: Callable[[str], None], *, local: bool, after_s: float | None = None
+        self,
+        task: str,
+        target: Connection,
+        note: Callable[[str], None],
+        *,
+        local: bool,
+        after_s: float | None = None,
+        postmaster_pid: int | None = None,
     ) -> None:
         self._task = task
         self._target = target
         self._note = note
         self._local = local
+        self._postmaster_pid = postmaster_pid
+        self._waits: str | None = None
         self._due_s = STALLED_S if after_s is None else after_s
         self._heard_at_s = time.monotonic()
         self._last: Progress | None = None
@@ -54,6 +72,21 @@ class StallWatch:
     def note_progress(self) -> None:
         """Something has ended: a row is there, a transaction is done or has failed."""
         self._heard_at_s = time.monotonic()
+        self._waits = None
+
+    def exceeds(self, measure: MeasureSpec, config: LoadConfig, over_s: float) -> str | None:
+        """Why the load of a trial has to be given up, if nothing of it has ended for `measure.stall_limit`.
+
+        `over_s` is how long ago it should have ended; below 0 before that.
+        """
+        silent_s = time.monotonic() - self._heard_at_s
+        if _may_be_silent(measure, config):
+            silent_s = min(silent_s, over_s)
+        if silent_s < measure.stall_limit_s:
+            return None
+        waits = _stopped(self._postmaster_pid) or self._waits
+        reason = f"no transaction has ended for {format_duration(silent_s)} (measure.stall_limit)"
+        return reason if waits is None else f"{reason}: {waits}"
 
     def passing_on(self, report: Report) -> Report:
         """`report`, with every progress noticed that differs from the one before."""
@@ -76,6 +109,13 @@ class StallWatch:
             left_s = max(0.0, self._heard_at_s + self._due_s - time.monotonic())
 
     def _report(self, silent_s: float) -> None:
+        waits = _stopped(self._postmaster_pid) or self._session_waits()
+        self._waits = waits
+        if not self._ending.is_set():
+            step = f" ({self._last.task})" if self._last is not None else ""
+            self._note(f"{self._task}{step}: no progress for {format_duration(silent_s)}: {waits}")
+
+    def _session_waits(self) -> str:
         # psycopg takes long to import, and most loads never stall.
         from plinth.observe.session import Session
         from plinth.observe.session_waits import session_waits
@@ -84,12 +124,41 @@ class StallWatch:
         self._session = session = Session(self._target, local=self._local)
         try:
             if self._ending.is_set():
-                return
-            waits = session_waits(session, self._target.application_name)
+                return "it ends"
+            return session_waits(session, self._target.application_name)
         except Unreadable as reason:
-            waits = f"what it waits for cannot be read: {reason}"
+            return f"what it waits for cannot be read: {reason}"
         finally:
             session.close()
-        if not self._ending.is_set():
-            step = f" ({self._last.task})" if self._last is not None else ""
-            self._note(f"{self._task}{step}: no progress for {format_duration(silent_s)}: {waits}")
+
+
+def _may_be_silent(measure: MeasureSpec, config: LoadConfig) -> bool:
+    """Whether the experiment itself may let nothing end for `measure.stall_limit`: by its actions, or by a rate so low."""
+    stages = () if config.rate is None else config.rate.stages
+    lowest_tps = min((tps for stage in stages for tps in (stage.from_tps, stage.to_tps)), default=None)
+    return bool(measure.actions) or (lowest_tps is not None and lowest_tps * measure.stall_limit_s < _MANY_DUE)
+
+
+def _stopped(postmaster_pid: int | None) -> str | None:
+    """Say which processes of the server on this machine are stopped, if some are."""
+    if postmaster_pid is None:
+        return None
+    pids = [postmaster_pid]
+    with suppress(OSError):
+        pids += map(int, Path(f"/proc/{postmaster_pid}/task/{postmaster_pid}/children").read_text().split())
+    stopped = [pid for pid in pids if _state(pid) in _STOPPED]
+    if not stopped:
+        return None
+    which = (
+        "all processes of the server are"
+        if len(stopped) == len(pids)
+        else f"{len(stopped)} processes of the server are"
+    )
+    return f"{which} stopped (SIGSTOP, or a debugger); the first is pid {stopped[0]}, which kill -CONT lets go on"
+
+
+def _state(pid: int) -> str:
+    try:
+        return stat_fields(Path(f"/proc/{pid}"))[STATE]
+    except OSError:
+        return "X"  # it has ended

@@ -223,7 +223,13 @@ class TrialRunner:
 
     def _stall_watch(self, trial: PlannedTrial, node: Node) -> StallWatch:
         local = node.postmaster_pid is not None
-        return StallWatch(f"trial {trial.number}", node.server.connection, self._listener.note, local=local)
+        return StallWatch(
+            f"trial {trial.number}",
+            node.server.connection,
+            self._listener.note,
+            local=local,
+            postmaster_pid=node.postmaster_pid,
+        )
 
     def _measure(
         self,
@@ -378,6 +384,7 @@ class TrialRunner:
         warmup = WarmupWatch(measure, load.begin_measuring)
         try:
             load.start()
+            stalls.note_progress()
             self._expect_measured(warmup, 0, observer, actions)
             while not load.wait(_POLL_S):
                 cancel.check()
@@ -390,8 +397,10 @@ class TrialRunner:
                     stalls.note_progress()
                 tries_again = config.retry_connect_s is not None
                 gone = progress.clients_open < config.clients and not tries_again and not server.alive()
-                if failure is None and gone:
-                    failure = "the server died during the trial"
+                over_s = progress.elapsed_ns / 1e9 - warmup.longest_s - measure.duration_s
+                stalled = stalls.exceeds(measure, config, over_s)
+                if failure is None and (gone or stalled):
+                    failure = "the server died during the trial" if gone else stalled
                     load.stop()
         except (Interrupted, StorageBroken):
             load.stop()
