@@ -75,7 +75,7 @@ def test_an_image_that_could_not_be_served_is_tested_by_the_next_resume(project,
     project.write(ATLAS)
     run = project.start("--yes")
     run.wait_for("cut the power")
-    (storage,) = (path for path in project.state.glob("work/plinth-*-disk") if path.is_dir())
+    (storage,) = (path for path in project.state.glob("work/plinth-*-disk") if "-recording-" not in path.name)
     in_the_way = storage.with_name(f"{storage.name}-image-2")
     in_the_way.mkdir()
     (in_the_way / "theirs").write_text("kept")

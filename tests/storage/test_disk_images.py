@@ -10,11 +10,12 @@ from test_block_kinds import MEMORY
 
 from making import from_toml
 from plinth.model.errors import Refused, RunError, UsageError
+from plinth.run.recorded import undo_left_images
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage.devices.disk_daemon import daemons
 from plinth.storage.devices.disk_recording import images_at, read_recording
 from plinth.system.clean import clean
-from plinth.system.journal import Journal
+from plinth.system.journal import Journal, journal_path
 from plinth.system.mounts import mounts_within
 from plinth.system.runner import CommandError, Runner
 
@@ -196,3 +197,60 @@ def test_nothing_is_left_of_recording_and_image_after_a_kill(made, state_dir: Pa
     assert error is None, error.details
     assert not place.exists()
     assert mounts_within(state_dir) == []
+
+
+def test_what_a_killed_atlas_left_is_undone_and_the_disk_is_recorded_again(
+    state_dir: Path, scratch: Path, in_child
+) -> None:
+    """Killed while the disk was recorded again and an image was served; the storage itself is kept."""
+    first, second = scratch / "first", scratch / "second"
+
+    def die() -> None:
+        storages = from_toml(disk())
+        journal, runner = Journal.create("dies", UNDO_HANDLERS), Runner()
+        for storage in storages.values():
+            storage.prepare(runner, journal)
+        storage = storages["s"]
+        storage.start_recording(first, runner, journal)
+        storage.stop_recording()
+        image = storage.image("image-1", [read_recording(storage.recording_folders(first)[0]).image(0)])
+        image.attach(runner, journal)
+        image.mount(runner, journal)
+        storage.start_recording(second, runner, journal)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_child(die).signal == signal.SIGKILL
+    runner, storages = Runner(), from_toml(disk())
+    storage = storages["s"]
+    journal = Journal.take_over(journal_path("dies"), UNDO_HANDLERS)
+    assert journal is not None
+    try:
+        mounted = len(mounts_within(state_dir))
+        assert undo_left_images(list(storages.values()), [], journal, runner) == []
+        assert not first.exists() and not second.exists()
+        assert len(mounts_within(state_dir)) == mounted - 2, "the image and the disk that serves it"
+        assert storage.failure() is None
+        assert not [entry for entry in journal.entries if entry.step.id.startswith(("image.", "recording."))]
+        storage.start_recording(second, runner, journal)
+        synced(storage.mount_point / "file", b"again")
+        (status,) = storage.stop_recording()
+        assert status.records > 0
+    finally:
+        assert journal.undo_all(runner) == ()
+        journal.close()
+
+
+def test_a_folder_of_others_where_an_image_would_be_is_left_alone(made, scratch: Path) -> None:
+    storage, recordings, _ = recorded(made, scratch, disk())
+    image = storage.image("taken", [recordings[0].image(0)])
+    image.folder.mkdir()
+    (image.folder / "theirs").write_text("kept")
+    with pytest.raises(Refused, match="serve the image taken"):
+        image.attach(made.runner, made.journal)
+    image.teardown(made.runner, made.journal)
+    assert (image.folder / "theirs").read_text() == "kept"
+    (image.folder / "theirs").unlink()
+    image.folder.rmdir()
+    image.attach(made.runner, made.journal)
+    image.teardown(made.runner, made.journal)
+    assert not image.folder.exists()

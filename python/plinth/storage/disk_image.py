@@ -171,5 +171,10 @@ class DiskImage:
 
 
 def _do(action: Action, runner: Runner, journal: Journal) -> None:
-    journal.record(action.step)
-    action.do(runner)
+    entry = journal.record(action.step)
+    try:
+        action.do(runner)
+    except Refused:
+        if entry.step.undo is not None and entry.step.undo.kind == "remove_directory":
+            journal.mark_undone(entry)  # what is there is not ours to remove
+        raise
