@@ -14,7 +14,7 @@ from plinth.cli.console import output_console
 from plinth.cli.live import PlainLines
 from plinth.cli.printing import print_json, print_plain
 from plinth.model.shown import shown, shown_as_json, shown_in_json
-from plinth.report import build_report, render_csv, render_html, render_markdown, render_terminal
+from plinth.report import build_report, render_csv, render_html, render_markdown, render_summary, render_terminal
 from report_bundles import ramdisk
 
 HOSTILE = "=\x1b[31mred\x1b]0;title\x07\x9b2J\u202eevil\u2066<script>alert(1)</script>\nnext\x7f"
@@ -59,10 +59,11 @@ def test_html(report):
     assert not STEERING.search(json.dumps(json.loads(data), ensure_ascii=False))
 
 
-def test_terminal(report):
-    plain = render_terminal(report.analysis, width=100, color=False)
+@pytest.mark.parametrize("render", [render_terminal, lambda *words, **how: render_summary(*words, **how).text])
+def test_terminal(report, render):
+    plain = render(report.analysis, width=100, color=False)
     assert not STEERING.search(plain)
-    coloured = render_terminal(report.analysis, width=100, color=True)
+    coloured = render(report.analysis, width=100, color=True)
     assert not STEERING.search(re.sub("\x1b\\[[0-9;]*m", "", coloured))
     assert "\x1b[31mred" not in coloured
 
