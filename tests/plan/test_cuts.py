@@ -3,7 +3,15 @@
 import pytest
 
 from analyse_bundles import bundle
-from plinth.model.durability import Damage, DurabilitySpec, PlannedCut, PowerCut, cuts_left
+from plinth.model.durability import (
+    Damage,
+    DurabilitySpec,
+    PlannedCut,
+    PowerCut,
+    attempt_of,
+    cuts_left,
+    recording_name,
+)
 from plinth.plan.cuts import order_cuts
 
 VARIANTS = bundle({"disk": [1.0], "memory": [1.0], "A/A": [1.0]}).plan.variants
@@ -96,3 +104,26 @@ def test_live_cuts_come_before_images_and_more_recordings_than_images_are_none()
     cuts = order(cuts=2, atlas=3)
     assert [cut.recording is None for cut in cuts] == [True] * 4 + [False] * 6
     assert {cut.recording for cut in cuts} == {None, 1, 2, 3}
+
+
+def test_a_cut_of_which_nothing_was_learned_was_not_tested():
+    (planned, *_) = order(cuts=1)
+    untested = made(planned).model_copy(update={"failure": "no image"})
+    assert made(planned).was_tested and not untested.was_tested
+    damaged = made(planned, Damage(kind="lost commit", count=1, evidence=("x",)))
+    assert damaged.model_copy(update={"failure": "the check took too long"}).was_tested
+
+
+def test_the_folder_of_a_recording_tells_the_attempt():
+    image = order(atlas=1, recordings=1)[0]
+    for attempt in (1, 2, 10):
+        assert attempt_of(recording_name(image.model_copy(update={"attempt": attempt})), image) == attempt
+    other = image.model_copy(update={"recording": 2, "attempt": 3})
+    for name in (
+        "0001",
+        "cut-00001",
+        f"{recording_name(image)}-attempt-",
+        f"{recording_name(image)}0",
+        recording_name(other),
+    ):
+        assert attempt_of(name, image) is None
