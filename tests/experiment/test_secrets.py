@@ -91,6 +91,11 @@ def test_a_misspelt_option_is_named_by_what_it_is_near() -> None:
         ("postgresql://h/d?p%61ssword=x", True),
         ("Is postgresql://u@h/d fast?", False),
         ("data=writeback", False),
+        ("PGPASSWORD=x psql -c 'select 1'", True),
+        ("env PGPASSWORD='x y' psql", True),
+        ('PGPASSWORD="$MINE" psql', False),
+        ("PGPASSWORD=$MINE psql", False),
+        ("Is PGPASSWORD set?", False),
         ("Which password hash is fastest?", False),
     ],
 )

@@ -14,7 +14,7 @@ from plinth.cli.console import output_console
 from plinth.cli.live import PlainLines
 from plinth.cli.printing import print_json, print_plain
 from plinth.model.shown import shown, shown_as_json, shown_in_json
-from plinth.report import build_report, render_csv, render_html, render_markdown, render_summary, render_terminal
+from plinth.report import build_report, markdown_text, render_csv, render_html, render_markdown, render_terminal
 from report_bundles import ramdisk
 
 HOSTILE = "=\x1b[31mred\x1b]0;title\x07\x9b2J\u202eevil\u2066<script>alert(1)</script>\nnext\x7f"
@@ -100,3 +100,18 @@ def test_plain_lines_and_documents(capsys):
     assert shown(document) == document
     assert json.loads(document) == hostile
     assert json.loads(shown_as_json(json.dumps(hostile))) == hostile
+
+
+def _cells(row: str) -> list[str]:
+    """The cells of a row, as GitHub reads them: a backslash takes the meaning of the punctuation that follows it."""
+    found = re.findall(r"(?:\\[!-/:-@\[-`{-~]|[^|])+", row.strip("| "))
+    return [re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", cell).strip() for cell in found]
+
+
+@pytest.mark.parametrize(
+    "text", ["a|b", "a\\|b", "a\\\\|b", "a\\", "\\x1b", "[x](y)", "[x]\\(y)", "[x]: y", "[x]\\: y", "\\<b>"]
+)
+def test_a_cell_of_markdown_ends_where_it_should_and_says_what_it_is_given(text):
+    row = markdown_text.table(["a", "b"], [[text, "end"]]).splitlines()[-1]
+    assert _cells(row) == [text.replace("<", "&lt;"), "end"]
+    assert not re.search(r"(?<!\\)(\\\\)*\](\(|:)", row)

@@ -40,7 +40,7 @@ class SecretsTaken:
             self._complain(f"{_CONNECTION} is one string, not a table", path, _FORMS)
             return _MASK
         if holds_secrets(value):
-            message = "it holds a connection string with a password, which would be kept and shown"
+            message = "it holds a connection string with a password, or PGPASSWORD, which would be kept and shown"
             self._complain(message, path, "only server.connection may have one")
             return _MASK
         return value

@@ -3,6 +3,7 @@
 libpq itself parses connection strings, and knows which parameters are secret (model/libpq.py).
 """
 
+import re
 from typing import NamedTuple
 
 from plinth.model.libpq import ConninfoError, keywords, make_conninfo, parse
@@ -12,6 +13,8 @@ from plinth.model.nearest import nearest
 _ALSO_SECRET = ("scram_client_key", "scram_server_key")
 # Without one of these nothing is secret: a keyword is in a connection string as it is; in a URI it may be encoded.
 _SIGNS = ("password", "oauth_client_secret", *_ALSO_SECRET, "://")
+# As in a command of the shell; not where that takes it from a variable of its own.
+_PGPASSWORD = re.compile(r"""\bPGPASSWORD=['"]?[^\s'"$`]""")
 _URI_SCHEMES = ("postgresql://", "postgres://")
 _ENCODE_HINT = (
     "in a URI, write @ / ? # and spaces of a password percent-encoded: @ is %40; or use the form host=db1 password='..'"
@@ -83,7 +86,9 @@ def may_hold_secrets(text: str) -> bool:
 
 
 def holds_secrets(text: str) -> bool:
-    """Whether `text`, or a word of it, is a connection string with a secret."""
+    """Whether `text`, or a word of it, is a connection string with a secret, or sets PGPASSWORD to one."""
+    if _PGPASSWORD.search(text):
+        return True
     return any(_has_secret(part) for part in (text, *text.split()) if may_hold_secrets(part))
 
 

@@ -1,6 +1,10 @@
 """Text and tables in GitHub-flavoured Markdown. Untrusted text is escaped: it cannot become HTML or end a cell."""
 
+import re
 from collections.abc import Iterable, Sequence
+
+_ESCAPING = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)")
+"""A backslash that Markdown would take for the escape of what follows it, such as of the bar that ends a cell."""
 
 
 def section(title: str, body: str) -> str:
@@ -24,5 +28,6 @@ def _cell(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Escape text to one line in which nothing is interpreted as HTML, a link or an image."""
-    return " ".join(text.split()).replace("<", "&lt;").replace("](", "]\\(")
+    """Escape text to one line in which nothing is interpreted as HTML, a link, an image, or the address of one."""
+    line = _ESCAPING.sub(r"\\\\", " ".join(text.split()))
+    return line.replace("<", "&lt;").replace("](", "]\\(").replace("]:", "]\\:")
