@@ -17,12 +17,13 @@ from fleets import running_agents
 from plinth.fleet.executors import executor_of
 from plinth.fleet.executors.event_loop import EventLoop
 from plinth.fleet.executors.ray import _close_all, _open
+from plinth.fleet.executors.ray_driver import _of_own_users
 from plinth.fleet.executors.ray_messages import Placed, Versions
 from plinth.fleet.executors.ray_node import RayNode
 from plinth.fleet.executors.tls import Identity, context_of, new_identity
 from plinth.fleet.link import Link
 from plinth.fleet.protocol import Hello, Request, parsed
-from plinth.model.errors import MissingCapability
+from plinth.model.errors import MissingCapability, RunError
 from plinth.model.fleet import FleetSpec
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
@@ -138,3 +139,30 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert "hint: pip install 'pgplinth[fleet]'" in refused.err
     with pytest.raises(MissingCapability, match="a fleet on Ray needs the Python package ray"):
         executor_of(FleetSpec(address="auto", machines=1), Runner(), LogFile(tmp_path / "log"))
+
+
+def test_root_joins_no_cluster_of_this_machine_that_another_user_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert os.geteuid() == 0, "what is tested is what root must not do"
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(RunError, match="no Ray cluster answers at 'auto'"):
+        _of_own_users("auto")
+    file = tmp_path / "ray" / "ray_current_cluster"
+    file.parent.mkdir()
+    file.write_text("192.0.2.1:6379\n")
+    assert _of_own_users("auto") == "192.0.2.1:6379"
+    for anothers in (file, file.parent):
+        os.chown(anothers, 65534, -1)
+        with pytest.raises(RunError, match="belongs to user id 65534") as refused:
+            _of_own_users("auto")
+        assert "RAY_ADDRESS" in str(refused.value.hint)
+        monkeypatch.setenv("SUDO_UID", "65534")
+        assert _of_own_users("auto") == "192.0.2.1:6379"
+        monkeypatch.delenv("SUDO_UID")
+        os.chown(anothers, 0, -1)
+    os.chown(file, 65534, -1)
+    assert _of_own_users("ray://head:10001") == "ray://head:10001"
+    monkeypatch.setenv("RAY_ADDRESS", "192.0.2.2:6379")
+    assert _of_own_users("auto") == "auto"

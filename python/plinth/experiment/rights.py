@@ -137,7 +137,11 @@ KEYS: Mapping[str, KeyRights] = {
     "objective.max": KeyRights("harmless", _COMPARED),
     "objective.min": KeyRights("harmless", _COMPARED),
     "objective.where.NAME": KeyRights("harmless", _COMPARED),
-    "fleet.address": KeyRights("confirmed", "a Ray cluster can run code on each of its machines", _address),
+    "fleet.address": KeyRights(
+        "confirmed",
+        "a Ray cluster can run code on each of its machines; auto is one that root or the user who called sudo has started",
+        _address,
+    ),
     "fleet.hosts": KeyRights(
         "confirmed", "hosts of the user's known_hosts only, reached by the user's own configuration of ssh", _by_ssh
     ),

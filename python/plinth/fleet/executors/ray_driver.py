@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth import __version__
@@ -34,6 +35,7 @@ _REACH_TIMEOUT_S = 2.0
 _CONNECT_TIMEOUT_S = 20.0
 """How long an agent waits for the coordinator once the last of them is there."""
 _TRIES = 3
+_RAY_ADDRESS, _MOST_ADDRESS = "RAY_ADDRESS", 1000
 _NO_SERVER = "Starting Ray client server failed"
 _CLIENT = "ray://"
 _HEAD = "node:__internal_head__"
@@ -148,6 +150,7 @@ def _join(address: str) -> None:
     """Become a driver. Ray's server for clients sometimes fails to start one's process (ray-project/ray#63202): another try does."""
     import ray
 
+    address = _of_own_users(address)
     for left in reversed(range(_TRIES)):
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
@@ -156,6 +159,31 @@ def _join(address: str) -> None:
             if not left or _NO_SERVER not in str(error):
                 raise
             ray.shutdown()
+
+
+def _of_own_users(address: str) -> str:
+    """Where "auto" leads root. Ray takes the address that is in a file below /tmp, or that a process has in its arguments: any user
+    of the machine could write one, and a cluster runs code in whoever joins it. Raises RunError unless the file is root's, or of who
+    called sudo."""
+    if address != "auto" or os.geteuid() != 0 or os.environ.get(_RAY_ADDRESS):
+        return address
+    from ray._common.utils import get_ray_address_file
+
+    file = Path(get_ray_address_file(None))
+    trusted = {0, int(os.environ.get("SUDO_UID", "0"))}
+    try:
+        with file.open() as opened:
+            owners = {os.fstat(opened.fileno()).st_uid, file.parent.lstat().st_uid}
+            found = opened.read(_MOST_ADDRESS).strip()
+    except OSError as error:
+        raise _no_cluster(address, f"{file}: {error.strerror}", ()) from error
+    if not owners <= trusted:
+        raise RunError(
+            f"{file}, which names the Ray cluster of this machine, belongs to user id {max(owners - trusted)}: a cluster can run code in "
+            "whoever joins it, and root joins none that another user names",
+            hint=f"start it as root, run as its user, or name it: {_RAY_ADDRESS}=HOST:PORT in the environment",
+        )
+    return found
 
 
 def _check_port(address: str) -> None:
