@@ -1,6 +1,7 @@
 """Variants, order, needs and fit: pure, so tested without a machine."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,9 +9,10 @@ from hypothesis import strategies as st
 
 from plinth.model.errors import MissingCapability
 from plinth.model.experiment import Experiment
-from plinth.model.facts import HostFacts
+from plinth.model.facts import HostFacts, Installation
 from plinth.model.labels import level_label
 from plinth.model.plan import DatasetSize, ScriptText
+from plinth.model.server_spec import NEWEST_VERSION
 from plinth.plan import Place, PlanInputs, build_plan, expand, scale_to_fit
 from plinth.plan.build import warnings_of
 from plinth.plan.fit import fits
@@ -120,6 +122,34 @@ def test_without_a_matrix_there_is_one_variant():
     variants, *_ = expand(experiment(matrix={}, measure={"aa": False}), scripts)
     assert [v.id for v in variants] == ["disk"]
     assert variants[0].is_baseline
+
+
+def test_a_server_that_is_newer_than_known_has_a_warning():
+    def warned(major):
+        server = Installation(bindir="/x", version=f"{major}.1", major=major, origin="test")
+        e = experiment(server={"version": major})
+        expanded = expand(e, scripts)
+        known = replace(inputs(), installations={cluster.id: server for cluster in expanded.clusters})
+        return [one for one in build_plan(e, expanded, (), known).warnings if "newer" in one]
+
+    assert warned(NEWEST_VERSION) == []
+    (said,) = warned(NEWEST_VERSION + 1)
+    assert f"PostgreSQL {NEWEST_VERSION + 1}.1" in said
+
+
+def test_options_of_sessions_make_variants_and_no_further_cluster():
+    e = experiment(
+        storage={},
+        server={"connection": "host=db1", "connection_options": {"jit": False}},
+        matrix={"server.connection_options.synchronous_commit": ["on", "off"]},
+    )
+    variants, clusters, _ = expand(e, scripts)
+    assert len(clusters) == 1
+    assert [v.connection_options for v in variants][:2] == [
+        {"jit": False, "synchronous_commit": "on"},
+        {"jit": False, "synchronous_commit": "off"},
+    ]
+    assert [v.label for v in variants][:2] == ["synchronous_commit=on", "synchronous_commit=off"]
 
 
 def test_many_clients_get_room_in_every_variant_alike():

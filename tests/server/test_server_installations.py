@@ -1,6 +1,7 @@
 """Finding PostgreSQL: the usual places, what is broken, and what the server's user cannot reach."""
 
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from plinth.model.errors import MissingCapability
 from plinth.model.facts import Installation
+from plinth.model.server_spec import NEWEST_VERSION, ServerSpec
 from plinth.server import find_installation, find_installations
 from plinth.server.installations import Place, usual_places
 from plinth.system.owner import Owner
@@ -221,3 +223,48 @@ def test_root_runs_no_program_that_only_an_experiment_names(
     with pytest.raises(MissingCapability, match="root runs no program"):
         find_installation(18, str(bindir), owner, runner)
     assert not ran.exists()
+
+
+SHOWS = 'case "$1" in --version) {says};; --show) echo POSTGRES_BKI=/x;; esac'
+
+
+class TestNewerThanKnown:
+    def test_it_is_taken_where_it_is_installed(self, program_folder: Path, owner: Owner, runner: Runner) -> None:
+        place = Place(program_folder / "tomorrow", "opt")
+        program(place.bindir / "postgres", says("19.1"))
+        program(place.bindir / "initdb", SHOWS.format(says=says("19.1")))
+        assert find_installation(19, None, owner, runner, [place]).version == "19.1"
+        assert find_installation(19, str(place.bindir), owner, runner).major == 19
+
+    def test_where_it_is_not_it_says_where_it_looked(self, program_folder: Path, owner: Owner, runner: Runner) -> None:
+        other = program_folder / "other"
+        for name in ("postgres", "initdb"):
+            program(other / name, says("17.1"))
+        with pytest.raises(MissingCapability) as caught:
+            find_installation(19, None, owner, runner, [Place(other, "source")])
+        assert f"{other} (source): PostgreSQL 17.1" in caught.value.details
+        assert "/usr/lib/postgresql/*/bin" in caught.value.details[-1]
+        asked = re.search(r"server\.version = (\d+)", caught.value.hint or "")
+        assert asked is not None
+        assert ServerSpec(version=int(asked[1])).version == NEWEST_VERSION
+
+
+def test_one_that_is_too_old_is_not_recommended(program_folder: Path, owner: Owner, runner: Runner) -> None:
+    for name in ("postgres", "initdb"):
+        program(program_folder / "old" / name, says("9.6.2"))
+    with pytest.raises(MissingCapability) as caught:
+        find_installation(18, str(program_folder / "old"), owner, runner)
+    assert "server.version" not in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("initdb", ["true", "echo broken >&2; exit 3"])
+def test_an_initdb_that_makes_nothing(
+    program_folder: Path, owner: Owner, runner: Runner, installations: Mapping[str, Installation], initdb: str
+) -> None:
+    real = installations["18"]
+    bindir = program_folder / "bin"
+    program(bindir / "postgres", f'exec "{real.bindir}/postgres" "$@"')
+    program(bindir / "initdb", f'[ "$1" = --version ] || {{ {initdb}; exit; }}\n{says(real.version)}')
+    with pytest.raises(MissingCapability, match="initdb makes no data directory") as caught:
+        find_installation(18, str(bindir), owner, runner)
+    assert caught.value.where == f"{bindir}/initdb"
