@@ -125,6 +125,35 @@ test.each(PANELS)("curves: %s", (_, panel) => {
   expect(outside(hockeyStickOption(panel, NO_ATTENTION, THEME))).toEqual([]);
 });
 
+test("a marker at a round figure is whole within its axis", () => {
+  const endOf = (axis: unknown) => (axis as { max: number }).max;
+  const dot: ParetoDot = {
+    ...{ label: "disk", look: FIRST_LOOK, keeps: true, isOnFront: true, standing: "" },
+    ...{ tps: { ...estimate(2000), interval: null }, p99: { ...estimate(2e6), interval: null } },
+  };
+  const front = paretoOption([dot], NO_ATTENTION, THEME);
+  expect(endOf(front.xAxis)).toBeGreaterThan(2000);
+  expect(endOf(front.yAxis)).toBeGreaterThan(2e6);
+  const panel = panelOf(
+    [
+      [1, 2000, null, 2e6],
+      [2, 1000, null, 1e6],
+    ],
+    null,
+  );
+  expect(endOf(scalingOption(panel, NO_ATTENTION, THEME).yAxis)).toBeGreaterThan(2000);
+  expect(endOf(hockeyStickOption(panel, NO_ATTENTION, THEME).xAxis)).toBeGreaterThan(2000);
+  const variants = [variant("disk", 1, { trials: [point(1, 2000)] })];
+  const all = { ...report(), analysis: { ...report().analysis, variants } };
+  const chart = {
+    report: all,
+    measure: "tps" as const,
+    looks: looksOf(all.analysis),
+    attention: NO_ATTENTION,
+  };
+  expect(endOf(trialsOption(chart, THEME).yAxis)).toBeGreaterThan(2000);
+});
+
 test.each([
   ["below 0", bounds(-1e6, 1e6), bounds(-1e9, 1e9)],
   ["over many decades", bounds(1e-6, 1e12), bounds(1, 1e15)],

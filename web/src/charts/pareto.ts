@@ -92,10 +92,13 @@ export function paretoOption(dots: readonly ParetoDot[], attention: Attention, t
   } satisfies EChartsOption;
 }
 
+/** Room for half a ring at the ends of an axis, as a ratio. */
+const ROOM = 1.04;
+
 function axis(figures: readonly number[]) {
   if (isLogarithmic(figures))
-    return { type: "log" as const, ...logAxis(Math.min(...figures), Math.max(...figures)) };
-  const { max, step } = linearAxis(Math.max(...figures));
+    return { type: "log" as const, ...logAxis(Math.min(...figures) / ROOM, Math.max(...figures) * ROOM) };
+  const { max, step } = linearAxis(Math.max(...figures) * ROOM);
   return { type: "value" as const, min: 0, max, interval: step };
 }
 

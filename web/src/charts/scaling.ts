@@ -8,6 +8,8 @@ import type { EChartsOption, LineSeriesOption } from "./echarts";
 import { type Theme, tooltipLook } from "./theme";
 
 const MARKER_PX = 7;
+/** Room for half a marker at the ends of an axis, as a ratio. */
+const ROOM = 1.02;
 /** Of lines of published figures and of the schedule, in pixels. */
 const PUBLISHED_DASH = [4, 4];
 const SCHEDULE_DASH = [1, 3];
@@ -209,9 +211,9 @@ export function hockeyStickOption(
     ),
   }));
   const levels = known.flatMap((curve) => curve.levels);
-  const { max, step } = linearAxis(Math.max(...levels.map(({ tps }) => tps)));
+  const { max, step } = linearAxis(Math.max(...levels.map(({ tps }) => tps)) * ROOM);
   const latencies = levels.map(({ p99_ns }) => p99_ns);
-  const ends = logAxis(Math.min(...latencies), Math.max(...latencies));
+  const ends = logAxis(Math.min(...latencies) / ROOM, Math.max(...latencies) * ROOM);
   return {
     grid: { left: 64, right: 24, top: 14, bottom: 40 },
     tooltip: {
@@ -316,8 +318,8 @@ function rateAxis(figures: readonly number[], theme: Theme) {
     splitLine: { lineStyle: { color: theme.rule } },
     axisLabel: { color: theme.muted, fontSize: 11, formatter: (value: number) => tick(value, "per_s") },
   };
-  if (isLogarithmic(figures))
-    return { type: "log" as const, ...logAxis(Math.min(...figures), Math.max(...figures)), ...look };
-  const { max, step } = linearAxis(Math.max(...figures));
+  const [low, high] = [Math.min(...figures), Math.max(...figures) * ROOM];
+  if (isLogarithmic(figures)) return { type: "log" as const, ...logAxis(low / ROOM, high), ...look };
+  const { max, step } = linearAxis(high);
   return { type: "value" as const, min: 0, max, interval: step, ...look };
 }

@@ -56,6 +56,8 @@ export interface TrialsChart {
 
 /** Of a dot, in pixels. */
 const DOT_PX = 9;
+/** Room for half a dot at the end of the axis, as a ratio. */
+const ROOM = 1.02;
 
 /** The key to the variants that have trials. */
 export function trialsKey({ report, looks }: Pick<TrialsChart, "report" | "looks">): KeyEntry[] {
@@ -156,10 +158,10 @@ function dotsOf(variant: VariantOfTrials, measure: Measure): Dot[] {
 
 function range(values: readonly number[], measure: Measure) {
   if (measure !== "relative") {
-    const { max, step } = linearAxis(Math.max(0, ...values), 5);
+    const { max, step } = linearAxis(Math.max(0, ...values) * ROOM, 5);
     return { min: 0, max, interval: step };
   }
-  const { max, step } = linearAxis(Math.max(1, ...values.map(Math.abs)), 3);
+  const { max, step } = linearAxis(Math.max(1, ...values.map(Math.abs)) * ROOM, 3);
   return { min: -max, max, interval: step };
 }
 
