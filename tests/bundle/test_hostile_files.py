@@ -1,7 +1,9 @@
 """Bundles are shared: whatever is in one, it is read without waiting, refused by name, and nothing else is written to."""
 
 import contextlib
+import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,10 +15,20 @@ from pathlib import Path
 import pytest
 from test_bundle import PLAN, histogram, second, trial
 
-from plinth.bundle import BundleFolder, BundleWriter, read_bundle, read_manifest, verify_bundle, write_derived
+from plinth.bundle import (
+    BundleFolder,
+    BundleWriter,
+    read_bundle,
+    read_manifest,
+    read_plan,
+    verify_bundle,
+    write_derived,
+)
 from plinth.bundle.tables import Tables
 from plinth.model.errors import PlinthError, Refused, RunError, UsageError
+from plinth.model.plan import Plan
 from plinth.model.trial import Event, Sample
+from plinth.model.untrusted import MOST_KEYS, validate_untrusted
 from plinth.system.lock import LOCK_FILE, DirectoryLock
 from sampled import rows_of
 
@@ -344,3 +356,29 @@ def test_a_table_of_the_wrong_shape_is_named(bundle):
 def read_bundle_without(bundle, name):
     (bundle / name).unlink()
     return read_all(bundle)
+
+
+@pytest.mark.parametrize("key", ["trials", "clusters", "variants", "steps", "cuts"])
+def test_millions_of_wrong_items_are_one_error_and_not_the_end_of_memory(bundle, key):
+    """All errors of 64 MB of them would take 100 GB."""
+    document = json.loads((bundle / "plan.json").read_text())
+    document[key] = [{}] * 100_000
+    (bundle / "plan.json").write_text(json.dumps(document))
+    with pytest.raises(RunError) as refused:
+        read_plan(bundle)
+    assert f"{key}.0" in refused.value.message
+    more = re.search(r"and (\d+) more", refused.value.message)
+    assert more is None or int(more[1]) < 30
+
+
+def test_a_table_with_more_keys_than_any_of_ours_is_refused(bundle):
+    document = json.loads((bundle / "plan.json").read_text())
+    document["storages"] = {f"s{number}": {} for number in range(MOST_KEYS + 1)}
+    (bundle / "plan.json").write_text(json.dumps(document))
+    with pytest.raises(RunError, match="a table has 2,001 keys"):
+        read_plan(bundle)
+
+
+def test_what_is_right_is_read_as_it_is_otherwise():
+    written = json.loads(PLAN.model_dump_json())
+    assert validate_untrusted(Plan, written) == Plan.model_validate(written) == PLAN

@@ -215,3 +215,9 @@ def test_any_override_is_taken_or_refused(keys: list[str], value: str) -> None:
 def test_text_that_looks_like_a_long_key_stays_as_it_is() -> None:
     text = "a." * 200 + "a"
     assert load_text(VALID.replace('"?"', f'"{text}"'), "x.toml", Path(), ()).experiment.question == text
+
+
+def test_thousands_of_wrong_values_are_one_error(tmp_path: Path) -> None:
+    """Each would be an error with all that is said of it; 16 MiB of them took 10 GB."""
+    for text in (f"{VALID}x = [{'{},' * 30_000}]\n", VALID + "".join(f"x{number} = 1\n" for number in range(30_000))):
+        assert reported(text, tmp_path).endswith("it has more than 20,000 values")

@@ -1,6 +1,5 @@
 """Baseline files: the figures of one run to compare later runs with. They may come from others, so they are untrusted."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from pydantic import ValidationError
 from plinth.bundle.files import BundleFolder
 from plinth.model.errors import UsageError
 from plinth.model.run_figures import RUN_FIGURES_VERSION, RunFigures
+from plinth.model.untrusted import parse_untrusted, validate_untrusted
 
 _HINT = "`plinth compare --save-baseline FILE BUNDLE` makes one"
 _MOST_SHOWN = 3
@@ -23,7 +23,7 @@ def read_run_figures(path: Path) -> RunFigures:
     """Read a baseline file. Raises a PlinthError if it is not a regular file, too large, of a newer version or invalid."""
     text = BundleFolder(path.parent).read_text(path.name)
     try:
-        document: Any = json.loads(text)
+        document: Any = parse_untrusted(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"this is not a baseline file: {error}", where=str(path), hint=_HINT) from error
     version = document.get("schema_version") if isinstance(document, dict) else None
@@ -36,7 +36,7 @@ def read_run_figures(path: Path) -> RunFigures:
             hint="use the Plinth that wrote it, or a newer one",
         )
     try:
-        return RunFigures.model_validate(document)
+        return validate_untrusted(RunFigures, document)
     except ValidationError as error:
         raise UsageError("this is not a baseline file", where=str(path), hint=_HINT, details=_wrong(error)) from error
 

@@ -1,6 +1,5 @@
 """Reads a bundle on any machine, complete or not."""
 
-import json
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
@@ -25,6 +24,7 @@ from plinth.model.probe import PROBE_VERSION, FsyncProbe
 from plinth.model.probe_io import IO_MOMENTS, IO_PROBE_VERSION, StorageIo
 from plinth.model.standby import BACKUP_VERSION, BaseBackup
 from plinth.model.trial import TRIAL_VERSION, Event, Trial
+from plinth.model.untrusted import parse_untrusted, validate_untrusted
 from plinth.model.wear import WEAR_VERSION, RunWear
 
 _MAX_EVENTS_BYTES = 2**30
@@ -198,7 +198,7 @@ def _read(folder: BundleFolder, name: str, model: type[Artefact], newest: int | 
 def _parsed(folder: BundleFolder, name: str, text: str, model: type[Artefact], newest: int | None) -> Artefact:
     where = str(folder.path / name)
     try:
-        document: Any = json.loads(text)
+        document: Any = parse_untrusted(text)
     except (ValueError, RecursionError) as error:  # a number with too many digits, or nested too deeply
         raise RunError(f"cannot read a part of the bundle: {error}", where=where) from error
     version = document.get("schema_version") if isinstance(document, dict) else None
@@ -214,7 +214,7 @@ def _parsed(folder: BundleFolder, name: str, text: str, model: type[Artefact], n
             hint="use the Plinth that wrote it, or a newer one",
         )
     try:
-        return model.model_validate(document)
+        return validate_untrusted(model, document)
     except ValidationError as error:
         raise _not_valid(folder, name, error) from error
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from plinth.model.errors import Problem
 
+MOST_VALUES = 20_000
+"""Of one document: experiments have hundreds. Each wrong one is an error, with all that is said of it."""
 MOST_LEVELS = 64
 """Maximum nesting of tables and lists. No experiment has more than eight levels."""
 _SHOWN_PARTS = 4
@@ -78,7 +80,11 @@ def _raises(error: type[Exception], text: str) -> bool:
 def check_values(document: dict[str, Any]) -> None:
     """Raise Problem for the first value that no key allows."""
     pending: list[tuple[Any, tuple[str | int, ...]]] = [(document, ())]
+    seen = 0
     while pending:
+        seen += 1
+        if seen + len(pending) > MOST_VALUES:
+            raise NotADocument(f"it has more than {MOST_VALUES:,} values", 1)
         value, path = pending.pop()
         if isinstance(value, dict | list):
             if len(path) > MOST_LEVELS:

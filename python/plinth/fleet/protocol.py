@@ -33,6 +33,7 @@ from plinth.model.errors import RunError
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.shown import bytes_shown_in_json
+from plinth.model.untrusted import parse_untrusted, validate_untrusted
 from plinth.model.workload import Driver
 
 PROTOCOL_VERSION = 1
@@ -43,7 +44,9 @@ ANSWER_TIMEOUT_S = 5.0
 START_TIMEOUT_S = 60.0
 """How long the first reply may take: the agent's program is loaded meanwhile, from a disk that may be slow."""
 HEAD = struct.Struct("<II")
-MAX_JSON_BYTES = 256 * 1024 * 1024
+MAX_JSON_BYTES = 64 * 1024 * 1024
+_LARGE_BYTES = 2**16
+"""From here on it matters how many errors a message has."""
 MAX_BINARY_BYTES = 64 * 1024 * 1024
 _MOST = 2**64
 """Above every count and every time in ns of a load: what is computed of smaller numbers stays a number."""
@@ -160,11 +163,19 @@ class ProtocolError(RunError):
 def parsed(model: type[_Model], document: bytes) -> _Model:
     """The message of a document. Raises ProtocolError, whose text does not cite the message, which may hold secrets."""
     try:
-        message = model.model_validate_json(bytes_shown_in_json(document.decode("utf-8", errors="surrogateescape")))
+        text = bytes_shown_in_json(document.decode("utf-8", errors="surrogateescape"))
+        if len(text) < _LARGE_BYTES:
+            message = model.model_validate_json(text)
+        else:
+            message = validate_untrusted(model, parse_untrusted(text))
         if _UNUSUAL_NUMBER.search(document):
             _check_numbers(message.model_dump())
         return message
-    except ValidationError as error:
+    except RecursionError:
+        raise ProtocolError("a message is not what it has to be: it is nested too deeply") from None
+    except ValueError as error:
+        if not isinstance(error, ValidationError):
+            raise ProtocolError(f"a message is not what it has to be: {type(error).__name__}") from None
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise ProtocolError(f"a message is not what it has to be: {place}: {first['msg']}") from None
