@@ -88,6 +88,30 @@ def test_what_the_views_do_not_show_yet_is_a_gap_and_no_zero() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("commits", "rollbacks", "of_each", "is_known"),
+    [
+        (0.001, 1.0, None, True),
+        (0.001, 0.0, 0, True),
+        (1.0, 0.0, 3, False),
+        (3.0, 0.0, 3, True),
+        (0.001, 0.0, 1, False),
+    ],
+)
+def test_what_has_been_reported_is_seen_by_what_a_script_has_of_the_servers_transactions(
+    commits: float, rollbacks: float, of_each: int | None, is_known: bool
+) -> None:
+    """It may roll all back, only sleep, or be several of them."""
+    counts = {**ALL, ("pg_database", "xact_commit"): commits, ("pg_database", "xact_rollback"): rollbacks}
+    (given,) = bundle({"disk": [100.0]}, aa=False).trials
+    contents = counting(given, counts)
+    assert contents.trial.totals is not None
+    seen = None if of_each is None else of_each * contents.trial.totals.done
+    trial = contents.trial.model_copy(update={"server_transactions": seen})
+    work = trial_work(trial, measured_phase(trial, contents.read_samples()))
+    assert (work.buffer_hits is not None) == is_known
+
+
 def test_what_writes_nothing_has_no_images() -> None:
     nothing = {("pg_wal", metric): 0.0 for metric in ("wal_bytes", "insert_lsn_bytes", "wal_fpi")}
     variant, _ = counted({**ALL, **nothing, ("pg_database", "xact_commit"): 1.0})

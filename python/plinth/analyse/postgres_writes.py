@@ -92,7 +92,14 @@ def images_rate(seen: Window) -> float | None:
 def has_reported(trial: Trial, seen: Window) -> bool:
     """Whether the server's processes have reported at least half of their work; assumed where that is not known."""
     commits = seen.growth_of_all("pg_database", "xact_commit")
-    return commits is None or trial.measured is None or commits >= trial.measured.done / 2
+    if commits is None or trial.measured is None:
+        return True
+    # Those of a script may be several of the server's, or none.
+    of_each = 1.0
+    if trial.server_transactions is not None and trial.totals is not None and trial.totals.done:
+        of_each = trial.server_transactions / trial.totals.done
+    rollbacks = seen.growth_of_all("pg_database", "xact_rollback") or 0
+    return commits + rollbacks >= trial.measured.done * of_each / 2
 
 
 def _data_rate(seen: Window) -> float | None:

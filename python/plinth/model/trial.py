@@ -100,6 +100,11 @@ class Trial(Frozen):
     measured_ns: int = 0
     totals: Totals | None = None
     measured: Totals | None = None
+    server_transactions: int | None = Field(
+        default=None,
+        description="Transactions of the server that clients saw end in the whole load, committed or rolled back: a script may be "
+        "several, or none. None of drivers, and in trials of before it was kept.",
+    )
     tps: float | None = Field(
         default=None, ge=0, description="Transactions done in the measured phase, per second of it."
     )

@@ -474,6 +474,7 @@ def _output(
         measured_ns=load.measured_ns,
         totals=load.totals,
         measured=load.measured,
+        server_transactions=load.server_transactions,
         scripts=load.scripts,
         tps=load.measured.done / (load.measured_ns / 1e9) if load.measured_ns else None,
         engine=load.engine,
