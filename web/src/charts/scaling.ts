@@ -15,10 +15,15 @@ const PUBLISHED_DASH = [4, 4];
 const SCHEDULE_DASH = [1, 3];
 const OTHER_WIDTH = 1.25;
 
-function curveEntries(curves: readonly DrawnCurve[], attention: Attention, isHollow: boolean): KeyEntry[] {
-  return curves.map(({ name, look }) => {
+function curveEntries(
+  curves: readonly DrawnCurve[],
+  attention: Attention,
+  isHollowOf: (curve: DrawnCurve) => boolean,
+): KeyEntry[] {
+  return curves.map((curve) => {
+    const { name, look } = curve;
     const line = lineSwatch(look.colour, strength(name, attention).width, dashOf(look));
-    const marker = { outline: markerOf(look), size: MARKER_PX, isHollow };
+    const marker = { outline: markerOf(look), size: MARKER_PX, isHollow: isHollowOf(curve) };
     return { label: name, swatch: { ...line, marker } };
   });
 }
@@ -26,12 +31,12 @@ function curveEntries(curves: readonly DrawnCurve[], attention: Attention, isHol
 /** The key to the latencies of an open loop. */
 export function stickKey({ curves }: CurvePanel, attention: Attention): KeyEntry[] {
   // A key of one entry says nothing.
-  return curves.length > 1 ? curveEntries(curves, attention, true) : [];
+  return curves.length > 1 ? curveEntries(curves, attention, () => true) : [];
 }
 
 /** The key to a panel of curves: each as it is drawn, and what else is in the chart. */
 export function scalingKey({ curves, ...panel }: CurvePanel, attention: Attention): KeyEntry[] {
-  const entries = curveEntries(curves, attention, false);
+  const entries = curveEntries(curves, attention, isBare);
   const others: KeyEntry[] = [];
   const [first] = curves;
   if (first && curves.some(({ levels }) => levels.some(({ published }) => published !== null))) {
@@ -43,6 +48,11 @@ export function scalingKey({ curves, ...panel }: CurvePanel, attention: Attentio
     others.push({ label: "as scheduled", swatch: lineSwatch("ink", 1, SCHEDULE_DASH) });
   // A key of one entry says nothing.
   return entries.length + others.length > 1 ? [...entries, ...others] : [];
+}
+
+/** Whether no point of a curve has an interval. */
+function isBare({ levels }: DrawnCurve): boolean {
+  return levels.every(({ interval: bounds }) => bounds === null);
 }
 
 /** What the marks of these panels denote, those only that are there. */

@@ -2,7 +2,7 @@
 /** What is explained of marks, and only of those that are there; keys that point at what they name. */
 import { describe, expect, test } from "vitest";
 import { paretoCaption, paretoOption } from "../../src/charts/pareto";
-import { scalingCaption, scalingOption } from "../../src/charts/scaling";
+import { scalingCaption, scalingKey, scalingOption } from "../../src/charts/scaling";
 import { themeOf } from "../../src/charts/theme";
 import type { Report, VariantResult } from "../../src/format/report";
 import { FIRST_LOOK, lineSwatch, NO_ATTENTION } from "../../src/model/looks";
@@ -88,6 +88,17 @@ describe("curves", () => {
 
   test("have hollow points where there is no interval", () => {
     expect(fills(panelOf([5, null], false))).toEqual(["c-1 colour", "#ffffff"]);
+  });
+
+  test("and so have their entries in the key, if no point has one", () => {
+    const twoOf = (...intervals: (number | null)[]) => {
+      const panel = panelOf(intervals, false);
+      return { ...panel, curves: [...panel.curves, ...panel.curves] };
+    };
+    const hollow = (panel: CurvePanel) =>
+      scalingKey(panel, NO_ATTENTION).map(({ swatch }) => swatch.marker?.isHollow);
+    expect(hollow(twoOf(null, null))).toEqual([true, true]);
+    expect(hollow(twoOf(null, 5))).toEqual([false, false]);
   });
 
   test.each([
