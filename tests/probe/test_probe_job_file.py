@@ -160,3 +160,23 @@ def test_stonewall_of_global_parts_all_and_0_takes_it_back(scratch: Path):
     jobs = scratch / "mine.fio"
     jobs.write_text("[global]\nstonewall\n[a]\n[b]\nstonewall=0\n[c]\n[d]\nwait_for_previous\n")
     assert [job.group for job in read_job_file(jobs)] == [1, 1, None, None]
+
+
+def test_what_fio_would_take_for_a_further_line_is_refused(probe: Command, scratch: Path):
+    """fio reads 8191 bytes at once: what comes after them is a parameter of its own, such as one that runs a program."""
+    jobs, victim = scratch / "mine.fio", scratch / "victim"
+    filler = "x" * (8191 - len("description="))
+    jobs.write_text(f"[mine]\nrw=read\ndescription={filler}exec_prerun=touch {victim}\n")
+    place = scratch / "place"
+    place.mkdir()
+    done = probe("io", place, "--job-file", jobs, "--size", "4MiB", "--quiet")
+    assert done.exit_code == 4 and f"{jobs}:3" in done.stderr and "description" in done.stderr
+    assert not victim.exists()
+
+
+def test_all_that_is_wrong_is_reported_at_once(probe: Command, scratch: Path):
+    jobs = scratch / "mine.fio"
+    jobs.write_text("bs=4k\n[mine]\nrw=read\nfilename=/dev/sda\n[a] b\nioengine=exec\n")
+    done = probe("io", scratch, "--job-file", jobs, "--size", "4MiB", "--quiet")
+    assert done.exit_code == 4
+    assert all(f"{jobs}:{line}" in done.stderr for line in (1, 4, 5, 6)), done.stderr

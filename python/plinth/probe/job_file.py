@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from plinth.model.errors import Refused, UsageError
+from plinth.model.errors import PlinthError, Refused, UsageError
 from plinth.model.nearest import nearest
 from plinth.model.probe_io import IoJob
 from plinth.system.failures import from_os_error
@@ -22,6 +22,8 @@ from plinth.system.failures import from_os_error
 _COMMENT = re.compile("[;#].*")
 _WAITS = ("stonewall", "wait_for_previous")
 """One parameter of fio's, by its name and its alias."""
+_LONGEST_VALUE = 1000
+"""fio reads lines of at most 8191 bytes (OPT_LEN_MAX), and takes what follows for a line of its own, any parameter."""
 ENGINES = ("sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring", "mmap")
 ALLOWED = frozenset(
     [
@@ -148,7 +150,10 @@ _HINT = "the probe gives every job its own new file; leave out what names files,
 
 
 def read_job_file(path: Path) -> tuple[IoJob, ...]:
-    """Return the jobs of the file at `path`, each with the preceding [global] parameters. Raises Refused, UsageError."""
+    """Return the jobs of the file at `path`, each with the preceding [global] parameters.
+
+    Raises Refused or UsageError, the first of all that is wrong with the others as its details.
+    """
     try:
         text = path.read_text()
     except FileNotFoundError:
@@ -156,29 +161,43 @@ def read_job_file(path: Path) -> tuple[IoJob, ...]:
     except (OSError, UnicodeDecodeError) as error:
         cause = error if isinstance(error, OSError) else OSError(None, "it is not text")
         raise from_os_error(cause, "read the job file", path) from error
-    defaults: dict[str, str] = {}
-    jobs: list[tuple[str, dict[str, str]]] = []
-    section: dict[str, str] | None = None
-    for number, written in enumerate(text.splitlines(), 1):
-        line, where = _COMMENT.sub("", written).strip(), f"{path}:{number}"
-        if not line:
-            continue
-        if line.startswith("["):
-            section = _section(line, where, defaults, jobs)
-            continue
-        if section is None:
-            raise UsageError(f"got {line!r} before the first [section]", where=where)
-        key, _, value = line.partition("=")
-        name = _checked(key.strip(), value.strip(), where)
-        section.pop(name, None)  # of a parameter and its alias, fio takes the later one
-        section[name] = value.strip() or "1"
-    if not jobs:
-        raise UsageError("no job in it: a section other than [global] is needed", where=str(path))
+    jobs = _jobs(text, path)
     title = f"of {path.name}"
     return tuple(
         IoJob(name=name, shape="job_file", title=title, parameters=parameters, group=group)
         for (name, parameters), group in zip(jobs, _groups([parameters for _, parameters in jobs]), strict=True)
     )
+
+
+def _jobs(text: str, path: Path) -> list[tuple[str, dict[str, str]]]:
+    """Return the names of jobs with their parameters. Raises as `read_job_file`."""
+    defaults: dict[str, str] = {}
+    jobs: list[tuple[str, dict[str, str]]] = []
+    section: dict[str, str] | None = None
+    problems: list[PlinthError] = []
+    for number, written in enumerate(text.splitlines(), 1):
+        line, where = _COMMENT.sub("", written).strip(), f"{path}:{number}"
+        if not line:
+            continue
+        try:
+            if line.startswith("["):
+                section = _section(line, where, defaults, jobs)
+                continue
+            if section is None:
+                raise UsageError(f"got {line!r} before the first [section]", where=where)
+            key, _, value = line.partition("=")
+            name = _checked(key.strip(), value.strip(), where)
+            section.pop(name, None)  # of a parameter and its alias, fio takes the later one
+            section[name] = value.strip() or "1"
+        except PlinthError as problem:
+            problems.append(problem)
+    if problems:
+        first, *others = sorted(problems, key=lambda problem: not isinstance(problem, Refused))
+        first.details = tuple(f"{other.where}: {other.message}" for other in others)
+        raise first
+    if not jobs:
+        raise UsageError("no job in it: a section other than [global] is needed", where=str(path))
+    return jobs
 
 
 def _groups(jobs: Sequence[Mapping[str, str]]) -> list[int | None]:
@@ -211,6 +230,12 @@ def _checked(key: str, value: str, where: str) -> str:
         )
     if "'" in value:  # as in buffer_pattern='FILE'
         raise Refused(f"{key}={value}: names of files are refused in a job file", where=where, hint=_HINT)
+    if len(value) > _LONGEST_VALUE:
+        raise Refused(
+            f"{key}: got a value of {len(value)} characters; at most {_LONGEST_VALUE} are taken",
+            where=where,
+            hint="shorten it: fio takes what follows in a long line for another parameter",
+        )
     if "$" in value:
         raise Refused(f"{key}={value}: variables are refused in a job file", where=where, hint="write the value itself")
     return key
