@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pytest
 from test_bundle import PLAN, histogram, second, trial
 
@@ -382,3 +383,30 @@ def test_a_table_with_more_keys_than_any_of_ours_is_refused(bundle):
 def test_what_is_right_is_read_as_it_is_otherwise():
     written = json.loads(PLAN.model_dump_json())
     assert validate_untrusted(Plan, written) == Plan.model_validate(written) == PLAN
+
+
+def test_a_table_of_few_bytes_with_texts_that_fill_memory_is_refused(bundle, monkeypatch):
+    monkeypatch.setattr("plinth.bundle.tables._MAX_MEMORY_BYTES", 64 * 2**20)
+    (table,) = bundle.glob("trials/*/observe/host.parquet")
+    table.unlink()
+    columns = "1::BIGINT t_ns, repeat(chr(97 + i::INT), 40000000) AS object, 'm' metric, 1.0::DOUBLE value"
+    duckdb.sql(f"COPY (SELECT {columns} FROM range(4) t(i)) TO '{table}' (FORMAT parquet, COMPRESSION zstd)")
+    assert table.stat().st_size < 100_000
+    with pytest.raises(RunError, match="cannot read a table of the bundle"):
+        read_all(bundle)
+    assert not list(Path().glob(".tmp/*")), "nothing is spilled"
+
+
+@pytest.mark.parametrize(
+    ("table", "limit"), [("series", "_MAX_SECONDS"), ("hist", "_MAX_BUCKETS"), ("observe/host", "_MAX_SAMPLES")]
+)
+def test_a_table_that_claims_more_rows_than_any_is_refused(bundle, monkeypatch, table, limit):
+    monkeypatch.setattr(f"plinth.bundle.tables.{limit}", 100)
+    (file,) = bundle.glob(f"trials/*/{table}.parquet")
+    rows = duckdb.read_parquet(str(file)).fetchall()
+    assert rows
+    many = f"SELECT one.* FROM (SELECT * FROM '{file}' LIMIT 1) one, range(101)"
+    duckdb.sql(f"COPY ({many}) TO '{file}.new' (FORMAT parquet)")
+    Path(f"{file}.new").rename(file)
+    with pytest.raises(RunError, match="it has more than 100 rows"):
+        read_all(bundle)

@@ -10,6 +10,7 @@ opened beneath the bundle's folder. To make a connection takes longer than to re
 DuckDB and numpy are slow to load, and most commands need no table: so they are imported where they are used.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -51,9 +52,14 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # tables are small, and a run measures beside it
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
+    "temp_directory": "",
 }
-_MAX_ROWS = 50_000_000
-"""Maximum number of rows of a table: a file of a few bytes can claim any number."""
+_MAX_SAMPLES, _MAX_BUCKETS, _MAX_SECONDS = 20_000_000, 5_000_000, 700_000
+"""Maximum number of rows of a table of each kind: a file of a few bytes can claim any number. Seconds of a week; each row of them
+is an object of Python."""
+_MAX_MEMORY_BYTES = 2 * 2**30
+"""Of a query: a file of a few bytes can hold texts of gigabytes. Nothing is spilled to the disk, where it might be a folder of the
+user's."""
 _FILES_AT_ONCE = 128
 """Maximum number of open files, well below the limit of a process."""
 _Table = TypeVar("_Table")
@@ -111,14 +117,14 @@ class Tables:
             of_source = dict(zip(sources, names, strict=True))
             table = (
                 f"(SELECT {_selected(_HISTOGRAM_COLUMNS)}, filename, file_row_number AS row "
-                f"FROM read_parquet($1, filename = true, file_row_number = true) LIMIT {_MAX_ROWS + 1})"
+                f"FROM read_parquet($1, filename = true, file_row_number = true) LIMIT {_MAX_BUCKETS + 1})"
             )
             groups = connection.execute(
                 f"SELECT filename, {', '.join(keys)}, count(*), count(value_ns), count(*) FILTER (value_ns IS NOT NULL "
                 f"AND bucket_count IS NULL), min(row), max(row) FROM {table} GROUP BY filename, {', '.join(keys)}",
                 [sources],
             ).fetchall()
-            self._check_rows(sum(rows for *_, rows, _, _, _, _ in groups), names)
+            self._check_rows(sum(rows for *_, rows, _, _, _, _ in groups), _MAX_BUCKETS, names)
             buckets = connection.execute(
                 f"SELECT value_ns, coalesce(bucket_count, 0) AS n FROM {table} WHERE value_ns IS NOT NULL", [sources]
             ).fetchnumpy()
@@ -167,10 +173,10 @@ class Tables:
                 "SELECT filename, object, metric, list(t_ns) AS t_ns, list(value) AS value, "
                 "bool_or(t_ns IS NULL OR value IS NULL) AS lacking "
                 f"FROM (SELECT {_selected(_SAMPLE_COLUMNS)}, filename FROM read_parquet($1, filename = true) "
-                f"LIMIT {_MAX_ROWS + 1}) GROUP BY filename, object, metric ORDER BY filename, object, metric",
+                f"LIMIT {_MAX_SAMPLES + 1}) GROUP BY filename, object, metric ORDER BY filename, object, metric",
                 [sources],
             ).fetchnumpy()
-        self._check_rows(sum(map(len, columns["t_ns"])), names)
+        self._check_rows(sum(map(len, columns["t_ns"])), _MAX_SAMPLES, names)
         found: dict[str, dict[tuple[str, str], Points]] = {name: {} for name in names}
         for source, object_, metric, t_ns, values, lacking in zip(*columns.values(), strict=True):
             name = of_source[source]
@@ -204,10 +210,10 @@ class Tables:
         """Return the rows of all sources, with the source as the last column; errors refer to `names`."""
         with self._connected("read", names) as connection:
             query = (
-                f"SELECT {_selected(columns)}, filename FROM read_parquet($1, filename = true) LIMIT {_MAX_ROWS + 1}"
+                f"SELECT {_selected(columns)}, filename FROM read_parquet($1, filename = true) LIMIT {_MAX_SECONDS + 1}"
             )
             rows = connection.execute(query, [sources]).fetchall()
-        self._check_rows(len(rows), names)
+        self._check_rows(len(rows), _MAX_SECONDS, names)
         return rows
 
     @contextmanager
@@ -221,7 +227,9 @@ class Tables:
         """Open an in-memory database."""
         import duckdb
 
-        return duckdb.connect(config=_CONFIGURATION)
+        own_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        most_bytes = min(_MAX_MEMORY_BYTES, own_bytes * 4 // 5)  # DuckDB's own default is the latter
+        return duckdb.connect(config={**_CONFIGURATION, "memory_limit": f"{most_bytes // 2**20}MiB"})
 
     @contextmanager
     def _connected(self, doing: str, names: Sequence[str]) -> Iterator["DuckDBPyConnection"]:
@@ -242,10 +250,10 @@ class Tables:
             where = str(self._folder.path / name)
             raise RunError(f"a part of the bundle is not what it should be: {error}", where=where) from error
 
-    def _check_rows(self, rows: int, names: Sequence[str]) -> None:
-        if rows > _MAX_ROWS:
+    def _check_rows(self, rows: int, most: int, names: Sequence[str]) -> None:
+        if rows > most:
             where = self._where(names)
-            raise RunError(f"cannot read a table of the bundle: it has more than {_MAX_ROWS:,} rows", where=where)
+            raise RunError(f"cannot read a table of the bundle: it has more than {most:,} rows", where=where)
 
     def _where(self, names: Sequence[str]) -> str:
         return ", ".join(str(self._folder.path / name) for name in names)
