@@ -28,6 +28,8 @@ _REFUSES_CONTROL_FILE = "PG_CONTROL_VERSION"
 _CHECK_SINCE = 15  # before, --check was --boot -x0
 _TIMEOUT_S = 30
 _OF_SESSIONS = ("user", "superuser", "backend", "superuser-backend")
+_OF_MEMORY = ("memory", "semaphore")
+"""What a complaint is about that is one of the machine; all else is found when the server starts."""
 _BUFFER_UNIT = "8kB"
 
 
@@ -112,7 +114,8 @@ class DryStart:
 
     def _memory(self, asked: Mapping[str, str]) -> str | None:
         """initdb finds by the same option what it can set max_connections and shared_buffers to."""
-        return self._start(["--check"] if self._installation.major >= _CHECK_SINCE else ["--boot", "-x0"], asked)
+        complaint = self._start(["--check"] if self._installation.major >= _CHECK_SINCE else ["--boot", "-x0"], asked)
+        return complaint if complaint is not None and any(word in complaint for word in _OF_MEMORY) else None
 
     def _start(self, mode: list[str], asked: Mapping[str, str]) -> str | None:
         """What the server says against the settings. What it says against the folder is nothing to them."""
