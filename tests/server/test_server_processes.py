@@ -5,10 +5,11 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic_ns
 
@@ -241,3 +242,42 @@ def test_a_data_directory_stays_while_its_server_cannot_be_stopped(
     for entry in journal.entries:
         journal.mark_undone(entry)
     journal.close()
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _written(content: bytes) -> Callable[[Path], None]:
+    def put(path: Path) -> None:
+        path.write_bytes(content)
+
+    return put
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        _fifo,
+        _endless,
+        Path.mkdir,
+        lambda path: path.symlink_to("/etc/passwd"),
+        lambda path: os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5)),
+        *map(_written, (b"", b"\xff\xfe", "\u00b2".encode(), b"9" * 10_000, b"1\n", b"-1\n", b"x\n" * 9)),
+    ],
+    ids=["FIFO", "endless", "folder", "link", "device", "empty", "bytes", "digit", "digits", "init", "minus", "text"],
+)  # fmt: skip
+def test_what_the_servers_user_puts_in_place_of_its_pid_file_ends_nothing_and_holds_up_nothing(
+    server: Path, put: Callable[[Path], None]
+) -> None:
+    """SQL of an experiment starts commands as that user."""
+    (server / "postmaster.pid").unlink()
+    put(server / "postmaster.pid")
+    assert postmaster_pid(server) is None
+    begun = time.monotonic()
+    end_server(server)
+    assert serving(server) == [] and time.monotonic() - begun < 60

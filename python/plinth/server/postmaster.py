@@ -1,5 +1,6 @@
 """The postmaster of a managed cluster as a process of ours: started, waited for, and seen to end."""
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -10,6 +11,7 @@ from plinth.server.layout import ClusterLayout
 from plinth.server.log import TAIL_LINES, ServerLog
 from plinth.system.process import all_exit
 from plinth.system.runner import Runner
+from plinth.system.small_file import read_small_file
 
 START_TIMEOUT_S = 300.0  # recovery after a crash may have much to read
 _NO_RESPONSE_S = 5.0
@@ -112,9 +114,11 @@ class Postmaster:
     def _says_ready(self) -> bool:
         """Whether postmaster.pid is this postmaster's, not one that a crash left, and says so."""
         try:
-            lines = (self._data_directory / "postmaster.pid").read_text().splitlines()
-        except FileNotFoundError:
-            return False
+            lines = read_small_file(self._data_directory / "postmaster.pid").decode(errors="replace").splitlines()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ELOOP, errno.EINVAL):
+                raise
+            return False  # it is not there yet; or what is there is none that a server wrote
         return lines[:1] == [str(self.pid)] and len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready"
 
     def _failed(self, how: str) -> RunError:

@@ -1,6 +1,7 @@
 """The processes that serve a data directory, found through /proc, and how they are ended."""
 
 import os
+import re
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from plinth.system.directory import LABEL_FILE, nearest_label
 from plinth.system.ending import handles, kill_all, send
 from plinth.system.gate import waits_to_become
 from plinth.system.process import STATE, all_exit, arguments, stat_fields
+from plinth.system.small_file import read_small_file
 from plinth.system.timeout import call_with_timeout
 
 FAST = (signal.SIGINT, 60.0)
@@ -23,6 +25,7 @@ KILL = (signal.SIGKILL, 15.0)
 _POSTGRES = "postgres"
 _LAST_TIMEOUT_S = 1.0
 _LOOK_AGAIN_S = 0.001
+_PID = re.compile(rb"-?[0-9]{1,10}")
 _STOPPED = "TZX"
 """States of processes that do nothing: stopped, or ended."""
 
@@ -41,10 +44,10 @@ def postmaster_pid(data_directory: Path) -> int | None:
     """The pid in postmaster.pid, if that process really serves `data_directory`; else None."""
     try:
         file = data_directory / "postmaster.pid"
-        first_line = call_with_timeout(file.read_text, file).split("\n", 1)[0]
+        first_line = call_with_timeout(lambda: read_small_file(file), file).split(b"\n", 1)[0]
     except OSError:
         return None
-    pid = abs(int(first_line)) if first_line.lstrip("-").isdigit() else 0
+    pid = abs(int(first_line)) if _PID.fullmatch(first_line) else 0
     return pid if pid and _serves(pid, _real(data_directory)) else None
 
 

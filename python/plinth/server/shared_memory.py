@@ -15,6 +15,8 @@ from typing import NamedTuple, Self
 
 from plinth.model.errors import Refused
 
+from plinth.system.small_file import read_small_file
+
 _POSIX_FOLDER = Path("/dev/shm")
 _TABLE = Path("/proc/sysvipc/shm")
 _HEADER = struct.Struct("=iiQQI12xQQ")
@@ -23,6 +25,7 @@ _HEADER_MAGIC = 679834894
 _CONTROL = struct.Struct("=III")  # magic, items used, items in all
 _CONTROL_MAGIC = 0x9A503D32
 _CONTROL_ITEMS_AT = 16
+_MOST_CONTROL_BYTES = 64 * 2**20
 _ITEM_HANDLE = struct.Struct("=I")  # an item's first field; the rest differs between versions
 _MAX_KEY = 2**32
 _SHM_RDONLY = 0o10000
@@ -87,9 +90,16 @@ def remove_memory_of(guarded: Guarded) -> list[str]:
     return removed
 
 
-def _unattached(uid: int) -> Iterator[Mapping[str, int]]:
-    """The System V segments of a user that no process is attached to, as the kernel lists them."""
-    with _TABLE.open() as table:
+def _segment_id(data_directory: Path) -> int | None:
+    try:
+        return int(read_small_file(data_directory / "postmaster.pid").splitlines()[6].split()[1])
+    except (OSError, IndexError, ValueError):
+        return None  # stopped in order, or killed before it had any
+
+
+def _read_unattached(segment: int) -> bytes | None:
+    """The content of a System V segment; None when there is none or a process is attached to it."""
+    with Path("/proc/sysvipc/shm").open() as table:
         columns = table.readline().split()
         rows = [dict(zip(columns, map(int, line.split()), strict=True)) for line in table]
     return (row for row in rows if row["nattch"] == 0 and row["uid"] == uid)
@@ -106,15 +116,27 @@ def _content(segment: int, size_bytes: int) -> bytes:
         _libc.shmdt(address)
 
 
-def _listed(control: int, uid: int) -> Iterator[int]:
-    """The handles of the segments that a control segment lists."""
-    content = _dynamic_content(control, uid)
+def _guards(header: bytes, data_directory: Path) -> bool:
+    if len(header) < _HEADER.size + _HEADER_END.size or _HEADER.unpack_from(header)[0] != _HEADER_MAGIC:
+        return False
+    found = data_directory.stat()
+    return _HEADER_END.unpack(header[-_HEADER_END.size :]) == (found.st_dev, found.st_ino)
+
+
+def _posix_segments(control: int) -> Iterator[Path]:
+    """The segments that a control segment lists."""
+    try:
+        content = read_small_file(_posix_path(control), _MOST_CONTROL_BYTES)
+    except OSError:
+        return
     if len(content) < _CONTROL_ITEMS_AT:
         return
     magic, used, items = _CONTROL.unpack_from(content)
     if magic != _CONTROL_MAGIC or not 0 < used <= items:
         return
     item_bytes = (len(content) - _CONTROL_ITEMS_AT) // items
+    if item_bytes < _ITEM_HANDLE.size:
+        return
     for number in range(used):
         yield _ITEM_HANDLE.unpack_from(content, _CONTROL_ITEMS_AT + number * item_bytes)[0]
 
