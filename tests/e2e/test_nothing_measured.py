@@ -2,24 +2,27 @@
 
 import pytest
 
-FAILING = """\
-[[measure.action]]
-at = "0s"
-do = "sql"
-sql = "SELECT 1/0"
-"""
-
 
 def test_of_trials_that_all_failed_only_the_error_is_printed(project, nothing_left):
-    project.write(project.experiment + FAILING)
+    (project.folder / "wrong.sql").write_text("SELECT * FROM no_such_table;\n")
+    project.write(project.experiment.replace('builtin = "tpcb-like"', 'script = "wrong.sql"'))
     done = project.run("--set", "matrix.storage=[disk]")
     assert done.returncode == 1, done.stderr
     assert done.stdout == ""
     error = done.stderr.partition("\nerror: ")[2]
-    assert error.startswith("nothing was measured: ") and "division by zero" in error
+    assert error.startswith("nothing was measured: ") and "no_such_table" in error
     assert {trial["status"] for trial in project.trials()} == {"failed"}
     assert not (project.bundle / "derived" / "report.html").exists()
-    assert "division by zero" in project.whole_report()
+    assert "no_such_table" in project.whole_report()
+    nothing_left()
+
+
+def test_of_a_trial_that_failed_by_what_was_found_after_it_there_is_a_report(project, nothing_left):
+    project.write(project.experiment + '[[measure.action]]\nat = "200ms"\ndo = "sql"\nsql = "SELECT 1/0"\n')
+    done = project.run("--set", "matrix.storage=[disk]")
+    assert done.returncode == 1, done.stderr
+    if any(trial["measured"] and trial["measured"]["done"] for trial in project.trials()):
+        assert (project.bundle / "derived" / "report.html").exists() and "division by zero" in done.stdout
     nothing_left()
 
 

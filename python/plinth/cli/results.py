@@ -169,8 +169,11 @@ class Results:
 
     @property
     def has_figures(self) -> bool:
-        """Whether anything was measured: a trial that did not fail, or a power cut."""
-        return any(one.trial.status != "failed" for one in self.contents.trials) or bool(self.contents.cuts)
+        """Whether anything was measured: a power cut, or a trial, even one that failed by what was found after it."""
+        trials = (one.trial for one in self.contents.trials)
+        return bool(self.contents.cuts) or any(
+            trial.status != "failed" or (trial.measured is not None and trial.measured.done > 0) for trial in trials
+        )
 
     @property
     def html_path(self) -> Path:
