@@ -50,6 +50,7 @@ def test_a_commit_that_is_lost_fails_its_trial_with_the_evidence(project, nothin
     (trial,) = project.trials()
     assert f"{LOST}: expected 0 of " in trial["failure"]
     assert "lost commit: client 2, number 3 (acknowledged, sent at " in trial["failure"]
+    assert (project.bundle / "derived" / "report.html").exists(), "it was measured before that was found"
     nothing_left()
 
 

@@ -17,15 +17,6 @@ def test_of_trials_that_all_failed_only_the_error_is_printed(project, nothing_le
     nothing_left()
 
 
-def test_of_a_trial_that_failed_by_what_was_found_after_it_there_is_a_report(project, nothing_left):
-    project.write(project.experiment + '[[measure.action]]\nat = "200ms"\ndo = "sql"\nsql = "SELECT 1/0"\n')
-    done = project.run("--set", "matrix.storage=[disk]")
-    assert done.returncode == 1, done.stderr
-    if any(trial["measured"] and trial["measured"]["done"] for trial in project.trials()):
-        assert (project.bundle / "derived" / "report.html").exists() and "division by zero" in done.stdout
-    nothing_left()
-
-
 @pytest.mark.parametrize("place", ["new/er", "there"])
 def test_of_a_refused_run_no_folder_is_left_that_was_not_there(project, place, nothing_left):
     (project.folder / "there").mkdir()
