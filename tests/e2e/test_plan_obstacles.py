@@ -181,6 +181,19 @@ def test_a_port_that_is_taken_and_a_path_that_is_too_long(project):
     both_refuse(project, 2, "107", words=ONE, TMPDIR=str(deep))
 
 
+def test_folders_that_cannot_be_used(project):
+    closed = project.folder / "closed"
+    closed.mkdir(mode=0o700)
+    both_refuse(project, 5, f"may not enter {closed}", "set TMPDIR", words=ONE, TMPDIR=str(closed))
+    (project.folder / "file").write_text("")
+    both_refuse(project, 2, str(project.folder / "file"), words=ONE, PLINTH_STATE_DIR=str(project.folder / "file"))
+
+
+def test_all_that_is_wrong_with_a_storage_is_said_of_it(project):
+    described(project, DISKS.replace("400MiB", "900TB"), '["slow", "zram"]')
+    both_refuse(project, 5, "space for", "storage zram needs the right to make", prefix=WITHOUT_MOUNTING)
+
+
 def test_an_external_server_that_does_not_take_us(project, service):
     string, services = service
     project.write(EXTERNAL.replace("CONNECTION", "host=127.0.0.1 port=1 dbname=x password=s3cr3t"))

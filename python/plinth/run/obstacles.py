@@ -17,7 +17,7 @@ from plinth.run.needs import lacking_storages
 from plinth.server import check_external, check_options, found_before_connecting, port
 from plinth.server.layout import SOCKET_PORT, ClusterLayout
 from plinth.storage.preflight import check_reachable, nearest_existing
-from plinth.system.owner import server_owner
+from plinth.system.owner import Owner, server_owner
 from plinth.system.paths import ensure, state_dir
 from plinth.system.runner import Runner
 
@@ -69,7 +69,10 @@ def _found(plan: Plan, context: RunContext, connections: Mapping[str, str]) -> O
     found.of_all += for_all
     found.of_all += filter(None, (_error_of(check) for check in _checks_of_places(plan, context, runner)))
     for storage in context.used_storages(plan.clusters):
-        if error := storage.obstacle(runner) or lacking.get(storage.name):
+        error, need = storage.obstacle(runner), lacking.get(storage.name)
+        if error is not None and need is not None:
+            error.details += need.details
+        if error := error or need:
             found.storages[storage.name] = error
     for cluster in plan.clusters:
         if cluster.is_external:
@@ -86,13 +89,25 @@ def _checks_of_places(plan: Plan, context: RunContext, runner: Runner) -> Iterat
     """Of Plinth's own folders: its state, and, of servers, the temporary directory that has their sockets."""
     yield _check_state_directory
     if any(not cluster.is_external for cluster in plan.clusters):
-        yield lambda: check_reachable(Path(tempfile.gettempdir()), context.owner, runner)
+        yield lambda: _check_temporary_directory(context.owner, runner)
+
+
+def _check_temporary_directory(owner: Owner, runner: Runner) -> None:
+    folder = tempfile.gettempdir()
+    try:
+        check_reachable(Path(folder), owner, runner)
+    except MissingCapability as error:
+        raise MissingCapability(
+            f"user {owner.name}, who runs the server, may not enter {error.where}, and so not the directory of its socket",
+            where=folder,
+            hint=f"set TMPDIR to a directory that user {owner.name} can enter",
+        ) from error
 
 
 def _check_state_directory() -> None:
     """Raise a PlinthError where the journal could not be written; nothing is made."""
     folder = state_dir()
-    if folder.is_dir():
+    if folder.exists():
         ensure(folder)
     above = nearest_existing(folder)
     if not os.access(above, os.W_OK | os.X_OK):

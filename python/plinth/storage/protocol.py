@@ -1,6 +1,5 @@
 """What every kind of storage is: prepare it, read its facts, take it down."""
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from plinth.storage.ballast import fill_action, fill_of, with_ballast
 from plinth.storage.capacity import filesystem_of, usable_bytes
 from plinth.storage.filling import free_again
 from plinth.storage.inspect.describe import storage_facts
-from plinth.storage.preflight import nearest_existing
 from plinth.storage.requirements import Requirements
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
@@ -171,15 +169,10 @@ class Storage(ABC, Generic[Spec]):
         return None
 
     def _check_place(self, runner: Runner) -> None:
-        """As `check`, of a storage that is built on no other. Without Plinth's work directory, whether that can be made."""
+        """As `check`, of a storage that is built on no other. It would make Plinth's work directory, which is not there before the
+        first run."""
         if self.work_root.is_dir():
             self.check(runner)
-        elif not os.access(above := nearest_existing(self.work_root), os.W_OK | os.X_OK):
-            raise MissingCapability(
-                "we may not make Plinth's work directory",
-                where=f"{self.work_root} in {above}",
-                hint="set PLINTH_STATE_DIR to a directory of yours",
-            )
 
     @abstractmethod
     def confirm(self) -> None:

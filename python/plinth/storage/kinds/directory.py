@@ -39,6 +39,13 @@ class Directory(Storage[DirectoryStorage]):
             ensure(self._parent)
         check_new_directory(self.mount_point, self.owner, runner)
 
+    def _check_place(self, runner: Runner) -> None:
+        """As of every storage; a path of its own can be checked at any time."""
+        if self.spec.path is None:
+            super()._check_place(runner)
+        else:
+            self.check(runner)
+
     def confirm(self) -> None:
         """The directory belongs to the user who runs servers."""
         found = self.mount_point.lstat()
