@@ -21,7 +21,7 @@ def test_of_trials_that_all_failed_only_the_error_is_printed(project, nothing_le
 def test_of_a_refused_run_no_folder_is_left_that_was_not_there(project, place, nothing_left):
     (project.folder / "there").mkdir()
     before = sorted(project.folder.iterdir())
-    storage = '[storage.disk]\nkind = "loop"\nsize = "300MiB"\nmkfs_options = ["-O", "no_such_feature"]\n'
+    storage = '[storage.disk]\nkind = "loop"\nsize = "2GiB"\nmkfs_options = ["-O", "no_such_feature"]\n'
     head, _, tail = project.experiment.partition('[storage.disk]\nkind = "directory"\n')
     project.write(f"{head}{storage}{tail}")
     done = project.plinth("run", "x.toml", "--bundle", place, "--set", "matrix.storage=[disk]")
