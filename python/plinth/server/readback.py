@@ -75,8 +75,11 @@ def check_options_taken(control: "psycopg.Connection[tuple[Any, ...]]", asked: M
     complaints: list[str] = []
     for name, value in asked.items():
         row, text = rows.get(name.lower()), setting_text(value)
-        if row is None:
-            complaints.append(f"{name}: the server does not know it")
+        if row is None:  # of an extension that this session has not loaded, perhaps
+            got = _text(control.execute("select current_setting(%s, true)", (name,)).fetchone())
+            if got != text:
+                said = "the server does not know it" if got is None else f"asked {text!r}, got {got!r}"
+                complaints.append(f"{name}: {said}")
         elif not was_taken(text, row) and row.setting != _spelling_of_session(control, name, text):
             complaints.append(f"{name}: asked {text!r}, got {row.setting}{row.unit or ''} (from: {row.source})")
     if complaints:
@@ -97,6 +100,10 @@ def _spelling_of_session(control: "psycopg.Connection[tuple[Any, ...]]", name: s
             row = control.execute("select set_config(%s, %s, true)", (name, text)).fetchone()
     except psycopg.Error:
         return None
+    return _text(row)
+
+
+def _text(row: "tuple[Any, ...] | None") -> str | None:
     value = None if row is None else row[0]
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
