@@ -243,8 +243,8 @@ def test_the_end_is_kept_at_any_rate_and_every_arrival_is_counted(
     totals = result.totals
     assert totals.scheduled == pytest.approx(arrivals, abs=10 * arrivals**0.5)
     assert totals.done > 0 and totals.failed == 0
-    # Only the last millisecond may still be begun when the run ends, but for what came while a client was busy.
-    assert (totals.skipped > 0.9 * arrivals) == (limit_s is not None)
+    # Only the last millisecond may still be begun when the run ends, and what came while a client was busy.
+    assert (totals.skipped > 0.5 * arrivals) == (limit_s is not None)
 
 
 def test_a_part_skips_its_share_of_the_arrivals_that_all_parts_have(server: Server, load: Load) -> None:
@@ -265,7 +265,7 @@ def test_a_part_skips_its_share_of_the_arrivals_that_all_parts_have(server: Serv
         run.go(time.monotonic_ns())
         assert run.wait(60.0)
         totals = LoadResult.model_validate_json(run.result()).totals
-        assert totals.skipped > 0.9 * totals.scheduled
+        assert totals.skipped > 0.5 * totals.scheduled
         scheduled.append(totals.scheduled)
     assert abs(scheduled[0] - scheduled[1]) <= 1
 
@@ -292,7 +292,7 @@ def test_a_log_of_what_is_skipped_does_not_keep_the_run_from_its_end(
     run = load(
         server.connection(),
         "select 1;",
-        duration_s=1.0,
+        duration_s=0.2,
         rate=steady(1e9),
         latency_limit_s=0.001,
         log={"prefix": str(tmp_path / "log")} | log,
@@ -300,10 +300,10 @@ def test_a_log_of_what_is_skipped_does_not_keep_the_run_from_its_end(
     result = finished(run)
     assert result.measured_ns < 10_000_000_000
     totals = result.totals
-    assert totals.scheduled == totals.done + totals.skipped + totals.open == pytest.approx(1e9, rel=0.001)
+    assert totals.scheduled == totals.done + totals.skipped + totals.open == pytest.approx(2e8, rel=0.001)
     rows = [line.split() for path in tmp_path.iterdir() for line in path.read_text().splitlines()]
     if not log:
         assert sum(row[2] == "skipped" for row in rows) == totals.skipped
     if "aggregate_interval_s" in log:
         # Columns: interval, transactions, four sums of latencies and of lags each, skipped.
-        assert sum(int(row[10]) for row in rows) <= totals.skipped and totals.skipped > 9e8
+        assert sum(int(row[10]) for row in rows) <= totals.skipped and totals.skipped > 1e8
