@@ -53,7 +53,7 @@ def test_each_variant_has_its_own_in_the_sessions_of_its_load(project, service):
         assert control.execute("SHOW synchronous_commit").fetchone() == ("on",)
     report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
     rows = {row["name"]: row for row in report["settings"]}
-    assert {cell["value"] for cell in rows["synchronous_commit"]["cells"]} == {"local", "off"}
+    assert {cell["text"] for cell in rows["synchronous_commit"]["cells"]} == {"local", "off"}
 
 
 def test_options_that_the_server_does_not_take_are_found_by_the_plan(project, service):
