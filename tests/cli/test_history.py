@@ -35,6 +35,7 @@ def test_bundles_are_listed_with_question_answer_and_machine_the_newest_first(tm
         assert one["status"] == "complete"
         assert one["question"] == CONTENTS.plan.experiment.question
         assert "memory" in one["answer"]
+        assert one["headline"]["value"] > 1 and "memory" in one["headline"]["note"]
         assert CONTENTS.host.cpu_model in one["machine"]
     shown = plinth("history", tmp_path).stdout
     assert "2033-05-1" in shown
@@ -105,7 +106,7 @@ def test_an_answer_is_kept_until_a_file_of_the_bundle_changes(tmp_path, state):
     path = written(tmp_path / "b")
     (first,) = listed(tmp_path)
     (kept,) = (state / "cache" / "answers").iterdir()
-    change(kept, answer="kept")
+    change(kept, answer={"text": "kept", "headline": None})
     assert listed(tmp_path)[0]["answer"] == "kept"
     os.utime(next(path.glob("trials/*/trial.json")))
     assert listed(tmp_path)[0]["answer"] == first["answer"]

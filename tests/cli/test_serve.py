@@ -79,7 +79,7 @@ def test_the_catalogue_lists_question_answer_machine_date_and_state(tmp_path):
     ):
         assert float(value) == headline.ratio.value
         assert (unescape(figure), unescape(note)) == (times(headline.ratio), headline.note)
-    assert page.count('class="headline"') == 2 == page.count(escape(times(headline.ratio)))
+    assert page.count('class="headline"') == page.count("<strong>") == 2
 
 
 def test_a_page_that_is_open_gets_what_has_changed_and_nothing_else(tmp_path):
@@ -176,7 +176,7 @@ def test_what_cannot_be_read_is_listed_with_the_reason_beside_what_can(tmp_path)
         page = catalogue(served)
     assert f"{1 + len(SPOILT)} bundles" in page
     assert len(keys(page)) == 1
-    rows = {row.rpartition("/")[2]: row for row in re.findall(r"<tr>(.*?)</td></tr>", page)}
+    rows = {row.rpartition("/")[2]: row for row in re.findall(r"<tr [^>]*>(.*?)</td></tr>", page)}
     for spoil, reason in SPOILT.items():
         assert 'class="state unreadable"' in rows[spoil.__name__]
         assert reason in rows[spoil.__name__]
@@ -208,7 +208,7 @@ def test_names_and_texts_of_bundles_are_text(tmp_path):
     with Served(tmp_path) as served:
         page = catalogue(served)
         report = served.ask(f"/bundles/{keys(page)[0]}")[2]
-    assert "<script" not in page
+    assert page.count("<script") == 1 == page.count('<script type="module" src="')
     assert "<img" not in page
     assert "\x1b" not in page + report
     assert "\u202e" not in page + report
