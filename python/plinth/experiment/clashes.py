@@ -8,7 +8,7 @@ from plinth.experiment.locate import Path, opened, statements
 from plinth.experiment.toml_document import with_short_keys
 
 _QUOTED_HINT = (
-    "a key cannot be both a list and a table: beside storage = [..], quote the other, "
+    "a key cannot be both a list and a table: where there is storage = [..], quote the other, "
     'as in "storage.slow.profile" = [..]'
 )
 _ONCE_HINT = "leave one of the two out; several values are the levels of a factor: [matrix] workload.clients = [1, 4]"
@@ -77,7 +77,7 @@ def _clash(path: Path, given: dict[Path, _Given], is_header: bool) -> Clash | No
 
 
 def _leaves(table: Path, document: dict[str, Any]) -> Iterator[Path]:
-    """The paths of all values in `document`, which is in `table`: lists and whatever is no table."""
+    """The paths of all values in `document`, which is in `table`: lists and all that is no table."""
     for key, value in document.items():
         if isinstance(value, dict) and value:
             yield from _leaves((*table, key), value)

@@ -179,7 +179,7 @@ class _Planner:
         return [*placed, *restore_problems(measure, expanded), *restoring.problems()]
 
     def _raise(self, problems: Sequence[Problem], missing: Sequence[PlinthError]) -> None:
-        """Raise what is wrong with the experiment, with what is missing beside it; or what is missing."""
+        """Raise what is wrong with the experiment, and what is missing; or what is missing."""
         if problems:
             noted = [Problem(one.message, path=["server"], hint=one.hint) for one in missing]
             raise self.loaded.error([*problems, *noted])

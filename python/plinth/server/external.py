@@ -206,7 +206,7 @@ def check_options(connection: str, options: Mapping[str, SettingValue]) -> None:
 def check_external(connection: str | Connection) -> str:
     """Raise a PlinthError unless the server that `connection` leads to takes us now, and lets us make a schema; nothing is made.
 
-    Returns a connection string that leads there whatever the environment says, with its secrets: not to be shown or kept.
+    Returns a connection string that leads there in any environment, with its secrets: not to be shown or kept.
     """
     found = resolve(connection)
     with database_errors("ask for our rights", _WHERE), connect(found) as control:

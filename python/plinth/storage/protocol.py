@@ -153,7 +153,7 @@ class Storage(ABC, Generic[Spec]):
         """Raise a PlinthError when it cannot be made. Nothing is touched; those that it is built on have been made."""
 
     def problems(self) -> list[Problem]:
-        """Everything that is wrong with its description, whatever machine it is to be made on, by keys of the experiment."""
+        """Everything that is wrong with its description, on any machine, by keys of the experiment."""
         return []
 
     def obstacle(self, runner: Runner) -> PlinthError | None:
