@@ -50,7 +50,7 @@ def test_the_charts_are_those_of_the_page(drawn):
 
 def test_a_chart_has_the_levels_of_its_curves(drawn):
     root = ElementTree.fromstring(drawn[0].svg)
-    assert len({element.get("fill") for element in root.iter(f"{SVG}rect") if element.get("rx")}) == 2
+    assert len({element.get("stroke") for element in root.iter(f"{SVG}line")}) == 2, "the key has a line of each colour"
     markers = [path for path in root.iter(f"{SVG}path") if path.get("transform") and path.get("fill") != "none"]
     assert len(markers) >= 10, "five levels of each of two curves"
 
