@@ -217,3 +217,12 @@ def _connects(string):
     except psycopg.OperationalError:
         return False
     return True
+
+
+def test_physics_that_a_disk_cannot_change_to(project):
+    described(project, DISKS, '["slow"]')
+    project.write(
+        (project.folder / "x.toml").read_text()
+        + '[[measure.action]]\ndo = "disk"\nat = "100ms"\nphysics = { channels = 4 }\n'
+    )
+    both_refuse(project, 2, "measure.action.0.physics: ", "of storage slow: channels: got 4")

@@ -132,7 +132,11 @@ def _of_endings(faults: dict[int, ServerAction]) -> Iterator[Problem]:
 
 
 def _of_disks(server: ServerSpec, changes: dict[int, DiskAction], context: RunContext) -> Iterator[Problem]:
-    """The disks that change are emulated, and no other node uses them."""
+    """The disks that change are emulated, can be as is asked, and no other node uses them."""
+    if not changes:
+        return
+    from plinth.storage.kinds.emulated import Emulated  # a kind that few experiments have
+
     for number, action in changes.items():
         path: list[str | int] = ["measure", "action", number]
         if server.connection is not None:
@@ -148,6 +152,10 @@ def _of_disks(server: ServerSpec, changes: dict[int, DiskAction], context: RunCo
                 path=path,
                 hint='use kind = "emulated"',
             )
+        for name in found:
+            disk = context.storages[name]
+            if isinstance(disk, Emulated) and (complaint := disk.complaint_about(action.physics)):
+                yield Problem(f"{action.what()}: of storage {name}: {complaint}", path=[*path, "physics"])
         yield from _of_sharing(action, [action.node], _below(server, context), set(found), path, "changes with them")
 
 

@@ -159,7 +159,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
             known = [one.name for one in _profiles()]
             message = f"there is no profile {self.spec.profile!r}; allowed: {', '.join(known)}"
             return [Problem(message, path=[*where, "profile"], hint=nearest(self.spec.profile, known))]
-        if complaint := _complaint(self.configs[0]):
+        if complaint := self.complaint_about(Physics()):
             key = complaint.partition(":")[0]
             path = [*where, "physics", key] if key in _physics_keys() else where
             return [Problem(f"the profile {profile.name!r} with this physics: {complaint}", path=path)]
@@ -174,6 +174,15 @@ class Emulated(BlockStorage[EmulatedStorage]):
                 )
             ]
         return []
+
+    def complaint_about(self, change: Physics) -> str | None:
+        """What the engine says against the disks once `change` is made to them while they are served; None when it takes it, or does
+        not know their profile."""
+        if self._profile() is None:
+            return None
+        own = {**self.spec.physics.model_dump(exclude_none=True), **change.model_dump(exclude_none=True)}
+        physics = self.spec.physics.model_copy(update=own)
+        return _complaint(self.configs[0].model_copy(update={"physics": physics}))
 
     def confirm_devices(self) -> None:
         """Each daemon serves the disk that was asked for, and is attached."""
