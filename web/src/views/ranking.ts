@@ -25,7 +25,7 @@ const LONG_LABEL = 28;
 const MOST_ROWS = 15;
 const LEADS: Record<Measure, string> = {
   throughput: "Median throughput of each variant. Ticks: trials.",
-  latency: "Median of the p99 latencies of each variant's trials, without an interval. Ticks: trials.",
+  latency: "Median of the p99 latencies of each variant's trials. Ticks: trials. Latencies have no interval.",
 };
 
 /** What the marks of the bars denote, those only that are there. */
