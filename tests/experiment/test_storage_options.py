@@ -1,5 +1,6 @@
 """Options of mkfs, mount, zpool and zfs in an experiment: those that name a file, a device or a program are refused, as real programs read them."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,8 +43,17 @@ def make(filesystem: str, words: tuple[str, ...], folder: Path) -> Path:
 
 def holds_secret(image: Path) -> bool:
     """Whether the planted text is in it, wherever it has data."""
-    with image.open("rb") as file:
-        return any(SECRET.encode() in part for part in iter(lambda: file.read(64 * MIB), b""))
+    with image.open("rb", buffering=0) as file:
+        at = 0
+        while True:
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            except OSError:  # there is no more data
+                return False
+            end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+            if SECRET.encode() in os.pread(file.fileno(), end - at, at):
+                return True
+            at = end
 
 
 @pytest.mark.parametrize(
