@@ -101,9 +101,10 @@ def _of_files(jobs: Sequence[IoJob], files: Sequence[OwnFile], runner: Runner) -
                 sized = job.model_copy(update={"parameters": job.parameters | {"size": str(file.size_bytes)}})
                 pairs[place] = (sized, file)
         results = list(run_together([(job, file.path) for job, file in pairs], runner))
-        for place, (job, file) in enumerate(pairs):
-            if file.restored() and job.target == "file":
-                results[place] = _beyond(job, file.size_bytes)
+        beyond = [place for place, (job, file) in enumerate(pairs) if file.restored() and job.target == "file"]
+        for place, (job, file) in enumerate(pairs) if beyond else ():
+            other = f"{jobs[beyond[0]].name}, which was to run at the same time, goes beyond the probe's file"
+            results[place] = _beyond(job, file.size_bytes) if place in beyond else IoResult(job=job, unavailable=other)
     except PlinthError as error:
         return results or [IoResult(job=job, unavailable=error.message) for job in jobs], error.message
     return results, None
