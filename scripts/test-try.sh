@@ -24,16 +24,19 @@ try() { chroot "$root" "$@" env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/
 proxies=()
 while IFS= read -r line; do proxies+=("$line"); done < <(env | grep -iE '^(http|https|no)_proxy=' || true)
 there() { chroot "$root" sh -c 'command -v fio' >/dev/null; }
+absent() { ! there; } # a function, since errexit passes over a command with ! before it
 
-! there || { echo "fio is in the minimal system: this shows nothing" >&2; exit 1; }
+absent || { echo "fio is in the minimal system: this shows nothing" >&2; exit 1; }
 said=$(try setpriv --reuid=65534 --regid=65534 --clear-groups)
 grep -q 'sudo apt-get install --no-install-recommends fio' <<<"$said"
-! there
+absent
 said=$(try unshare --net)
 grep -q 'apt-get could not install fio' <<<"$said"
-! there && [ ! -e "$root/usr/sbin/policy-rc.d" ]
+absent
+[ ! -e "$root/usr/sbin/policy-rc.d" ]
 try env
-there && [ ! -e "$root/usr/sbin/policy-rc.d" ]
+there
+[ ! -e "$root/usr/sbin/policy-rc.d" ]
 chroot "$root" fio --version
 [ -z "$(try env)" ] # what is there is not installed again
 INSIDE
