@@ -8,7 +8,7 @@ import { FIRST_LOOK, NO_ATTENTION } from "../src/model/looks";
 import { type CurvePanel, curvePanels, heatMap, isLogarithmic } from "../src/model/scaling";
 import { report, variant } from "./sample";
 
-const THEME = themeOf(() => "#777777");
+const THEME = themeOf((name) => (name === "surface" ? "#ffffff" : "#777777"));
 
 function factor(name: string, values: readonly (number | string)[]): Factor {
   const isNumeric = values.every((value) => typeof value === "number");
@@ -116,6 +116,8 @@ test("an open loop is drawn beside its schedule, and its latencies bear their ra
   ]);
   const [stick] = series(hockeyStickOption(panel, NO_ATTENTION, THEME));
   expect(stick?.label?.show).toBe(true);
+  const hollow = (stick?.data ?? []).map((dot) => (dot as { itemStyle: { color: string } }).itemStyle.color);
+  expect(hollow).toEqual([THEME.paper, THEME.paper]);
   const clients = swept([factor("clients", [1, 2])], [curve("clients", "", {}, ["one"])], { one: {} });
   const closed = curvePanels(clients)[0];
   expect(closed && series(scalingOption(closed, NO_ATTENTION, THEME)).map(({ name }) => name)).not.toContain(

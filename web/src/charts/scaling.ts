@@ -263,7 +263,7 @@ export function hockeyStickOption(
         symbol: `path://${markerOf(look)}`,
         symbolSize: MARKER_PX,
         lineStyle: { color: paint, width, opacity, ...(dash.length > 0 ? { type: [...dash] } : {}) },
-        itemStyle: pointStyle(paint, true, theme, opacity),
+        itemStyle: { color: paint },
         label: {
           show: true,
           position: "right" as const,
@@ -274,8 +274,9 @@ export function hockeyStickOption(
           formatter: ({ dataIndex }) => labels[dataIndex] ?? "",
         },
         labelLayout: { hideOverlap: true },
-        data: own.map(({ x, tps, p99_ns }) => ({
+        data: own.map(({ x, tps, p99_ns, look: ofLevel }) => ({
           value: [tps, p99_ns],
+          itemStyle: pointStyle(theme.colours[ofLevel.colour], true, theme, opacity),
           label: { position: tps > 0.75 * max ? ("left" as const) : ("right" as const) }, // within the chart
           name: format.encodeHTML(
             `${name}, ${factor.title} ${levelText(x)}: ${number(tps)} tps, p99 ${latency(p99_ns)}`,
