@@ -102,7 +102,7 @@ def test_a_page_that_is_open_gets_what_has_changed_and_nothing_else(tmp_path):
 
 
 def test_pages_that_ask_at_once_share_one_reading_of_the_bundles(tmp_path, monkeypatch):
-    """They may be open beside a run that measures."""
+    """They may be open while a run measures."""
     monkeypatch.setattr("plinth.serve.catalogue._SHORTEST_WAIT_S", 3600.0)
     with closing(Catalogue(BundleFolder(tmp_path))) as bundles:
         written(tmp_path / "b", trials=False)
@@ -374,7 +374,7 @@ def test_without_the_token_nothing_is_shown(server):
         assert server.ask("/", cookie=False, headers={"Cookie": other})[0] == 403
 
 
-def test_what_other_ports_set_beside_the_cookie_does_not_hide_it(server):
+def test_cookies_that_other_ports_set_do_not_hide_ours(server):
     for other in ("plinth=wrong", 'a b=c"d', "x={}; plinth=", "="):
         for cookies in (f"{other}; {server.cookie}", f"{server.cookie}; {other}"):
             assert server.ask("/", cookie=False, headers={"Cookie": cookies})[0] == 200

@@ -19,7 +19,7 @@ from plinth.tasks.history import found_bundles, listed_bundle, newest_first
 BEING_WORKED_OUT = "being worked out"
 _SHORTEST_WAIT_S = 1.0
 _WAIT_PER_SCAN = 50
-"""An open catalogue has the directory read again and again, maybe beside a run that measures: it may take 2 % of one core."""
+"""An open catalogue has the directory read again and again, maybe while a run measures: it may take 2 % of one core."""
 _DOCUMENTS = ("manifest.json", "plan.json", "env/host.json", "SHA256SUMS", "trials")
 """Files whose change shows that a bundle has changed: documents are replaced, and trials are added to trials/."""
 State = tuple[object, ...]

@@ -36,7 +36,7 @@ class Guard:
     and has the token, in the address or the cookie.
 
     A page of another site cannot ask: it has no cookie (SameSite=Strict), its Origin is refused, and a name of its own that
-    resolves to this machine (DNS rebinding) is not one of `hosts`. Ports are not told apart by cookies: every server of this
+    resolves to this machine (DNS rebinding) is not one of `hosts`. Cookies do not know ports: every server of this
     machine is of the same site and is sent those of its host. The cookie is bound to the folder, which such a server does not
     know: it is sent no cookie, and with one it could not ask.
     """
