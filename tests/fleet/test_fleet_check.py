@@ -83,7 +83,7 @@ def test_a_configuration_of_ssh_is_named_on_the_command_line(
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
     experiment.write_text(experiment.read_text().replace(', "nosuch.invalid"', ""))
     assert main(["fleet", "check", str(experiment)]) == 1
-    assert "client1: no agent could be started" in capsys.readouterr().err
+    assert "no agent could be started on client1" in capsys.readouterr().err
     assert main(["fleet", "check", str(experiment), "--ssh-config", str(sshd.config)]) == 0
     assert "1 of 1 machines can drive a load together" in capsys.readouterr().out
 
