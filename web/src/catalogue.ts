@@ -4,8 +4,8 @@ import "./styles/page.css";
 import "./styles/tables.css";
 import "./styles/narrow.css";
 import "./styles/catalogue.css";
-import { CatalogueFollower } from "./model/catalogue";
 import { CatalogueView } from "./views/catalogue";
+import { CatalogueFollower } from "./views/follower";
 
 const view = new CatalogueView(document);
 const follower = new CatalogueFollower(

@@ -1,7 +1,8 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { CatalogueFollower, compareCells, matches } from "../../src/model/catalogue";
+import { compareCells, matches } from "../../src/model/catalogue";
 import { CatalogueView } from "../../src/views/catalogue";
+import { CatalogueFollower } from "../../src/views/follower";
 
 interface Bundle {
   readonly key: string;
