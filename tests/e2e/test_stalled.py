@@ -108,7 +108,7 @@ def test_a_server_that_is_stopped_fails_its_trial_and_the_next_one_is_measured(p
     nothing_left()
 
 
-def test_a_trial_that_waits_for_a_lock_of_somebody_else_fails_with_who_holds_it(project, service, nothing_left):
+def test_a_trial_that_waits_for_a_lock_of_others_fails_with_who_holds_it(project, service, nothing_left):
     string, _ = service
     (project.folder / "schema.sql").write_text("CREATE TABLE mine (n int);\n")
     (project.folder / "load.sql").write_text("INSERT INTO mine VALUES (1);\n")
