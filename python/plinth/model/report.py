@@ -42,8 +42,7 @@ class RunInfo(Frozen):
     reason: str | None
     bundle: str = Field(description="Where the bundle with the raw data was when this was made.")
     altered: str = Field(
-        default="",
-        description="A sentence: what was changed in the bundle after its run; analysis.altered lists all of it.",
+        default="", description="A sentence: what was changed in the bundle after its run; see analysis.altered."
     )
 
 

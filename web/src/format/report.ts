@@ -128,7 +128,7 @@ export interface RunInfo {
    */
   bundle: string;
   /**
-   * A sentence: what was changed in the bundle after its run; analysis.altered lists all of it.
+   * A sentence: what was changed in the bundle after its run; see analysis.altered.
    */
   altered: string;
 }
