@@ -47,7 +47,7 @@ def test_a_regression_is_shown_and_stops_a_pipeline_only_when_asked(
 
 
 def test_json_markdown_and_junit(before: str, after: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    junit = tmp_path / "ci" / "junit.xml"
+    junit = tmp_path / "junit.xml"
     assert main(["compare", before, after, "--json", "--junit", str(junit)]) == 0
     compared = json.loads(capsys.readouterr().out)
     assert compared["ratios"][0]["ratio"]["value"] == pytest.approx(0.8)

@@ -3,10 +3,11 @@
 NEED_MORE = '\n[full]\ndataset.scale = 1_000_000\nmeasure.duration = "6min"\n'
 
 
-def test_a_plan_says_hours_and_space_first(project) -> None:
+def test_a_plan_says_hours_and_space_first_and_ends_as_the_run_would(project) -> None:
     project.write(project.experiment + NEED_MORE)
     done = project.plinth("plan", "x.toml", "--full")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 5, done.stderr
+    assert "this machine lacks what the plan needs" in done.stderr
     first = done.stdout.splitlines()[0]
     assert first.startswith("At the published size (--full): about ")
     assert " h " in first and "TiB of data" in first and "TiB written" in first

@@ -62,8 +62,8 @@ def test_what_is_in_use_or_refused_or_not_installed(project, tmp_path) -> None:
             storages += zram("bad-mkfs", 'mkfs_options = ["-O", "no_such_feature"]')
             storages += zram("bad-mount", 'mount_options = ["commit=never"]')
             lost = {
+                "no-tool": Lost(5, "mkfs.xfs: there is no such program"),  # known before the run, and so the first
                 "used": Lost(4, f"is in use: ext4 on {tmp_path / 'used'}"),
-                "no-tool": Lost(5, "mkfs.xfs: there is no such program"),
                 "bad-mkfs": Lost(5, "storage bad-mkfs: make the file system ext4 on "),
                 "bad-mount": Lost(5, "storage bad-mount: mount it on "),
             }

@@ -27,7 +27,6 @@ from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_obje
 from plinth.cli.output_file import Junit, check_folder
 from plinth.cli.printing import print_plain
 from plinth.model.errors import RunError, UsageError
-from plinth.model.units import format_count
 
 if TYPE_CHECKING:
     from plinth.cli.results import Results
@@ -206,6 +205,8 @@ def _conclude(
 
 def _nothing_measured(results: "Results") -> RunError:
     """The error of a run of which every trial failed, with the reason of the first of each variant."""
+    from plinth.model.units import format_count
+
     failures: dict[str, str] = {}
     for one in results.contents.trials:
         failures.setdefault(one.trial.variant, f"trial {one.trial.number}, {one.trial.variant}: {one.trial.failure}")

@@ -14,7 +14,6 @@ from plinth.cli.objectives import FailOnObjectives, gated_objectives, require_ob
 from plinth.cli.output_file import Junit, check_folder, write_text
 from plinth.cli.printing import print_json, print_plain, print_rendered
 from plinth.model.errors import UsageError
-from plinth.model.units import format_count
 from plinth.system.owners_only import for_owner_only
 
 if TYPE_CHECKING:
@@ -208,6 +207,7 @@ def show_results(results: Results, as_json: bool, plots: bool) -> None:
 
 def _print_summary(results: Results, plots: bool) -> None:
     """Print one screen: the table, the answer, safety, the heaviest warnings, and where the rest is."""
+    from plinth.model.units import format_count
     from plinth.report import flashback_texts, outage_texts, render_summary, tpcc_texts
 
     width, color = _form()

@@ -5,7 +5,6 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from plinth.experiment.template import schema_line
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest
 
@@ -30,6 +29,8 @@ def example(name: str) -> Example:
     """Return one, which names the installed schema in its first line. Raises UsageError with all names and questions where there is none
     of this name.
     """
+    from plinth.experiment.template import schema_line
+
     found = _examples().get(name)
     if found is None:
         listed = "".join(f"\n  {one}: {_examples()[one].question}" for one in example_names())

@@ -119,6 +119,9 @@ KEYS: Mapping[str, KeyRights] = {
         ),
     ),
     "server.listen_address": KeyRights("confined", "an address of this machine; a random password is needed there"),
+    "server.connection_options.NAME": KeyRights(
+        "confined", "settings of sessions of the server that the user names, with that login's rights"
+    ),
     "server.settings.NAME": KeyRights("confined", _SERVER_USER),
     "server.synchronous_standby_names": KeyRights("confined", _SERVER_USER),
     "server.standby.NAME.settings.NAME": KeyRights("confined", _SERVER_USER),

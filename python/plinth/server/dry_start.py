@@ -31,6 +31,7 @@ _OF_SESSIONS = ("user", "superuser", "backend", "superuser-backend")
 _OF_MEMORY = ("memory", "semaphore")
 """What a complaint is about that is one of the machine; all else is found when the server starts."""
 _BUFFER_UNIT = "8kB"
+_DYNAMIC_TYPE = "dynamic_shared_memory_type"
 
 
 class DryStart:
@@ -114,7 +115,11 @@ class DryStart:
 
     def _memory(self, asked: Mapping[str, str]) -> str | None:
         """initdb finds by the same option what it can set max_connections and shared_buffers to."""
-        complaint = self._start(["--check"] if self._installation.major >= _CHECK_SINCE else ["--boot", "-x0"], asked)
+        mode = ["--check"] if self._installation.major >= _CHECK_SINCE else ["--boot", "-x0"]
+        complaint = self._start(mode, asked)
+        if complaint is not None and all(name.lower() != _DYNAMIC_TYPE for name in asked):
+            # Where POSIX shared memory does not work initdb writes sysv into the configuration (choose_dsm_implementation).
+            complaint = self._start(mode, {**asked, _DYNAMIC_TYPE: "sysv"})
         return complaint if complaint is not None and any(word in complaint for word in _OF_MEMORY) else None
 
     def _start(self, mode: list[str], asked: Mapping[str, str]) -> str | None:
