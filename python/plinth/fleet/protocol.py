@@ -181,13 +181,10 @@ def parsed(model: type[_Model], document: bytes) -> _Model:
         raise ProtocolError(f"a message is not what it has to be: {place}: {first['msg']}") from None
 
 
-def _check_numbers(value: object) -> None:
-    """Raise ProtocolError for a number that no load has: infinite, none at all, or too large to compute with."""
+def _check_numbers(value: object, place: str = "") -> None:
+    """Raise ProtocolError, with its place, for a number that no load has: infinite, none at all, or too large to compute with."""
     if isinstance(value, int | float) and not -_MOST < value < _MOST:  # of nan, too
-        raise ProtocolError("a message is not what it has to be: it has a number that no load has")
-    if isinstance(value, dict):
-        for one in value.values():
-            _check_numbers(one)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            _check_numbers(one)
+        raise ProtocolError(f"a message is not what it has to be: {place}: a number that no load has")
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for name, one in parts:
+        _check_numbers(one, f"{place}.{name}" if place else str(name))

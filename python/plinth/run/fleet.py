@@ -66,7 +66,7 @@ def fleet_load(
 
 
 def fleet_loader(
-    fleet: FleetSpec | None, runner: Runner, log: LogFile, ssh_config: Path | None
+    fleet: FleetSpec | None, runner: Runner, log: LogFile, ssh_config: Path | None = None
 ) -> MakeFleetLoader | None:
     """What sends the rows of datasets: as many machines as it is worth to start agents on. None without a fleet."""
     if fleet is None:
