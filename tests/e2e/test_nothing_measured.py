@@ -35,7 +35,7 @@ def test_of_a_refused_run_no_folder_is_left_that_was_not_there(project, place, n
 def test_where_a_server_has_logged_why_its_log_is_kept_and_named(project, nothing_left):
     project.write(project.experiment)
     done = project.run(
-        "--set", "server.settings.shared_preload_libraries=no_such_library", "--set", 'matrix.storage=["disk"]'
+        "--set", "server.settings.shared_preload_libraries=/nowhere/no_such_library", "--set", 'matrix.storage=["disk"]'
     )
     assert done.returncode != 0 and done.stdout == "", done.stderr
     assert "no_such_library" in done.stderr

@@ -130,6 +130,7 @@ RESULT = LoadResult(
     interrupted=False,
     clients_aborted=0,
     totals=TOTALS,
+    server_transactions=1,
     measured=TOTALS,
     scripts=(ScriptTotals(name="s", weight=1, measured=TOTALS),),
     series=(SECOND,),
