@@ -160,14 +160,14 @@ def test_histograms_that_claim_more_than_is_there_are_refused_or_counted(numbers
     try:
         assert drive(change).measured.done == 2
     except PlinthError:
-        assert len(numbers) < 11
+        assert len(numbers) < 11 or max(numbers) > 2**60
 
 
 def test_no_agent_writes_another_ones_ledger_or_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plinth.fleet.ledger._MOST_BYTES", 4096)
 
     def anothers(asked: str, document: dict[str, Any], binary: bytes) -> Answer:
-        return ({**document, "thread": 0, "files": 10**9} if asked == "ledger" else document), binary
+        return ({**document, "thread": 0, "files": 2**16} if asked == "ledger" else document), binary
 
     def without_end(asked: str, document: dict[str, Any], binary: bytes) -> Answer:
         return ({**document, "is_last": False}, b"x" * 1024) if asked == "ledger" else (document, binary)
