@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from man_pages import man_pages
 from plinth.cli import COMMANDS, help_text
 from plinth.cli.disk_view import cache_text, physics_text
-from plinth.experiment import json_schema, load_experiment, packaged_references
+from plinth.experiment import KEYS, json_schema, load_experiment, packaged_references
 from plinth.experiment.examples import EXAMPLES_FILE, Example
 from plinth.model.analysis import Analysis
 from plinth.model.columns import ColumnSpec

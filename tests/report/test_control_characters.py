@@ -14,7 +14,15 @@ from plinth.cli.console import output_console
 from plinth.cli.live import PlainLines
 from plinth.cli.printing import print_json, print_plain
 from plinth.model.shown import shown, shown_as_json, shown_in_json
-from plinth.report import build_report, markdown_text, render_csv, render_html, render_markdown, render_terminal
+from plinth.report import (
+    build_report,
+    markdown_text,
+    render_csv,
+    render_html,
+    render_markdown,
+    render_summary,
+    render_terminal,
+)
 from report_bundles import ramdisk
 
 HOSTILE = "=\x1b[31mred\x1b]0;title\x07\x9b2J\u202eevil\u2066<script>alert(1)</script>\nnext\x7f"

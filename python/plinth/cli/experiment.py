@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.printing import print_json
+from plinth.model.errors import UsageError
 
 if TYPE_CHECKING:
     from plinth.model.fleet import FleetSpec
@@ -90,6 +90,20 @@ def with_shortcuts(
         several = "," in clients
         short.append(f"matrix.workload.clients=[{clients}]" if several else f"workload.clients={clients}")
     return (*overrides, *short)
+
+
+def checked_ssh_config(ssh_config: Path | None, fleet: "FleetSpec | None") -> Path | None:
+    """Return the absolute path of --ssh-config. Raises UsageError for what is no file, and where no fleet is reached by ssh."""
+    if ssh_config is None:
+        return None
+    if fleet is None or fleet.address != "ssh":
+        raise UsageError(
+            "--ssh-config: the experiment has no fleet of hosts that are reached by ssh",
+            hint='leave it out, or add [fleet] with address = "ssh" and hosts',
+        )
+    if not ssh_config.is_file():
+        raise UsageError("--ssh-config: there is no such file", where=str(ssh_config))
+    return ssh_config.absolute()
 
 
 def plan(

@@ -10,8 +10,10 @@ from plinth.experiment.schema import json_schema
 from plinth.experiment.template import template
 
 __all__ = [
+    "KEYS",
     "Example",
     "LoadedExperiment",
+    "confirmations",
     "example",
     "example_names",
     "full_template",

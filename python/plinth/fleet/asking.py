@@ -94,9 +94,13 @@ def measure_clocks(agents: Sequence[Started], exchanges_each: int = EXCHANGES) -
                 received_ns = time.monotonic_ns()
             except RunError as error:
                 raise agent.lost(error) from error
-            reading = parsed(ClockReading, frame.document)
-            if reading.refused is not None:
-                raise RunError(reading.refused, where=f"machine {agent.name}")
+            with named(agent):
+                reading = parsed(ClockReading, frame.document)
+                if reading.refused is not None:
+                    raise RunError(reading.refused, where=f"machine {agent.name}")
+                check_figures(reading)
+                if reading.sent_ns < reading.received_ns:
+                    raise ProtocolError("its reply left before the request came")
             measured.append(Exchange(sent_ns, reading.received_ns, reading.sent_ns, received_ns))
     return list(map(clock_offset, exchanges))
 

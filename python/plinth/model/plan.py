@@ -319,7 +319,9 @@ class Plan(Frozen):
     def _read_without_ssh_config(cls, document: Any) -> Any:
         """Experiments of earlier builds could name a configuration of ssh, which now only the command line does."""
         experiment = document.get("experiment") if isinstance(document, dict) else None
-        fleet = experiment.get("fleet") if isinstance(experiment, dict) else None
+        if not isinstance(experiment, dict):
+            return document
+        fleet = experiment.get("fleet")
         if not isinstance(fleet, dict) or "ssh_config" not in fleet:
             return document
         kept = {key: value for key, value in fleet.items() if key != "ssh_config"}

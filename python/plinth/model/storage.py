@@ -52,7 +52,9 @@ class LeastMembers(NamedTuple):
 class QueueSpec(Frozen):
     """Knobs of a block device's queue (/sys/block/NAME/queue), set for the run and set back afterwards."""
 
-    scheduler: str | None = Field(default=None, description="I/O scheduler.", examples=["none", "mq-deadline"])
+    scheduler: str | None = Field(
+        default=None, pattern=_KERNEL_NAME, description="I/O scheduler.", examples=["none", "mq-deadline"]
+    )
     read_ahead_kb: int | None = Field(
         default=None, ge=0, description="Read-ahead of the page cache, in KiB.", examples=[128]
     )
@@ -313,10 +315,20 @@ class BtrfsStorage(FilledStorage):
     metadata_profile: Literal["single", "dup", "raid0", "raid1", "raid10"] | None = Field(
         default=None, description="How metadata is spread. Default: mkfs's own, raid1 over several members."
     )
-    mkfs_options: PlacelessOptions = Field(
-        default=(), description="Further arguments of mkfs.btrfs.", examples=[["--nodesize", "16384"]]
+    mkfs_options: tuple[str, ...] = Field(
+        default=(),
+        description="Further arguments of mkfs.btrfs: those that name no file and no device.",
+        examples=[["--nodesize", "16384"]],
     )
-    mount_options: PlacelessOptions = Field(default=(), description="Mount options.", examples=[["noatime"]])
+    mount_options: MountOptions = Field(
+        default=(), description="Mount options: those that name no file and no device.", examples=[["noatime"]]
+    )
+
+    @field_validator("mkfs_options")
+    @classmethod
+    def _mkfs_takes_its_options(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        check_mkfs_options("btrfs", words)
+        return words
 
     def least_members(self) -> Iterator[LeastMembers]:
         """Those of its profiles."""

@@ -17,19 +17,14 @@ from plinth.model.report import (
     StandbyText,
     TpccTexts,
 )
-from plinth.model.safety import Safety, SafetyGrade
-from plinth.model.section_texts import SectionText
 from plinth.model.terminal import text_console
 from plinth.report.commits import commit_sentence
-from plinth.report.flashbacks import flashback_sentence
 from plinth.report.groups import group_notes
 from plinth.report.io import io_lines
 from plinth.report.machines import machine_sentence
 from plinth.report.network import link_sentence
-from plinth.report.new_orders import deviation_texts, new_order_sentence
-from plinth.report.objectives import objective_sentence, objective_texts
-from plinth.report.outages import outage_sentence
 from plinth.report.pareto import pareto_sentences, pareto_summary
+from plinth.report.ranking_table import NARROWEST, fitting_table
 from plinth.report.sections import SECTIONS
 from plinth.report.standbys import standby_sentence
 from plinth.report.sweep import curve_texts, effect_texts
@@ -104,7 +99,7 @@ def render_terminal(
         has_letters = any(column.header == "group" for column in table.columns)
         # Letters that the window is too narrow for need no explanation.
         groups = [note for note in group_notes(analysis) if has_letters or not note.startswith("Group: ")]
-        for note in filter(None, (ranking_note(analysis), *groups, *ratio_notes(analysis)[:_MAX_VARIANTS])):
+        for note in filter(None, (ranking_note(analysis), *groups, *ratio_notes(analysis)[:MAX_VARIANTS])):
             console.print(Text(note, style="dim"))
         for line in (
             *objective_lines(analysis),
@@ -170,44 +165,10 @@ def _effects(analysis: Analysis) -> list[Text]:
 def _trade_offs(analysis: Analysis) -> list[Text]:
     """The Pareto front of each stratum, and the dominated variants."""
     if summary := pareto_summary(analysis):
-        return [_title(SECTIONS.pareto), Text(summary)]
+        return [heading(SECTIONS.pareto), Text(summary)]
     found = list(pareto_sentences(analysis))
-    lines = [
-        Text.assemble((f"{stratum}: " if stratum else "", "bold"), text) for stratum, text in found[:_MAX_VARIANTS]
-    ]
-    return [_title(SECTIONS.pareto), *lines, *_more(len(found), "strata")] if lines else []
-
-
-def _durability(analysis: Analysis) -> list[Text]:
-    """Results of the power cuts of each variant."""
-    tested = [(variant.label, variant.durability) for variant in analysis.variants if variant.durability is not None]
-    lines = [
-        Text.assemble(
-            (f"{label}: ", "bold"),
-            (test.sentence, "bold red" if test.damaged else ""),
-            (f"; cut short of {test.planned} planned" if test.made + test.failed < test.planned else "", "dim"),
-            (
-                f"; nothing was learned of {test.failed}: {test.gaps[0].reason}" if test.made and test.gaps else "",
-                "yellow",
-            ),
-        )
-        for label, test in tested[:_MAX_VARIANTS]
-    ]
-    controls = [] if analysis.cut_controls is None else [Text(analysis.cut_controls.sentence)]
-    return [_title(SECTIONS.durability), *lines, *_more(len(tested)), *controls] if lines else []
-
-
-def _new_orders(analysis: Analysis, tpcc: TpccTexts | None) -> list[Text]:
-    """NOPM of each variant of the TPC-C-derived workload, then the notice and every deviation."""
-    if tpcc is None:
-        return []
-    variants = [variant for variant in analysis.variants if variant.nopm is not None and not variant.is_aa_twin]
-    lines = [
-        Text.assemble((f"{variant.label}: ", "bold"), new_order_sentence(variant))
-        for variant in variants[:_MAX_VARIANTS]
-    ]
-    said = (tpcc.notice, f"Deviations: {'; '.join(deviation_texts(tpcc))}.")
-    return [_title(SECTIONS.new_orders), *lines, *_more(len(variants)), *(Text(text, style="dim") for text in said)]
+    lines = [Text.assemble((f"{stratum}: " if stratum else "", "bold"), text) for stratum, text in found[:MAX_VARIANTS]]
+    return [heading(SECTIONS.pareto), *lines, *more_line(len(found), "strata")] if lines else []
 
 
 def _transactions(analysis: Analysis) -> list[Text]:

@@ -8,7 +8,8 @@ from plinth.model.analysis import Analysis
 from plinth.model.flashback import FlashbackText
 from plinth.model.objective import Outcome
 from plinth.model.outage import OutageText
-from plinth.model.report import SectionText, TpccTexts
+from plinth.model.report import TpccTexts
+from plinth.model.section_texts import SectionText
 from plinth.report.flashbacks import flashback_sentence
 from plinth.report.new_orders import deviation_texts, new_order_sentence
 from plinth.report.objectives import objective_sentence, objective_texts

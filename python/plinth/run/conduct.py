@@ -70,11 +70,14 @@ def run_plan(
     everything that was made is undone. A run that failed before it could measure anything leaves a bundle only where that has logs.
     """
     check_destroy(plan.destructive_targets, destroy)
-    check_needs(plan)
+    obstacles = find_obstacles(plan, bundle, connections or {}, destroy)
+    obstacles.check()
     made = missing_folders(bundle)
     folder = BundleFolder.made(bundle)
     try:
-        return _run_in(folder, plan, experiment_toml, bundle, listener, destroy, connections or {})
+        return _run_in(
+            folder, plan, experiment_toml, bundle, listener, destroy, connections or {}, obstacles, ssh_config
+        )
     except PlinthError:
         remove_empty(made)
         raise
@@ -88,7 +91,10 @@ def _run_in(
     listener: Listener,
     destroy: Collection[str],
     connections: Mapping[str, str],
+    obstacles: Obstacles,
+    ssh_config: Path | None,
 ) -> RunStatus:
+    whole = {**connections, **obstacles.connections}
     with (
         DirectoryLock(bundle, folder.descriptor),
         owner_only_if_external(folder, plan),
@@ -101,7 +107,7 @@ def _run_in(
             forget_key(plan.run_id)
             raise
         try:
-            return conduct(plan, writer, frozenset(), listener, guard, destroy, connections)
+            return conduct(plan, writer, frozenset(), listener, guard, destroy, whole, obstacles, ssh_config=ssh_config)
         except PlinthError as error:
             with guard.shielded():
                 discard_if_unused(folder, plan.run_id, error)

@@ -63,8 +63,10 @@ class Writer(Protocol):
         """Write one cut to the bundle."""
         ...
 
-    path: Path
-    """Where the bundle is."""
+    @property
+    def path(self) -> Path:
+        """Where the bundle is."""
+        ...
 
     def make_cut_ledger(self, cut: PlannedCut) -> Path:
         """Make the empty folder for the ledger of the commits before a cut, or of its recording."""

@@ -104,6 +104,7 @@ def resume_bundle(
             destroy,
             connections,
             Obstacles(storages=dict(lacking_storages(plan)[0])),
+            ssh_config=ssh_config,
             resuming=True,
             earlier=contents.trials,
             last_block=last_block,

@@ -18,6 +18,7 @@ from plinth.server.facts import external_facts
 from plinth.server.layout import server_step_id
 from plinth.server.readback import check_options_taken
 from plinth.server.schema import drop_schema, has_schema, make_schema, schema_of
+from plinth.server.session_check import check_current_schema, check_sessions
 from plinth.server.values import setting_text
 from plinth.system import conninfo
 from plinth.system.database import connect, database_errors
@@ -64,8 +65,7 @@ class ExternalServer:
     def connection(self) -> Connection:
         """Where the load goes."""
         found = with_options(self._found, self._options)
-        options = f'{found.options or ""} -c search_path="{self.schema}","$user",public'.strip()
-        return replace(found, options=options)
+        return replace(found, options=f"{found.options or ''} -c search_path={self._search_path}".strip())
 
     def with_options(self, options: Mapping[str, SettingValue]) -> "ExternalServer":
         """The same server, for a load with `options` as settings of its sessions."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from plinth.model.errors import Refused
-
 from plinth.system.small_file import read_small_file
 
 _POSIX_FOLDER = Path("/dev/shm")
@@ -90,16 +89,9 @@ def remove_memory_of(guarded: Guarded) -> list[str]:
     return removed
 
 
-def _segment_id(data_directory: Path) -> int | None:
-    try:
-        return int(read_small_file(data_directory / "postmaster.pid").splitlines()[6].split()[1])
-    except (OSError, IndexError, ValueError):
-        return None  # stopped in order, or killed before it had any
-
-
-def _read_unattached(segment: int) -> bytes | None:
-    """The content of a System V segment; None when there is none or a process is attached to it."""
-    with Path("/proc/sysvipc/shm").open() as table:
+def _unattached(uid: int) -> Iterator[Mapping[str, int]]:
+    """The System V segments of a user that no process is attached to, as the kernel lists them."""
+    with _TABLE.open() as table:
         columns = table.readline().split()
         rows = [dict(zip(columns, map(int, line.split()), strict=True)) for line in table]
     return (row for row in rows if row["nattch"] == 0 and row["uid"] == uid)
@@ -116,19 +108,9 @@ def _content(segment: int, size_bytes: int) -> bytes:
         _libc.shmdt(address)
 
 
-def _guards(header: bytes, data_directory: Path) -> bool:
-    if len(header) < _HEADER.size + _HEADER_END.size or _HEADER.unpack_from(header)[0] != _HEADER_MAGIC:
-        return False
-    found = data_directory.stat()
-    return _HEADER_END.unpack(header[-_HEADER_END.size :]) == (found.st_dev, found.st_ino)
-
-
-def _posix_segments(control: int) -> Iterator[Path]:
-    """The segments that a control segment lists."""
-    try:
-        content = read_small_file(_posix_path(control), _MOST_CONTROL_BYTES)
-    except OSError:
-        return
+def _listed(control: int, uid: int) -> Iterator[int]:
+    """The handles of the segments that a control segment lists."""
+    content = _dynamic_content(control, uid)
     if len(content) < _CONTROL_ITEMS_AT:
         return
     magic, used, items = _CONTROL.unpack_from(content)
@@ -144,7 +126,7 @@ def _posix_segments(control: int) -> Iterator[Path]:
 def _dynamic_content(handle: int, uid: int) -> bytes:
     """The content of a segment by dynamic_shared_memory_type = posix, or else sysv."""
     try:
-        return _posix_path(handle).read_bytes()
+        return read_small_file(_posix_path(handle), _MOST_CONTROL_BYTES)
     except FileNotFoundError:
         rows = _with_key(handle, uid)
         return _content(rows[0]["shmid"], rows[0]["size"]) if rows else b""

@@ -36,7 +36,8 @@ def answer_of(folder: BundleFolder) -> BundleAnswer:
     kept = _read(file)
     if kept is not None and kept.state == state:
         return kept.answer
-    answer = _marked(analyse_bundle(folder)[1])
+    analysis = analyse_bundle(folder)[1]
+    answer = BundleAnswer(text=_marked(analysis), headline=headline_of(analysis))
     _write(file, _CachedAnswer(state=state, answer=answer))
     return answer
 

@@ -55,6 +55,14 @@ export interface Report {
    */
   pareto: ParetoText[];
   /**
+   * What letters of groups denote, or why there are none; sentences.
+   */
+  group_notes: string[];
+  /**
+   * That no variant is dominated, where none is; empty elsewhere, and where none were compared.
+   */
+  pareto_summary: string;
+  /**
    * By what the variants were compared, and what was left out; sentences.
    */
   pareto_gaps: string[];
@@ -295,7 +303,7 @@ export interface VariantResult {
    */
   schedule: ("kept" | "kept in part" | "missed") | null;
   /**
-   * Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are not grouped; see analysis.groups.
+   * Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are not grouped, and where no or all pairs were told apart, so that letters would say nothing; see analysis.groups.
    */
   group: string | null;
   /**
@@ -773,7 +781,7 @@ export interface PowerCut {
    */
   settings: SettingSeen[];
   /**
-   * Why nothing was learned from this cut; such a cut counts neither way.
+   * Why nothing was learned from this cut; such a cut counts neither way, and `plinth resume` makes it again.
    */
   failure: string | null;
 }
@@ -1175,6 +1183,10 @@ export interface Grouping {
   letters: {
     [k: string]: string;
   };
+  /**
+   * Which pairs of those that have letters. Only of some do letters say more than a sentence.
+   */
+  told_apart: "none" | "some" | "all";
   /**
    * The variant with the highest throughput, then those that were not told apart from it: the one that is the fastest in truth is among them with 95 % confidence.
    */
