@@ -14,6 +14,7 @@ from plinth.model.durability import CutMoment
 from plinth.model.errors import RunError
 from plinth.server import Cluster, connect
 from plinth.system import cancel
+from plinth.system.regular_file import open_regular_file, read_small_file
 
 if TYPE_CHECKING:
     import psycopg
@@ -62,7 +63,7 @@ def prepare_moment(control: "psycopg.Connection[Any]", moment: CutMoment) -> Non
 @contextmanager
 def during_moment(moment: CutMoment, cluster: Cluster, load: LoadDriver, chance: random.Random) -> Iterator[None]:
     """Have the server do it beside `load`, and enter when the power is to go. What it does ends with the server."""
-    before = _control_file(cluster).read_bytes()
+    before = read_small_file(_control_file(cluster))
     with _beside(moment, cluster) as doing:
         if moment == "control-file":
             _await_write(cluster, before, doing)
@@ -78,7 +79,7 @@ def windows_of(moment: CutMoment, cluster: Cluster) -> dict[CutMoment, Window]:
 
     Raises psycopg.Error when the server cannot do it.
     """
-    before, begun_ns = _control_file(cluster).read_bytes(), time.monotonic_ns()
+    before, begun_ns = read_small_file(_control_file(cluster)), time.monotonic_ns()
     with _beside(moment, cluster) as doing:
         written_ns = _await_write(cluster, before, doing) if moment == "checkpoint" else None
         doing.result()
@@ -100,7 +101,7 @@ def _await_write(cluster: Cluster, before: bytes, doing: "Future[Any]") -> int:
     """Wait until pg_control is written while something is done; returns CLOCK_MONOTONIC of just before. Its flush
     follows the write."""
     deadline = time.monotonic() + _CONTROL_FILE_TIMEOUT_S
-    with _control_file(cluster).open("rb", buffering=0) as file:
+    with open_regular_file(_control_file(cluster)) as file:
         while True:
             looked_ns, is_done = time.monotonic_ns(), doing.done()
             file.seek(0)

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from plinth.system.regular_file import open_regular_file
+
 if TYPE_CHECKING:
     import numpy as np
     import psycopg
@@ -59,7 +61,7 @@ def pages_of(data_directory: Path, relation: RelationFile) -> "Iterator[NDArray[
     first = data_directory / relation.path
     segment, path = 0, first
     while segment == 0 or path.exists():
-        with path.open("rb", buffering=0) as file:
+        with open_regular_file(path) as file:
             while content := file.read(_CHUNK_PAGES * PAGE_BYTES):
                 whole = len(content) // PAGE_BYTES * PAGE_BYTES  # the file is being extended
                 yield np.frombuffer(content[:whole], np.uint8).reshape(-1, PAGE_BYTES)
@@ -84,7 +86,7 @@ def is_all_visible(data_directory: Path, relation: RelationFile, block: int) -> 
     if not path.exists():
         return False
     page, byte = divmod(block // _BLOCKS_PER_MAP_BYTE, _MAP_BYTES)
-    with path.open("rb", buffering=0) as file:
+    with open_regular_file(path) as file:
         found = os.pread(file.fileno(), 1, page * PAGE_BYTES + _MAP_HEADER_BYTES + byte)
     return bool(found and found[0] >> (block % _BLOCKS_PER_MAP_BYTE * 2) & 1)
 

@@ -10,8 +10,8 @@ from plinth.model.errors import RunError
 from plinth.server.layout import ClusterLayout
 from plinth.server.log import TAIL_LINES, ServerLog
 from plinth.system.process import all_exit
+from plinth.system.regular_file import read_small_file
 from plinth.system.runner import Runner
-from plinth.system.small_file import read_small_file
 
 START_TIMEOUT_S = 300.0  # recovery after a crash may have much to read
 _NO_RESPONSE_S = 5.0

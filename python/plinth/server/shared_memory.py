@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from plinth.model.errors import Refused
-from plinth.system.small_file import read_small_file
+from plinth.system.regular_file import read_small_file
 
 _POSIX_FOLDER = Path("/dev/shm")
 _TABLE = Path("/proc/sysvipc/shm")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from plinth.model.disk_recording import TornWrite
 from plinth.model.durability import Damage
 from plinth.system.extents import file_extents
+from plinth.system.regular_file import open_regular_file
 
 PAGE_BYTES = 8192
 _PAGES_PER_FILE = 131_072  # files of 1 GiB
@@ -96,7 +97,7 @@ def _torn_in(path: Path, data_directory: Path, write: TornWrite) -> Iterator[Tor
         block, new_bytes = divmod(extent.offset + broke_off - extent.device_offset, PAGE_BYTES)
         if new_bytes == 0:  # between two pages, each of which is whole
             continue
-        with path.open("rb") as file:
+        with open_regular_file(path) as file:
             file.seek(block * PAGE_BYTES)
             header = file.read(_LSN.size)
         if len(header) < _LSN.size:  # the file ended before it

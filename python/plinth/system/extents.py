@@ -1,11 +1,12 @@
 """Where the bytes of a file are on the device below its file system: FIEMAP (Linux, Documentation/filesystems/fiemap.rst)."""
 
 import fcntl
-import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from plinth.system.regular_file import open_regular_file
 
 _FS_IOC_FIEMAP = 0xC020660B
 _HEADER = struct.Struct("=QQIIII")  # start, length, flags, mapped_extents, extent_count, reserved
@@ -25,13 +26,12 @@ class FileExtent(NamedTuple):
 
 def file_extents(path: Path) -> Iterator[FileExtent]:
     """The ranges of a file that have a place on the device, in order. Raises OSError where the file system tells none."""
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
+    with open_regular_file(path) as file:
         start = 0
         while True:
             buffer = bytearray(_HEADER.size + _AT_ONCE * _EXTENT.size)
             _HEADER.pack_into(buffer, 0, start, 2**64 - 1 - start, 0, 0, _AT_ONCE, 0)
-            fcntl.ioctl(fd, _FS_IOC_FIEMAP, buffer)
+            fcntl.ioctl(file, _FS_IOC_FIEMAP, buffer)
             found = _HEADER.unpack_from(buffer)[3]
             flags = _LAST
             for number in range(found):
@@ -43,5 +43,3 @@ def file_extents(path: Path) -> Iterator[FileExtent]:
                     yield FileExtent(offset, place, length)
             if not found or flags & _LAST:
                 return
-    finally:
-        os.close(fd)

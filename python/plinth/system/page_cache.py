@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability
+from plinth.system.regular_file import open_regular_file
 from plinth.system.runner import CommandError, Runner
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
@@ -27,7 +28,7 @@ def resident_bytes(path: Path) -> int:
 
     Only the owner of the file, or who may write to it, is told the truth: to others all of it is resident.
     """
-    with path.open("rb") as file:
+    with open_regular_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:
             return 0
