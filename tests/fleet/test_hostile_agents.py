@@ -182,6 +182,20 @@ def test_no_agent_writes_another_ones_ledger_or_without_end(tmp_path: Path, monk
         assert [path.name for path in (tmp_path / change.__name__).iterdir()] == ["0.ledger"]
 
 
+def test_no_agent_connects_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plinth.fleet.task._MOST_CONNECTING_S", 0.1)
+
+    def connecting(asked: str, document: dict[str, Any], binary: bytes) -> Answer:
+        return ({"state": "connecting"} if asked in ("poll", "copied") else document), binary
+
+    with pytest.raises(PlinthError, match="not connected after") as refused:
+        drive(connecting)
+    assert refused.value.where is not None and refused.value.where.startswith("machine ")
+    copy = FleetCopy({"pieces": [{"rows": 1}, {"rows": 1}], "streams": 2}, HostileAgents(connecting))
+    with pytest.raises(PlinthError, match="not connected after"):
+        copy.start()
+
+
 def test_a_check_of_such_agents_is_taken_or_refused() -> None:
     for value in VALUES:
         for kind, key in (

@@ -12,11 +12,10 @@ from typing import Any
 from plinth.fleet.asking import ask_all, ask_each, greet
 from plinth.fleet.executors import Executor, Started
 from plinth.fleet.protocol import Copied, Done, Request
-from plinth.fleet.task import POLL_S, FleetTask
+from plinth.fleet.task import FleetTask
 from plinth.fleet.versions import check_versions
 from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.errors import RunError
-from plinth.system import cancel
 
 
 @dataclass
@@ -49,9 +48,7 @@ class FleetCopy(FleetTask[_Machine]):
         self._machines = [_Machine(one) for one in started]
         check_versions({one.name: hello for one, hello in zip(started, greet(started), strict=True)})
         ask_each(started, [Request(kind="copy", bulk=json.dumps(part)) for part in parts], Done)
-        while any(one.copied.state in ("idle", "connecting") for one in self._machines):
-            self._poll()
-            cancel.sleep(POLL_S / 4)
+        self._wait_for_connections(lambda one: one.copied.state in ("idle", "connecting"))
 
     def progress(self) -> str:
         """That of all machines together."""

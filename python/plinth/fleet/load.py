@@ -156,12 +156,8 @@ class FleetLoad(FleetTask[_Machine]):
     def _connect(self) -> None:
         requests = [Request(kind="prepare", load=one.part, driver=self._driver) for one in self._machines]
         ask_each(self._agents, requests, Done)
-        while True:
-            self._poll()
-            if all(one.polled.state == "connected" for one in self._machines):
-                check_drivers({one.started.name: one.polled.driver for one in self._machines})
-                return
-            cancel.sleep(POLL_S / 4)
+        self._wait_for_connections(lambda one: one.polled.state != "connected")
+        check_drivers({one.started.name: one.polled.driver for one in self._machines})
 
     def _measure_clocks(self) -> None:
         for machine, clock in zip(self._machines, measure_clocks(self._agents), strict=True):

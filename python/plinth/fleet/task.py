@@ -9,10 +9,13 @@ from typing import Generic, Protocol, TypeVar
 from plinth.fleet.asking import ask_all
 from plinth.fleet.executors import Executor, Started
 from plinth.fleet.protocol import Done, Request
+from plinth.model.errors import RunError
 from plinth.system import cancel
 
 POLL_S = 0.2
 """From one look at all agents to the next."""
+_MOST_CONNECTING_S = 600.0
+"""For all clients of an agent to connect; an agent that says for ever that they are about to would hold up the run."""
 _Result = TypeVar("_Result")
 
 
@@ -75,6 +78,17 @@ class FleetTask(ABC, Generic[_Machine]):
         """Start the agents. Raises RunError when one cannot be started."""
         self._is_open = True
         return self._stack.enter_context(self._executor.agents())
+
+    def _wait_for_connections(self, is_connecting: Callable[[_Machine], bool]) -> None:
+        """Look at the agents until none is connecting. Raises RunError with the machines that are after 10 min."""
+        deadline = time.monotonic() + _MOST_CONNECTING_S
+        while True:
+            self._poll()
+            if not (late := [one.started.name for one in self._machines if is_connecting(one)]):
+                return
+            if time.monotonic() > deadline:
+                raise RunError(f"not connected after {_MOST_CONNECTING_S:,.0f} s", where=f"machine {', '.join(late)}")
+            cancel.sleep(POLL_S / 4)
 
     def _poll(self) -> None:
         self._next_poll_at = time.monotonic() + POLL_S
