@@ -71,20 +71,27 @@ def find_installation(
     """An installation of major `version` whose programs `owner` can run: in `bindir`, else in the usual places.
 
     As root, one that `owner` cannot reach is copied into Plinth's cache first; `origin` then says so.
-    Raises MissingCapability that says what was tried.
+    Raises MissingCapability that says what was tried, or what was wrong with the first of this version.
     """
     if bindir is not None:
         return _given(version, Path(bindir).absolute(), owner, runner)
     tried: list[str] = []
+    unusable: list[MissingCapability] = []
     for place in usual_places() if places is None else places:
         try:
             found = inspect(place, owner, runner)
-            if found.major == version:
-                return _with_initdb(for_owner(found, owner, runner), owner, runner)
         except PlinthError as error:
             tried.append(f"{place.bindir} ({place.origin}): {_reason(error)}")
             continue
-        tried.append(f"{place.bindir} ({place.origin}): PostgreSQL {found.version}")
+        if found.major != version:
+            tried.append(f"{place.bindir} ({place.origin}): PostgreSQL {found.version}")
+            continue
+        try:
+            return _with_initdb(for_owner(found, owner, runner), owner, runner)
+        except MissingCapability as error:
+            unusable.append(error)
+    if unusable:
+        raise unusable[0]
     looked_in = f"looked for in the wheel, {', '.join(sorted({glob for _, glob in _PLACES}))}, PATH"
     raise MissingCapability(
         f"no PostgreSQL {version} that runs was found", details=[*tried, looked_in], hint=_how_to_install(version)
