@@ -118,12 +118,13 @@ def test_a_trial_that_waits_for_a_lock_of_others_fails_with_who_holds_it(project
         control.execute("CREATE TABLE running ()")
     with psycopg.connect(string, application_name="vandal") as running:
         running.execute(LOCK.format("running"))
+        holder = f"pid {running.info.backend_pid} (vandal, idle in transaction)"
         run = project.start("--set", "measure.stall_limit=3s", program=("-c", SOON))
         code, stderr = run.end()
     assert code == 1, stderr
     (trial,) = project.trials()
     assert trial["status"] == "failed" and "measure.stall_limit" in trial["failure"]
-    assert f"blocked by pid {running.info.backend_pid} (vandal, idle in transaction)" in trial["failure"]
+    assert f"blocked by {holder}" in trial["failure"]
     nothing_left()
 
 
@@ -132,11 +133,8 @@ def children(pid: int) -> list[int]:
 
 
 def serving(project) -> bool:
-    """Whether a client's transaction is under way: its backend's title says so."""
-    with suppress(OSError):  # it has ended
-        return any(
-            b"SELECT" in Path(f"/proc/{pid}/cmdline").read_bytes()
-            for postmaster in project.postmasters()
-            for pid in children(postmaster)
-        )
+    """Whether the transactions of both clients are under way: the titles of two backends say so."""
+    with suppress(OSError):  # one has ended
+        titles = [Path(f"/proc/{pid}/cmdline").read_bytes() for one in project.postmasters() for pid in children(one)]
+        return sum(b"SELECT" in title for title in titles) == 2
     return False

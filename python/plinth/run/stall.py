@@ -50,7 +50,8 @@ class StallWatch:
         self._local = local
         self._postmaster_pid = postmaster_pid
         self._waits: str | None = None
-        self._due_s = STALLED_S if after_s is None else after_s
+        self._first_due_s = STALLED_S if after_s is None else after_s
+        self._due_s = self._first_due_s
         self._heard_at_s = time.monotonic()
         self._last: Progress | None = None
         self._session: Session | None = None
@@ -68,6 +69,11 @@ class StallWatch:
         if (session := self._session) is not None:
             session.interrupt()
         self._thread.join(_JOIN_TIMEOUT_S)
+
+    def begin(self) -> None:
+        """Forget what was silent before: what the task prepares has ended, and its own work begins."""
+        self.note_progress()
+        self._due_s = self._first_due_s
 
     def note_progress(self) -> None:
         """Something has ended: a row is there, a transaction is done or has failed."""
@@ -101,7 +107,7 @@ class StallWatch:
 
     def _run(self) -> None:
         left_s = self._due_s
-        while not self._ending.wait(left_s):
+        while not self._ending.wait(min(left_s, self._first_due_s)):
             silent_s = time.monotonic() - self._heard_at_s
             if silent_s >= self._due_s:
                 self._report(silent_s)

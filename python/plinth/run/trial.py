@@ -384,7 +384,7 @@ class TrialRunner:
         warmup = WarmupWatch(measure, load.begin_measuring)
         try:
             load.start()
-            stalls.note_progress()
+            stalls.begin()
             self._expect_measured(warmup, 0, observer, actions)
             while not load.wait(_POLL_S):
                 cancel.check()
