@@ -68,13 +68,14 @@ def resume_bundle(
             error_of(manifest.failures, bundle),
         )
         durability = plan.experiment.durability
-        is_whole = progress.done.issuperset(trial.number for trial in contents.expected_trials) and not cuts_left(
+        expected = {trial.number for trial in contents.expected_trials}
+        is_whole = progress.done.issuperset(expected) and not cuts_left(
             plan.cuts, [cut for cut in contents.cuts if cut.was_tested], durability.stop_after if durability else None
         )
         if more is None and is_whole:
             return _nothing_missing(folder, manifest, plan, progress, listener, guard)
-        if more is None and manifest.status == "complete":  # it has power cuts that could not be tested
-            verify_bundle(folder)
+        if more is None and manifest.status == "complete" and progress.done.issuperset(expected):
+            verify_bundle(folder)  # it has power cuts that could not be tested
         _check_same_makers(_makers(plan, manifest))
         connections: dict[str, str] = {}
         last_block = manifest.trials_end and manifest.trials_end.block
