@@ -68,8 +68,6 @@ def check_scripts(
                 hint=error.hint,
             ) from error
         statements += [statement["text"] for statement in parsed["statements"]]
-    if scripts and not statements:
-        raise UsageError("the script has no SQL statement", where=", ".join(script.name for script in scripts))
     return statements
 
 
