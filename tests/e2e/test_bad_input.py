@@ -196,8 +196,13 @@ def test_a_version_that_is_not_installed(project):
 
 
 def test_a_server_that_does_not_come_up_shows_its_log(project):
+    with_server(project, 'settings.shared_preload_libraries = "/nowhere/library"')
+    fails(project, 1, "ended with exit code 1", 'could not access file "/nowhere/library"')
+
+
+def test_ssl_that_the_build_lacks(project):
     with_server(project, "settings.ssl = true")
-    fails(project, 1, "ended with exit code 1", "could not load server certificate file")
+    fails(project, 2, "x.toml:12: server.settings.ssl", "SSL is not supported by this build")
 
 
 def test_huge_pages_that_the_machine_has_not(project):

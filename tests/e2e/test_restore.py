@@ -51,6 +51,7 @@ WIDE = """\
 UPDATE numbers SET region = region WHERE number BETWEEN :first AND :first + 999;
 """
 """One of these makes the table larger."""
+LARGE_POOL = LOOPS["zfs"][0].replace("1GiB", "4GiB")
 
 
 def write(project, storage: str, *changes: tuple[str, str]) -> None:
@@ -251,8 +252,7 @@ WITH_STANDBY = (("[dataset]", '[server.standby.a]\nstorage = "looped"\n[dataset]
             "2 clusters are stored on looped",
         ),
         (
-            LOOPS["zfs"][0]
-            + '[storage.inner]\nkind = "file"\non = "looped"\nsize = "64MiB"\n[storage.top]\nkind = "btrfs"\n'
+            LARGE_POOL + '[storage.inner]\nkind = "file"\non = "looped"\nsize = "1GiB"\n[storage.top]\nkind = "btrfs"\n'
             'members = ["inner"]\n',
             (("[measure]", '[matrix]\nstorage = ["looped", "top"]\n[measure]'),),
             "files of other storages are on looped",
@@ -260,7 +260,7 @@ WITH_STANDBY = (("[dataset]", '[server.standby.a]\nstorage = "looped"\n[dataset]
         (LOOPS["btrfs"][0], WITH_STANDBY, "snapshots are taken of servers without standbys only"),
         (LOOPS["zfs"][0], WITH_STANDBY, "snapshots are taken of servers without standbys only"),
         (
-            LOOPS["zfs"][0] + '[storage.other]\nkind = "directory"\n',
+            LARGE_POOL + '[storage.other]\nkind = "directory"\n',
             (
                 ("[dataset]", '[server.standby.a]\nstorage = "looped"\n[dataset]'),
                 ("[measure]", '[matrix]\nstorage = ["looped", "other"]\nserver.standbys = [0, 1]\n[measure]'),

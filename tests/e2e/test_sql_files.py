@@ -91,7 +91,7 @@ def test_a_load_that_fills_the_place_of_the_wal_says_so(orders, nothing_left):
     done = orders.run()
     assert done.returncode == 1, done.stderr
     assert "sql/load.sql:1" in done.stderr
-    assert "No space left on device" in done.stderr and "the storage is full" in done.stderr
+    assert "No space left on device" in done.stderr and "hint: the WAL has filled its storage" in done.stderr
     nothing_left()
 
 

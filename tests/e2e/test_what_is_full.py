@@ -18,7 +18,7 @@ measure = { warmup = "0s", duration = "1s", repeats = 1, aa = false, probe = "0s
 TABLE = "CREATE TABLE many (n int);\n"
 MANY = "INSERT INTO many SELECT n FROM generate_series(1, {}) n;\n"
 JOIN = "SELECT count(*) FROM many a JOIN many b USING (n);\n"
-SORT = "SELECT count(*) FROM (SELECT repeat(n::text, 20) FROM many ORDER BY 1 OFFSET 0) sorted;\n"
+SORT = "SELECT count(*) FROM (SELECT repeat(n::text, 40) FROM many ORDER BY 1 OFFSET 0) sorted;\n"
 PARALLEL = """\
 work_mem = "256MB"
 max_parallel_workers_per_gather = 2
@@ -92,9 +92,9 @@ def test_wal_temporary_files_and_data_are_distinguished(
 
 
 @pytest.fixture
-def limited(scratch: Path) -> Iterator[Path]:
+def limited(module_scratch: Path) -> Iterator[Path]:
     """A subvolume of a btrfs with room, of which a quota leaves 100 MB."""
-    image, point = scratch / "btrfs.img", scratch / "btrfs"
+    image, point = module_scratch / "btrfs.img", module_scratch / "btrfs"
     point.mkdir()
     with image.open("wb") as file:
         file.truncate(2**30)

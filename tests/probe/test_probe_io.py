@@ -180,7 +180,10 @@ def test_a_job_beyond_the_file_is_reported_and_the_next_one_runs(
     probe: Command, scratch: Path, beyond: str, reason: str
 ):
     jobs, place = scratch / "mine.fio", scratch / "place"
-    jobs.write_text(f"[far]\nrw=write\n{beyond}\n[near]\nrw=write\noffset=4m\n[mapped]\nioengine=mmap\nrw=read\n")
+    jobs.write_text(
+        f"[far]\nrw=write\n{beyond}\n[near]\nstonewall\nrw=write\noffset=4m\n"
+        "[mapped]\nstonewall\nioengine=mmap\nrw=read\n"
+    )
     place.mkdir()
     done = probe("io", place, "--job-file", jobs, "--size", "8MiB", "--json", "--quiet")
     assert done.exit_code == 1, done.stderr

@@ -123,9 +123,12 @@ def test_the_command_writes_both_and_says_what(tmp_path):
 def test_what_cannot_be_written_is_said(tmp_path):
     bundle = written(tmp_path / "bundle")
     (tmp_path / "file").write_text("")
+    ended = report(bundle, "--svg", str(tmp_path / "file"))
+    assert ended.returncode == 4
+    assert "cannot write the charts" in ended.stderr and "--svg" in ended.stderr
     ended = report(bundle, "--svg", str(tmp_path / "file" / "charts"))
     assert ended.returncode == 2
-    assert "cannot write the charts" in ended.stderr and "--svg" in ended.stderr
+    assert "is not a folder" in ended.stderr and "--svg" in ended.stderr
     ended = report(bundle, "--svg", str(tmp_path), "--markdown")
     assert ended.returncode == 2 and "--svg and --png go with" in ended.stderr
 

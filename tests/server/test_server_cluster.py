@@ -12,6 +12,7 @@ import pytest
 from plinth.model.errors import RunError
 from plinth.model.facts import Installation
 from plinth.server import Cluster, ClusterLayout, connect
+from plinth.server.layout import MEMORY
 from plinth.server.processes import serving
 from plinth.server.settings import OWNED
 from plinth.system.journal import Journal
@@ -63,7 +64,9 @@ def test_life_of_a_cluster(
     assert settings["wal_buffers"].asked == "-1"
     assert int(settings["wal_buffers"].value) > 0, "worked out by the server"
     assert settings["fsync"].value == "off"
-    assert [entry.step for entry in journal.entries] == [layout.sockets_step(), layout.start_step()]
+    sockets, memory, started = (entry.step for entry in journal.entries)
+    assert (sockets, started) == (layout.sockets_step(), layout.start_step())
+    assert memory.id == layout.step_id(MEMORY)
     assert layout.socket_directory.stat().st_mode & 0o777 == 0o700
     cluster.stop()
     assert not cluster.alive()

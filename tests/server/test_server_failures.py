@@ -229,7 +229,7 @@ def test_clean_stops_what_a_killed_plinth_left(cluster: Cluster, folder: Path, o
     assert Path(sockets).is_dir()
     result = clean(UNDO_HANDLERS, "killed")
     assert result.error() is None
-    assert [step.id for step in result.runs[0].undone] == ["server.c.sockets", "server.c.start"]
+    assert [step.id for step in result.runs[0].undone] == ["server.c.sockets", "server.c.memory", "server.c.start"]
     assert serving(data) == []
     assert not Path(sockets).exists()
     assert clean(UNDO_HANDLERS, "killed").runs == (), "a second time there is nothing to do"
