@@ -206,6 +206,23 @@ def test_an_old_image_of_an_index_that_lacks_rows_of_the_load_is_found(planted: 
     assert any(one.startswith(index) and "rows of t have no entry in it" in one for one in evidence)
 
 
+def test_rows_of_tables_that_memory_has_no_room_for_are_not_compared(
+    planted: Planted, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("plinth.server.fingerprint.available_memory_bytes", lambda: 4 * 60 * 1000)
+    planted.begin(
+        "DROP TABLE IF EXISTS small", "CREATE TABLE small AS SELECT n FROM generate_series(1, 500) n", "ANALYZE"
+    )
+    planted.crash()
+    assert planted.found() == {}
+    reason = planted.not_run["untouched rows are as before the load: t"]
+    assert reason.startswith("comparing its rows, about 3,000, takes 175.8 KiB of memory, and ")
+    assert "untouched rows are as before the load: small" not in planted.not_run
+    planted.edit("'small'", zero(0))
+    assert planted.found()["untouched rows changed"][0].startswith("small, page 0: ")
+    planted.sql("DROP TABLE small")
+
+
 def test_a_table_without_its_last_pages_has_entries_without_a_row(planted: Planted):
     planted.begin()
     planted.edit("'t'", lambda content: content.__delitem__(slice(-2 * PAGE_BYTES, None)))

@@ -20,15 +20,24 @@ stays when a row is frozen, and hint bits are in none of the three.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from plinth.model.units import format_size
 from plinth.server.copied import read_columns
 from plinth.server.pages import RelationFile, lsn_number, page_lsns, relation_files
 from plinth.server.sequences import SequenceState, read_sequences
+from plinth.system.capacity import available_memory_bytes
 
 if TYPE_CHECKING:
     import numpy as np
     import psycopg
     from numpy.typing import NDArray
 
+_BYTES_TO_COMPARE_A_ROW = 60  # it is there twice, of before and of now, and once more while it is read
+_PART_OF_MEMORY = 4
+_ROWS = (
+    "SELECT oid::bigint, CASE WHEN reltuples > 0 THEN reltuples ELSE pg_relation_size(oid) / 36 END::bigint "
+    "FROM pg_class WHERE relkind IN ('r', 'm')"
+)
+"""Where nothing has counted them, as many rows as fit: each takes 36 bytes at least (sizeof(ItemIdData), HeapTupleHeaderData, and 8 of data)."""
 _FIRST_NORMAL_OID = 16384
 _HALF_OF_XIDS = 2**31
 _FIRST_NORMAL_XID = 3
@@ -49,7 +58,10 @@ class TableRows(NamedTuple):
 
 
 class Fingerprint(NamedTuple):
-    """What a database had before a load began. Takes 20 bytes a row and 8 bytes a page."""
+    """What a database had before a load began. Takes 20 bytes a row and 8 bytes a page.
+
+    Rows are compared of as many tables, the smallest first, as memory has room for.
+    """
 
     start_lsn: int
     """What was changed since has a later LSN."""
@@ -59,6 +71,8 @@ class Fingerprint(NamedTuple):
     lsns: "dict[str, NDArray[np.uint64]]"
     """Of each page, by the file of its relation."""
     sequences: dict[int, SequenceState]
+    too_large: dict[str, str]
+    """The tables whose rows were not read, by name, with the reason."""
 
 
 def take_fingerprint(control: "psycopg.Connection[Any]", data_directory: Path) -> Fingerprint:
@@ -70,17 +84,26 @@ def take_fingerprint(control: "psycopg.Connection[Any]", data_directory: Path) -
     start_lsn, next_xid = _start(control)
     files = relation_files(control)
     columns = columns_of(control)
-    tables = tuple(
-        TableRows(file, columns.get(file.oid, ""), rows_of(control, file, next_xid))
-        for file in files
-        if _has_rows_of_user(file)
-    )
+    sizes = dict(control.execute(_ROWS).fetchall())
+    tables: list[TableRows] = []
+    too_large: dict[str, str] = {}
+    left_bytes = available_memory_bytes() // _PART_OF_MEMORY
+    for file in sorted(filter(_has_rows_of_user, files), key=lambda file: sizes.get(file.oid, 0)):
+        needed_bytes = sizes.get(file.oid, 0) * _BYTES_TO_COMPARE_A_ROW
+        if needed_bytes > left_bytes:
+            too_large[file.name] = (
+                f"comparing its rows, about {sizes[file.oid]:,}, takes {format_size(needed_bytes)} of memory, "
+                f"and {format_size(left_bytes)} are left of a quarter of what is available"
+            )
+            continue
+        tables.append(TableRows(file, columns.get(file.oid, ""), rows_of(control, file, next_xid)))
+        left_bytes -= needed_bytes
     control.execute("CHECKPOINT")  # pages that are in shared buffers only go into the files
     lsns: dict[str, NDArray[np.uint64]] = {}
     for file in files:
         if (data_directory / file.path).exists():  # otherwise it was dropped meanwhile
             lsns[file.path] = page_lsns(data_directory, file)
-    return Fingerprint(start_lsn, next_xid, tables, lsns, read_sequences(control))
+    return Fingerprint(start_lsn, next_xid, tuple(tables), lsns, read_sequences(control), too_large)
 
 
 def stable_text(control: "psycopg.Connection[Any]") -> None:
