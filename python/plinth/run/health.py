@@ -8,13 +8,14 @@ from plinth.system.runner import CommandError, Runner
 
 PROBE_TIMEOUT_S = 60.0
 """Long, since on a slow disk a small write waits behind all that a checkpoint left."""
+_NO_ROOM = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 DETACHED_TIMEOUT_S = 5.0
 """Short, since a storage that was detached by force returns an error at once."""
 
 
 def probe(storage: Storage, runner: Runner, timeout_s: float = PROBE_TIMEOUT_S) -> str | None:
     """Why `storage`, which is mounted, takes no writes; None when one has just been written and flushed, or there is no room for it:
-    a full file system answers. A flush that finds no room is that of a device below, as of a sparse image.
+    a full file system answers, and so does a quota. A flush that finds no room is that of a device below, as of a sparse image.
     """
     path = storage.mount_point / f".{storage.label}-probe"
     written = ("dd", "if=/dev/zero", f"of={path}", "bs=4096", "count=1", "conv=fsync", "status=none")
@@ -23,7 +24,7 @@ def probe(storage: Storage, runner: Runner, timeout_s: float = PROBE_TIMEOUT_S) 
         runner.run(("rm", "-f", str(path)), owner=storage.owner, timeout_s=timeout_s)
     except CommandError as error:
         said = error.details[-1].removeprefix("dd: ") if error.details else error.message
-        if said.endswith(os.strerror(errno.ENOSPC)) and "fsync failed" not in said:
+        if said.endswith(_NO_ROOM) and "fsync failed" not in said:
             return None
         return f"a small write failed: {said}"
     return None
