@@ -206,9 +206,7 @@ def test_an_old_image_of_an_index_that_lacks_rows_of_the_load_is_found(planted: 
     assert any(one.startswith(index) and "rows of t have no entry in it" in one for one in evidence)
 
 
-def test_rows_of_tables_that_memory_has_no_room_for_are_not_compared(
-    planted: Planted, monkeypatch: pytest.MonkeyPatch
-):
+def test_rows_of_tables_that_memory_has_no_room_for_are_not_compared(planted: Planted, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("plinth.server.fingerprint.available_memory_bytes", lambda: 4 * 60 * 1000)
     planted.begin(
         "DROP TABLE IF EXISTS small", "CREATE TABLE small AS SELECT n FROM generate_series(1, 500) n", "ANALYZE"

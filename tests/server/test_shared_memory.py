@@ -1,8 +1,10 @@
 """Shared memory of servers that are killed: found also where nothing of their data directory can be read any more."""
 
+import ctypes
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,3 +104,22 @@ def test_what_a_journal_notes_is_read_again_and_nothing_else(folder: Path, owner
     assert len(journal.undo_all(Runner())) == 1
     journal.mark_undone(entry)
     journal.close()
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_memory_that_another_process_is_reading_is_removed_after_that(make_cluster, settings) -> None:
+    """Another Plinth attaches to each segment that is left, to read whose it is."""
+    cluster: Cluster = make_cluster()
+    cluster.start({"shared_buffers": "1MB", **settings})
+    memory = memory_of(cluster.postmaster_pid)
+    libc = ctypes.CDLL(None)
+    libc.shmat.restype, libc.shmdt.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    for segment in sorted(memory.segments):
+        address = libc.shmat(segment, None, 0o10000)
+        assert address not in (None, ctypes.c_void_p(-1).value)
+        detaching = threading.Timer(0.3, libc.shmdt, [address])
+        if segment == min(memory.segments):
+            kill_processes(cluster.layout.data_directory)
+        detaching.start()
+    end_server(cluster.layout.data_directory)
+    assert memory.left() == set()

@@ -24,8 +24,9 @@ class Memory(NamedTuple):
 def memory_of(postmaster: int | None) -> Memory:
     """The shared memory of a running server."""
     maps = Path(f"/proc/{postmaster}/maps").read_text()
+    # The inode of a mapped segment is its id; by its creator's pid a segment of long ago could be taken for it.
     return Memory(
-        frozenset(row["shmid"] for row in system_v_segments() if row["cpid"] == postmaster),
+        frozenset(int(number) for number in re.findall(r" (\d+) +/SYSV[0-9a-f]{8}", maps)),
         frozenset(Path(name) for name in re.findall(r"/dev/shm/PostgreSQL\.\d+", maps)),
     )
 

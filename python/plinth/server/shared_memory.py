@@ -9,11 +9,13 @@ Layouts: PGShmemHeader in src/include/storage/pg_shmem.h, dsm_control_header in 
 import ctypes
 import os
 import struct
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from plinth.model.errors import Refused
+from plinth.system.process import ENDED, STATE, stat_fields
 from plinth.system.regular_file import read_small_file
 
 _POSIX_FOLDER = Path("/dev/shm")
@@ -26,7 +28,9 @@ _CONTROL_MAGIC = 0x9A503D32
 _CONTROL_ITEMS_AT = 16
 _MOST_CONTROL_BYTES = 64 * 2**20
 _ITEM_HANDLE = struct.Struct("=I")  # an item's first field; the rest differs between versions
-_MAX_KEY = 2**32
+_KEYS = 2**32
+_MOST_READING_S = 1.0
+_LOOK_AGAIN_S = 0.01
 _SHM_RDONLY = 0o10000
 _IPC_RMID = 0
 _FORM = "shared-memory:{device}:{inode}:{uid}"
@@ -76,25 +80,49 @@ def remove_memory_of(guarded: Guarded) -> list[str]:
     Only segments that nobody is attached to and whose header names this very directory are touched, and of others
     only those that these name and that belong to the directory's owner.
     """
+    deadline = time.monotonic() + _MOST_READING_S
     removed: list[str] = []
-    for row in _unattached(guarded.uid):
+    while _remove_unattached(guarded, removed) and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN_S)
+    return removed
+
+
+def _remove_unattached(guarded: Guarded, removed: list[str]) -> bool:
+    """Add what was removed to `removed`; return whether another Plinth, which reads the header of each segment that is left, was
+    attached to some."""
+    is_read = False
+    for row in _segments(guarded.uid):
+        if row["nattch"]:
+            is_read = is_read or _has_ended(row["cpid"])  # or else its server runs
+            continue
         header = _content(row["shmid"], min(row["size"], _HEADER.size))
         if len(header) < _HEADER.size:
             continue
         magic, _, _, _, control, device, inode = _HEADER.unpack(header)
-        if magic == _HEADER_MAGIC and (device, inode) == (guarded.device, guarded.inode):
-            handles = [*_listed(control, guarded.uid), control]
-            removed += [what for handle in handles for what in _remove_dynamic(handle, guarded.uid)]
-            removed += _remove_segment(row["shmid"])
-    return removed
+        if magic != _HEADER_MAGIC or (device, inode) != (guarded.device, guarded.inode):
+            continue
+        handles = [*_listed(control, guarded.uid), control]
+        if any(one["nattch"] for handle in handles for one in _with_key(handle, guarded.uid)):
+            is_read = True  # this segment, by which the others are found, is removed with them
+            continue
+        removed += [what for handle in handles for what in _remove_dynamic(handle, guarded.uid)]
+        removed += _remove_segment(row["shmid"])
+    return is_read
 
 
-def _unattached(uid: int) -> Iterator[Mapping[str, int]]:
-    """The System V segments of a user that no process is attached to, as the kernel lists them."""
+def _has_ended(pid: int) -> bool:
+    try:
+        return stat_fields(Path(f"/proc/{pid}"))[STATE] in ENDED
+    except OSError:
+        return True
+
+
+def _segments(uid: int) -> Iterator[Mapping[str, int]]:
+    """The System V segments of a user, as the kernel lists them."""
     with _TABLE.open() as table:
         columns = table.readline().split()
         rows = [dict(zip(columns, map(int, line.split()), strict=True)) for line in table]
-    return (row for row in rows if row["nattch"] == 0 and row["uid"] == uid)
+    return (row for row in rows if row["uid"] == uid)
 
 
 def _content(segment: int, size_bytes: int) -> bytes:
@@ -137,12 +165,15 @@ def _remove_dynamic(handle: int, uid: int) -> Iterator[str]:
     if _remove_file(path, uid):
         yield str(path)
     for row in _with_key(handle, uid):
-        yield from _remove_segment(row["shmid"])
+        if row["nattch"] == 0:
+            yield from _remove_segment(row["shmid"])
 
 
 def _with_key(handle: int, uid: int) -> list[Mapping[str, int]]:
-    """Unattached System V segments with a handle as their key. 0 is no key: it is that of every private segment."""
-    return [row for row in _unattached(uid) if handle and row["key"] % _MAX_KEY == handle]
+    """System V segments with a handle as their key: the server takes its absolute value as a signed number (dsm_impl_sysv). 0 is no
+    key: it is that of every private segment."""
+    key = abs(handle - _KEYS if handle >= _KEYS // 2 else handle)
+    return [row for row in _segments(uid) if handle and abs(row["key"]) == key]
 
 
 def _posix_path(handle: int) -> Path:
