@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from plinth.experiment import load_text
+from plinth.experiment.text_files import read_text
 from plinth.model.errors import ExperimentError, UsageError
 from plinth.model.storage import DeviceStorage
 from plinth.model.units import parse_size
@@ -506,3 +507,10 @@ def test_pages_are_of_keys_that_ascend_and_rows_that_are_not_compressed(change, 
         assert [(where, key, message in said) for where, key, said, _ in problems(paged)] == [
             ("x.toml:11", "dataset", True)
         ]
+
+
+def test_a_byte_order_mark_and_line_ends_of_windows_are_no_part_of_a_file(tmp_path: Path) -> None:
+    """As editors there save it."""
+    path = tmp_path / "x.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + VALID.replace("\n", "\r\n").encode())
+    assert read_text(path) == VALID

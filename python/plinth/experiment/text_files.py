@@ -19,7 +19,7 @@ MayRead = Callable[[Path, os.stat_result], None]
 
 
 def read_text(path: Path, *, follow_link: bool = True, may_read: MayRead | None = None) -> str:
-    """Return the text of a regular file. Raises UnreadableFile, also for devices and pipes, which might never end.
+    """Return the text of a regular file, without a byte order mark. Raises UnreadableFile, also for devices and pipes, which might never end.
 
     Without `follow_link`, for a symbolic link too. `may_read` decides once it is open, so that nobody can exchange it in between.
     """
@@ -34,7 +34,7 @@ def read_text(path: Path, *, follow_link: bool = True, may_read: MayRead | None 
     if len(content) > MOST_BYTES:
         raise UnreadableFile(f"it is larger than {MOST_BYTES // 2**20} MiB")
     try:
-        return content.decode().replace("\r\n", "\n").replace("\r", "\n")
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise UnreadableFile(str(error)) from error
 
