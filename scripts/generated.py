@@ -133,7 +133,7 @@ def rights_page() -> str:
         "",
         "<!-- Made by scripts/generated.py from python/plinth/experiment/rights.py: change it there. -->",
         "",
-        "An experiment file may be another's: a colleague's, or the one in a bundle that somebody shared. Most keys are numbers, names of",
+        "An experiment file may come from another user: a colleague, or a bundle that was shared. Most keys are numbers, names of",
         "at most 40 letters, digits, - and _, or words of a list, which can ask for nothing. The others take text. What each can have the",
         "user who runs it do, often root, is one of:",
         "",

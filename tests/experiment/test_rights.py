@@ -109,7 +109,7 @@ def test_a_server_that_is_connected_to_is_confirmed_without_its_password(tmp_pat
     ("parameters", "words"),
     [
         ("host=db1 sslkey=/tmp/engine.so:key", "sslkey: only the path of a file"),
-        ("host=db1 passfile=/root/.pgpass", "use ~/.pgpass, or PGPASSFILE"),
+        ("host=db1 passfile=/etc/pgpass", "use ~/.pgpass, or PGPASSFILE"),
         ("host=db1 sslkeylogfile=/etc/cron.d/x", "sslkeylogfile: not in the connection string"),
         ("postgresql://db1/x?passfile=%2Fetc%2Fshadow", "passfile: not in the connection string"),
     ],

@@ -59,7 +59,7 @@ def check(
     """Look at each machine of an experiment's fleet: versions, clock, cores, and whether it reaches the server.
 
     An agent is started on each machine, as a trial does it, asked, and ended. Each finding says what to do about it.
-    The experiment of a bundle, which may be from somebody else, is shown first and must be confirmed.
+    The experiment of a bundle, which another user may have written, is shown first and must be confirmed.
 
     Exit code 0 when all machines can drive a load together, 5 when one cannot, 1 when one cannot be reached at all.
 

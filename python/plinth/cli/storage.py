@@ -91,8 +91,8 @@ def prepare(
     """Make a storage of an experiment, with all that it is built on, and leave it in place.
 
     Prints where it is and what it is built on. `plinth clean` names it and leaves it; `plinth storage teardown NAME` undoes
-    it. When it cannot be made, what was made of it is undone at once. The experiment of a bundle, which may be from somebody
-    else, is shown first and must be confirmed.
+    it. When it cannot be made, what was made of it is undone at once. The experiment of a bundle, which another user may have
+    written, is shown first and must be confirmed.
 
       plinth storage prepare mine.toml fast --dry-run
       plinth storage prepare mine.toml fast

@@ -1,7 +1,7 @@
 """Which options of mkfs, mount, zpool and zfs an experiment may give. These programs run as root: they can copy folders into a file
 system (mkfs.xfs -p, mkfs.ext4 -d, mkfs.btrfs --rootdir), write files (mkfs.ext4 -z), use further devices (-J device=, logdev=) and read
 configurations (-c), also by relative names, abbreviations and options that are joined. So only what is known to shape the file
-system is taken; whatever names a file, a device or a program, changes who the file system is, or panics the kernel, is in no list.
+system is taken; an option that names a file, a device or a program, changes who the file system is, or panics the kernel, is in no list.
 """
 
 import re

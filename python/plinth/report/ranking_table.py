@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -11,6 +12,7 @@ from plinth.model.analysis import Analysis, Comparison, VariantResult, Verdict
 from plinth.model.figures import NOT_ENOUGH
 from plinth.model.safety import Safety, SafetyGrade
 from plinth.report.text import (
+    altered_sentence,
     ceiling,
     client_cpu,
     commits,
@@ -74,6 +76,18 @@ _BETWEEN = 2
 """Blank columns between columns of the table."""
 NARROWEST = 40
 """Minimum width: truncated figures mislead."""
+
+
+def print_answer(analysis: Analysis, console: Console) -> Table:
+    """Print what every form of a terminal begins with: what was changed in the bundle, the table, and the answer. Return the table."""
+    if altered := altered_sentence(analysis):
+        console.print(Text(altered, style="bold red"))
+        console.print()
+    table = fitting_table(analysis, console.width)
+    console.print(table)
+    console.print()
+    console.print(Text(analysis.answer, style="bold"))
+    return table
 
 
 def fitting_table(analysis: Analysis, width: int) -> Table:
@@ -148,12 +162,12 @@ def _has_ceiling(variant: VariantResult) -> bool:
 
 
 def _share(text: str, layout: _Layout) -> Text:
-    """Return a figure with its share in parentheses, beside or below it."""
+    """Return a figure with its share in parentheses, next to or below it."""
     return Text(text.replace(" (", "\n(") if layout.stacked else text)
 
 
 def _figure(text: str, layout: _Layout) -> Text:
-    """Return a figure with its interval dimmed, beside or below it."""
+    """Return a figure with its interval dimmed, next to or below it."""
     figure, bracket, interval = text.partition(" [")
     cell = Text(figure)
     if layout.stacked:

@@ -14,7 +14,7 @@ from plinth.model.outage import OutageText
 from plinth.model.report import TpccTexts
 from plinth.model.safety import GRADES, Safety, SafetyGrade
 from plinth.model.terminal import text_console
-from plinth.report.ranking_table import NARROWEST, fitting_table, safety_style
+from plinth.report.ranking_table import NARROWEST, print_answer, safety_style
 from plinth.report.terminal_lists import (
     durability_lines,
     flashback_lines,
@@ -23,7 +23,6 @@ from plinth.report.terminal_lists import (
     outage_lines,
     trimmed,
 )
-from plinth.report.text import altered_sentence
 
 LINES = 20
 """Of a terminal of 24: one is the prompt, and three say where the rest is."""
@@ -32,7 +31,7 @@ MAX_WARNINGS = 3
 _MAX_LINES = 2
 """Maximum number of lines of a warning or a reason; with more the table would scroll away."""
 _MAX_LISTED = 3
-"""Maximum number of whatever else is listed: labels, grades, objectives, faults."""
+"""Maximum number of each other thing that is listed: labels, grades, objectives, faults."""
 _DOTS = " ..."
 _CLAUSES: dict[SafetyGrade, str] = {
     "keeps": "acknowledged commits survive a power failure",
@@ -65,12 +64,7 @@ def render_summary(
     """
     console = text_console(max(width, NARROWEST), color=color)
     with console.capture() as capture:
-        if altered := altered_sentence(analysis):
-            console.print(Text(altered, style="bold red"))
-            console.print()
-        console.print(fitting_table(analysis, console.width))
-        console.print()
-        console.print(Text(analysis.answer, style="bold"))
+        print_answer(analysis, console)
         for line in (
             *_noise(analysis),
             *(line for text in _safety(analysis) for line in _cut(text, console, _MAX_LINES)),

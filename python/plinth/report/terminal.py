@@ -24,7 +24,7 @@ from plinth.report.io import io_lines
 from plinth.report.machines import machine_sentence
 from plinth.report.network import link_sentence
 from plinth.report.pareto import pareto_sentences, pareto_summary
-from plinth.report.ranking_table import NARROWEST, fitting_table
+from plinth.report.ranking_table import NARROWEST, print_answer
 from plinth.report.sections import SECTIONS
 from plinth.report.standbys import standby_sentence
 from plinth.report.sweep import curve_texts, effect_texts
@@ -43,7 +43,6 @@ from plinth.report.terminal_lists import (
     trimmed,
 )
 from plinth.report.text import (
-    altered_sentence,
     bottleneck,
     io_summary,
     noise_sentence,
@@ -88,13 +87,7 @@ def render_terminal(
     """
     console = text_console(max(width, NARROWEST), color=color)
     with console.capture() as capture:
-        if altered := altered_sentence(analysis):
-            console.print(Text(altered, style="bold red"))
-            console.print()
-        table = fitting_table(analysis, console.width)
-        console.print(table)
-        console.print()
-        console.print(Text(analysis.answer, style="bold"))
+        table = print_answer(analysis, console)
         console.print(Text(noise_sentence(analysis), style="bold yellow" if _has_false_difference(analysis) else "dim"))
         has_letters = any(column.header == "group" for column in table.columns)
         # Letters that the window is too narrow for need no explanation.

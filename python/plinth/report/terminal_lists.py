@@ -88,7 +88,7 @@ def flashback_lines(flashbacks: Sequence[FlashbackText], most: int = MAX_VARIANT
 def listed(
     section: SectionText, sentences: Sequence[tuple[str, str]], what: str = "variants", most: int = MAX_VARIANTS
 ) -> list[Text]:
-    """A sentence for each variant, or whatever else a section is about."""
+    """A sentence for each variant, or each other subject of a section."""
     lines = [Text.assemble((f"{name}: ", "bold"), sentence) for name, sentence in sentences[:most]]
     return [heading(section), *lines, *more_line(len(sentences), what, most)] if lines else []
 

@@ -107,7 +107,7 @@ def take_fingerprint(control: "psycopg.Connection[Any]", data_directory: Path) -
 
 
 def stable_text(control: "psycopg.Connection[Any]") -> None:
-    """Have this session write values as text in one way, whatever the settings of the server are."""
+    """Have this session write values as text in one way under any settings of the server."""
     control.execute(_STABLE_TEXT)
 
 

@@ -1,4 +1,4 @@
-"""The files of relations, read page by page beside the server: the LSN of each page, and the visibility map.
+"""The files of relations, read page by page next to the server: the LSN of each page, and the visibility map.
 
 A page in a file is never newer than the WAL that is durable, and whole for what is read of it here: eight bytes of its first
 sector.
