@@ -69,19 +69,20 @@ def test_without_parallel_workers_a_small_dev_shm_is_enough(project, nothing_lef
 
 
 @pytest.mark.parametrize(
-    ("load", "settings", "hint"),
+    ("load", "wal_size", "settings", "hint"),
     [
-        (MANY.format(2_000_000), 'max_wal_size = "10GB"', "the WAL has filled its storage"),
-        (MANY.format(1_000_000) + SORT, 'work_mem = "64kB"', "temporary files have filled the storage"),
-        (MANY.format(8_000_000), 'max_wal_size = "80MB"', "the storage is full: give it a larger size"),
+        (MANY.format(2_000_000), "100MB", 'max_wal_size = "10GB"', "the WAL has filled its storage"),
+        (MANY.format(1_000_000) + SORT, "1GB", 'work_mem = "64kB"', "temporary files have filled the storage"),
+        # With less room for the WAL, a late checkpoint would leave it full first.
+        (MANY.format(8_000_000), "1GB", 'max_wal_size = "80MB"', "the storage is full: give it a larger size"),
     ],
     ids=["wal", "temporary", "data"],
 )
 def test_wal_temporary_files_and_data_are_distinguished(
-    project, nothing_left, load: str, settings: str, hint: str
+    project, nothing_left, load: str, wal_size: str, settings: str, hint: str
 ) -> None:
     storages = (
-        '[storage.data]\nkind = "tmpfs"\nsize = "200MB"\n[storage.wal]\nkind = "tmpfs"\nsize = "100MB"\n'
+        f'[storage.data]\nkind = "tmpfs"\nsize = "200MB"\n[storage.wal]\nkind = "tmpfs"\nsize = "{wal_size}"\n'
         '[server]\nstorage = "data"\nwal_storage = "wal"\n[server.settings]\nmax_parallel_workers_per_gather = 0\n'
     )
     write(project, load, "SELECT 1;\n", storages + settings + "\n")

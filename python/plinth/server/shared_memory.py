@@ -9,12 +9,13 @@ Layouts: PGShmemHeader in src/include/storage/pg_shmem.h, dsm_control_header in 
 import ctypes
 import os
 import struct
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple, Self
 
 from plinth.model.errors import Refused
+from plinth.system import cancel
 from plinth.system.process import ENDED, STATE, stat_fields
 from plinth.system.regular_file import read_small_file
 
@@ -80,10 +81,10 @@ def remove_memory_of(guarded: Guarded) -> list[str]:
     Only segments that nobody is attached to and whose header names this very directory are touched, and of others
     only those that these name and that belong to the directory's owner.
     """
-    deadline = time.monotonic() + _MOST_READING_S
+    deadline = monotonic() + _MOST_READING_S
     removed: list[str] = []
-    while _remove_unattached(guarded, removed) and time.monotonic() < deadline:
-        time.sleep(_LOOK_AGAIN_S)
+    while _remove_unattached(guarded, removed) and monotonic() < deadline:
+        cancel.sleep(_LOOK_AGAIN_S)
     return removed
 
 
