@@ -14,7 +14,9 @@ trap 'rm -rf "$logs"' EXIT
 own_mounts=()
 [ "$(id -u)" -ne 0 ] || own_mounts=(unshare --mount --propagation private)
 # What a script starts in the background ignores Ctrl-C, which some tests send. What failed is kept for each part.
-pytest() { "${own_mounts[@]}" env --default-signal=INT .venv/bin/pytest -o cache_dir="$logs/$part.cache" "$@"; }
+pytest() {
+  "${own_mounts[@]}" env --default-signal=INT .venv/bin/pytest -o cache_dir="$logs/$part.cache" --durations=0 --durations-min=1 "$@"
+}
 exact=tests/disk/test_disk_accuracy.py
 declare -A files=(["the disk"]="$exact")
 for file in $(find tests -name 'test_*.py' | sort); do
@@ -73,6 +75,8 @@ for name in "the rest" native runs-f-to-p runs-q-to-z runs-a-to-e storages units
   under_way[$!]=$name
 done
 while [ ${#under_way[@]} -gt 0 ]; do wait_for_one; done
+echo "Longest (seconds, of the clock):"
+sed -nE 's/^([0-9.]+)s (call|setup|teardown) +(.*)/\1 \2 \3/p' "$logs"/* 2>/dev/null | sort -rn | head -n 40
 echo "Not run, since they take long (make test-long): ten times as many comparisons with pgbench, and"
 grep :: <<<"$long"
 for name in "${failed[@]}"; do
