@@ -24,7 +24,7 @@ from plinth.model.connection import Connection
 from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout, find_installation, find_installations
+from plinth.server import Server, ServerLayout, find_installation, find_installations
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -82,15 +82,15 @@ def server(
     folder: Path,
     scale: int | None,
     settings: Mapping[str, SettingValue] = SETTINGS,
-) -> Iterator[Cluster]:
+) -> Iterator[Server]:
     """A server of our own on a Unix socket, with pgbench's tables of that scale."""
     journal = Journal.create(f"bench-{installation.major}-{os.getpid()}", UNDO_HANDLERS)
     storage = folder / f"storage-{installation.major}"
     make_directory(storage, journal.label, owner)
     spec = ServerSpec.model_validate({"listen": "unix"})
     log = LogFile(folder / f"postgres-{installation.major}.log")
-    layout = ClusterLayout(journal.run_id, "bench", installation, owner, spec, storage / "data", log)
-    cluster = Cluster(layout, Runner(), journal)
+    layout = ServerLayout(journal.run_id, "bench", installation, owner, spec, storage / "data", log)
+    cluster = Server(layout, Runner(), journal)
     cluster.initdb()
     cluster.start(settings)
     try:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
-from plinth.run.loading import LoadSession, TaskClock
+from plinth.run.provision.loading import LoadSession, TaskClock
 from plinth.system.database import connect
 from plinth.workload import dataset_of
 

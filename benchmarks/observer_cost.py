@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from plinth.model.experiment import ServerSpec  # noqa: E402
 from plinth.observe import Observer  # noqa: E402
 from plinth.run.undo import UNDO_HANDLERS  # noqa: E402
-from plinth.server import Cluster, ClusterLayout, connect, find_installation  # noqa: E402
+from plinth.server import Server, ServerLayout, connect, find_installation  # noqa: E402
 from plinth.system.directory import make_directory  # noqa: E402
 from plinth.system.journal import Journal  # noqa: E402
 from plinth.system.log_file import LogFile  # noqa: E402
@@ -31,7 +31,7 @@ from servers import cluster_folder  # noqa: E402
 INTERVAL_S = 0.5
 
 
-def measure(cluster: Cluster, ticks: int) -> dict[str, float]:
+def measure(cluster: Server, ticks: int) -> dict[str, float]:
     """Microseconds a tick, by who used them."""
     observer = Observer(
         cluster.connection,
@@ -61,10 +61,10 @@ def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
         storage = folder / "storage"
         make_directory(storage, journal.label, owner)
         installation = find_installation(18, None, owner, runner)
-        layout = ClusterLayout(
+        layout = ServerLayout(
             journal.run_id, "c", installation, owner, ServerSpec(), storage / "c", LogFile(folder / "server.log")
         )
-        cluster = Cluster(layout, runner, journal)
+        cluster = Server(layout, runner, journal)
         cluster.initdb()
         cluster.start({"fsync": False})
         stack.callback(cluster.kill)

@@ -23,7 +23,7 @@ from loading_child import loaded
 from plinth.model.connection import Connection
 from plinth.model.tpcc_notice import NOTICE
 from plinth.model.workload import WorkloadSpec
-from plinth.server import Cluster
+from plinth.server import Server
 from plinth.system.database import connect
 from plinth.system.owner import server_owner
 from plinth.workload import scripts_of
@@ -47,7 +47,7 @@ MOST_CPU_OF_GO_TPC = 0.4
 """Client CPU a transaction by statements, in parts of go-tpc's."""
 
 
-def plinth_load(cluster: Cluster, warehouses: int, loader: str) -> dict[str, Any]:
+def plinth_load(cluster: Server, warehouses: int, loader: str) -> dict[str, Any]:
     """The figures of one load, keys and consistency conditions included."""
     return loaded(cluster, {"kind": "tpcc", "warehouses": warehouses, "seed": SEED, "loader": loader})
 
@@ -165,7 +165,7 @@ def main() -> None:
         shutil.rmtree(folder)
 
 
-def _of_server(version: str, cluster: Cluster, peer: Path | str, options: argparse.Namespace) -> str:
+def _of_server(version: str, cluster: Server, peer: Path | str, options: argparse.Namespace) -> str:
     to = cluster.connection
     loads: dict[str, list[dict[str, Any]]] = {}
     runs: dict[str, list[dict[str, Any]]] = {form: [] for form in FORMS}
@@ -186,7 +186,7 @@ def _of_server(version: str, cluster: Cluster, peer: Path | str, options: argpar
     return f"{text}{_many(cluster, loads['plinth, pages'], options)}" if options.many else text
 
 
-def _many(cluster: Cluster, few: list[dict[str, Any]], options: argparse.Namespace) -> str:
+def _many(cluster: Server, few: list[dict[str, Any]], options: argparse.Namespace) -> str:
     """One load of many warehouses by pages: its speed in parts of that of few, and the loader's memory."""
     _empty(cluster.connection)
     load = plinth_load(cluster, options.many, "pages")

@@ -115,6 +115,6 @@ def test_no_server_is_brought_up_by_pg_resetwal_or_zeroed_pages():
         for path in PACKAGE.rglob("*.py")
         if any(hiding.search(text) for text in strings_but_docstrings(path))
     }
-    assert users == {"run/cut_problems.py"}
+    assert users == {"run/checks/power_cuts.py"}
     crates = [path for path in (ROOT / "crates").rglob("*.rs") if hiding.search(path.read_text())]
     assert crates == []

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plinth.analyse.attribution import attribute, wait_shares
-from plinth.analyse.wait_classes import class_of
+from plinth.analyse.wait_events import class_of
 from plinth.analyse.window import Window, measured_phase
 from plinth.model.analysis import CommitCeiling
 from plinth.model.base import Gap

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.analyse.noise import REPEATS, work_noise
+from plinth.analyse.noise_floor import REPEATS, work_noise
 from plinth.doctor import WORKS, measure_slots
 from plinth.model.errors import PlinthError
 from plinth.tasks.doctor import measure_noise

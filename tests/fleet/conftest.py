@@ -14,7 +14,7 @@ from plinth.fleet.executors import executor_of
 from plinth.load import LoadConfig, LoadScript
 from plinth.model.connection import Connection
 from plinth.model.fleet import FleetSpec
-from plinth.server import Cluster
+from plinth.server import Server
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from ray_machines import CLIENT_PORT, Machine, in_network, machines, start_ray
@@ -31,13 +31,13 @@ def nothing_left() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[Server]:
     with new_clusters({"fsync": False}) as start:
         yield start()
 
 
 @pytest.fixture(scope="session")
-def connection(cluster: Cluster) -> Connection:
+def connection(cluster: Server) -> Connection:
     return cluster.connection
 
 
@@ -54,7 +54,7 @@ def short_lead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def ray_cluster(cluster: Cluster) -> Iterator[list[Machine]]:
+def ray_cluster(cluster: Server) -> Iterator[list[Machine]]:
     """Three machines, each with a raylet. `cluster` is there before, so that they see its socket."""
     with machines() as made:
         start_ray(made)

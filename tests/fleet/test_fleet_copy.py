@@ -22,7 +22,7 @@ from plinth.model.generator import TpcbGenerator, as_json
 from plinth.model.progress import Progress, Report
 from plinth.run import fleet as fleet_of_run
 from plinth.run.fleet import fleet_loader
-from plinth.run.loading import LoadSession
+from plinth.run.provision.loading import LoadSession
 from plinth.system import cancel
 from plinth.system.database import connect
 from plinth.system.log_file import LogFile

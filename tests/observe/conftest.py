@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from plinth.model.base import SettingValue
-from plinth.server import Cluster
+from plinth.server import Server
 from servers import EVERY_VERSION, StartServer, new_clusters
 
 _SETTINGS: dict[str, SettingValue] = {
@@ -25,11 +25,11 @@ def start_server() -> Iterator[StartServer]:
 
 
 @pytest.fixture(scope="session")
-def running(start_server: StartServer) -> Callable[[str], Cluster]:
+def running(start_server: StartServer) -> Callable[[str], Server]:
     """The one running server of each version, for tests that leave it as it is."""
-    made: dict[str, Cluster] = {}
+    made: dict[str, Server] = {}
 
-    def server(version: str) -> Cluster:
+    def server(version: str) -> Server:
         if version not in made:
             made[version] = start_server(version)
         return made[version]
@@ -38,18 +38,18 @@ def running(start_server: StartServer) -> Callable[[str], Cluster]:
 
 
 @pytest.fixture(scope="session")
-def breakable(start_server: StartServer) -> Cluster:
+def breakable(start_server: StartServer) -> Server:
     """A server of PostgreSQL 18 for tests that stop or break it; each starts it anew if it has to."""
     return start_server("18")
 
 
 @pytest.fixture
-def server(running: Callable[[str], Cluster]) -> Cluster:
+def server(running: Callable[[str], Server]) -> Server:
     """A running server of PostgreSQL 18."""
     return running("18")
 
 
 @pytest.fixture(params=EVERY_VERSION)
-def every_server(request: pytest.FixtureRequest, running: Callable[[str], Cluster]) -> Cluster:
+def every_server(request: pytest.FixtureRequest, running: Callable[[str], Server]) -> Server:
     """A running server of each version in turn."""
     return running(request.param)

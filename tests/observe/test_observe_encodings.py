@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from plinth.model.connection import Connection
-from plinth.server import Cluster, connect
+from plinth.server import Server, connect
 from plinth.server.facts import external_facts
 from watching import watching
 
@@ -29,12 +29,12 @@ NAMES = {"SQL_ASCII": (b"caf\xe9", "caf\\xe9"), "LATIN1": (b"caf\xe9", "café"),
 
 
 @pytest.fixture(scope="module")
-def cluster(start_server: Callable[..., Cluster]) -> Cluster:
+def cluster(start_server: Callable[..., Server]) -> Server:
     return start_server("18", shared_preload_libraries="pg_stat_statements")
 
 
 @pytest.fixture(params=NAMES)
-def encoded(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Encoded]:
+def encoded(request: pytest.FixtureRequest, cluster: Server) -> Iterator[Encoded]:
     """With a schema, a table, a role with settings, and statements, all named in bytes that are not UTF-8."""
     encoding = request.param
     name, shown = NAMES[encoding]
@@ -74,7 +74,7 @@ def raw(to: Connection) -> "psycopg.Connection[tuple[object, ...]]":
     return there
 
 
-def test_the_observer_sees_tables_and_statements(cluster: Cluster, encoded: Encoded) -> None:
+def test_the_observer_sees_tables_and_statements(cluster: Server, encoded: Encoded) -> None:
     with watching(cluster, connection=encoded.to) as watched:
         for source in ("pg_table", "pg_statements"):
             watched.wait_for_readings(source, 2)

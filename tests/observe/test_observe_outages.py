@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from plinth.observe.views import VIEWS
-from plinth.server import Cluster
+from plinth.server import Server
 from watching import INTERVAL_S, ask, client, wait_until, watching
 
 SERVER_SOURCES = [view.source for view in VIEWS]
@@ -16,13 +16,13 @@ OBSERVERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'plint
 
 
 @pytest.fixture
-def cluster(breakable: Cluster) -> Cluster:
+def cluster(breakable: Server) -> Server:
     if not breakable.alive():
         breakable.start(breakable.settings)
     return breakable
 
 
-def test_a_killed_server_is_a_gap_and_the_host_is_still_observed(cluster: Cluster) -> None:
+def test_a_killed_server_is_a_gap_and_the_host_is_still_observed(cluster: Server) -> None:
     with watching(cluster) as watched:
         cluster.kill()
         killed_ns = time.monotonic_ns() - watched.started_ns
@@ -38,7 +38,7 @@ def test_a_killed_server_is_a_gap_and_the_host_is_still_observed(cluster: Cluste
     assert engine[-1] > killed_ns
 
 
-def test_after_a_crash_restart_the_gap_has_an_end(cluster: Cluster) -> None:
+def test_after_a_crash_restart_the_gap_has_an_end(cluster: Server) -> None:
     with client(cluster) as victim, watching(cluster) as watched:
         before = watched.observer._session.backend_pid
         os.kill(victim.info.backend_pid, signal.SIGKILL)
@@ -52,7 +52,7 @@ def test_after_a_crash_restart_the_gap_has_an_end(cluster: Cluster) -> None:
     assert watched.values("process_cpu", "backends", "processes")[-1] == 0, "the observer's new backend is not one"
 
 
-def test_a_server_that_does_not_answer_holds_up_neither_the_host_nor_the_end(server: Cluster) -> None:
+def test_a_server_that_does_not_answer_holds_up_neither_the_host_nor_the_end(server: Server) -> None:
     with watching(server) as watched:
         stopped = [pid for (pid,) in ask(server, OBSERVERS)]
         assert len(stopped) == 3
@@ -71,7 +71,7 @@ def test_a_server_that_does_not_answer_holds_up_neither_the_host_nor_the_end(ser
     assert watched.seen.cost_cpu_ns > 0
 
 
-def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: Cluster) -> None:
+def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: Server) -> None:
     cluster.stop()
     with watching(cluster, postmaster_pid=None) as watched:
         cluster.start(cluster.settings)
@@ -82,7 +82,7 @@ def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: Cluster) 
     assert "not known" in watched.reason("cost of the observer's queries")
 
 
-def test_no_room_for_the_observer_is_a_gap(cluster: Cluster) -> None:
+def test_no_room_for_the_observer_is_a_gap(cluster: Server) -> None:
     few = {"max_connections": 1, "superuser_reserved_connections": 0, "max_wal_senders": 0}
     cluster.stop()
     cluster.start(cluster.settings | few)
@@ -91,7 +91,7 @@ def test_no_room_for_the_observer_is_a_gap(cluster: Cluster) -> None:
     assert "too many clients" in watched.reason("pg_wait")
 
 
-def test_a_database_of_its_own_is_not_the_loads(server: Cluster) -> None:
+def test_a_database_of_its_own_is_not_the_loads(server: Server) -> None:
     with client(server) as control:
         control.execute("CREATE DATABASE of_load")
     try:
@@ -107,7 +107,7 @@ def test_a_database_of_its_own_is_not_the_loads(server: Cluster) -> None:
             control.execute("DROP DATABASE of_load")
 
 
-def test_a_strangers_template1_is_left_alone(server: Cluster) -> None:
+def test_a_strangers_template1_is_left_alone(server: Server) -> None:
     with watching(server, postmaster_pid=None) as watched:
         with client(server, "postgres") as control:
             control.execute("CREATE DATABASE meanwhile")
@@ -115,7 +115,7 @@ def test_a_strangers_template1_is_left_alone(server: Cluster) -> None:
     assert watched.seen.shares_database
 
 
-def test_a_statement_that_fails_costs_its_source_alone(server: Cluster) -> None:
+def test_a_statement_that_fails_costs_its_source_alone(server: Server) -> None:
     """The load's database goes away: its row is missing, all other views continue."""
     with client(server) as control:
         control.execute("CREATE DATABASE short_lived")

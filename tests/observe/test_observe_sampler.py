@@ -12,7 +12,7 @@ from plinth.observe.latest import latest_figures
 from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.samples import to_samples
 from plinth.observe.source import Reading, Readout, Unreadable
-from plinth.server import Cluster
+from plinth.server import Server
 from watching import client, wait_until, watching
 
 S = 1_000_000_000
@@ -217,13 +217,13 @@ def test_the_figures_of_the_moment() -> None:
     assert latest_figures(found, 60 * S, 2.0) == {}, "old figures are not shown"
 
 
-def test_beside_a_load_python_does_not_look_through_the_whole_program_for_garbage(server: Cluster) -> None:
+def test_beside_a_load_python_does_not_look_through_the_whole_program_for_garbage(server: Server) -> None:
     with watching(server):
         assert gc.get_freeze_count() > 0
     assert gc.get_freeze_count() == 0
 
 
-def test_the_cost_stays_small(server: Cluster) -> None:
+def test_the_cost_stays_small(server: Server) -> None:
     """16 clients at a look a second cost well under 1 % of a core (measured apart); here 20 looks bound the cost of one."""
     clients = [client(server) for _ in range(16)]
     with watching(server) as watched:

@@ -10,7 +10,7 @@ from plinth.analyse.window import measured_phase
 from plinth.model.trial import Trial
 from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.source import Reading, Readout
-from plinth.server import Cluster
+from plinth.server import Server
 from sampled import by_metric
 from watching import Watched, ask, client, major, wait_until, watching
 
@@ -18,7 +18,7 @@ S = 1_000_000_000
 FAR_S = 60
 
 
-def write(cluster: Cluster, messages: int) -> None:
+def write(cluster: Server, messages: int) -> None:
     """WAL of about 10 kB a message, by a session that ends, and so has reported all of it."""
     with client(cluster) as session:
         session.autocommit = True
@@ -26,7 +26,7 @@ def write(cluster: Cluster, messages: int) -> None:
             session.execute("SELECT pg_logical_emit_message(false, 'plinth', repeat('x', 10000))")
 
 
-def wal(cluster: Cluster) -> tuple[int, int | None]:
+def wal(cluster: Server) -> tuple[int, int | None]:
     """The position in the WAL, and the bytes of pg_stat_wal where there is one."""
     ((position,),) = ask(cluster, "SELECT pg_current_wal_insert_lsn() - '0/0'")
     counted = ask(cluster, "SELECT wal_bytes FROM pg_stat_wal") if major(cluster) >= 14 else [(None,)]
@@ -37,7 +37,7 @@ def wait_for_reading(watched: Watched, at_ns: int) -> None:
     wait_until(lambda: watched.live("pg_wal")[-1][0] >= at_ns, "a reading at the phase's end")
 
 
-def test_wal_of_the_phase_is_what_the_server_says_at_its_ends(every_server: Cluster) -> None:
+def test_wal_of_the_phase_is_what_the_server_says_at_its_ends(every_server: Server) -> None:
     """A warm-up of less than a reading's interval that writes 50 times as much, and as much after the end."""
     with watching(every_server, interval_s=1.0) as watched:
         write(every_server, 500)

@@ -10,8 +10,8 @@ from plinth.model.base import Gap
 from plinth.model.errors import BudgetSpent, MissingCapability, UsageError
 from plinth.model.facts import Fact, StackNode, StorageFacts
 from plinth.model.wear import SmartReading
-from plinth.run import budget
-from plinth.run.budget import WriteBudget, written_bytes
+from plinth.run import write_budget
+from plinth.run.write_budget import WriteBudget, written_bytes
 
 GB = 10**9
 SMART = SmartReading(percentage_used=3, lifetime_written_bytes=10**12, source="smartctl")
@@ -59,7 +59,7 @@ def watching(counters: Counters, limit: int | None, stop: Callable[[BudgetSpent]
 
 @pytest.fixture
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "_INTERVAL_S", 0.002)
+    monkeypatch.setattr(write_budget, "_INTERVAL_S", 0.002)
 
 
 def test_a_write_to_a_loop_file_counts_once_and_from_the_beginning() -> None:

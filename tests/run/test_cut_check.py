@@ -11,9 +11,9 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.run.cut_check import CutState, Findings, check_recovered
-from plinth.run.power_cut import start_server
-from plinth.server import Cluster, connect
+from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered
+from plinth.run.power_cuts.power_cut import start_server
+from plinth.server import Server, connect
 from plinth.system.runner import Runner
 from plinth.workload.registry import Nothing
 from plinth.workload.survival import Survival
@@ -60,7 +60,7 @@ def cluster():
         yield start("18")
 
 
-def checked(cluster: Cluster, dataset: Nothing, found: Findings | None = None) -> Findings:
+def checked(cluster: Server, dataset: Nothing, found: Findings | None = None) -> Findings:
     with connect(cluster.connection) as control:
         row = control.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
     found = found or Findings()
@@ -69,7 +69,7 @@ def checked(cluster: Cluster, dataset: Nothing, found: Findings | None = None) -
     return found
 
 
-def checked_with(cluster: Cluster, planted: str, dataset: Nothing | None = None) -> Findings:
+def checked_with(cluster: Server, planted: str, dataset: Nothing | None = None) -> Findings:
     """What is found after these statements in the server, which is started and stopped."""
     cluster.start({"fsync": False})
     with connect(cluster.connection) as control:

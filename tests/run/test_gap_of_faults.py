@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plinth.model.commit_ledger import COMMIT_CLASSES
-from plinth.run.outage import gap_of
+from plinth.run.faults.outage import gap_of
 from plinth.workload.commit_ledger import RECORD, CommitLedger
 
 MS = 1_000_000

@@ -4,8 +4,8 @@ import pytest
 
 from plinth.model.commit_ledger import LedgerCheck
 from plinth.model.outage import Outage
-from plinth.run.outage import outage_checks
-from plinth.run.trial_checks import failure_of_checks
+from plinth.run.faults.outage import outage_checks
+from plinth.run.trial.checks import failure_of_checks
 
 
 def failure(lost: int, may_lose: str | None, **others: int) -> str | None:

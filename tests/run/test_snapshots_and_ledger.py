@@ -6,7 +6,7 @@ import pytest
 from plinth.model.commit_ledger import COMMIT_CLASSES
 from plinth.model.durability import Damage
 from plinth.model.flashback import Flashback, may_lose_by_snapshot
-from plinth.run.flashback import flashback_checks, ledger_of_snapshot
+from plinth.run.trial.flashback import flashback_checks, ledger_of_snapshot
 from plinth.workload.commit_ledger import RECORD, CommitLedger
 
 BEGAN_NS, ENDED_NS = 1000, 2000

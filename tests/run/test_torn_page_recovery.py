@@ -13,11 +13,11 @@ from plinth.model.disk_recording import ImageSource, TornWrite
 from plinth.model.plan import Variant
 from plinth.model.server_spec import ServerSpec
 from plinth.model.workload import WorkloadSpec
-from plinth.run.cut_check import Findings, name_torn_pages
-from plinth.run.power import PowerLoss
-from plinth.run.power_cut import start_server
+from plinth.run.power_cuts.cut_check import Findings, name_torn_pages
+from plinth.run.power_cuts.power import PowerLoss
+from plinth.run.power_cuts.power_cut import start_server
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout, connect, find_installation
+from plinth.server import Server, ServerLayout, connect, find_installation
 from plinth.server.integrity import check_checksums, check_database
 from plinth.server.torn_pages import PAGE_BYTES, TornPlace
 from plinth.storage.devices.disk_recording import read_recording
@@ -42,13 +42,13 @@ def journal(scratch: Path, monkeypatch: pytest.MonkeyPatch):
     opened.close()
 
 
-def recorded(folder: Path, journal: Journal, settings: dict[str, bool]) -> tuple[ClusterLayout, Path, str, int]:
+def recorded(folder: Path, journal: Journal, settings: dict[str, bool]) -> tuple[ServerLayout, Path, str, int]:
     """A table of one page is updated, and a checkpoint writes it, while its disk is recorded: the layout of the server, where it
     is mounted, the file of the table below the data directory, and where its page is on the disk."""
     owner, runner = server_owner(), Runner()
     with served(folder, "sata-ssd", SIZE_BYTES) as disk, disk.filesystem() as point:
         make_directory(point / "storage", journal.label, owner)
-        layout = ClusterLayout(
+        layout = ServerLayout(
             journal.run_id,
             "torn",
             find_installation(18, None, owner, runner),
@@ -57,7 +57,7 @@ def recorded(folder: Path, journal: Journal, settings: dict[str, bool]) -> tuple
             point / "storage" / "data",
             LogFile(folder / "server.log"),
         )
-        cluster = Cluster(layout, runner, journal)
+        cluster = Server(layout, runner, journal)
         cluster.initdb()
         cluster.start({**settings, "autovacuum": False})
         with connect(cluster.connection) as control:
@@ -125,7 +125,7 @@ def test_one_torn_page_is_named_without_full_page_images_and_repaired_with_them(
     found = Findings()
     with served(image, "sata-ssd", SIZE_BYTES, image=source) as disk, disk.filesystem(made=True) as mounted:
         data = mounted / layout.data_directory.relative_to(point)
-        cluster = Cluster(replace(layout, data_directory=data, log=LogFile(image / "server.log")), Runner(), journal)
+        cluster = Server(replace(layout, data_directory=data, log=LogFile(image / "server.log")), Runner(), journal)
         found.lost = PowerLoss(("disk",), (), (TornPlace(mounted, torn),))
         if start_server(cluster, {**settings, "autovacuum": False}, found):
             with connect(cluster.connection) as control:

@@ -16,9 +16,9 @@ from plinth.model.load_config import LoadConfig
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, PlannedTrial, ScriptText, Variant
 from plinth.model.server_spec import ServerSpec
 from plinth.observe import Observer
-from plinth.run.topology import Node, Topology
-from plinth.run.trial import TrialOutput, TrialRunner
-from plinth.server import Cluster, connect
+from plinth.run.provision.topology import Node, Topology
+from plinth.run.trial.trial import TrialOutput, TrialRunner
+from plinth.server import Server, connect
 from plinth.system import cancel
 from servers import new_clusters
 
@@ -198,7 +198,7 @@ class Load:
 class Provisioned:
     """A server that runs, and what a run knows about it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Server) -> None:
         self.cluster = cluster
         self.is_alive = True
         self.lost: PlinthError | None = None
@@ -256,13 +256,13 @@ class Listener:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[Server]:
     with new_clusters({"shared_buffers": "16MB", "fsync": False, "autovacuum": False}) as start:
         yield start()
 
 
 @pytest.fixture
-def provision(cluster: Cluster) -> Provisioned:
+def provision(cluster: Server) -> Provisioned:
     return Provisioned(cluster)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from analyse_bundles import bundle
 from plinth.model.contents import BundleContents
 from plinth.model.manifest import TrialsEnd
-from plinth.run.trials_end import TrialsEndRule
+from plinth.run.trial.trials_end import TrialsEndRule
 
 TRIAL_S = 10
 

@@ -11,7 +11,7 @@ from plinth.model.experiment import MeasureSpec
 from plinth.model.load import LoadProgress, Second
 from plinth.model.trial import WarmupEnd
 from plinth.model.workload import WorkloadSpec
-from plinth.run.warmup import WarmupWatch, check_warmup
+from plinth.run.trial.warmup import WarmupWatch, check_warmup
 
 SECOND_NS = 1_000_000_000
 FLAT = [1000] * 30

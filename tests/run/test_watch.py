@@ -6,7 +6,7 @@ import time
 import pytest
 
 from plinth.model.errors import StorageBroken
-from plinth.run.watch import StorageWatch, Watched
+from plinth.run.faults.storage_watch import StorageWatch, Watched
 
 HANG_S = 0.3
 

@@ -11,7 +11,7 @@ import pytest
 from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout
+from plinth.server import Server, ServerLayout
 from plinth.system.directory import label_of, make_directory, remove_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -104,10 +104,10 @@ def running(
     runner: Runner,
     session_folder: Path,
     session_journal: Journal,
-) -> Iterator[Cluster]:
+) -> Iterator[Server]:
     """A cluster of PostgreSQL 18 for tests that do not mind others; see `cluster`."""
     storage = session_folder / "shared"
-    layout = ClusterLayout(
+    layout = ServerLayout(
         session_journal.run_id,
         "running",
         installations["18"],
@@ -116,21 +116,21 @@ def running(
         storage / "data",
         LogFile(storage / "log"),
     )
-    cluster = Cluster(layout, runner, session_journal)
+    cluster = Server(layout, runner, session_journal)
     cluster.initdb()
     yield cluster
     cluster.stop()
 
 
 @pytest.fixture
-def cluster(running: Cluster) -> Cluster:
+def cluster(running: Server) -> Server:
     """A cluster that runs with default settings."""
     running.apply({})
     return running
 
 
-MakeLayout = Callable[..., ClusterLayout]
-MakeCluster = Callable[..., Cluster]
+MakeLayout = Callable[..., ServerLayout]
+MakeCluster = Callable[..., Server]
 
 
 @pytest.fixture
@@ -142,9 +142,9 @@ def make_layout(
     make_directory(storage, journal.label, owner)
     numbers = count(1)
 
-    def make(version: str = "18", **spec: object) -> ClusterLayout:
+    def make(version: str = "18", **spec: object) -> ServerLayout:
         name = f"c{next(numbers)}"
-        return ClusterLayout(
+        return ServerLayout(
             journal.run_id,
             name,
             installations[version],
@@ -159,15 +159,15 @@ def make_layout(
 
 
 @pytest.fixture
-def make_cluster(make_layout: MakeLayout, running: Cluster, runner: Runner, journal: Journal) -> Iterator[MakeCluster]:
+def make_cluster(make_layout: MakeLayout, running: Server, runner: Runner, journal: Journal) -> Iterator[MakeCluster]:
     """A cluster of its own with its data directory, not started; of version 18. It is stopped at the end."""
-    made: list[Cluster] = []
+    made: list[Server] = []
 
-    def make(**spec: object) -> Cluster:
+    def make(**spec: object) -> Server:
         layout = make_layout(**spec)
         running.stop()
         runner.run(["cp", "-a", str(running.layout.data_directory), str(layout.data_directory)], owner=layout.owner)
-        made.append(Cluster(layout, runner, journal))
+        made.append(Server(layout, runner, journal))
         return made[-1]
 
     yield make

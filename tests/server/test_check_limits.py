@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plinth.server import Cluster, connect
+from plinth.server import Server, connect
 from plinth.server.check_limits import limited, timeout_reason
 from plinth.server.integrity import check_database, check_unlogged
 
@@ -12,7 +12,7 @@ SETTINGS = {"max_prepared_transactions": 5}
 
 
 @pytest.fixture
-def cluster(make_cluster: Callable[..., Cluster]) -> Cluster:
+def cluster(make_cluster: Callable[..., Server]) -> Server:
     made = make_cluster()
     made.start(SETTINGS)
     with connect(made.connection) as control:
@@ -23,7 +23,7 @@ def cluster(make_cluster: Callable[..., Cluster]) -> Cluster:
     return made
 
 
-def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(cluster: Cluster):
+def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(cluster: Server):
     with connect(cluster.connection) as control:
         control.execute("BEGIN")
         control.execute("INSERT INTO t VALUES (1)")
@@ -38,7 +38,7 @@ def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(clu
         assert str(waited.not_run).startswith(expected)
 
 
-def test_a_session_that_holds_the_lock_is_named_with_its_process(cluster: Cluster):
+def test_a_session_that_holds_the_lock_is_named_with_its_process(cluster: Server):
     with connect(cluster.connection) as other, connect(cluster.connection) as control:
         other.execute("BEGIN")
         other.execute("LOCK TABLE t, u IN ACCESS EXCLUSIVE MODE")
@@ -53,7 +53,7 @@ def test_a_session_that_holds_the_lock_is_named_with_its_process(cluster: Cluste
         other.execute("ROLLBACK")
 
 
-def test_a_statement_that_takes_too_long_is_ended_and_other_errors_are_no_timeouts(cluster: Cluster):
+def test_a_statement_that_takes_too_long_is_ended_and_other_errors_are_no_timeouts(cluster: Server):
     import psycopg
 
     with connect(cluster.connection) as control, limited(control, statement_timeout_s=0.05):

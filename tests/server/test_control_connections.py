@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from plinth.server import Cluster, connect
+from plinth.server import Server, connect
 
 BREAKS = """\
 import sys
@@ -37,14 +37,14 @@ ENDED = "control.execute('SELECT pg_terminate_backend(pg_backend_pid())')"
     ],
     ids=["at rest", "in a transaction", "in a block of a transaction", "in a statement that was interrupted"],
 )
-def test_a_connection_that_breaks_leaves_nothing_on_stderr(cluster: Cluster, block: str, raised: str) -> None:
+def test_a_connection_that_breaks_leaves_nothing_on_stderr(cluster: Server, block: str, raised: str) -> None:
     program = BREAKS.format(block=block)
     words = [sys.executable, "-c", program, json.dumps(cluster.connection.for_engine())]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == (f"{raised} True\n", "")
 
 
-def test_names_of_another_encoding_are_shown(cluster: Cluster) -> None:
+def test_names_of_another_encoding_are_shown(cluster: Server) -> None:
     """Roles are shared by all databases, in the bytes of the one that they were made in."""
     with closing(connect(cluster.connection)) as control:
         control.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")

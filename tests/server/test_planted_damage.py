@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plinth.server import Cluster, connect
+from plinth.server import Server, connect
 from plinth.server.fingerprint import Fingerprint, take_fingerprint
 from plinth.server.fingerprint_check import compare_fingerprint
 from plinth.server.integrity import check_database
@@ -38,7 +38,7 @@ def start() -> Iterator[StartServer]:
 
 
 @pytest.fixture(scope="module", params=["18", "debian"])
-def server(request: pytest.FixtureRequest, start: StartServer) -> Cluster:
+def server(request: pytest.FixtureRequest, start: StartServer) -> Server:
     """PostgreSQL 18 and 15, without checksums of pages."""
     return start(request.param)
 
@@ -47,7 +47,7 @@ def server(request: pytest.FixtureRequest, start: StartServer) -> Cluster:
 class Planted:
     """A server with two tables, of which a fingerprint is taken, and its files while it is stopped."""
 
-    cluster: Cluster
+    cluster: Server
     before: Fingerprint | None = None
     not_run: dict[str, str] = field(default_factory=dict)
 
@@ -105,7 +105,7 @@ class Planted:
 
 
 @pytest.fixture
-def planted(server: Cluster) -> Iterator[Planted]:
+def planted(server: Server) -> Iterator[Planted]:
     if not server.alive():
         server.start(_SETTINGS)
     yield Planted(server)
@@ -282,7 +282,7 @@ def test_a_page_of_another_database_is_found(planted: Planted):
     assert any(one.startswith("o_pkey: ") for one in found["index and heap disagree"])
 
 
-def test_a_zeroed_page_of_pg_xact_contradicts_the_hint_bits(server: Cluster, start: StartServer):
+def test_a_zeroed_page_of_pg_xact_contradicts_the_hint_bits(server: Server, start: StartServer):
     """On a server of its own, since nothing repairs it."""
     own = Planted(start("18" if server.layout.installation.major == 18 else "debian"))
     own.begin("SELECT count(*) FROM t", "VACUUM FREEZE")

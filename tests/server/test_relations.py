@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from plinth.server import Cluster, RelationReader, connect, relations
+from plinth.server import RelationReader, Server, connect, relations
 from servers import new_clusters
 
 ROWS = 20_000
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[Server]:
     """With shared buffers that hold all of it, which are empty after `restart`."""
     with new_clusters({"shared_buffers": "64MB", "autovacuum": False}) as start:
         cluster = start()
@@ -28,13 +28,13 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def restart(cluster: Cluster) -> None:
+def restart(cluster: Server) -> None:
     settings = cluster.settings
     cluster.stop()
     cluster.start(settings)
 
 
-def test_tables_come_first_with_their_toast_and_files(cluster: Cluster) -> None:
+def test_tables_come_first_with_their_toast_and_files(cluster: Server) -> None:
     with connect(cluster.connection) as control:
         found = relations(control, whole_database=False)
         everywhere = relations(control, whole_database=True)
@@ -49,7 +49,7 @@ def test_tables_come_first_with_their_toast_and_files(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_what_was_read_is_in_shared_buffers(cluster: Cluster, installed: bool) -> None:
+def test_what_was_read_is_in_shared_buffers(cluster: Server, installed: bool) -> None:
     restart(cluster)
     with connect(cluster.connection) as control:
         control.execute("DROP EXTENSION IF EXISTS pg_prewarm")

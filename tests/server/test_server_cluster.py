@@ -11,7 +11,7 @@ import pytest
 
 from plinth.model.errors import RunError
 from plinth.model.facts import Installation
-from plinth.server import Cluster, ClusterLayout, connect
+from plinth.server import Server, ServerLayout, connect
 from plinth.server.layout import MEMORY
 from plinth.server.processes import serving
 from plinth.server.settings import OWNED
@@ -20,11 +20,11 @@ from plinth.system.owner import Owner
 from plinth.system.runner import CommandRecord, Runner
 from servers import EVERY_VERSION
 
-MakeLayout = Callable[..., ClusterLayout]
-MakeCluster = Callable[..., Cluster]
+MakeLayout = Callable[..., ServerLayout]
+MakeCluster = Callable[..., Server]
 
 
-def ask(cluster: Cluster, query: str) -> object:
+def ask(cluster: Server, query: str) -> object:
     """The first column of the query's only row."""
     with connect(cluster.connection) as control:
         row = control.execute(query).fetchone()  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ def test_life_of_a_cluster(
 ) -> None:
     ran: list[CommandRecord] = []
     layout = make_layout(version, data_checksums=checksums, wal_segment_size_mb=4)
-    cluster = Cluster(layout, Runner(ran.append), journal)
+    cluster = Server(layout, Runner(ran.append), journal)
     cluster.initdb()
     assert not cluster.alive()
     cluster.start({"shared_buffers": "32MB", "wal_buffers": -1, "fsync": False})
@@ -78,7 +78,7 @@ def test_life_of_a_cluster(
     assert [command for command in done if command in planned] == planned, "what ran is what the plan says"
 
 
-def test_a_cluster_starts_again_with_its_data(cluster: Cluster) -> None:
+def test_a_cluster_starts_again_with_its_data(cluster: Server) -> None:
     with connect(cluster.connection) as control:
         control.execute("create table kept as select 42 as answer")
     cluster.stop()
@@ -88,7 +88,7 @@ def test_a_cluster_starts_again_with_its_data(cluster: Cluster) -> None:
         control.execute("drop table kept")
 
 
-def test_stop_is_quiet_when_nothing_runs(cluster: Cluster) -> None:
+def test_stop_is_quiet_when_nothing_runs(cluster: Server) -> None:
     cluster.stop()
     cluster.stop()
     assert not cluster.alive()
@@ -96,7 +96,7 @@ def test_stop_is_quiet_when_nothing_runs(cluster: Cluster) -> None:
         cluster.check_alive()
 
 
-def test_settings_are_applied_by_reload_or_restart_as_needed(cluster: Cluster) -> None:
+def test_settings_are_applied_by_reload_or_restart_as_needed(cluster: Server) -> None:
     cluster.stop()
     assert cluster.apply({"work_mem": "8MB"}) == ("start", ("work_mem",))
     first = cluster.postmaster_pid
@@ -111,7 +111,7 @@ def test_settings_are_applied_by_reload_or_restart_as_needed(cluster: Cluster) -
     assert ask(cluster, "show shared_buffers") == "64MB"
 
 
-def test_settings_of_an_extension_come_with_its_library(cluster: Cluster) -> None:
+def test_settings_of_an_extension_come_with_its_library(cluster: Server) -> None:
     asked = {"shared_preload_libraries": "pg_stat_statements, auto_explain", "pg_stat_statements.max": 200}
     assert cluster.apply(asked).how == "restart"
     assert ask(cluster, "show pg_stat_statements.max") == "200"
@@ -137,7 +137,7 @@ def test_settings_of_an_extension_come_with_its_library(cluster: Cluster) -> Non
 )
 @pytest.mark.parametrize("how", ["start", "apply"])
 def test_what_was_not_taken_is_an_error(
-    cluster: Cluster, asked: Mapping[str, str | int], complaint: str, how: str
+    cluster: Server, asked: Mapping[str, str | int], complaint: str, how: str
 ) -> None:
     if how == "start":
         cluster.stop()
@@ -147,14 +147,14 @@ def test_what_was_not_taken_is_an_error(
     assert caught.value.where is not None and "pg_settings" in caught.value.where
 
 
-def test_every_setting_that_was_not_taken_is_named(cluster: Cluster) -> None:
+def test_every_setting_that_was_not_taken_is_named(cluster: Server) -> None:
     with pytest.raises(RunError) as caught:
         cluster.apply({"work_mem": "100.5kB", "maintenance_work_mem": "64MB", "a.b": 1})
     assert caught.value.message.startswith("2 settings were not taken: work_mem:")
     assert [line.partition(":")[0] for line in caught.value.details] == ["a.b"]
 
 
-def test_what_was_not_taken_is_an_error_again(cluster: Cluster) -> None:
+def test_what_was_not_taken_is_an_error_again(cluster: Server) -> None:
     for _ in range(2):
         with pytest.raises(RunError, match="work_mem: asked"):
             cluster.apply({"work_mem": "100.5kB"})
@@ -178,7 +178,7 @@ def test_what_was_not_taken_is_an_error_again(cluster: Cluster) -> None:
         ("transaction_buffers", 0),
     ],
 )
-def test_what_was_taken_in_another_spelling(cluster: Cluster, name: str, value: str | float) -> None:
+def test_what_was_taken_in_another_spelling(cluster: Server, name: str, value: str | float) -> None:
     cluster.apply({name: value})
     if name == "log_line_prefix":
         assert ask(cluster, "show log_line_prefix") == value
@@ -195,7 +195,7 @@ def test_a_change_behind_our_back_is_seen(make_cluster: MakeCluster) -> None:
     assert cluster.alive()
 
 
-def test_a_reload_of_what_needs_a_restart_is_an_error(cluster: Cluster) -> None:
+def test_a_reload_of_what_needs_a_restart_is_an_error(cluster: Server) -> None:
     with pytest.raises(RunError, match=r"shared_buffers: asked '64MB', got .* waits for a restart"):
         cluster.reload({"shared_buffers": "64MB"})
 
@@ -239,7 +239,7 @@ def test_inherited_variables_lead_nowhere(make_cluster: MakeCluster, monkeypatch
     assert not any(name.startswith("PG") for name in os.environ)
 
 
-def test_settings_that_plinth_owns_are_settings(cluster: Cluster) -> None:
+def test_settings_that_plinth_owns_are_settings(cluster: Server) -> None:
     with connect(cluster.connection) as control:
         known = {name for (name,) in control.execute("select name from pg_settings")}
     assert set(OWNED) <= known
@@ -291,7 +291,7 @@ def test_what_was_written_without_fsync_is_synced_before_a_server_that_relies_on
 ) -> None:
     """Its checkpoints flush only what they write themselves: a power cut would lose the rest of an honest disk's data."""
     ran: list[CommandRecord] = []
-    cluster = Cluster(make_layout("18"), Runner(ran.append), journal)
+    cluster = Server(make_layout("18"), Runner(ran.append), journal)
     cluster.initdb()
 
     def syncs() -> int:

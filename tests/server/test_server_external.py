@@ -17,7 +17,7 @@ from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout, ExternalServer, connect
+from plinth.server import ExternalServer, Server, ServerLayout, connect
 from plinth.server.schema import schema_of
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
@@ -26,12 +26,12 @@ from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
 PASSWORD = "it's secret"
-MakeLayout = Callable[..., ClusterLayout]
+MakeLayout = Callable[..., ServerLayout]
 
 
-def start(layout: ClusterLayout, runner: Runner, journal: Journal, **settings: str | bool) -> Cluster:
+def start(layout: ServerLayout, runner: Runner, journal: Journal, **settings: str | bool) -> Server:
     """A server with a user bench, who has a password and may make schemas in the database bench alone."""
-    cluster = Cluster(layout, runner, journal)
+    cluster = Server(layout, runner, journal)
     cluster.initdb()
     cluster.start(settings)
     with connect(cluster.connection) as control:
@@ -48,10 +48,10 @@ def host(
     runner: Runner,
     session_folder: Path,
     session_journal: Journal,
-) -> Iterator[Cluster]:
+) -> Iterator[Server]:
     """Somebody else's server: TCP, scram-sha-256."""
     storage = session_folder / "shared"
-    layout = ClusterLayout(
+    layout = ServerLayout(
         session_journal.run_id,
         "host",
         installations["18"],
@@ -66,7 +66,7 @@ def host(
 
 
 @pytest.fixture
-def at_host(host: Cluster) -> Connection:
+def at_host(host: Server) -> Connection:
     """How user bench reaches it."""
     return replace(host.connection, user="bench", database="bench", password=PASSWORD)
 
@@ -85,7 +85,7 @@ def reached(server: ExternalServer) -> Connection:
     return replace(server.connection, options=None, tls=Tls())
 
 
-def schemas(host: Cluster) -> set[str]:
+def schemas(host: Server) -> set[str]:
     with connect(replace(host.connection, database="bench")) as control:
         return {name for (name,) in control.execute("select nspname from pg_namespace where nspname like 'plinth%'")}
 
@@ -122,7 +122,7 @@ class TestWhereAConnectionStringLeads:
         assert reached(server) == at_host
         server.check_alive()
 
-    def test_socket_directory(self, host: Cluster) -> None:
+    def test_socket_directory(self, host: Server) -> None:
         sockets = str(host.layout.socket_directory)
         server = ExternalServer(f"host={sockets} port={host.connection.port} user=bench dbname=bench", "r")
         assert reached(server).host == sockets
@@ -150,7 +150,7 @@ class TestWhereAConnectionStringLeads:
             ExternalServer("host=/nowhere user=bench", "r")
 
 
-def test_our_schema_is_made_and_dropped(host: Cluster, string: str, journal: Journal) -> None:
+def test_our_schema_is_made_and_dropped(host: Server, string: str, journal: Journal) -> None:
     server = ExternalServer(string, "ramdisk-1.x")
     server.open(journal)
     assert schemas(host) == {"plinth_ramdisk-1.x"}
@@ -182,7 +182,7 @@ def test_our_tables_go_before_others_of_the_same_name(string: str, at_host: Conn
         theirs.execute("drop table public.pgbench_accounts")
 
 
-def test_a_schema_of_that_name_is_left_alone(host: Cluster, string: str, at_host: Connection, journal: Journal) -> None:
+def test_a_schema_of_that_name_is_left_alone(host: Server, string: str, at_host: Connection, journal: Journal) -> None:
     with connect(at_host) as theirs:
         theirs.execute("create schema plinth_r")
     try:
@@ -197,7 +197,7 @@ def test_a_schema_of_that_name_is_left_alone(host: Cluster, string: str, at_host
 
 @pytest.mark.parametrize(("comment", "found"), [("null", ""), ("'mine now'", "but 'mine now'")])
 def test_a_schema_without_our_label_is_not_dropped(
-    host: Cluster, string: str, at_host: Connection, journal: Journal, comment: str, found: str
+    host: Server, string: str, at_host: Connection, journal: Journal, comment: str, found: str
 ) -> None:
     server = ExternalServer(string, "r")
     server.open(journal)
@@ -229,7 +229,7 @@ def test_facts_with_gaps_for_what_we_may_not_see(string: str) -> None:
     assert "listen_addresses" in {setting.name for setting in facts.settings}
 
 
-def test_a_server_that_goes_away(string: str, host: Cluster) -> None:
+def test_a_server_that_goes_away(string: str, host: Server) -> None:
     server = ExternalServer(string, "r")
     assert server.alive()
     host.stop()
@@ -252,7 +252,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_clean_drops_what_a_killed_plinth_left(host: Cluster, string: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clean_drops_what_a_killed_plinth_left(host: Server, string: str, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = subprocess.run(
         [sys.executable, "-c", _DIES_WITH_A_SCHEMA, string], capture_output=True, text=True, check=False
     )
@@ -335,7 +335,7 @@ class TestTls:
         server.close(journal)
 
 
-def test_of_several_hosts_the_one_that_takes_us(host: Cluster, at_host: Connection) -> None:
+def test_of_several_hosts_the_one_that_takes_us(host: Server, at_host: Connection) -> None:
     sockets = str(host.layout.socket_directory)
     string = conninfo(at_host).replace(f"host={at_host.host}", f"host=/nowhere,{sockets}")
     assert reached(ExternalServer(string, "r")).host == sockets

@@ -11,7 +11,7 @@ from plinth.model.errors import PlinthError, RunError
 from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout, connect
+from plinth.server import Server, ServerLayout, connect
 from plinth.server.external_paths import check_wal_directory
 from plinth.server.processes import serving
 from plinth.system.clean import clean
@@ -21,7 +21,7 @@ from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
-MakeLayout = Callable[..., ClusterLayout]
+MakeLayout = Callable[..., ServerLayout]
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def other(folder: Path, journal: Journal, owner: Owner):
     remove_directory(path, journal.label)
 
 
-def elsewhere(layout: ClusterLayout, other: Path) -> ClusterLayout:
+def elsewhere(layout: ServerLayout, other: Path) -> ServerLayout:
     return replace(
         layout, wal_directory=other / "c.wal", tablespaces={"bulk": other / "c.bulk", "Two": other / "c.two"}
     )
@@ -42,7 +42,7 @@ def elsewhere(layout: ClusterLayout, other: Path) -> ClusterLayout:
 @pytest.mark.parametrize("version", ["debian", "18"])
 def test_wal_and_tablespaces_stand_where_they_were_asked_for(version, make_layout: MakeLayout, journal, runner, other):
     layout = elsewhere(make_layout(version), other)
-    cluster = Cluster(layout, runner, journal)
+    cluster = Server(layout, runner, journal)
     cluster.initdb()
     cluster.start({})
     try:
@@ -66,7 +66,7 @@ def test_wal_and_tablespaces_stand_where_they_were_asked_for(version, make_layou
         assert place.stat().st_size > 0
 
 
-def test_a_cluster_without_is_as_it_always_was(running: Cluster):
+def test_a_cluster_without_is_as_it_always_was(running: Server):
     running.apply({})
     facts = running.facts()
     assert facts.wal_directory is None
@@ -99,7 +99,7 @@ def test_killed_while_it_runs_all_of_it_is_cleaned(folder, state_dir, owner, ins
         for storage in storages:
             journal.record(_made(storage, journal.label))
             make_directory(storage, journal.label, owner)
-        layout = ClusterLayout(
+        layout = ServerLayout(
             "killed",
             "c",
             installations["18"],
@@ -110,7 +110,7 @@ def test_killed_while_it_runs_all_of_it_is_cleaned(folder, state_dir, owner, ins
             wal_directory=storages[1] / "c.wal",
             tablespaces={"bulk": storages[2] / "c.bulk"},
         )
-        cluster = Cluster(layout, runner, journal)
+        cluster = Server(layout, runner, journal)
         cluster.initdb()
         cluster.start({})
         cluster.make_tablespaces()
@@ -132,7 +132,7 @@ def test_a_tablespace_of_somebody_else_is_left_alone(make_layout: MakeLayout, jo
     layout = replace(make_layout(), tablespaces={"bulk": other / "taken"})
     (other / "taken").mkdir()
     (other / "taken" / "precious").write_text("")
-    cluster = Cluster(layout, runner, journal)
+    cluster = Server(layout, runner, journal)
     with pytest.raises(PlinthError, match="there already"):
         cluster.initdb()
     assert journal.undo_steps(f"server.{layout.name}.", runner) == ()

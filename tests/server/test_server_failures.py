@@ -16,8 +16,8 @@ import pytest
 
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout, connect
-from plinth.server import cluster as cluster_module
+from plinth.server import Server, ServerLayout, connect
+from plinth.server import server as server_module
 from plinth.server.processes import serving
 from plinth.system.clean import clean
 from plinth.system.directory import make_directory
@@ -26,8 +26,8 @@ from plinth.system.owner import Owner
 from plinth.system.process import all_exit
 from plinth.system.runner import Runner
 
-MakeLayout = Callable[..., ClusterLayout]
-MakeCluster = Callable[..., Cluster]
+MakeLayout = Callable[..., ServerLayout]
+MakeCluster = Callable[..., Server]
 
 
 def end(pid: int) -> None:
@@ -45,7 +45,7 @@ def test_a_directory_that_holds_something(make_layout: MakeLayout, journal: Jour
     layout.data_directory.mkdir()
     (layout.data_directory / "mine").write_text("precious")
     with pytest.raises(RunError) as caught:
-        Cluster(layout, runner, journal).initdb()
+        Server(layout, runner, journal).initdb()
     assert "initdb failed with exit code 1" in caught.value.message
     assert (layout.data_directory / "mine").read_text() == "precious"
 
@@ -68,7 +68,7 @@ def test_a_socket_path_that_is_too_long(
     make_layout: MakeLayout, runner: Runner, journal: Journal, folder: Path
 ) -> None:
     root = folder / ("long" * 20)
-    cluster = Cluster(replace(make_layout(), socket_root=root), runner, journal)
+    cluster = Server(replace(make_layout(), socket_root=root), runner, journal)
     with pytest.raises(UsageError) as caught:
         cluster.start({})
     assert "has at most 107" in caught.value.message
@@ -85,7 +85,7 @@ def test_a_socket_path_that_is_too_long(
     ],
 )
 def test_a_server_that_does_not_come_up_shows_its_log(
-    cluster: Cluster, session_journal: Journal, settings: Mapping[str, str | int], last_words: str
+    cluster: Server, session_journal: Journal, settings: Mapping[str, str | int], last_words: str
 ) -> None:
     cluster.stop()
     with pytest.raises(RunError) as caught:
@@ -145,7 +145,7 @@ def test_two_servers_in_one_data_directory(make_cluster: MakeCluster, runner: Ru
     with pytest.raises(Refused, match=rf"the server runs already \(pid {first.postmaster_pid}\)"):
         first.start({})
     with pytest.raises(Refused, match="another server runs in this data directory"):
-        Cluster(first.layout, runner, journal).start({})
+        Server(first.layout, runner, journal).start({})
     first.check_alive()
 
 
@@ -164,8 +164,8 @@ def test_a_socket_directory_that_is_somebody_elses(make_cluster: MakeCluster, jo
 def test_a_server_that_does_not_answer_is_ended_and_that_is_said(
     make_cluster: MakeCluster, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_module, "STOP_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(cluster_module, "IMMEDIATE", (signal.SIGQUIT, 0.2))
+    monkeypatch.setattr(server_module, "STOP_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(server_module, "IMMEDIATE", (signal.SIGQUIT, 0.2))
     cluster = make_cluster()
     cluster.start({})
 
@@ -197,7 +197,7 @@ import os, signal, sys
 from pathlib import Path
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout, find_installation
+from plinth.server import Server, ServerLayout, find_installation
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
@@ -206,15 +206,15 @@ from plinth.system.runner import Runner
 run_id, data = sys.argv[1], Path(sys.argv[2])
 owner, runner = server_owner(), Runner()
 installation = find_installation(18, None, owner, runner)
-layout = ClusterLayout(run_id, "c", installation, owner, ServerSpec(), data, LogFile(data.parent.with_suffix(".log")))
-cluster = Cluster(layout, runner, Journal.create(run_id, UNDO_HANDLERS))
+layout = ServerLayout(run_id, "c", installation, owner, ServerSpec(), data, LogFile(data.parent.with_suffix(".log")))
+cluster = Server(layout, runner, Journal.create(run_id, UNDO_HANDLERS))
 cluster.start({})
 print(cluster.postmaster_pid, layout.socket_directory, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_clean_stops_what_a_killed_plinth_left(cluster: Cluster, folder: Path, owner: Owner, runner: Runner) -> None:
+def test_clean_stops_what_a_killed_plinth_left(cluster: Server, folder: Path, owner: Owner, runner: Runner) -> None:
     cluster.stop()
     storage = folder / "storage"
     make_directory(storage, "plinth-killed", owner)

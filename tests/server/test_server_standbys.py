@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from plinth.model.errors import PlinthError, RunError
-from plinth.server import Cluster, Standby, await_caught_up, connect
+from plinth.server import Server, Standby, await_caught_up, connect
 from plinth.server import standby as module
 from plinth.system.log_file import LogFile
 
@@ -18,7 +18,7 @@ def ignore(progress) -> None:
 def make_standby(folder, runner, journal):
     """A standby of a node, in the same storage; not made yet."""
 
-    def make(upstream: Cluster, name: str, **places) -> Standby:
+    def make(upstream: Server, name: str, **places) -> Standby:
         data = upstream.layout.data_directory.with_name(name)
         tablespaces = {space: data.with_name(f"{name}.{space}") for space in upstream.layout.tablespaces}
         layout = replace(
@@ -37,7 +37,7 @@ def make_standby(folder, runner, journal):
     return make
 
 
-def execute(cluster: Cluster, *statements: str):
+def execute(cluster: Server, *statements: str):
     with connect(cluster.control) as control:
         for statement in statements:
             done = control.execute(statement.encode())
@@ -48,7 +48,7 @@ def execute(cluster: Cluster, *statements: str):
 def test_a_cascade_follows_and_is_read_back(make_layout, make_standby, runner, journal, version):
     layout = make_layout(version, data_checksums=True)
     bulk = layout.data_directory.with_name("bulk")
-    primary = Cluster(replace(layout, tablespaces={"bulk": bulk}), runner, journal)
+    primary = Server(replace(layout, tablespaces={"bulk": bulk}), runner, journal)
     primary.initdb()
     primary.start({"shared_buffers": "16MB"})
     primary.make_tablespaces()
@@ -87,7 +87,7 @@ def test_a_cascade_follows_and_is_read_back(make_layout, make_standby, runner, j
 
 def test_it_logs_in_by_tcp_with_the_password_of_its_primary(make_layout, make_standby, runner, journal):
     layout = make_layout("18", listen="tcp")
-    primary = Cluster(layout, runner, journal)
+    primary = Server(layout, runner, journal)
     primary.initdb()
     primary.start({})
     a = make_standby(primary, "a")

@@ -13,7 +13,7 @@ import pytest
 from plinth.model.errors import Refused
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout
+from plinth.server import Server, ServerLayout
 from plinth.server.processes import end_server, kill_processes
 from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.system.clean import clean
@@ -28,7 +28,7 @@ SETTINGS = [{}, {"shared_memory_type": "sysv"}, {"dynamic_shared_memory_type": "
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_a_server_that_lost_its_power_leaves_none_though_its_lock_file_is_gone(make_cluster, settings) -> None:
-    cluster: Cluster = make_cluster()
+    cluster: Server = make_cluster()
     cluster.start({"shared_buffers": "1MB", **settings})
     memory = memory_of(cluster.postmaster_pid)
     assert len(memory.names()) >= 2
@@ -39,7 +39,7 @@ def test_a_server_that_lost_its_power_leaves_none_though_its_lock_file_is_gone(m
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_a_server_that_is_killed_leaves_none_though_its_lock_file_is_gone(make_cluster, settings) -> None:
-    cluster: Cluster = make_cluster()
+    cluster: Server = make_cluster()
     cluster.start({"shared_buffers": "1MB", **settings})
     memory = memory_of(cluster.postmaster_pid)
     (cluster.layout.data_directory / "postmaster.pid").unlink()
@@ -48,14 +48,14 @@ def test_a_server_that_is_killed_leaves_none_though_its_lock_file_is_gone(make_c
 
 
 def test_clean_removes_what_a_server_left_whose_data_directory_is_gone(
-    make_layout: Callable[..., ClusterLayout], owner: Owner, folder: Path, in_child
+    make_layout: Callable[..., ServerLayout], owner: Owner, folder: Path, in_child
 ) -> None:
     """A power cut takes it; Plinth, which was to remove the memory, is killed before."""
     layout = make_layout("18")
 
     def run() -> int | None:
         journal = Journal.create("dies", UNDO_HANDLERS)
-        cluster = Cluster(layout, Runner(), journal)
+        cluster = Server(layout, Runner(), journal)
         cluster.initdb()
         cluster.start({})
         kill_by_parent.write_text(str(cluster.postmaster_pid))
@@ -73,7 +73,7 @@ def test_clean_removes_what_a_server_left_whose_data_directory_is_gone(
 
 
 def test_memory_in_use_and_that_of_others_stays(make_cluster, journal: Journal) -> None:
-    cluster: Cluster = make_cluster()
+    cluster: Server = make_cluster()
     cluster.start({})
     memory = memory_of(cluster.postmaster_pid)
     guarded = Guarded.at(cluster.layout.data_directory)
@@ -109,7 +109,7 @@ def test_what_a_journal_notes_is_read_again_and_nothing_else(folder: Path, owner
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_memory_that_another_process_is_reading_is_removed_after_that(make_cluster, settings) -> None:
     """Another Plinth attaches to each segment that is left, to read whose it is."""
-    cluster: Cluster = make_cluster()
+    cluster: Server = make_cluster()
     cluster.start({"shared_buffers": "1MB", **settings})
     memory = memory_of(cluster.postmaster_pid)
     libc = ctypes.CDLL(None)

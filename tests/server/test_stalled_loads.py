@@ -11,9 +11,9 @@ import pytest
 from plinth.model.connection import Connection
 from plinth.model.dataset import NumbersDataset
 from plinth.model.progress import Progress
-from plinth.run.loading import LoadSession
-from plinth.run.stall import StallWatch
-from plinth.server import Cluster, connect
+from plinth.run.faults.stall import StallWatch
+from plinth.run.provision.loading import LoadSession
+from plinth.server import Server, connect
 from plinth.workload import dataset_of
 
 AFTER_S = 0.3
@@ -21,7 +21,7 @@ LOCK = "BEGIN; LOCK TABLE held IN ACCESS EXCLUSIVE MODE"
 
 
 @pytest.fixture
-def held(cluster: Cluster) -> Connection:
+def held(cluster: Server) -> Connection:
     """A server with an empty table `held`."""
     with closing(connect(cluster.connection)) as control:
         control.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE TABLE held (i int)")

@@ -10,7 +10,7 @@ from test_block_kinds import MEMORY
 
 from making import from_toml
 from plinth.model.errors import Refused, RunError, UsageError
-from plinth.run.recorded import undo_left_images
+from plinth.run.power_cuts.recorded_disks import undo_left_images
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage.devices.disk_daemon import daemons
 from plinth.storage.devices.disk_recording import images_at, read_recording

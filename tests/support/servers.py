@@ -15,7 +15,7 @@ from plinth.model.base import SettingValue
 from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout, find_installation, find_installations
+from plinth.server import Server, ServerLayout, find_installation, find_installations
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -29,7 +29,7 @@ OLD_VERSIONS = ("13", "14")
 EVERY_VERSION = [*VERSIONS, *(pytest.param(version, marks=pytest.mark.long) for version in OLD_VERSIONS)]
 _OLD_FOLDER = Path(__file__).resolve().parents[1] / "postgres/node_modules"
 _ROOMY_BYTES = 2**30
-StartServer = Callable[..., Cluster]
+StartServer = Callable[..., Server]
 
 
 def all_installations(owner: Owner, runner: Runner) -> dict[str, Installation]:
@@ -86,15 +86,15 @@ def new_clusters(settings: Mapping[str, SettingValue]) -> Iterator[StartServer]:
             found = all_installations(owner, runner)
         storage = folder / "storage"
         make_directory(storage, journal.label, owner)
-        clusters: list[Cluster] = []
+        clusters: list[Server] = []
 
-        def start(version: str = "18", **further: SettingValue) -> Cluster:
+        def start(version: str = "18", **further: SettingValue) -> Server:
             name = f"c{len(clusters)}"
             spec = ServerSpec.model_validate({"data_checksums": False})
-            layout = ClusterLayout(
+            layout = ServerLayout(
                 journal.run_id, name, found[version], owner, spec, storage / name, LogFile(folder / f"{name}.log")
             )
-            clusters.append(Cluster(layout, runner, journal))
+            clusters.append(Server(layout, runner, journal))
             clusters[-1].initdb()
             clusters[-1].start({**settings, **further})
             return clusters[-1]

@@ -12,17 +12,17 @@ import psycopg
 from plinth.model.trial import Sample
 from plinth.observe import Observation, Observer
 from plinth.observe.sampler import Series
-from plinth.server import Cluster, connect
+from plinth.server import Server, connect
 
 INTERVAL_S = 0.1
 _DEADLINE_S = 10.0
 
 
-def major(cluster: Cluster) -> int:
+def major(cluster: Server) -> int:
     return cluster.layout.installation.major
 
 
-def ask(cluster: Cluster, query: str) -> list[tuple[Any, ...]]:
+def ask(cluster: Server, query: str) -> list[tuple[Any, ...]]:
     """All rows of a query in a connection of its own."""
     with connect(cluster.connection) as control:
         return control.execute(query).fetchall()  # type: ignore[arg-type]
@@ -81,7 +81,7 @@ class Watched:
 
 
 @contextmanager
-def watching(cluster: Cluster, **options: Any) -> Iterator[Watched]:
+def watching(cluster: Server, **options: Any) -> Iterator[Watched]:
     """Observe a server during the block."""
     chosen = {"devices": (), "postmaster_pid": cluster.postmaster_pid, "engine_pid": os.getpid()}
     chosen |= {"connection": cluster.connection, "interval_s": INTERVAL_S}
@@ -103,7 +103,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
-def client(cluster: Cluster, database: str | None = None) -> "psycopg.Connection[tuple[Any, ...]]":
+def client(cluster: Server, database: str | None = None) -> "psycopg.Connection[tuple[Any, ...]]":
     """A connection such as a load has."""
     to = cluster.connection
     return connect(replace(to, database=database or to.database))

@@ -11,7 +11,7 @@ from plinth.model.errors import Problem, UsageError
 from plinth.model.experiment import MeasureSpec, WorkloadSpec
 from plinth.model.native import AccountMix, Keys, NativeTransaction
 from plinth.model.plan import ScriptText
-from plinth.run.load_of import check_load
+from plinth.run.trial.load_config import check_load
 from plinth.workload import check_scripts, check_working_set, dataset_of, scripts_of
 from plinth.workload.builtins import builtin_of
 

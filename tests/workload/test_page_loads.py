@@ -22,9 +22,9 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.tpcc_tables import INDEXES as TPCC_INDEXES
 from plinth.model.tpcc_tables import TABLES as TPCC_TABLES
 from plinth.model.trial import Check
-from plinth.run.loading import LoadSession
+from plinth.run.provision.loading import LoadSession
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout, connect
+from plinth.server import Server, ServerLayout, connect
 from plinth.server.processes import KILL, end_server
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -71,21 +71,21 @@ HARM_OF_KEYS = (
 )
 
 
-def layout_in(folder: Path, installation: Installation, owner: Owner, **server: Any) -> ClusterLayout:
+def layout_in(folder: Path, installation: Installation, owner: Owner, **server: Any) -> ServerLayout:
     storage = folder / "storage"
     storage.mkdir(exist_ok=True)
     os.chown(storage, owner.uid, owner.gid)
     spec = ServerSpec.model_validate(server)
-    return ClusterLayout(
+    return ServerLayout(
         "pages", "one", installation, owner, spec, storage / "data", LogFile(folder / "postgres.log"), folder
     )
 
 
 @contextmanager
-def cluster_of(layout: ClusterLayout) -> Iterator[Cluster]:
+def cluster_of(layout: ServerLayout) -> Iterator[Server]:
     """Made if it is not there yet; it runs, and is ended as by a crash."""
     journal = Journal.create(f"pages-{os.getpid()}", UNDO_HANDLERS)
-    cluster = Cluster(layout, Runner(), journal)
+    cluster = Server(layout, Runner(), journal)
     try:
         if not layout.data_directory.exists():
             cluster.initdb()
@@ -96,7 +96,7 @@ def cluster_of(layout: ClusterLayout) -> Iterator[Cluster]:
         journal.close()
 
 
-def load(cluster: Cluster, spec: dict[str, Any], session: type[LoadSession] = LoadSession) -> list[Progress]:
+def load(cluster: Server, spec: dict[str, Any], session: type[LoadSession] = LoadSession) -> list[Progress]:
     reported: list[Progress] = []
     with session(connect(cluster.connection), cluster.connection, cluster) as server:
         dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(server, reported.append)
@@ -227,7 +227,7 @@ class Dying(LoadSession):
 
 
 def killed_load(
-    layout: ClusterLayout, spec: dict[str, Any], at: str, monkeypatch: pytest.MonkeyPatch
+    layout: ServerLayout, spec: dict[str, Any], at: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[Path, int]:
     """Load, and be killed at some point; the files that are whole by then, with their inodes."""
     monkeypatch.setattr(Dying, "at", at)
@@ -286,7 +286,7 @@ def checked(to: Connection) -> list[Check]:
         return check_conditions(control, initial=True)
 
 
-def written(layout: ClusterLayout) -> list[Path]:
+def written(layout: ServerLayout) -> list[Path]:
     """The files of tables and keys that are whole: larger than an empty key."""
     new = [path for path in layout.data_directory.glob("base/5/*") if path.name.isdigit() and int(path.name) >= 16384]
     return [path for path in new if path.stat().st_size > 2**20]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from plinth.analyse.machine_cpu import MachineCpu, client_work
-from plinth.analyse.wait_classes import class_of, is_pause, is_turn_of_client
+from plinth.analyse.wait_events import class_of, is_pause, is_turn_of_client
 from plinth.analyse.window import Window
 from plinth.model.bottleneck import BottleneckKind
 from plinth.model.waits import ACTIVE, ALL, BACKENDS, IDLE, IDLE_IN_TRANSACTION, LOOKS, SOURCE, wait_of

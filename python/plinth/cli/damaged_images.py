@@ -11,7 +11,7 @@ from plinth.cli.printing import print_plain
 from plinth.model.errors import Interrupted, PlinthError, UsageError
 
 if TYPE_CHECKING:
-    from plinth.run.recorded import ServerImage
+    from plinth.run.power_cuts.recorded_disks import ServerImage
     from plinth.tasks.kept_images import KeptImage
 
 Bundle = Annotated[Path, Parameter(help="The bundle of a run with an atlas.")]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from plinth.model.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from plinth.run.checks.obstacles import find_obstacles
     from plinth.run.conduct import RunStatus, run_plan
     from plinth.run.listener import Listener, LiveSecond
-    from plinth.run.obstacles import find_obstacles
-    from plinth.run.planning import make_plan
-    from plinth.run.resume import resume_bundle
+    from plinth.run.planning.make_plan import make_plan
+    from plinth.run.resume.resume import resume_bundle
 
 __getattr__ = lazy_exports(
     __name__,
@@ -23,9 +23,9 @@ __getattr__ = lazy_exports(
         "Listener": "listener",
         "LiveSecond": "listener",
         "RunStatus": "conduct",
-        "find_obstacles": "obstacles",
-        "make_plan": "planning",
-        "resume_bundle": "resume",
+        "find_obstacles": "checks.obstacles",
+        "make_plan": "planning.make_plan",
+        "resume_bundle": "resume.resume",
         "run_plan": "conduct",
     },
 )

@@ -14,23 +14,23 @@ from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan
 from plinth.model.workload import Driver
-from plinth.run import recovery
-from plinth.run.budget import WriteBudget
-from plinth.run.clock import SystemClock
+from plinth.run.checks.destroy import check_destroy
+from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.command_log import CommandLog
 from plinth.run.context import RunContext
-from plinth.run.destroy import check_destroy
-from plinth.run.discard import discard_if_unused, missing_folders, remove_empty
 from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
-from plinth.run.obstacles import Obstacles, find_obstacles
-from plinth.run.power_cuts import PowerCuts
-from plinth.run.provision import Provision
-from plinth.run.trial import TrialRunner
-from plinth.run.trials_end import TrialsEndRule
+from plinth.run.power_cuts.power_cuts import PowerCuts
+from plinth.run.provision.provision import Provision
+from plinth.run.resume import left_behind
+from plinth.run.resume.discard import discard_if_unused, missing_folders, remove_empty
+from plinth.run.trial.clock import SystemClock
+from plinth.run.trial.trial import TrialRunner
+from plinth.run.trial.trials_end import TrialsEndRule
 from plinth.run.undo import UNDO_HANDLERS
+from plinth.run.write_budget import WriteBudget
 from plinth.system import cancel
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
@@ -159,7 +159,7 @@ def conduct(
         listener.note(owner.reason)
     runner = Runner(CommandLog(writer.log("commands.jsonl"), listener.note).record)
     journal = (
-        recovery.resume(plan, context, runner, listener) if resuming else Journal.create(plan.run_id, UNDO_HANDLERS)
+        left_behind.resume(plan, context, runner, listener) if resuming else Journal.create(plan.run_id, UNDO_HANDLERS)
     )
     begun_at = writer.path
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from plinth.model.facts import HostFacts
 from plinth.model.plan import PlannedCluster, PlannedNode
 from plinth.model.storage import StorageSpec
-from plinth.server import ClusterLayout
+from plinth.server import ServerLayout
 from plinth.storage import Storage, make
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
@@ -70,12 +70,12 @@ class RunContext:
         """A log file in the bundle."""
         return LogFile(self.bundle / "logs" / name) if self.folder is None else self.folder.log(f"logs/{name}")
 
-    def layout(self, cluster: PlannedCluster, node: PlannedNode) -> ClusterLayout:
+    def layout(self, cluster: PlannedCluster, node: PlannedNode) -> ServerLayout:
         """Where a node of a managed cluster is, and the commands that make it."""
         storage, wal_storage = node.server.storage, node.server.wal_storage
         assert cluster.installation is not None and storage is not None, "it is a managed cluster"
         name = cluster.id_of(node)
-        return ClusterLayout(
+        return ServerLayout(
             run_id=self.run_id,
             name=name,
             installation=cluster.installation,
@@ -93,7 +93,7 @@ class RunContext:
             place=next((one for one in self.network.places if one.name == node.name), None) if self.network else None,
         )
 
-    def layouts(self, cluster: PlannedCluster) -> list[ClusterLayout]:
+    def layouts(self, cluster: PlannedCluster) -> list[ServerLayout]:
         """The layouts of all nodes of a managed cluster."""
         return [self.layout(cluster, node) for node in cluster.nodes]
 

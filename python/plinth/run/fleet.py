@@ -17,7 +17,7 @@ from plinth.model.units import format_count, format_size
 from plinth.model.workload import Driver, WorkloadSpec
 from plinth.plan import Expanded
 from plinth.run.listener import Listener
-from plinth.run.loading import MakeFleetLoader
+from plinth.run.provision.loading import MakeFleetLoader
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from plinth.workload.bulk import Loader, bulk_loader

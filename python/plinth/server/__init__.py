@@ -7,7 +7,6 @@ from plinth.server.relations import Relation, RelationReader, relations
 from plinth.system.database import connect, database_errors
 
 if TYPE_CHECKING:
-    from plinth.server.cluster import Applied, Cluster
     from plinth.server.dry_start import DryStart
     from plinth.server.external import (
         ExternalServer,
@@ -17,9 +16,10 @@ if TYPE_CHECKING:
         found_before_connecting,
     )
     from plinth.server.installations import Survey, find_installation, find_installations, installed_version
-    from plinth.server.layout import ClusterLayout, server_step_id
+    from plinth.server.layout import ServerLayout, server_step_id
     from plinth.server.live_snapshot import LiveSnapshot
     from plinth.server.loaded_copy import CopySteps, LoadedCopy, RestoreWay, remove_copies_command, remove_snapshot
+    from plinth.server.server import Applied, Server
     from plinth.server.settings import (
         STANDBY_SETTINGS,
         SettingDefinition,
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     {
-        "Applied": "cluster",
-        "Cluster": "cluster",
-        "ClusterLayout": "layout",
+        "Applied": "server",
+        "Server": "server",
+        "ServerLayout": "layout",
         "CopySteps": "loaded_copy",
         "DryStart": "dry_start",
         "ExternalServer": "external",
@@ -71,8 +71,6 @@ __getattr__ = lazy_exports(
 __all__ = [
     "STANDBY_SETTINGS",
     "Applied",
-    "Cluster",
-    "ClusterLayout",
     "CopySteps",
     "DryStart",
     "ExternalServer",
@@ -81,6 +79,8 @@ __all__ = [
     "Relation",
     "RelationReader",
     "RestoreWay",
+    "Server",
+    "ServerLayout",
     "SettingDefinition",
     "SettingsProbe",
     "Standby",

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.errors import RunError
-from plinth.server.layout import ClusterLayout
+from plinth.server.layout import ServerLayout
 
 if TYPE_CHECKING:
     import psycopg
 
 
-def check_wal_directory(layout: ClusterLayout) -> None:
+def check_wal_directory(layout: ServerLayout) -> None:
     """Raise RunError unless pg_wal is where the layout has it: a directory, or a symbolic link to `wal_directory`."""
     target = read_wal_directory(layout.data_directory)
     asked = None if layout.wal_directory is None else str(layout.wal_directory)
@@ -23,7 +23,7 @@ def check_wal_directory(layout: ClusterLayout) -> None:
         )
 
 
-def create_tablespaces(control: "psycopg.Connection[tuple[Any, ...]]", layout: ClusterLayout) -> None:
+def create_tablespaces(control: "psycopg.Connection[tuple[Any, ...]]", layout: ServerLayout) -> None:
     """Make the tablespaces, and raise RunError unless the server says that they are where they were asked for."""
     from psycopg import sql
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from plinth.model.base import Gap, SettingValue
 from plinth.model.facts import ServerFacts
 from plinth.server.external_paths import read_tablespaces, read_wal_directory
-from plinth.server.layout import ClusterLayout
+from plinth.server.layout import ServerLayout
 from plinth.server.readback import read_rows, settings_of
 from plinth.server.values import SettingRow
 from plinth.system.failures import from_os_error
@@ -24,7 +24,7 @@ _RESTRICTED = ("data_directory", "config_file")
 
 def managed_facts(
     control: "psycopg.Connection[tuple[Any, ...]]",
-    layout: ClusterLayout,
+    layout: ServerLayout,
     asked: Mapping[str, SettingValue],
     postmaster_pid: int | None = None,
 ) -> ServerFacts:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from plinth.model.durability import Damage, DamageKind, IntegrityCheck
 from plinth.model.facts import Installation
 from plinth.server.check_limits import CheckTimedOut, raise_if_timed_out, timeout_reason
-from plinth.server.layout import ClusterLayout
+from plinth.server.layout import ServerLayout
 from plinth.system.runner import CommandError, Runner
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def check_unlogged(control: "psycopg.Connection[TupleRow]") -> Integrity:
     return Integrity(damage_of(found), (IntegrityCheck(name="unlogged tables are empty", not_run=not_run),))
 
 
-def check_checksums(layout: ClusterLayout, installation: Installation, runner: Runner, enabled: bool) -> Integrity:
+def check_checksums(layout: ServerLayout, installation: Installation, runner: Runner, enabled: bool) -> Integrity:
     """Verify the checksum of every page of a stopped cluster; without data checksums, a check that was not run."""
     name = CHECKSUMS
     if not enabled:

@@ -30,8 +30,8 @@ def server_step_id(name: str, what: str) -> str:
 
 
 @dataclass(frozen=True)
-class ClusterLayout:
-    """The layout of a managed server: the plan shows these steps, `Cluster` executes them.
+class ServerLayout:
+    """The layout of a managed server: the plan shows these steps, `Server` executes them.
 
     `name` is that of the cluster, and of a node beside the primary.
     `data_directory` is made by initdb inside a storage; `log` is outside of it, so that the log
@@ -51,7 +51,7 @@ class ClusterLayout:
     tablespaces: Mapping[str, Path] = field(default_factory=dict)
     standby: str | None = None
     """Of a standby its name, which its slot has, too."""
-    upstream: "ClusterLayout | None" = None
+    upstream: "ServerLayout | None" = None
     """Of a standby the node that it streams from."""
     place: NodePlace | None = None
     """Where it is in an emulated network; None: standbys reach it by its socket."""

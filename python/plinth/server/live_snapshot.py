@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from plinth.model.step import Step
-from plinth.server.layout import ClusterLayout
+from plinth.server.layout import ServerLayout
 from plinth.server.loaded_copy import remove_snapshot
 from plinth.system.runner import Runner
 from plinth.system.snapshot import Snapshot
@@ -20,7 +20,7 @@ from plinth.system.snapshot import Snapshot
 class LiveSnapshot:
     """Snapshot `number` of a server; constructing it touches nothing."""
 
-    layout: ClusterLayout
+    layout: ServerLayout
     number: int
     of_storage: Snapshot | None
     """The commands where it is one of the whole storage; None: of the subvolume that the data directory is."""

@@ -18,7 +18,7 @@ from plinth.model.progress import Progress
 from plinth.model.standby import PRIMARY
 from plinth.model.step import Step
 from plinth.model.trial import Restored
-from plinth.server.layout import ClusterLayout
+from plinth.server.layout import ServerLayout
 from plinth.system.directory import LABEL_FILE
 from plinth.system.journal import Journal
 from plinth.system.page_cache import write_back_command
@@ -37,7 +37,7 @@ def copy_of(directory: Path) -> Path:
     return directory.with_name(f"{directory.name}.loaded-copy")
 
 
-def remove_copies_command(layout: ClusterLayout) -> tuple[str, ...]:
+def remove_copies_command(layout: ServerLayout) -> tuple[str, ...]:
     """The command that removes the copies, whole or not; snapshots of storages apart."""
     return ("rm", "-rf", "--one-file-system", "--", *map(str, map(copy_of, layout.directories.values())))
 
@@ -55,7 +55,7 @@ def remove_snapshot(snapshot: Snapshot, runner: Runner) -> None:
 class CopySteps:
     """The steps of one server's copy, by the way of each of its directories."""
 
-    layout: ClusterLayout
+    layout: ServerLayout
     ways: Mapping[str, RestoreWay]
 
     @property
@@ -146,7 +146,7 @@ class LoadedCopy:
     """The copy of one server's files. Whatever it does, the server must be stopped. Commands run as the server's user, but
     for snapshots of storages."""
 
-    def __init__(self, layout: ClusterLayout, ways: Mapping[str, RestoreWay], runner: Runner, journal: Journal) -> None:
+    def __init__(self, layout: ServerLayout, ways: Mapping[str, RestoreWay], runner: Runner, journal: Journal) -> None:
         self._layout = layout
         self._ways = ways
         self._steps = CopySteps(layout, ways)

@@ -15,13 +15,13 @@ from plinth.model.errors import RunError
 from plinth.model.patroni import PATRONI, PatroniSpec
 from plinth.model.standby import PRIMARY
 from plinth.model.step import Step, Undo
-from plinth.server.cluster import Cluster
 from plinth.server.cluster_manager import MARK, end_cluster_manager
 from plinth.server.configuration import HBA, replace_file
 from plinth.server.etcd import USER, Etcd
 from plinth.server.layout import SUPERUSER
 from plinth.server.port import LOCALHOST, find_free
 from plinth.server.promotion import streams_from
+from plinth.server.server import Server
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory
@@ -72,7 +72,7 @@ class PatroniCluster:
         self,
         name: str,
         folder: Path,
-        servers: Mapping[str, Cluster],
+        servers: Mapping[str, Server],
         spec: PatroniSpec,
         log_of: Callable[[str], LogFile],
         runner: Runner,

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 from plinth.model.errors import RunError
-from plinth.server.layout import ClusterLayout
+from plinth.server.layout import ServerLayout
 from plinth.server.log import TAIL_LINES, ServerLog
 from plinth.system.process import all_exit
 from plinth.system.regular_file import read_small_file
@@ -26,7 +26,7 @@ class StartTooLong(RunError):
 class Postmaster:
     """A postmaster that has been started; `log` begins with this start."""
 
-    def __init__(self, layout: ClusterLayout, runner: Runner) -> None:
+    def __init__(self, layout: ServerLayout, runner: Runner) -> None:
         step = layout.start_step()
         assert step.argv is not None  # it is a command
         self._data_directory = layout.data_directory

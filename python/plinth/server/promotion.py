@@ -9,8 +9,8 @@ from plinth.model.base import SettingValue
 from plinth.model.errors import MissingCapability, PlinthError, RunError
 from plinth.model.outage import Rejoin
 from plinth.model.standby import PRIMARY
-from plinth.server.cluster import Cluster
 from plinth.server.layout import DATABASE, SUPERUSER
+from plinth.server.server import Server
 from plinth.server.standby import Standby
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
@@ -26,7 +26,7 @@ _TIMELINE = "('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))
 """The timeline that a server writes."""
 
 
-def takes_writes(node: Cluster) -> bool:
+def takes_writes(node: Server) -> bool:
     """Whether a node runs, whoever started it, answers and is not in recovery."""
     import psycopg
 
@@ -37,7 +37,7 @@ def takes_writes(node: Cluster) -> bool:
         return False
 
 
-def received_bytes(standby: Cluster) -> float | None:
+def received_bytes(standby: Server) -> float | None:
     """The position up to which a standby has WAL, as a number of bytes; None of one that does not answer or is no standby."""
     import psycopg
 
@@ -55,7 +55,7 @@ def received_bytes(standby: Cluster) -> float | None:
     return None if row is None else row[0]
 
 
-def streams_from(standby: Cluster, primary: Cluster, name: str) -> bool:
+def streams_from(standby: Server, primary: Server, name: str) -> bool:
     """Whether a standby streams from a primary by TCP, under its name, and has that primary's timeline.
 
     One whose WAL goes on beyond where that timeline begins connects, too, but follows the old one and is soon sent away.
@@ -75,7 +75,7 @@ def streams_from(standby: Cluster, primary: Cluster, name: str) -> bool:
         return False
 
 
-def promote(standby: Cluster) -> None:
+def promote(standby: Server) -> None:
     """Promote a standby and wait until it is out of recovery. Raises RunError when it does not become a primary."""
     with database_errors("promote", standby.where), connect(standby.control) as control:
         control.execute("select pg_promote(false)")
@@ -87,7 +87,7 @@ def promote(standby: Cluster) -> None:
         )
 
 
-def await_promoted(standby: Cluster) -> None:
+def await_promoted(standby: Server) -> None:
     """Wait until a standby that somebody promotes takes writes. Raises RunError when it does not."""
     deadline = time.monotonic() + PROMOTE_TIMEOUT_S
     while not takes_writes(standby):
@@ -98,7 +98,7 @@ def await_promoted(standby: Cluster) -> None:
         cancel.sleep(_LOOK_AGAIN_S)
 
 
-def switch_lsn(primary: Cluster) -> str:
+def switch_lsn(primary: Server) -> str:
     """Where the timeline of a promoted node left the one before it, by its history file."""
     query = "select pg_read_file('pg_wal/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '.history')"
     with database_errors("read the timeline's history", primary.where), connect(primary.control) as control:
@@ -108,7 +108,7 @@ def switch_lsn(primary: Cluster) -> str:
     return str(last.split("\t")[1])
 
 
-def has_strayed(standby: Cluster, primary: Cluster, switched_at: str) -> bool:
+def has_strayed(standby: Server, primary: Server, switched_at: str) -> bool:
     """Whether a standby has replayed WAL of the old timeline beyond `switched_at`, where that of a promoted node left it: it cannot follow
     that node any more, but by pg_rewind or as a new base backup. False of one that does not answer."""
     import psycopg
@@ -127,7 +127,7 @@ def has_strayed(standby: Cluster, primary: Cluster, switched_at: str) -> bool:
         return False
 
 
-def follow(standby: Standby, primary: Cluster, settings: Mapping[str, SettingValue]) -> None:
+def follow(standby: Standby, primary: Server, settings: Mapping[str, SettingValue]) -> None:
     """Have a running standby stream from a promoted node, through a slot of its own there."""
     _make_slot(primary, standby.name)
     standby.upstream = primary
@@ -135,8 +135,8 @@ def follow(standby: Standby, primary: Cluster, settings: Mapping[str, SettingVal
 
 
 def rejoin(
-    old: Cluster,
-    primary: Cluster,
+    old: Server,
+    primary: Server,
     settings: Mapping[str, SettingValue],
     runner: Runner,
     journal: Journal,
@@ -174,14 +174,14 @@ def rewind_reason(error: PlinthError) -> str:
     return "; ".join(says or (error.message, *error.details[-2:]))
 
 
-def _standby_of(old: Cluster, primary: Cluster, runner: Runner, journal: Journal) -> Standby:
+def _standby_of(old: Server, primary: Server, runner: Runner, journal: Journal) -> Standby:
     layout = replace(old.layout, standby=old.layout.standby or PRIMARY, upstream=primary.layout)
     standby = Standby(layout, primary, runner, journal)
     standby.port = old.port
     return standby
 
 
-def _rewind(standby: Standby, primary: Cluster, runner: Runner) -> None:
+def _rewind(standby: Standby, primary: Server, runner: Runner) -> None:
     """pg_rewind compares timelines by the control files, which a promoted node writes at its next checkpoint."""
     if standby.layout.tablespaces:
         raise RunError(
@@ -215,7 +215,7 @@ def _start(standby: Standby, settings: Mapping[str, SettingValue]) -> None:
         )
 
 
-def _wait_until(happened: Callable[[], bool], node: Cluster, timeout_s: float, failing: str) -> None:
+def _wait_until(happened: Callable[[], bool], node: Server, timeout_s: float, failing: str) -> None:
     """Wait for a state of a node that has to live meanwhile. `failing`: what it was instead when the time was over."""
     deadline = time.monotonic() + timeout_s
     while not happened():
@@ -225,7 +225,7 @@ def _wait_until(happened: Callable[[], bool], node: Cluster, timeout_s: float, f
         cancel.sleep(_LOOK_AGAIN_S)
 
 
-def _make_slot(primary: Cluster, name: str) -> None:
+def _make_slot(primary: Server, name: str) -> None:
     query = (
         b"select pg_create_physical_replication_slot(%(name)s, true)"
         b" where not exists (select 1 from pg_replication_slots where slot_name = %(name)s)"

@@ -16,9 +16,9 @@ from plinth.model.progress import Progress, Report
 from plinth.model.standby import BaseBackup, StandbyFacts
 from plinth.model.units import format_duration
 from plinth.server import configuration
-from plinth.server.cluster import Cluster
 from plinth.server.external_paths import check_wal_directory
-from plinth.server.layout import SUPERUSER, ClusterLayout
+from plinth.server.layout import SUPERUSER, ServerLayout
+from plinth.server.server import Server
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
 from plinth.system.journal import Journal
@@ -64,10 +64,10 @@ def settings_of_standby(
     return {**{name: value for name, value in {**asked, **raised}.items() if name.lower() not in over}, **own}
 
 
-class Standby(Cluster):
+class Standby(Server):
     """A cluster that `layout` describes as the standby of `upstream`, another node of the same cluster."""
 
-    def __init__(self, layout: ClusterLayout, upstream: Cluster, runner: Runner, journal: Journal) -> None:
+    def __init__(self, layout: ServerLayout, upstream: Server, runner: Runner, journal: Journal) -> None:
         super().__init__(layout, runner, journal)
         assert layout.standby is not None, "it is the layout of a standby"
         self.name = layout.standby
@@ -165,7 +165,7 @@ def _size_bytes(directory: Path) -> int:
 
 
 def await_caught_up(
-    primary: Cluster, standbys: Sequence[Standby], report: Callable[[Progress], None]
+    primary: Server, standbys: Sequence[Standby], report: Callable[[Progress], None]
 ) -> dict[str, StandbyFacts]:
     """Wait until every standby streams and has replayed what the primary has now; returns how each was found.
 

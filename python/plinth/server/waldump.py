@@ -3,14 +3,14 @@
 import re
 
 from plinth.model.facts import Installation
-from plinth.server.layout import ClusterLayout
+from plinth.server.layout import ServerLayout
 from plinth.system.runner import CommandError, Runner
 
 _COMMIT = re.compile(r"desc: COMMIT\b")
 _WAL_SEGMENT_BYTES = 16 * 2**20
 
 
-def last_commit_before(end_lsn: str, layout: ClusterLayout, installation: Installation, runner: Runner) -> str | None:
+def last_commit_before(end_lsn: str, layout: ServerLayout, installation: Installation, runner: Runner) -> str | None:
     """The last commit before `end_lsn` in its WAL segment, in pg_waldump's words; None where there is none, or no WAL to read."""
     high, low = (int(part, 16) for part in end_lsn.split("/"))
     argv = (

@@ -17,7 +17,7 @@ from plinth.observe import host_facts
 from plinth.probe.fsync import check_directory
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout, connect, database_errors, find_installation
+from plinth.server import Server, ServerLayout, connect, database_errors, find_installation
 from plinth.server.layout import SUPERUSER
 from plinth.storage import Storage, describe, make
 from plinth.system import cancel
@@ -108,7 +108,7 @@ def _check_space(path: Path, into: Path, size_bytes: int) -> None:
             )
 
 
-def _server(source: Storage, options: BackupOptions, runner: Runner, journal: Journal) -> Cluster:
+def _server(source: Storage, options: BackupOptions, runner: Runner, journal: Journal) -> Server:
     owner = server_owner()
     installation = find_installation(options.version, None, owner, runner)
     compressed = [one for one in options.compressions if one != NO_COMPRESSION]
@@ -125,16 +125,16 @@ def _server(source: Storage, options: BackupOptions, runner: Runner, journal: Jo
             hint="Debian and Ubuntu have it in the package postgresql-client of that version",
         )
     directory = source.mount_point
-    layout = ClusterLayout(
+    layout = ServerLayout(
         journal.run_id, "probe", installation, owner, ServerSpec(), directory / "data", LogFile(directory / "log")
     )
-    cluster = Cluster(layout, runner, journal)
+    cluster = Server(layout, runner, journal)
     cluster.initdb()
     cluster.start({"max_wal_size": "256MB", "min_wal_size": "80MB", "autovacuum": "off"})
     return cluster
 
 
-def _fill(cluster: Cluster, size_bytes: int, tell: Tell) -> None:
+def _fill(cluster: Server, size_bytes: int, tell: Tell) -> None:
     """A table of about that size, in logged pages: unlogged tables are not backed up."""
     rows, piece = size_bytes // _ROW_BYTES, _PIECE_BYTES // _ROW_BYTES
     tell(f"load {format_size(size_bytes)}")
@@ -151,7 +151,7 @@ class _Probe:
     """Backups of a running server: of each kind in turns, so that what changes on the machine meanwhile meets all of them."""
 
     def __init__(
-        self, cluster: Cluster, source: Storage, target: Storage, options: BackupOptions, runner: Runner
+        self, cluster: Server, source: Storage, target: Storage, options: BackupOptions, runner: Runner
     ) -> None:
         self.warm_reason: str | None = None
         """Why the page cache was not dropped."""
@@ -201,7 +201,7 @@ class _Probe:
             self.warm_reason = error.message
 
 
-def backup_command(cluster: Cluster, directory: Path, compression: str, max_rate: str | None) -> tuple[str, ...]:
+def backup_command(cluster: Server, directory: Path, compression: str, max_rate: str | None) -> tuple[str, ...]:
     """pg_basebackup as a standby is made by it, but for a slot that stays; compressed, into tar files."""
     server = f"host={cluster.layout.socket_directory} port={cluster.port} user={SUPERUSER}"
     compressed = ("--format=plain",) if compression == NO_COMPRESSION else ("--format=tar", f"--compress={compression}")

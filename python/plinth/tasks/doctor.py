@@ -45,7 +45,7 @@ def examine_path(path: Path) -> Examination:
 
 def measure_noise(path: Path, duration_s: float) -> Noise:
     """How much fixed work varies on this machine and in the directory `path`, which is written to."""
-    from plinth.analyse.noise import work_noise  # statistics, whose libraries are slow to load
+    from plinth.analyse.noise_floor import work_noise  # statistics, whose libraries are slow to load
 
     if duration_s < MIN_NOISE_S:
         raise UsageError(f"too short to measure noise: {duration_s:g} s", hint=f"give at least {MIN_NOISE_S:g} s")

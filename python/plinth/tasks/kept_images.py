@@ -16,14 +16,14 @@ from plinth.model.errors import Refused, UsageError
 from plinth.model.facts import Installation
 from plinth.model.plan import Plan, PlannedCluster, Variant
 from plinth.observe import host_facts
-from plinth.run.atlas import check_image
 from plinth.run.context import RunContext
-from plinth.run.cut_check import CutState, Findings
 from plinth.run.interrupt import InterruptGuard
-from plinth.run.recorded import ImageCut, RecordedDisks, ServerImage, image_name, read_kept
-from plinth.run.resume import key_of_bundle
+from plinth.run.power_cuts.atlas import check_image
+from plinth.run.power_cuts.cut_check import CutState, Findings
+from plinth.run.power_cuts.recorded_disks import ImageCut, RecordedDisks, ServerImage, image_name, read_kept
+from plinth.run.resume.resume import key_of_bundle
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ClusterLayout
+from plinth.server import ServerLayout
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.journal import Journal
@@ -44,7 +44,7 @@ class KeptImage:
     dataset: Dataset
     disks: RecordedDisks
     ledger: CommitLedger
-    layout: ClusterLayout
+    layout: ServerLayout
     runner: Runner
     journal: Journal
     recovery_limit_s: float

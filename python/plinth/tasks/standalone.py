@@ -9,7 +9,7 @@ from plinth.model.facts import StorageFacts
 from plinth.model.nearest import nearest
 from plinth.model.step import Step
 from plinth.observe import host_facts
-from plinth.run.destroy import check_destroy, destructive_targets
+from plinth.run.checks.destroy import check_destroy, destructive_targets
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS, undo_step
 from plinth.storage import Storage, check_answers, make

@@ -12,7 +12,7 @@ from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.workload.bulk import LOAD_BYTES_PER_S, copy
-from plinth.workload.ledger import PREPARE, Ledger
+from plinth.workload.load_progress import PREPARE, Ledger
 from plinth.workload.maintenance import Maintenance, sessions_of
 from plinth.workload.pages import PAGES_BYTES_PER_S, RESTART_S, write_pages
 from plinth.workload.parallel import Job, run_parallel

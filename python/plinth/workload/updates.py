@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from plinth.model.dataset import NumbersDataset
 from plinth.model.progress import Progress, Report
-from plinth.workload.ledger import Ledger
+from plinth.workload.load_progress import Ledger
 
 if TYPE_CHECKING:
     import psycopg

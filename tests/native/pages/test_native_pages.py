@@ -103,7 +103,7 @@ TABLES = (
 )
 
 
-class Cluster:
+class Server:
     """A server whose tables are filled while it does not run."""
 
     def __init__(self, server: Server) -> None:
@@ -215,18 +215,18 @@ LONG = ("16", "17")
 @pytest.fixture(
     scope="module", params=[pytest.param(one, marks=pytest.mark.long) if one in LONG else one for one in VERSIONS]
 )
-def cluster(request: pytest.FixtureRequest, owner: Owner) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, owner: Owner) -> Iterator[Server]:
     """One that runs, for tests that leave it running."""
     installation = all_installations(owner, Runner())[request.param]
     server = Server(installation, owner, "max_wal_size = 4GB\n")
-    cluster = Cluster(server)
+    cluster = Server(server)
     cluster.checksums("--enable", "--no-sync")
     server.start()
     yield cluster
     server.remove()
 
 
-def test_files_are_those_of_copy_freeze_and_a_key(cluster: Cluster) -> None:
+def test_files_are_those_of_copy_freeze_and_a_key(cluster: Server) -> None:
     server = cluster.server
     for number, table in enumerate(TABLES):
         cluster.create(f"copied{number}", table, key=False)
@@ -278,7 +278,7 @@ VARIED = {
 }
 
 
-def test_rows_of_several_widths_are_those_of_copy_freeze(cluster: Cluster) -> None:
+def test_rows_of_several_widths_are_those_of_copy_freeze(cluster: Server) -> None:
     server = cluster.server
     tables = {
         table.name: Table(
@@ -316,7 +316,7 @@ def test_rows_of_several_widths_are_those_of_copy_freeze(cluster: Cluster) -> No
     assert server.execute(nulls) == [(True,)]
 
 
-def test_tables_live_on(cluster: Cluster) -> None:
+def test_tables_live_on(cluster: Server) -> None:
     server = cluster.server
     table = numbers(20_000, fillfactor=90)
     cluster.create("numbers", table)
@@ -346,7 +346,7 @@ def test_tables_live_on(cluster: Cluster) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("cluster", ["debian", "18"], indirect=True)
-def test_tables_and_keys_of_several_files_are_whole(cluster: Cluster) -> None:
+def test_tables_and_keys_of_several_files_are_whole(cluster: Server) -> None:
     """3 GiB: a heap of three files, and a key of two, with three levels above its leaves, beside the one PostgreSQL builds."""
     server = cluster.server
     rows = 5_200_000  # that few to a page

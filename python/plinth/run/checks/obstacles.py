@@ -1,0 +1,175 @@
+"""What keeps a plan, or a part of it, from being carried out, as far as it can be seen before anything is made.
+
+`plinth plan` shows this list, and `plinth run` begins with it: what is on it is not tried.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plinth.model.errors import MissingCapability, PlinthError, UsageError, together
+from plinth.model.plan import Plan, PlannedCluster
+from plinth.run.checks.space_and_memory import lacking_storages
+from plinth.run.context import RunContext
+from plinth.run.interrupt import InterruptGuard
+from plinth.server import check_external, check_options, found_before_connecting, port
+from plinth.server.layout import SOCKET_PORT, ServerLayout
+from plinth.storage.preflight import check_reachable, nearest_existing
+from plinth.system.owner import Owner, server_owner
+from plinth.system.paths import ensure, state_dir
+from plinth.system.runner import Runner
+
+
+@dataclass
+class Obstacles:
+    """Storages, clusters and variants that are lost before anything is made, by name, each with its reason."""
+
+    storages: dict[str, PlinthError] = field(default_factory=dict)
+    clusters: dict[str, PlinthError] = field(default_factory=dict)
+    variants: dict[str, PlinthError] = field(default_factory=dict)
+    of_all: list[PlinthError] = field(default_factory=list)
+    """What keeps everything from being measured."""
+    connections: dict[str, str] = field(default_factory=dict, repr=False)
+    """Where each connection string of the plan leads, with its secrets: not to be shown or kept."""
+
+    @property
+    def errors(self) -> tuple[PlinthError, ...]:
+        """All of them, in the order in which the run reports them: the first decides how it ends."""
+        found = (*self.of_all, *self.storages.values(), *self.clusters.values(), *self.variants.values())
+        return tuple({id(error): error for error in found}.values())
+
+    def error(self) -> PlinthError | None:
+        """All of them as one; None where there are none."""
+        return together("the plan cannot be carried out, or not all of it", self.errors) if self.errors else None
+
+    def check(self) -> None:
+        """Raise all of them where nothing could be measured, or where one is for the user to correct."""
+        if self.of_all or any(isinstance(error, UsageError) for error in self.errors):
+            raise together("the plan cannot be carried out", self.errors)
+
+
+def find_obstacles(
+    plan: Plan, bundle: Path, connections: Mapping[str, str], destroy: Collection[str] = ()
+) -> Obstacles:
+    """Look for everything that keeps `plan` from being carried out. Nothing is changed. Interrupted on Ctrl-C.
+
+    `connections` has connection strings with their secrets, by what the plan has of them.
+    """
+    with InterruptGuard(lambda _: None):
+        context = RunContext.of(plan.storages, plan.run_id, plan.host, server_owner(), bundle, destroy)
+        return _found(plan, context, connections)
+
+
+def _found(plan: Plan, context: RunContext, connections: Mapping[str, str]) -> Obstacles:
+    runner = Runner()
+    found = Obstacles(variants={name: MissingCapability(reason) for name, reason in plan.lacking.items()})
+    lacking, for_all = lacking_storages(plan)
+    found.of_all += for_all
+    found.of_all += filter(None, (_error_of(check) for check in _checks_of_places(plan, context, runner)))
+    for storage in context.used_storages(plan.clusters):
+        error, need = storage.obstacle(runner), lacking.get(storage.name)
+        if error is not None and need is not None:
+            error.details += need.details
+        if error := error or need:
+            found.storages[storage.name] = error
+    for cluster in plan.clusters:
+        if cluster.is_external:
+            continue
+        if error := _error_of(lambda cluster=cluster: _check_places(context, cluster)):
+            found.clusters[cluster.id] = error
+    _connect(plan, connections, found)
+    if not found.of_all and all(_is_lost(plan, context, variant.id, found) for variant in plan.variants):
+        found.of_all += found.errors[:1]
+    return found
+
+
+def _checks_of_places(plan: Plan, context: RunContext, runner: Runner) -> Iterator[Callable[[], object]]:
+    """Of Plinth's own folders: its state, and, of servers, the temporary directory that has their sockets."""
+    yield _check_state_directory
+    if any(not cluster.is_external for cluster in plan.clusters):
+        yield lambda: _check_temporary_directory(context.owner, runner)
+
+
+def _check_temporary_directory(owner: Owner, runner: Runner) -> None:
+    folder = tempfile.gettempdir()
+    try:
+        check_reachable(Path(folder), owner, runner)
+    except MissingCapability as error:
+        raise MissingCapability(
+            f"user {owner.name}, who runs the server, may not enter {error.where}, and so not the directory of its socket",
+            where=folder,
+            hint=f"set TMPDIR to a directory that user {owner.name} can enter",
+        ) from error
+
+
+def _check_state_directory() -> None:
+    """Raise a PlinthError where the journal could not be written; nothing is made."""
+    folder = state_dir()
+    if folder.exists():
+        ensure(folder)
+    above = nearest_existing(folder)
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise MissingCapability(
+            "we may not write to Plinth's state directory, where the journal of a run is",
+            where=str(folder),
+            hint="set PLINTH_STATE_DIR to a directory of yours",
+        )
+
+
+def _is_lost(plan: Plan, context: RunContext, variant_id: str, found: Obstacles) -> bool:
+    cluster = next(
+        cluster
+        for variant in plan.variants
+        if variant.id == variant_id
+        for cluster in plan.clusters
+        if cluster.id == variant.cluster
+    )
+    below = {storage.name for storage in context.closure(cluster.storages)}
+    return variant_id in found.variants or cluster.id in found.clusters or not below.isdisjoint(found.storages)
+
+
+def _connect(plan: Plan, connections: Mapping[str, str], found: Obstacles) -> None:
+    """Connect to each external server. Where all strings lead is found before: connecting takes libpq's variables out of the
+    environment."""
+    strings = {cluster.id: cluster.primary.server.connection for cluster in plan.clusters}
+    whole = {one: connections.get(one, one) for one in strings.values() if one is not None}
+    if not whole:
+        return
+    leads_to = found_before_connecting(whole.values())
+    errors: dict[str, PlinthError] = {}
+    for shown, string in whole.items():
+        try:
+            found.connections[shown] = check_external(leads_to.get(string, string))
+        except PlinthError as error:
+            errors[shown] = error
+    found.clusters |= {name: errors[one] for name, one in strings.items() if one in errors}
+    for variant in plan.variants:
+        leads_to_one = found.connections.get(strings[variant.cluster] or "")
+        if variant.connection_options and leads_to_one is not None:
+            options = variant.connection_options
+            if error := _error_of(lambda to=leads_to_one, options=options: check_options(to, options)):
+                found.variants[variant.id] = error
+
+
+def _check_places(context: RunContext, cluster: PlannedCluster) -> None:
+    """Raise a PlinthError where a node's port is taken, or its socket could have no path."""
+    for layout in context.layouts(cluster):
+        _check_place(layout)
+
+
+def _check_place(layout: ServerLayout) -> None:
+    spec = layout.spec
+    if spec.listen == "tcp":
+        address = spec.listen_address or port.LOCALHOST
+        port.check_free(spec.port, address) if spec.port is not None else port.find_free(address)
+    layout.check_socket_path(spec.port or SOCKET_PORT)
+
+
+def _error_of(check: Callable[[], object]) -> PlinthError | None:
+    try:
+        check()
+    except PlinthError as error:
+        return error
+    return None

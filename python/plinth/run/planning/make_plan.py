@@ -1,0 +1,225 @@
+"""From an experiment to its plan: collects from the stages the facts that planning needs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from plinth.experiment import LoadedExperiment
+from plinth.model.dataset import DatasetSpec, SqlDataset
+from plinth.model.errors import PlinthError, Problem, together
+from plinth.model.experiment import Experiment
+from plinth.model.facts import HostFacts, Installation
+from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText
+from plinth.model.workload import WorkloadSpec
+from plinth.observe import host_facts
+from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_problems, scale_to_fit
+from plinth.run.checks.faults import fault_problems
+from plinth.run.checks.patroni import patroni_problems
+from plinth.run.checks.power_cuts import cut_problems
+from plinth.run.checks.settings import SettingsCheck, at_its_factor
+from plinth.run.checks.snapshots import snapshot_problems
+from plinth.run.context import RunContext
+from plinth.run.fleet import fleet_problems
+from plinth.run.interrupt import InterruptGuard
+from plinth.run.planning.inputs import plan_inputs
+from plinth.run.provision.restoring import Restoring
+from plinth.run.trial.cache_state import check_cache
+from plinth.run.trial.load_config import check_load
+from plinth.server import find_installation
+from plinth.storage import check_answers, place_problems
+from plinth.system.owner import Owner, check_sees_servers, server_owner
+from plinth.system.runner import Runner
+from plinth.workload import (
+    Dataset,
+    check_scripts,
+    check_working_set,
+    dataset_of,
+    scripts_of,
+    shell_commands,
+)
+
+
+def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool = False) -> Plan:
+    """The plan of an experiment on this machine; nothing is changed by making it.
+
+    Raises UsageError for scripts that do not parse, ExperimentError for settings that the server would refuse, and
+    MissingCapability when there is no such server, or when `fit` finds no size that fits. Interrupted on Ctrl-C.
+    """
+    with InterruptGuard(lambda _: None):
+        planner = _Planner(loaded, run_id, bundle)
+        experiment, cuts = loaded.experiment, ()
+        if fit:
+            experiment, cuts = scale_to_fit(experiment, planner.plan)
+        plan = planner.plan(experiment, cuts)
+        planner.check_working_sets(plan)
+        return plan
+
+
+class _Planner:
+    """Caches what does not change between the plans of --scale-to-fit."""
+
+    def __init__(self, loaded: LoadedExperiment, run_id: str, bundle: Path) -> None:
+        self.loaded = loaded
+        self.run_id = run_id
+        self.bundle = bundle
+        self.host: HostFacts = host_facts()
+        self.owner: Owner = server_owner()
+        self.runner = Runner()
+        self._installations: dict[tuple[int, str | None], Installation] = {}
+        self._settings = SettingsCheck(loaded.experiment, self.owner, self.runner, self.host.memory_total_bytes)
+        self._shell_commands: dict[PlannedShell, None] = {}
+
+    def plan(self, experiment: Experiment, cuts: tuple[str, ...] = ()) -> Plan:
+        self._shell_commands.clear()
+        expanded = expand(experiment, self._scripts)
+        check_answers(expanded.storages)
+        check_cache(experiment.measure)
+        context = RunContext.of(
+            expanded.storages,
+            self.run_id,
+            self.host,
+            self.owner,
+            self.bundle,
+            networked=_networked(expanded),
+            network_seed=experiment.measure.seed,
+        )
+        installations, missing = self._installations_of(expanded)
+        try:
+            if context.network is not None:
+                context.network.check(self.runner)
+        except PlinthError as error:
+            missing.append(error)
+        restoring = Restoring.of(
+            context,
+            ((key.server.storages, bool(key.server.standby)) for key in expanded.clusters),
+            experiment.measure,
+        )
+        problems = self._problems(experiment, expanded, context, restoring, installations)
+        lacking, of_settings = self._settings.findings(expanded, installations)
+        self._raise([*problems, *of_settings], missing)
+        return build_plan(
+            experiment,
+            expanded,
+            (*self.loaded.overrides, *cuts),
+            replace(
+                plan_inputs(
+                    context,
+                    self.runner,
+                    self._dataset,
+                    installations,
+                    experiment.measure,
+                    restoring,
+                    experiment.fleet,
+                ),
+                full=self.loaded.full,
+                lacking=lacking,
+                reference=self.loaded.reference,
+                removed_factors=self.loaded.removed_factors,
+                shell_commands=tuple(self._shell_commands),
+                dataset_files={name: text for key in expanded.clusters for name, text in self._files_of(key.dataset)},
+            ),
+        )
+
+    def _scripts(self, workload: WorkloadSpec, dataset: DatasetSpec) -> tuple[TransactionText, ...]:
+        with self._placed():
+            scripts = scripts_of(workload, dataset.kind, self.loaded.files)
+        variables = self._dataset(dataset).variables()
+        check_scripts(workload, scripts, variables)
+        check_load(workload, scripts, self.loaded.experiment.measure, variables)
+        shells = shell_commands(scripts, [*variables, *workload.variables], self.owner.name)
+        self._shell_commands |= dict.fromkeys(shells)
+        return scripts
+
+    def _dataset(self, spec: DatasetSpec) -> Dataset:
+        return dataset_of(spec, self.loaded.files)
+
+    def _files_of(self, spec: DatasetSpec) -> Iterator[tuple[str, str]]:
+        """The SQL files that a dataset names, with their texts."""
+        if isinstance(spec, SqlDataset):
+            names = (name for key in SqlDataset.file_keys for name in spec.files(key))
+            yield from ((name, self.loaded.files[name]) for name in names)
+
+    def check_working_sets(self, plan: Plan) -> None:
+        """Checked only after --scale-to-fit, which tries sizes that are too small."""
+        datasets = {cluster.id: self._dataset(cluster.dataset) for cluster in plan.clusters}
+        with self._placed():
+            for variant in plan.variants:
+                check_working_set(variant.workload, datasets[variant.cluster].variables())
+
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """Add file and line to a problem that is raised within."""
+        try:
+            yield
+        except Problem as problem:
+            raise self.loaded.error([at_its_factor(problem, self.loaded.experiment.matrix)]) from problem
+
+    def _problems(
+        self,
+        experiment: Experiment,
+        expanded: Expanded,
+        context: RunContext,
+        restoring: Restoring,
+        installations: dict[str, Installation],
+    ) -> list[Problem]:
+        """Everything that is wrong with the experiment on this machine, of what its file says."""
+        measure, durability = experiment.measure, experiment.durability
+        found = place_problems(expanded.storages)
+        found += [problem for storage in context.storages.values() for problem in storage.problems()]
+        found = [_as_described(problem, experiment) for problem in found]
+        if durability is not None:
+            found += cut_problems(durability, context, expanded, self._dataset)
+        found += fault_problems(measure.actions, measure.restore, context, expanded)
+        if all(key.id in installations or key.server.connection is not None for key in expanded.clusters):
+            found += patroni_problems(measure, expanded, installations, self.owner, self.runner)
+        found += fleet_problems(experiment, expanded)
+        found += snapshot_problems(measure, restoring, expanded)
+        placed = [at_its_factor(problem, experiment.matrix) for problem in found]
+        return [*placed, *restore_problems(measure, expanded), *restoring.problems()]
+
+    def _raise(self, problems: Sequence[Problem], missing: Sequence[PlinthError]) -> None:
+        """Raise what is wrong with the experiment, and what is missing; or what is missing."""
+        if problems:
+            noted = [Problem(one.message, path=["server"], hint=one.hint) for one in missing]
+            raise self.loaded.error([*problems, *noted])
+        if missing:
+            raise together("this machine lacks what the experiment needs", missing)
+
+    def _installations_of(self, expanded: Expanded) -> tuple[dict[str, Installation], list[PlinthError]]:
+        """The installation of each managed cluster, and why there is none of a version or in a place that is asked for."""
+        found: dict[str, Installation] = {}
+        missing: dict[tuple[int, str | None], PlinthError] = {}
+        for key in expanded.clusters:
+            wanted = (key.server.version, key.server.bindir)
+            if key.server.connection is None and wanted not in missing:
+                try:
+                    found[key.id] = self._installation(key)
+                except PlinthError as error:
+                    missing[wanted] = error
+        return found, list(missing.values())
+
+    def _installation(self, key: ClusterKey) -> Installation:
+        wanted = (key.server.version, key.server.bindir)
+        if wanted not in self._installations:
+            check_sees_servers(self.owner)
+            self._installations[wanted] = find_installation(*wanted, self.owner, self.runner)
+        return self._installations[wanted]
+
+
+def _networked(expanded: Expanded) -> list[str]:
+    """The nodes that an emulated network joins."""
+    if all(variant.network is None for variant in expanded.variants):
+        return []
+    return [PRIMARY, *dict.fromkeys(name for key in expanded.clusters for name in key.server.standby)]
+
+
+def _as_described(problem: Problem, experiment: Experiment) -> Problem:
+    """A problem of a storage that stands for one level of a factor is reported where the file describes it."""
+    _, name, *keys = map(str, problem.path)
+    for described in experiment.storage:
+        if name != described and name.startswith(f"{described}-") and name not in experiment.storage:
+            return at_its_factor(
+                Problem(problem.message, path=["storage", described, *keys], hint=problem.hint), experiment.matrix
+            )
+    return problem

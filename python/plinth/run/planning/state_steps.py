@@ -1,0 +1,92 @@
+"""What a trial does before its load so that it begins in the state that was asked for: steps of the plan."""
+
+from pathlib import Path
+
+from plinth.model.experiment import MeasureSpec
+from plinth.model.flashback import SnapshotAction
+from plinth.model.plan import PlannedCluster, PlannedTrial, Variant
+from plinth.model.step import Step
+from plinth.run.context import RunContext
+from plinth.run.provision.restoring import Restoring
+from plinth.run.trial.snapshots import live_snapshot
+from plinth.server import CopySteps
+from plinth.system.page_cache import DROP_COMMAND, write_back_command
+
+
+def keeping_steps(context: RunContext, cluster: PlannedCluster, restoring: Restoring) -> list[Step]:
+    """Of `measure.restore`: keeping a copy of a cluster's files as they are after loading."""
+    if not cluster.restored:
+        return []
+    return [step for copy in _copies(context, cluster, restoring) for step in copy.keeping()]
+
+
+def restoring_steps(
+    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, restoring: Restoring
+) -> list[Step]:
+    """Of `measure.restore`: putting the files of a cluster back, while its server is stopped."""
+    if not cluster.restored:
+        return []
+    return [
+        _of_trial(step, trial, variant) for copy in _copies(context, cluster, restoring) for step in copy.restoring()
+    ]
+
+
+def _copies(context: RunContext, cluster: PlannedCluster, restoring: Restoring) -> list[CopySteps]:
+    return [CopySteps(context.layout(cluster, node), restoring.ways(cluster, node)) for node in cluster.nodes]
+
+
+def snapshot_steps(
+    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, measure: MeasureSpec
+) -> list[Step]:
+    """Of the actions that take snapshots: taking them beside the load, and going back to each when it has ended, the last first."""
+    count = sum(isinstance(action, SnapshotAction) for action in measure.actions)
+    snapshots = [live_snapshot(context, cluster, number) for number in range(1, count + 1)]
+    steps = [one.taking() for one in snapshots]
+    for one in reversed(snapshots):
+        check = Step(
+            id=f"{one.taking().id}.check",
+            title=f"start {cluster.id}, which recovers; compare the ledger of commits with snapshot {one.number}, and check all files",
+        )
+        steps += [*one.going_back(), check, one.removing()]
+    return [_of_trial(step, trial, variant) for step in steps]
+
+
+def _of_trial(step: Step, trial: PlannedTrial, variant: Variant) -> Step:
+    return step.model_copy(
+        update={
+            "id": f"trial.{trial.number}.{step.id}",
+            "title": f"trial {trial.number}, {variant.label}: {step.title}",
+        }
+    )
+
+
+def cache_steps(
+    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, measure: MeasureSpec
+) -> list[Step]:
+    """Of `measure.cache`: after the server was started and the dataset prepared, before the load."""
+    name, what = f"trial.{trial.number}", f"trial {trial.number}, {variant.label}"
+    match measure.cache:
+        case "as-is":
+            return []
+        case "warm":
+            return [
+                Step(
+                    id=f"{name}.warm",
+                    title=f"{what}: CHECKPOINT, then read all tables and indexes into memory until another pass reads no less "
+                    "from the devices",
+                )
+            ]
+        case "cold":
+            mounts: list[Path] = [context.storages[storage].mount_point for storage in cluster.storages]
+            return [
+                Step(
+                    id=f"{name}.write_back",
+                    title=f"{what}: CHECKPOINT, stop the server, write back its storages",
+                    argv=write_back_command(mounts),
+                ),
+                Step(
+                    id=f"{name}.drop_caches",
+                    title=f"{what}: drop the page cache of the whole machine, and start the server again",
+                    argv=DROP_COMMAND,
+                ),
+            ]

@@ -1,0 +1,296 @@
+"""What is looked for once a server has recovered from a power cut: its commits, then everything else it stores."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from plinth.model.commit_ledger import CommitTimeline
+from plinth.model.durability import Damage, IntegrityCheck, PlannedCut, PowerCut
+from plinth.model.errors import RunError
+from plinth.model.facts import Installation
+from plinth.model.load import LoadResult
+from plinth.model.plan import Variant
+from plinth.model.write_facts import SettingSeen
+from plinth.run.power_cuts.power import PowerLoss
+from plinth.server import Server, connect, database_errors
+from plinth.server.check_limits import limited, timeout_reason
+from plinth.server.fingerprint import Fingerprint
+from plinth.server.fingerprint_check import compare_fingerprint
+from plinth.server.integrity import (
+    CHECKSUMS,
+    Integrity,
+    check_checksums,
+    check_database,
+    check_unlogged,
+    is_unanswered,
+)
+from plinth.server.other_databases import check_other_databases
+from plinth.server.page_pointers import Pointers, check_pointers, read_pointers
+from plinth.server.torn_pages import torn_pages, with_torn_pages
+from plinth.server.transaction_status import check_transaction_status
+from plinth.server.waldump import last_commit_before
+from plinth.server.written_relations import session_settings
+from plinth.system.runner import Runner
+from plinth.workload.commit_ledger import CommitLedger
+from plinth.workload.dataset import Dataset, Snapshot
+from plinth.workload.ledger_check import commit_levels_seen
+from plinth.workload.prepared import commit_prepared, unfinished
+from plinth.workload.survival import INVARIANTS, broken_invariants, surviving_commits
+
+if TYPE_CHECKING:
+    import psycopg
+
+_INSERTED = "SELECT pg_current_wal_insert_lsn()::text"
+# The checkpoint that ends a recovery begins where the WAL that was found ended (xlog.c, CreateEndOfRecoveryRecord).
+_RECOVERED = (
+    "SELECT redo_lsn::text, CASE WHEN pg_wal_lsn_diff(%s::pg_lsn, redo_lsn) < 0 THEN 0 "
+    "ELSE pg_wal_lsn_diff(%s::pg_lsn, redo_lsn) END::bigint FROM pg_control_checkpoint()"
+)
+_NOTHING_LOST = PowerLoss((), ())
+_INTACT = ("lost commit", "local-only commit lost", "resurrected abort")
+"""Damage after which the database is whole: the next cut can be made on it."""
+
+
+class CutState(NamedTuple):
+    """What was known when the power was cut."""
+
+    before: Snapshot
+    """The dataset's figures when the load began."""
+    load: LoadResult | None
+    """The answers to clients; None when they are no longer known, and only the ledger shows what is missing."""
+    ledger: CommitLedger | None
+    """The answers to commits that clients had received by then."""
+    cut_ns: int
+    """CLOCK_MONOTONIC when the power was cut."""
+    inserted_lsn: str | None
+    """The WAL insert position; None for the image of a recording, whose server cannot be asked."""
+    fingerprint: Fingerprint | None = None
+    """What the database had when the load began; None where that is not known any more."""
+
+
+@dataclass
+class Findings:
+    """The findings about a cut, filled in step by step."""
+
+    lost: PowerLoss = _NOTHING_LOST
+    after_s: float | None = None
+    recovery_s: float | None = None
+    acknowledged: int = 0
+    unanswered: int = 0
+    lost_time_s: float | None = None
+    lost_wal_bytes: int | None = None
+    timeline: CommitTimeline | None = None
+    before: Snapshot = field(default_factory=dict)
+    prepared: tuple[str, ...] = ()
+    damage: list[Damage] = field(default_factory=list)
+    checks: list[IntegrityCheck] = field(default_factory=list)
+    settings: tuple[SettingSeen, ...] = ()
+    tell: Callable[[str], None] = lambda _: None
+    """Shown to people: what is being checked."""
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the database can serve the next cut as it is."""
+        return all(damage.kind in _INTACT for damage in self.damage)
+
+    def cut(
+        self, planned: PlannedCut, *, started_unix_ns: int, failure: str | None, points: tuple[int, ...] = ()
+    ) -> PowerCut:
+        """The cut with all findings; `failure` is the reason when the check could not be completed."""
+        return PowerCut(
+            **planned.model_dump(),
+            points=points,
+            started_unix_ns=started_unix_ns,
+            disks=self.lost.disks,
+            reports=self.lost.reports,
+            after_s=self.after_s,
+            acknowledged=self.acknowledged,
+            unanswered=self.unanswered,
+            lost_time_s=self.lost_time_s,
+            lost_wal_bytes=self.lost_wal_bytes,
+            timeline=self.timeline,
+            recovery_s=self.recovery_s,
+            before=self.before,
+            prepared=self.prepared,
+            damage=tuple(self.damage),
+            checks=tuple(self.checks),
+            settings=self.settings,
+            failure=failure,
+        )
+
+    def refuse(self, evidence: tuple[str, ...]) -> None:
+        """Record that a file system could not be mounted, or that the server did not start."""
+        self.damage.append(Damage(kind="recovery refused", count=1, evidence=evidence))
+
+    def add(self, integrity: Integrity) -> None:
+        """Take over what a check has found."""
+        self.damage += integrity.damage
+        self.checks += integrity.checks
+
+
+def inserted_lsn(control: "psycopg.Connection[Any]") -> str:
+    """The current WAL insert position."""
+    row = control.execute(_INSERTED).fetchone()
+    assert row is not None, "a function gives a row"
+    return str(row[0])
+
+
+def check_recovered(
+    cluster: Server,
+    installation: Installation,
+    variant: Variant,
+    dataset: Dataset,
+    at_cut: CutState,
+    found: Findings,
+    runner: Runner,
+) -> None:
+    """Check a running server that has recovered, from a power cut or a snapshot, stop it, and check its files. Everything that is found goes to `found`.
+
+    A server that crashes while it is checked is a finding, too. Raises RunError where nothing can be checked, such as
+    when the machine has no memory left for a query.
+    """
+    import psycopg
+
+    found.before = at_cut.before
+    pointers: list[Pointers] = []
+    with (
+        database_errors("check what was recovered", variant.label),
+        connect(cluster.connection) as control,
+        limited(control),
+    ):
+        backend = control.info.backend_pid
+        checksums = control.execute("SHOW data_checksums").fetchone() == ("on",)
+        row = control.execute(_RECOVERED, (at_cut.inserted_lsn, at_cut.inserted_lsn)).fetchone()
+        assert row is not None, "a function gives a row"
+        recovered_lsn, found.lost_wal_bytes = str(row[0]), None if row[1] is None else int(row[1])
+        try:
+            found.prepared = unfinished(control)
+            _read_settings(control, variant, found)
+            found.tell("looking for commits")
+            _check_commits(control, variant, dataset, at_cut, found)
+            _finish_prepared(control, found)
+            if any(damage.kind == "lost commit" for damage in found.damage):  # before a checkpoint recycles the segment
+                _add_wal_evidence(recovered_lsn, cluster, installation, at_cut, found, runner)
+            found.add(compare_fingerprint(control, cluster.layout.data_directory, at_cut.fingerprint))
+            found.add(check_unlogged(control))
+            found.add(check_database(control, installation.major, found.tell))
+            found.tell(INVARIANTS)
+            _check_invariants(control, variant, dataset, at_cut, found)
+            found.add(check_transaction_status(control))
+            others, pointers = check_other_databases(control, cluster.connection, installation.major)
+            found.add(others)
+            pointers.append(read_pointers(control))
+        except psycopg.OperationalError as error:
+            if reason := timeout_reason(control, error, None):
+                raise RunError(f"what was recovered could not be checked: {reason}", where=variant.label) from error
+            if not control.closed:
+                raise
+            cluster.wait_out_recovery(backend)  # its log has the reason then
+            evidence = (str(error).strip().splitlines()[0], *cluster.log_crash())
+            found.damage.append(Damage(kind="server crashed", count=1, evidence=evidence))
+    cluster.stop()
+    found.tell("index entries point to rows")
+    for one in pointers:
+        found.add(check_pointers(cluster.layout.data_directory, one))
+    found.tell(CHECKSUMS)
+    found.add(check_checksums(cluster.layout, installation, runner, checksums))
+
+
+def name_torn_pages(found: Findings, cluster: Server, variant: Variant) -> None:
+    """Tell torn pages from the other damage that was found; the server is stopped, and its files are there."""
+    if not found.damage or not found.lost.torn:
+        return
+    unverified = any(check.name == CHECKSUMS and check.not_run is not None for check in found.checks)
+    found.damage = with_torn_pages(
+        found.damage,
+        torn_pages(cluster.layout.data_directory, found.lost.torn),
+        checksums=not unverified,
+        full_page_writes=str(variant.settings.get("full_page_writes", "on")).lower() not in ("off", "false", "no", "0"),
+    )
+
+
+def _read_settings(control: "psycopg.Connection[Any]", variant: Variant, found: Findings) -> None:
+    """Read under which settings commits were made: by a session as the load's, and by what scripts left in the ledger."""
+    import psycopg
+
+    try:
+        seen = [
+            SettingSeen(name=name, value=value, where="on a session, after the recovery")
+            for name, value in session_settings(control).items()
+        ]
+        found.settings = tuple(seen + (commit_levels_seen(control) if variant.workload.keeps_ledger else []))
+    except psycopg.Error as error:
+        if is_unanswered(control, error):
+            raise
+        reason = str(error).strip().splitlines()[0]
+        found.checks.append(IntegrityCheck(name="durability settings of the commits", not_run=reason))
+
+
+def _check_commits(
+    control: "psycopg.Connection[Any]", variant: Variant, dataset: Dataset, at_cut: CutState, found: Findings
+) -> None:
+    import psycopg
+
+    try:
+        survival = surviving_commits(control, variant.workload, dataset, at_cut.load, at_cut.ledger, at_cut.cut_ns)
+    except psycopg.Error as error:  # such as a table that is not there any more, or a page that cannot be read
+        if is_unanswered(control, error) or timeout_reason(control, error, None):
+            raise
+        found.damage.append(Damage(kind="invariant broken", count=1, evidence=(str(error).strip(),)))
+    except RunError as error:  # rows that its key rules out
+        found.damage.append(Damage(kind="invariant broken", count=1, evidence=(error.message,)))
+    else:
+        found.acknowledged, found.unanswered = survival.acknowledged, survival.unanswered
+        found.damage += survival.damage
+        found.timeline = survival.timeline
+        if survival.lost_since_ns is not None:
+            found.lost_time_s = max(0, at_cut.cut_ns - survival.lost_since_ns) / 1e9
+
+
+def _finish_prepared(control: "psycopg.Connection[Any]", found: Findings) -> None:
+    """Commit the prepared transactions that the comparison of commits has left: the checks would wait for their locks."""
+    import psycopg
+
+    for gid in unfinished(control):
+        try:
+            commit_prepared(control, (gid,))
+        except psycopg.Error as error:
+            if is_unanswered(control, error) or timeout_reason(control, error, None):
+                raise
+            evidence = f"prepared transaction {gid!r} cannot be committed: {str(error).strip()}"
+            found.damage.append(Damage(kind="invariant broken", count=1, evidence=(evidence,)))
+
+
+def _check_invariants(
+    control: "psycopg.Connection", variant: Variant, dataset: Dataset, at_cut: CutState, found: Findings
+) -> None:
+    import psycopg
+
+    try:
+        broken, check = broken_invariants(control, dataset, at_cut.before, variant.workload)
+    except psycopg.Error as error:
+        if reason := timeout_reason(control, error, None):
+            found.checks.append(IntegrityCheck(name=INVARIANTS, not_run=reason))
+            return
+        if is_unanswered(control, error):
+            raise
+        found.damage.append(Damage(kind="invariant broken", count=1, evidence=(str(error).strip(),)))
+    else:
+        found.add(Integrity(broken, (check,)))
+
+
+def _add_wal_evidence(
+    recovered_lsn: str, cluster: Server, installation: Installation, at_cut: CutState, found: Findings, runner: Runner
+) -> None:
+    """Add to the evidence of lost commits where the recovered WAL ended."""
+    evidence = [f"recovery found WAL up to {recovered_lsn}"]
+    if at_cut.inserted_lsn is not None:
+        evidence[0] += f"; it had been inserted up to {at_cut.inserted_lsn}, {found.lost_wal_bytes:,} bytes more"
+    if last := last_commit_before(recovered_lsn, cluster.layout, installation, runner):
+        evidence.append(f"the last commit that recovery found, by pg_waldump: {last}")
+    found.damage = [
+        damage.model_copy(update={"evidence": (*damage.evidence, *evidence)})
+        if damage.kind == "lost commit"
+        else damage
+        for damage in found.damage
+    ]

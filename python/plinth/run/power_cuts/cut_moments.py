@@ -1,0 +1,131 @@
+"""What the server is made to do beside the load, so that the power can be cut during it."""
+
+import contextlib
+import random
+import time
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plinth.load import LoadDriver
+from plinth.model.durability import CutMoment
+from plinth.model.errors import RunError
+from plinth.server import Server, connect
+from plinth.system import cancel
+from plinth.system.regular_file import open_regular_file, read_small_file
+
+if TYPE_CHECKING:
+    import psycopg
+
+_POLL_S = 0.001  # of pg_control: how soon after its write the power goes
+_CONTROL_FILE_TIMEOUT_S = 60.0
+_AFTER_SWITCH_S = 0.02
+"""How long after pg_switch_wal has returned the first records of the new segment are still to be expected."""
+_EXTENDED = "plinth_extension"
+_STATEMENTS: dict[CutMoment, str] = {
+    "checkpoint": "CHECKPOINT",
+    "control-file": "CHECKPOINT",
+    "extension": f"INSERT INTO {_EXTENDED} SELECT repeat('x', 1000) FROM generate_series(1, 20000)",
+    "segment-switch": "SELECT pg_switch_wal()",
+}
+_CUT_WITHIN_S: dict[CutMoment, float] = {"checkpoint": 0.2, "extension": 0.1, "segment-switch": 0.1}
+
+Window = tuple[int, int]
+"""Begin and end of something, in ns of CLOCK_MONOTONIC."""
+
+
+def is_beside_load(moment: CutMoment) -> bool:
+    """Whether the server is made to do something beside the load for it."""
+    return moment in _STATEMENTS
+
+
+def moments_beside_load(moments: Collection[CutMoment]) -> list[CutMoment]:
+    """What the server has to do beside the load of a recording for `moments`, in this order; pg_control is written by the
+    checkpoint."""
+    checkpoint = "checkpoint" in moments or "control-file" in moments
+    wanted: dict[CutMoment, bool] = {
+        "segment-switch": "segment-switch" in moments,
+        "checkpoint": checkpoint,
+        "extension": "extension" in moments,
+    }
+    return [moment for moment, is_wanted in wanted.items() if is_wanted]
+
+
+def prepare_moment(control: "psycopg.Connection[Any]", moment: CutMoment) -> None:
+    """Make what the moment needs in the database."""
+    if moment == "extension":
+        control.execute(f"CREATE TABLE IF NOT EXISTS {_EXTENDED} (payload text)".encode())
+        control.execute(f"TRUNCATE {_EXTENDED}".encode())
+
+
+@contextmanager
+def during_moment(moment: CutMoment, cluster: Server, load: LoadDriver, chance: random.Random) -> Iterator[None]:
+    """Have the server do it beside `load`, and enter when the power is to go. What it does ends with the server."""
+    before = read_small_file(_control_file(cluster))
+    with _beside(moment, cluster) as doing:
+        if moment == "control-file":
+            _await_write(cluster, before, doing)
+        else:
+            deadline = time.monotonic() + chance.uniform(0, _CUT_WITHIN_S[moment])
+            while (left_s := deadline - time.monotonic()) > 0 and not load.wait(left_s):
+                cancel.check()
+        yield
+
+
+def windows_of(moment: CutMoment, cluster: Server) -> dict[CutMoment, Window]:
+    """Have the server do it, and return when it was done: of a checkpoint also when pg_control was written.
+
+    Raises psycopg.Error when the server cannot do it.
+    """
+    before, begun_ns = read_small_file(_control_file(cluster)), time.monotonic_ns()
+    with _beside(moment, cluster) as doing:
+        written_ns = _await_write(cluster, before, doing) if moment == "checkpoint" else None
+        doing.result()
+    ended_ns = time.monotonic_ns()
+    if moment == "segment-switch":
+        cancel.sleep(_AFTER_SWITCH_S)
+        ended_ns = time.monotonic_ns()
+    windows: dict[CutMoment, Window] = {moment: (begun_ns, ended_ns)}
+    if written_ns is not None:
+        windows["control-file"] = (written_ns, ended_ns)
+    return windows
+
+
+def _control_file(cluster: Server) -> Path:
+    return cluster.layout.data_directory / "global" / "pg_control"
+
+
+def _await_write(cluster: Server, before: bytes, doing: "Future[Any]") -> int:
+    """Wait until pg_control is written while something is done; returns CLOCK_MONOTONIC of just before. Its flush
+    follows the write."""
+    deadline = time.monotonic() + _CONTROL_FILE_TIMEOUT_S
+    with open_regular_file(_control_file(cluster)) as file:
+        while True:
+            looked_ns, is_done = time.monotonic_ns(), doing.done()
+            file.seek(0)
+            if file.read() != before:
+                return looked_ns
+            if is_done or time.monotonic() > deadline:
+                raise RunError("pg_control was not written by the checkpoint", where=str(_control_file(cluster)))
+            cancel.sleep(_POLL_S)
+
+
+@contextmanager
+def _beside(moment: CutMoment, cluster: Server) -> "Iterator[Future[Any]]":
+    """Run the moment's statement in a session and thread of its own; it has ended afterwards, with the server or by itself."""
+    import psycopg
+
+    control = connect(cluster.connection)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        doing = pool.submit(control.execute, _STATEMENTS[moment].encode())
+        try:
+            yield doing
+        except BaseException:
+            with contextlib.suppress(psycopg.Error):  # the server may have ended
+                control.cancel()
+            raise
+        finally:
+            wait([doing])
+            control.close()

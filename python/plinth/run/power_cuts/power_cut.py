@@ -1,0 +1,242 @@
+"""One power cut: the load runs, the power is cut, the server recovers, and acknowledged commits are looked for."""
+
+import contextlib
+import random
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plinth.load import LoadDriver
+from plinth.model.base import SettingValue
+from plinth.model.durability import PlannedCut
+from plinth.model.errors import Interrupted, PlinthError, RunError
+from plinth.model.facts import Installation
+from plinth.model.load import LoadResult
+from plinth.model.plan import Variant
+from plinth.model.units import format_duration
+from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered, inserted_lsn, name_torn_pages
+from plinth.run.power_cuts.cut_moments import during_moment, is_beside_load, prepare_moment
+from plinth.run.power_cuts.power import Power, PowerLoss
+from plinth.run.trial.load_config import STOP_TIMEOUT_S
+from plinth.server import Server, connect, database_errors
+from plinth.server.fingerprint import Fingerprint, take_fingerprint
+from plinth.server.postmaster import START_TIMEOUT_S, StartTooLong
+from plinth.system import cancel
+from plinth.system.failures import from_os_error
+from plinth.system.runner import Runner
+from plinth.workload.commit_ledger import read_commit_ledger
+from plinth.workload.dataset import Dataset, Snapshot
+from plinth.workload.survival import prepare_commits
+
+if TYPE_CHECKING:
+    import psycopg
+
+_POLL_S = 0.01
+_FIRST_COMMIT_TIMEOUT_S = 60.0
+_WITHIN_RECOVERY_S = 0.5
+
+
+@dataclass(frozen=True)
+class CutSubject:
+    """The subject of power cuts: a variant with its running server."""
+
+    variant: Variant
+    installation: Installation
+    dataset: Dataset
+    cluster: Server
+    runner: Runner
+    recovery_limit_s: float
+
+
+def make_cut(
+    planned: PlannedCut,
+    subject: CutSubject,
+    power: Power,
+    within_s: float,
+    load: LoadDriver,
+    ledger: Path | None,
+    found: Findings,
+) -> None:
+    """Drive the load, cut the power, let the server recover and check it; the findings are added to `found`.
+
+    The power is cut at a random moment of `within_s` after the first commit. `ledger` is the folder of the load's
+    ledger. An exception does not mean that the storages are damaged.
+    """
+    _Cut(planned, subject, power, random.Random(planned.seed), found).make(within_s, load, ledger)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    planned: PlannedCut
+    subject: CutSubject
+    power: Power
+    chance: random.Random
+    found: Findings
+
+    def make(self, within_s: float, load: LoadDriver, ledger: Path | None) -> None:
+        before, fingerprint = self._prepare()
+        at_cut = self._load_until_cut(load, within_s, before, ledger)._replace(fingerprint=fingerprint)
+        if self.planned.moment == "recovery" and not self._cut_in_recovery():
+            return
+        if self._recovers():
+            one = self.subject
+            check_recovered(one.cluster, one.installation, one.variant, one.dataset, at_cut, self.found, one.runner)
+        name_torn_pages(self.found, self.subject.cluster, self.subject.variant)
+
+    def _prepare(self) -> tuple[Snapshot, Fingerprint]:
+        """Prepare the dataset as for a trial, take its fingerprint, and make it durable."""
+        variant = self.subject.variant
+        with (
+            database_errors("prepare a power cut", variant.label),
+            connect(self.subject.cluster.connection) as control,
+        ):
+            before = prepare_commits(control, variant.workload, self.subject.dataset)
+            prepare_moment(control, self.planned.moment)
+            return before, take_fingerprint(control, self.subject.cluster.layout.data_directory)
+
+    def _load_until_cut(self, load: LoadDriver, within_s: float, before: Snapshot, ledger: Path | None) -> CutState:
+        """Drive the load until the power is cut; the server has ended then."""
+        cluster = self.subject.cluster
+        with contextlib.closing(connect(cluster.connection)) as control:
+            try:
+                load.start()
+                await_first_commit(load)
+                first_ns = time.monotonic_ns()
+                run_for(load, self.chance.uniform(0, within_s))
+                if is_beside_load(self.planned.moment):
+                    with during_moment(self.planned.moment, cluster, load, self.chance):
+                        cut_ns, lsn = self._cut_now(control)
+                else:
+                    cut_ns, lsn = self._cut_now(control)
+            finally:
+                load.stop()
+                load.wait(STOP_TIMEOUT_S)
+        self.found.after_s = (cut_ns - first_ns) / 1e9
+        result = load.result()
+        self._count(result)
+        known = None if ledger is None else read_commit_ledger(ledger).answered_by(cut_ns)
+        return CutState(before, result, known, cut_ns, lsn)
+
+    def _cut_now(self, control: "psycopg.Connection[Any]") -> tuple[int, str]:
+        """Cut the power and end the server; returns CLOCK_MONOTONIC and the WAL insert position just before."""
+        with database_errors("read how far WAL has been inserted", self.subject.variant.label):
+            lsn = inserted_lsn(control)
+        cut_ns = time.monotonic_ns()
+        self.found.lost = self.power.cut(self.planned.mode, self.planned.seed)
+        self.subject.cluster.lose_power()
+        return cut_ns, lsn
+
+    def _count(self, result: LoadResult) -> None:
+        self.found.acknowledged = result.totals.done
+        self.found.unanswered = result.totals.failed + result.totals.open
+
+    def _cut_in_recovery(self) -> bool:
+        """Let the server recover, and cut the power again meanwhile; returns whether the storages came back
+        before."""
+        if not self._restored():
+            return False
+        one, found = self.subject, self.found
+        within_s = self.chance.uniform(0, _WITHIN_RECOVERY_S)
+
+        def cut() -> PowerLoss:
+            cancel.sleep(within_s)
+            return self.power.cut(self.planned.mode, self.planned.seed + 1)
+
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            cutting = beside.submit(cut)
+            try:
+                one.cluster.start(one.variant.settings)
+            except Interrupted:
+                raise
+            except (PlinthError, OSError):
+                pass  # as it must be when the disk goes away; whether the server can recover is seen at its next start
+            again = cutting.result()
+        one.cluster.lose_power()
+        found.lost = PowerLoss(found.lost.disks, (*found.lost.reports, *again.reports), (*found.lost.torn, *again.torn))
+        return True
+
+    def _recovers(self) -> bool:
+        """Restore the power and start the server; a failure to start is a finding."""
+        started_s = time.monotonic()
+        if not self._restored():
+            return False
+        one = self.subject
+        if not start_server(one.cluster, one.variant.settings, self.found, one.recovery_limit_s):
+            return False
+        self.found.recovery_s = time.monotonic() - started_s
+        return True
+
+    def _restored(self) -> bool:
+        """Returns whether every file system could be mounted again; a failure is a finding."""
+        try:
+            self.power.restore()
+        except PlinthError as error:
+            self.found.refuse((error.message, *error.details))
+            return False
+        return True
+
+
+def start_server(
+    cluster: Server,
+    settings: Mapping[str, SettingValue],
+    found: Findings,
+    limit_s: float = START_TIMEOUT_S,
+    key: str | None = "durability.recovery_limit",
+) -> bool:
+    """Start a server that has to recover, and return whether it started; a failure is a finding.
+
+    Raises RunError when it still recovers after `limit_s`, which says nothing about what is there; `key` of the experiment sets that.
+    """
+    data_directory = cluster.layout.data_directory
+    try:
+        if not data_directory.is_dir():
+            found.refuse((f"the data directory is gone: {data_directory}",))
+            return False
+        cluster.start(settings, limit_s)
+    except StartTooLong as error:
+        limit = format_duration(limit_s) + (f" ({key})" if key else "")
+        raise RunError(
+            f"the recovery took longer than {limit}, and was ended: nothing was learned",
+            where=error.where,
+            details=error.details,
+        ) from error
+    except PlinthError as error:
+        fatal = [line for line in error.details if "PANIC:" in line or "FATAL:" in line]
+        found.refuse((": ".join([error.message, *fatal[:1]]), *error.details[-10:]))
+    except OSError as error:
+        failed = from_os_error(error, "start the server", data_directory)
+        found.refuse((failed.message, *failed.details))
+    else:
+        return True
+    return False
+
+
+def await_first_commit(load: LoadDriver) -> None:
+    """Wait until a transaction has been acknowledged. Raises RunError when none is, or the load ends."""
+    deadline = time.monotonic() + _FIRST_COMMIT_TIMEOUT_S
+    while load.progress().done == 0:
+        cancel.check()
+        if load.wait(_POLL_S):
+            raise _ended_early(load)
+        if time.monotonic() > deadline:
+            raise RunError(f"no transaction was acknowledged within {_FIRST_COMMIT_TIMEOUT_S:g} s")
+
+
+def run_for(load: LoadDriver, seconds: float) -> None:
+    """Let a load run for this time. Raises RunError when it ends before."""
+    deadline = time.monotonic() + seconds
+    while (left_s := deadline - time.monotonic()) > 0:
+        cancel.check()
+        if load.wait(min(left_s, 0.1)):
+            raise _ended_early(load)
+
+
+def _ended_early(load: LoadDriver) -> RunError:
+    """The error of a load that ended by itself. Raises the load's own, such as a ledger that has no space left."""
+    errors = sorted(load.result().errors, key=lambda error: -error.count)
+    return RunError(
+        "the load ended before its power was cut", details=[f"{error.count}x {error.message}" for error in errors[:3]]
+    )

@@ -1,0 +1,279 @@
+"""Power cuts of a run: the load runs, the power is cut, the server recovers, and every acknowledged commit is looked
+for."""
+
+import contextlib
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from plinth.load import LoadDriver
+from plinth.model.durability import PlannedCut, PowerCut, cuts_left
+from plinth.model.errors import PlinthError, StorageBroken, UsageError
+from plinth.model.plan import Plan, Variant
+from plinth.model.progress import Progress
+from plinth.model.units import format_count
+from plinth.run.faults.failures import reason_of
+from plinth.run.listener import Listener
+from plinth.run.power_cuts.atlas import Atlas, images_at_once
+from plinth.run.power_cuts.cut_check import Findings
+from plinth.run.power_cuts.power import Power
+from plinth.run.power_cuts.power_cut import CutSubject, make_cut
+from plinth.run.trial.load_config import load_of
+from plinth.run.trial.trial import MakeLoad
+from plinth.server import Server
+from plinth.system import cancel
+from plinth.system.owner import shell_user
+from plinth.system.runner import Runner
+from plinth.workload import dataset_of
+
+_LOAD_S = 86_400.0  # the cut ends it
+
+
+class Machine(Protocol):
+    """The parts of `Provision` that power cuts need."""
+
+    runner: Runner
+
+    def failure(self, variant: Variant) -> PlinthError | None:
+        """The reason why a variant's storages cannot be used."""
+        ...
+
+    def server_of(self, variant: Variant) -> Server:
+        """The running server of a variant, with its settings; every other managed one is stopped."""
+        ...
+
+    def power_of(self, variant: Variant) -> Power:
+        """The power of all storages of a variant."""
+        ...
+
+    def atlas_of(self, variant: Variant, subject: CutSubject) -> Atlas:
+        """The atlas of a variant, which records its storages, all emulated disks."""
+        ...
+
+    def make_again(self, variant: Variant) -> None:
+        """Make the storages and the cluster of a variant again, after damage."""
+        ...
+
+
+class Writer(Protocol):
+    """The parts of `BundleWriter` that power cuts need."""
+
+    def write_cut(self, cut: PowerCut) -> None:
+        """Write one cut to the bundle."""
+        ...
+
+    @property
+    def path(self) -> Path:
+        """Where the bundle is."""
+        ...
+
+    def make_cut_ledger(self, cut: PlannedCut) -> Path:
+        """Make the empty folder for the ledger of the commits before a cut, or of its recording."""
+        ...
+
+    def drop_cut_ledger(self, cut: PlannedCut) -> None:
+        """Remove the ledger of a cut that found nothing."""
+        ...
+
+    def make_recording(self, cut: PlannedCut) -> Path:
+        """Make the empty folder for the recording of a cut's disks, in which damage was found."""
+        ...
+
+    def attempts_at(self, cut: PlannedCut) -> set[int]:
+        """The attempts at the recording of a cut of which something is in the bundle."""
+        ...
+
+    def drop_recording(self, cut: PlannedCut) -> None:
+        """Remove what there is of the recording of a cut that found nothing, and of its ledger."""
+        ...
+
+
+class PowerCuts:
+    """Makes the cuts of a plan, one after the other."""
+
+    def __init__(self, plan: Plan, machine: Machine, writer: Writer, listener: Listener, make_load: MakeLoad) -> None:
+        self._plan = plan
+        self._machine = machine
+        self._writer = writer
+        self._listener = listener
+        self._make_load = make_load
+        self._variants = {variant.id: variant for variant in plan.variants}
+        self._clusters = {cluster.id: cluster for cluster in plan.clusters}
+        self._known: list[PowerCut] = []
+        self._untested: list[PowerCut] = []
+        """Those of before of which nothing was learned: they are made again."""
+        self._known_before, self._began_s = 0, time.monotonic()
+
+    def run(self, made: Collection[PowerCut]) -> None:
+        """Make all cuts but those that were `made` before, and of which something was learned. Each is written to the
+        bundle when it is complete."""
+        if not self._plan.cuts:
+            return
+        self._known += (cut for cut in made if cut.was_tested)
+        self._untested += (cut for cut in made if not cut.was_tested)
+        self._known_before, self._began_s = len(self._known), time.monotonic()
+        self._listener.phase(f"cut the power: {format_count(len(self._plan.cuts), 'time')}")
+        while left := self._left():
+            cancel.check()
+            if left[0].recording is None:
+                self._keep(self._live_cut(left[0]))
+            else:
+                self._images([cut for cut in left if _is_of_recording(cut, left[0])])
+        self._progress("")
+        if failed := sum(not cut.was_tested for cut in self._known):
+            self._listener.note(
+                f"{failed} of {format_count(len(self._plan.cuts), 'power cut')} could not be tested; "
+                f"`plinth resume {self._writer.path}` tries again"
+            )
+
+    def _left(self) -> list[PlannedCut]:
+        durability = self._plan.experiment.durability
+        assert durability is not None, "cuts are planned"
+        return cuts_left(self._plan.cuts, self._known, durability.stop_after)
+
+    def _keep(self, cut: PowerCut) -> None:
+        self._writer.write_cut(cut)
+        self._known.append(cut)
+        label = self._variants[cut.variant].label
+        if cut.damage:
+            self._listener.note(f"cut {cut.number}, {label}: {_in_words(cut)}")
+        elif cut.failure is not None:
+            self._listener.note(f"cut {cut.number} failed: {cut.failure}")
+
+    def _progress(self, what: str) -> None:
+        elapsed_s = time.monotonic() - self._began_s
+        made = len(self._known) - self._known_before
+        rate = made / elapsed_s if made else None
+        self._listener.progress(Progress("power cuts", len(self._known), len(self._plan.cuts), "cuts", what, rate))
+
+    def _live_cut(self, planned: PlannedCut) -> PowerCut:
+        variant = self._variants[planned.variant]
+        self._progress(f"{planned.mode} in {planned.moment}: {variant.label}")
+        started_unix_ns = time.time_ns()
+        found, failure = Findings(tell=lambda what: self._progress(f"{what}: {variant.label}")), None
+        if error := self._machine.failure(variant):
+            failure = f"not made: {reason_of(error)}"
+        else:
+            try:
+                self._make(planned, variant, found)
+            except (UsageError, StorageBroken):
+                raise
+            except PlinthError as error:
+                failure = reason_of(error)
+            if failure is not None or not found.is_intact:
+                self._machine.make_again(variant)
+        return found.cut(planned, started_unix_ns=started_unix_ns, failure=failure)
+
+    def _make(self, planned: PlannedCut, variant: Variant, found: Findings) -> None:
+        durability = self._plan.experiment.durability
+        assert durability is not None, "cuts are planned"
+        subject, power = self._subject(variant), self._machine.power_of(variant)
+        ledger = self._writer.make_cut_ledger(planned) if variant.workload.keeps_ledger else None
+        load = self._load(planned, subject, ledger)
+        try:
+            make_cut(planned, subject, power, durability.within_s, load, ledger, found)
+        finally:
+            if ledger is not None and not found.damage:
+                self._writer.drop_cut_ledger(planned)
+
+    def _images(self, planned: Sequence[PlannedCut]) -> None:
+        """Make one recording and check its images."""
+        planned = self._of_new_attempt(planned)
+        variant = self._variants[planned[0].variant]
+        failure = None
+        if error := self._machine.failure(variant):
+            failure = f"not made: {reason_of(error)}"
+        else:
+            try:
+                self._record_and_check(planned, variant)
+            except (UsageError, StorageBroken):
+                raise
+            except PlinthError as error:
+                failure = reason_of(error)
+                self._machine.make_again(variant)
+        if failure is not None:
+            known = {cut.number for cut in self._known}
+            for cut in planned:
+                if cut.number not in known:
+                    self._keep(Findings().cut(cut, started_unix_ns=time.time_ns(), failure=failure))
+
+    def _of_new_attempt(self, planned: Sequence[PlannedCut]) -> list[PlannedCut]:
+        """These images of one recording, as those of a new one if there was an attempt at it before: that one is gone, or
+        kept for the damage in its images."""
+        earlier = [cut for cut in (*self._known, *self._untested) if _is_of_recording(cut, planned[0])]
+        attempts = {cut.attempt for cut in earlier} | self._writer.attempts_at(planned[0])
+        attempt = 1 + max(attempts, default=0)
+        damaged = {cut.attempt for cut in earlier if cut.damage}
+        for gone in attempts - damaged:
+            self._writer.drop_recording(planned[0].model_copy(update={"attempt": gone}))
+        return [cut.model_copy(update={"attempt": attempt}) for cut in planned]
+
+    def _record_and_check(self, planned: Sequence[PlannedCut], variant: Variant) -> None:
+        durability = self._plan.experiment.durability
+        assert durability is not None, "images are planned"
+        first, label = planned[0], variant.label
+        subject, ledger = self._subject(variant), self._writer.make_cut_ledger(first)
+        at_once = images_at_once(subject.cluster)
+        atlas = self._machine.atlas_of(variant, subject)
+        self._progress(f"recording {first.recording}: {label}")
+        damaged = False
+        try:
+            recorded = atlas.record(
+                self._load(first, subject, ledger), ledger, durability.record_s, {cut.moment for cut in planned}
+            )
+            with contextlib.closing(atlas.check(planned, recorded, at_once)) as cuts:
+                for cut in cuts:
+                    if cut.damage and not damaged:  # before the bundle says so, and whatever becomes of the next images
+                        atlas.keep(self._writer.make_recording(first))
+                        damaged = True
+                    self._keep(cut)
+                    self._progress(f"image of recording {first.recording}: {label}")
+                    if not any(left.variant == variant.id for left in self._left()):
+                        break
+        finally:
+            if not damaged:
+                self._writer.drop_recording(first)
+        atlas.drop()
+
+    def _subject(self, variant: Variant) -> CutSubject:
+        cluster = self._clusters[variant.cluster]
+        assert cluster.installation is not None, "the plan was checked for a managed server"
+        dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
+        durability = self._plan.experiment.durability
+        assert durability is not None, "cuts are planned"
+        return CutSubject(
+            variant,
+            cluster.installation,
+            dataset,
+            self._machine.server_of(variant),
+            self._machine.runner,
+            durability.recovery_limit_s,
+        )
+
+    def _load(self, planned: PlannedCut, subject: CutSubject, ledger: Path | None) -> LoadDriver:
+        workload = subject.variant.workload
+        config = load_of(
+            workload,
+            subject.variant.scripts,
+            self._plan.experiment.measure.model_copy(
+                update={"warmup_s": 0.0, "warmup_max_s": None, "duration_s": _LOAD_S}
+            ),
+            to=subject.cluster.connection,
+            variables=subject.dataset.variables(),
+            cores=self._plan.host.cores,
+            seed=planned.seed,
+            shell=shell_user(),
+            ledger=ledger,
+        )
+        return self._make_load(workload.driver, config)
+
+
+def _is_of_recording(cut: PlannedCut | PowerCut, other: PlannedCut) -> bool:
+    return (cut.variant, cut.recording) == (other.variant, other.recording)
+
+
+def _in_words(cut: PowerCut) -> str:
+    """The findings in one line."""
+    kinds = ", ".join(f"{damage.kind} ({damage.count}): {damage.evidence[0]}" for damage in cut.damage)
+    return f"{cut.mode} in {cut.moment}, {format_count(cut.acknowledged, 'acknowledged commit')}: {kinds}"

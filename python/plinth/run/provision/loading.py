@@ -1,0 +1,99 @@
+"""Loading a cluster's dataset: how long each part took, and the size of the tables."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from plinth.model.connection import Connection
+from plinth.model.errors import Refused
+from plinth.model.loaded import LoadedDataset, LoadTask
+from plinth.model.plan import PlannedCluster
+from plinth.model.progress import Progress, Report
+from plinth.server import connect
+from plinth.workload import Dataset, LoadServer, loaded_tables
+from plinth.workload.bulk import Loader, bulk_loader
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from plinth.server import Server
+
+
+MakeFleetLoader = Callable[[dict[str, Any], float], Loader]
+"""Makes the loader of a configuration of the bulk loader, for rows of about so many bytes."""
+
+
+class TaskClock:
+    """Passes progress on, and keeps when each task first and last reported."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._reported: dict[str, tuple[float, float]] = {}
+
+    def report(self, progress: Progress) -> None:
+        """Report the progress of a task."""
+        now = time.monotonic()
+        first, _ = self._reported.get(progress.task, (now, now))
+        self._reported[progress.task] = (first, now)
+        self._report(progress)
+
+    def tasks(self) -> tuple[LoadTask, ...]:
+        """The tasks in their order, each from its first report to its last."""
+        return tuple(LoadTask(name=name, duration_s=last - first) for name, (first, last) in self._reported.items())
+
+
+class LoadSession:
+    """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `cluster`
+    one that is left alone. Rows are sent from this machine, or by the machines of a `fleet`. Closed at the end of its block."""
+
+    def __init__(
+        self,
+        control: "psycopg.Connection[Any]",
+        target: Connection,
+        cluster: "Server | None" = None,
+        fleet: MakeFleetLoader | None = None,
+    ) -> None:
+        self.control = control
+        self.target = target
+        self._cluster = cluster
+        self._fleet = fleet
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.control.close()
+
+    def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
+        """What sends rows of about `size_bytes`."""
+        return bulk_loader(config) if self._fleet is None else self._fleet(config, size_bytes)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """While it is entered, the server is shut down. Refused of one that Plinth has not started."""
+        if self._cluster is None:
+            raise Refused(
+                "the server is not ours to stop", where=str(self.target.host), hint='take dataset.loader "copy"'
+            )
+        settings = self._cluster.settings
+        self.control.close()
+        self._cluster.stop()
+        yield
+        self._cluster.start(settings)
+        self.control = connect(self.target)
+
+
+def load_dataset(planned: PlannedCluster, dataset: Dataset, server: LoadServer, report: Report) -> LoadedDataset:
+    """Load `dataset`, and measure its tables. Raises RunError."""
+    clock = TaskClock(report)
+    began = time.monotonic()
+    dataset.load(server, clock.report)
+    load_s = time.monotonic() - began
+    tables, gaps = loaded_tables(server.control)
+    return LoadedDataset(
+        cluster=planned.id, kind=planned.dataset.kind, load_s=load_s, tasks=clock.tasks(), tables=tables, gaps=gaps
+    )

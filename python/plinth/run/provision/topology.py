@@ -1,0 +1,31 @@
+"""The servers that a trial runs on: one for each node of its cluster."""
+
+from typing import NamedTuple
+
+from plinth.model.facts import ServerFacts
+from plinth.model.plan import PRIMARY
+from plinth.server import ExternalServer, Server
+from plinth.system.log_file import LogFile
+
+
+class Node(NamedTuple):
+    """A running server of a topology, with its settings taken and read back."""
+
+    name: str
+    server: Server | ExternalServer
+    facts: ServerFacts
+    postmaster_pid: int | None
+    """None: it is an external server, whose processes may be on another machine."""
+    log: LogFile | None
+    """None: it is an external server."""
+
+
+class Topology(NamedTuple):
+    """The nodes that run for a variant; the load goes to the primary."""
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def primary(self) -> Node:
+        """The node that takes writes."""
+        return next(node for node in self.nodes if node.name == PRIMARY)

@@ -1,0 +1,240 @@
+"""Resuming a bundle: the trials that are missing, and more trials than were planned."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from plinth import __version__
+from plinth.bundle import (
+    REPEAT_HINT,
+    BundleFolder,
+    BundleWriter,
+    is_sealed,
+    read_authentic,
+    read_bundle,
+    read_manifest,
+    verify_bundle,
+)
+from plinth.model.durability import cuts_left
+from plinth.model.errors import PlinthError, Refused, UsageError
+from plinth.model.facts import ServerFacts
+from plinth.model.manifest import Manifest
+from plinth.model.plan import Plan
+from plinth.model.units import format_duration, format_size
+from plinth.observe import host_facts
+from plinth.run.checks.destroy import check_destroy
+from plinth.run.checks.obstacles import Obstacles
+from plinth.run.checks.space_and_memory import check_needs, lacking_storages
+from plinth.run.conduct import RunStatus, conduct, owner_only_if_external
+from plinth.run.faults.failures import error_of
+from plinth.run.interrupt import InterruptGuard
+from plinth.run.listener import Listener
+from plinth.run.planning.extension import extended_plan, last_block_with_more
+from plinth.run.undo import UNDO_HANDLERS
+from plinth.server import ExternalServer, found_before_connecting, installed_version
+from plinth.system.clean import clean
+from plinth.system.lock import DirectoryLock
+from plinth.system.owner import check_sees_servers, server_owner
+from plinth.system.run_key import NoKey, RunKey, read_key
+from plinth.system.runner import Runner
+
+
+def resume_bundle(
+    bundle: Path,
+    listener: Listener,
+    destroy: Collection[str] = (),
+    more: int | None = None,
+    ssh_config: Path | None = None,
+) -> RunStatus:
+    """Finish the run of `bundle`: use what it left behind, make the rest, and run the trials that are missing.
+
+    With `more`, add so many trials of each variant to a run that is complete, and run them. `ssh_config` as of `run_plan`.
+
+    Nothing in the bundle is believed before the key of its run, which is outside of it, shows that its plan is ours:
+    a plan names commands, which run with the rights of the user who resumes. Raises Refused otherwise.
+    """
+    folder = BundleFolder(bundle)
+    key = key_of_bundle(bundle, read_manifest(folder))
+    with DirectoryLock(bundle, folder.descriptor), ExitStack() as stack, InterruptGuard(listener.note) as guard:
+        manifest = read_manifest(folder)
+        authentic = read_authentic(folder, manifest, key)
+        plan = authentic.plan
+        stack.enter_context(owner_only_if_external(folder, plan))
+        contents = read_bundle(folder)
+        progress = _Progress(
+            frozenset(one.trial.number for one in contents.trials),
+            sum(one.trial.status == "failed" for one in contents.trials),
+            error_of(manifest.failures, bundle),
+        )
+        durability = plan.experiment.durability
+        expected = {trial.number for trial in contents.expected_trials}
+        is_whole = progress.done.issuperset(expected) and not cuts_left(
+            plan.cuts, [cut for cut in contents.cuts if cut.was_tested], durability.stop_after if durability else None
+        )
+        if more is None and is_whole:
+            return _nothing_missing(folder, manifest, plan, progress, listener, guard)
+        if more is None and manifest.status == "complete" and progress.done.issuperset(expected):
+            verify_bundle(folder)  # it has power cuts that could not be tested
+        _check_same_makers(_makers(plan, manifest))
+        connections: dict[str, str] = {}
+        last_block = manifest.trials_end and manifest.trials_end.block
+        if more is not None:
+            _check_complete(folder, manifest, plan, progress)
+            connections = _check_external_servers(plan, contents.servers)
+            if plan.experiment.measure.target is None:
+                plan = extended_plan(plan, more, folder.path)
+            else:
+                last_block = last_block_with_more(plan, manifest.trials_end, more)
+        check_destroy(plan.destructive_targets, destroy)
+        check_needs(plan)
+        if more is not None:
+            listener.note(_announced(plan, authentic.plan, more, progress))
+            with guard.shielded():
+                _clean_up(plan.run_id, listener)
+        if plan is authentic.plan:
+            writer = BundleWriter.reopen(folder, manifest)
+        else:
+            writer = BundleWriter.extend(folder, manifest, key, authentic, plan)
+        status = conduct(
+            plan,
+            writer,
+            progress.done,
+            listener,
+            guard,
+            destroy,
+            connections,
+            Obstacles(storages=dict(lacking_storages(plan)[0])),
+            ssh_config=ssh_config,
+            resuming=True,
+            earlier=contents.trials,
+            last_block=last_block,
+        )
+        return RunStatus(
+            status.failed_trials + progress.failed_trials, status.bundle, progress.failure_before or status.error
+        )
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """How far a run has come: the numbers of its trials, how many of them failed, and the first error of its storages, clusters and variants."""
+
+    done: frozenset[int]
+    failed_trials: int
+    failure_before: PlinthError | None
+
+
+def _nothing_missing(
+    folder: BundleFolder, manifest: Manifest, plan: Plan, progress: _Progress, listener: Listener, guard: InterruptGuard
+) -> RunStatus:
+    """Close a bundle that has every trial, where its run could not, and undo what that has left."""
+    if manifest.status != "complete" or not is_sealed(folder):  # it was killed before it had said so, or sealed it
+        BundleWriter.reopen(folder, manifest).finish("complete")
+    verify_bundle(folder)
+    listener.note("all trials are in the bundle: nothing to resume; with --more N, N trials of each variant are added")
+    with guard.shielded():
+        _clean_up(plan.run_id, listener)
+    return RunStatus(progress.failed_trials, folder.path, progress.failure_before)
+
+
+def _check_complete(folder: BundleFolder, manifest: Manifest, plan: Plan, progress: _Progress) -> None:
+    """Raise UsageError for a run that has trials to run yet, and RunError for a bundle that was changed since it was sealed."""
+    if manifest.status != "complete":
+        raise UsageError(
+            f"trials are added to a complete run; this one is {manifest.status}: {len(progress.done)} of {len(plan.trials)} "
+            "trials are in its bundle",
+            where=str(folder.path),
+            hint=f"finish it first: `plinth resume {folder.path}`",
+        )
+    verify_bundle(folder)
+
+
+def key_of_bundle(bundle: Path, manifest: Manifest) -> RunKey:
+    """The key of the run that a bundle is of. Raises Refused when this user did not begin it on this machine."""
+    try:
+        return read_key(manifest.run_id)
+    except NoKey as error:
+        raise Refused(
+            f"run {manifest.run_id} was not begun here by this user, or its key was removed: a bundle from elsewhere is not "
+            "resumed, since its plan could make this machine do anything",
+            where=f"{bundle}; no {error.where}",
+            hint=REPEAT_HINT.format(bundle=bundle),
+        ) from error
+
+
+def _announced(plan: Plan, before: Plan, more: int, progress: _Progress) -> str:
+    """What is added, and how long it takes."""
+    added = f"{more} more of each of {len(plan.variants)} variants"
+    if plan is before:
+        first = max(progress.done) + 1
+        return f"at most {added}: trials {first} to {first - 1 + more * len(plan.variants)}; storages and data are made again"
+    return (
+        f"{added}: trials {plan.extensions[-1].first_trial} to {len(plan.trials)}; "
+        f"about {format_duration(plan.estimated_s - before.estimated_s)}, since storages and data are made again; "
+        f"{format_size(plan.estimated_written_bytes - before.estimated_written_bytes)} written by estimate"
+    )
+
+
+def _clean_up(run_id: str, listener: Listener) -> None:
+    """Undo what a run left that was killed when all was measured and not yet all undone."""
+    result = clean(UNDO_HANDLERS, run_id, listener.progress)
+    if error := result.error():
+        raise error
+    for run in result.runs:
+        for step in run.undone:
+            listener.note(f"undone, of what the run had left: {step.title}")
+
+
+_Maker = tuple[str, str, str]
+"""Something that trials are made by, as it was when they began and as it is now."""
+
+
+def _makers(plan: Plan, manifest: Manifest) -> Iterator[_Maker]:
+    """The machine, Plinth, and each PostgreSQL that runs here. Raises PlinthError where one does not run any more."""
+    before, now = plan.host, host_facts()
+    yield "CPU", before.cpu_model, now.cpu_model
+    yield "cores", str(before.cores), str(now.cores)
+    # As people read it: the kernel keeps a few kB more or less for itself at each boot.
+    yield "memory", format_size(before.memory_total_bytes), format_size(now.memory_total_bytes)
+    yield "kernel", before.kernel, now.kernel
+    yield "Plinth", manifest.plinth_version, __version__
+    owner, runner = server_owner(), Runner()
+    installations = (cluster.installation for cluster in plan.clusters)
+    for installation in dict.fromkeys(one for one in installations if one is not None):
+        check_sees_servers(owner)
+        version = installed_version(installation, owner, runner)
+        yield f"PostgreSQL of {installation.bindir}", installation.version, version
+
+
+def _check_external_servers(plan: Plan, servers: Mapping[str, ServerFacts]) -> dict[str, str]:
+    """Raise PlinthError for an external server that cannot be reached or is of another version than it was.
+
+    Returns where each connection string of the plan has led, since a connection takes libpq's variables from the environment.
+    """
+    connections: dict[str, str] = {}
+    strings = (cluster.primary.server.connection for cluster in plan.clusters)
+    found = found_before_connecting(one for one in strings if one is not None)
+    for cluster in plan.clusters:
+        connection = cluster.primary.server.connection
+        if connection is None:
+            continue
+        leads_to = connections.get(connection) or found.get(connection, connection)
+        external = ExternalServer(leads_to, plan.run_id, cluster.id_of(cluster.primary))
+        connections[connection] = external.whole_string
+        facts = next(
+            (servers[one.id] for one in plan.variants if one.cluster == cluster.id and one.id in servers), None
+        )
+        if facts is not None:
+            _check_same_makers([(f"external server of {cluster.id}", facts.version, external.facts().version)])
+    return connections
+
+
+def _check_same_makers(makers: Iterable[_Maker]) -> None:
+    """Trials of two machines, of two load engines or of two servers are not trials of one experiment."""
+    differing = [f"{what}: {then} then, {today} now" for what, then, today in makers if then != today]
+    if differing:
+        raise UsageError(
+            "this machine, this Plinth or its PostgreSQL is not the one that the bundle's trials were measured with",
+            details=differing,
+            hint="begin a new run here: `plinth run BUNDLE` repeats its experiment",
+        )

@@ -1,0 +1,102 @@
+"""What must hold when the load of a trial has ended, and what makes the trial a failure."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.load import LoadResult
+from plinth.model.trial import Check
+from plinth.model.units import format_count
+from plinth.model.workload import Driver, WorkloadSpec
+from plinth.run.faults.server_faults import ServerFaults
+from plinth.workload.commit_ledger import read_commit_ledger
+from plinth.workload.ledger_check import compare_ledger, ledger_checks
+
+if TYPE_CHECKING:
+    import psycopg
+
+# After one of these a client stops, so that the load is not the one that was asked for.
+_ENDS_A_CLIENT = {"connect", "timeout", "connection_lost", "protocol", "script", "client_died"}
+# Of these a client connects again where the trial has faults of its servers.
+_TRIED_AGAIN = {"connect", "timeout", "connection_lost"}
+# A session's start commits some transactions of its own, and autovacuum and the control connection a few more.
+_OWN_COMMITS_PER_SESSION: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalchemy": 12}
+_OWN_COMMITS = 100
+
+
+def ended_transactions(control: "psycopg.Connection[Any]", workload: WorkloadSpec) -> int:
+    """Committed transactions of this database, with what finished sessions have reported; of a workload that may roll some
+    back on purpose, those that were rolled back too."""
+    row = control.execute(
+        "SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+    ).fetchone()
+    assert row is not None, "the database that we are in has a row"
+    commits, rollbacks = map(int, row)
+    return commits + rollbacks if _may_roll_back(workload) else commits
+
+
+def undisturbed(
+    workload: WorkloadSpec,
+    load: LoadResult,
+    shares_database: bool,
+    ledger: Path | None,
+    ended: int,
+    control: "psycopg.Connection[Any]",
+) -> list[Check]:
+    """What must hold of a load on a server that nothing was done to: the ledger's commits are there, and the server has counted
+    as many."""
+    checks = [] if ledger is None else ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
+    exclusive = workload.builtin is not None and not shares_database
+    return [*checks, transactions_check(ended, load, workload, exclusive)]
+
+
+def transactions_check(ended: int, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:
+    """`exclusive`: each transaction of the load is one of the server, and nobody else works in this database.
+
+    Of a script each may be several of the server's, rolled back ones, or none: as many as clients saw end.
+    """
+    done, what = load.totals.done, "transactions done"
+    if workload.builtin is None and load.server_transactions is not None:
+        done, what = load.server_transactions, "transactions that clients saw end"
+    most = (
+        done + load.totals.open + _sessions(load, workload) * _OWN_COMMITS_PER_SESSION[workload.driver] + _OWN_COMMITS
+    )
+    counters = "xact_commit"
+    if _may_roll_back(workload):
+        counters = "xact_commit + xact_rollback"
+        most += sum(error.count for error in load.errors)
+    return Check(
+        name=f"pg_stat_database.{counters} = {what}, and a few of sessions' starts and maintenance",
+        expected=f"{done} to {most}" if exclusive else f"at least {done}",
+        got=str(ended),
+        ok=ended >= done and (ended <= most or not exclusive),
+    )
+
+
+def _may_roll_back(workload: WorkloadSpec) -> bool:
+    return workload.rolls_back or workload.builtin is None
+
+
+def _sessions(load: LoadResult, workload: WorkloadSpec) -> int:
+    """At most how many sessions the load has begun."""
+    if workload.reconnect:
+        return workload.clients + load.totals.done + load.totals.failed + load.totals.open
+    return workload.clients + sum(error.count for error in load.errors if error.kind == "terminated")
+
+
+def failure_of_load(load: LoadResult, faults: ServerFaults | None) -> str | None:
+    """Why a load that came to its end is still a failed trial."""
+    ending = _ENDS_A_CLIENT if faults is None else _ENDS_A_CLIENT - _TRIED_AGAIN
+    missing = [error for error in load.errors if error.kind in ending]
+    if missing:
+        what = ", ".join(sorted({error.kind.replace("_", " ") for error in missing}))
+        return f"{format_count(sum(error.count for error in missing), 'client')} did not work to the end ({what}): {missing[0].message}"
+    if load.measured.done == 0:
+        first = load.errors[0].message if load.errors else "no transaction ended in the measured time"
+        return f"nothing was measured: {first}"
+    return None
+
+
+def failure_of_checks(checks: list[Check]) -> str | None:
+    """What did not hold although it must."""
+    wrong = [f"{check.name}: expected {check.expected}, got {check.got}" for check in checks if not check.ok]
+    return "; ".join(wrong) or None

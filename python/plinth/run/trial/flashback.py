@@ -1,0 +1,93 @@
+"""Going back to the snapshots of a trial, the last first: restored, recovered, and compared with the ledger of commits."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic
+from typing import NamedTuple
+
+from plinth.model.base import SettingValue
+from plinth.model.flashback import Flashback, may_lose_by_snapshot
+from plinth.model.plan import Variant
+from plinth.model.trial import Check
+from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered
+from plinth.run.power_cuts.power_cut import start_server
+from plinth.run.trial.snapshots import TakenSnapshot, TrialSnapshots
+from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
+from plinth.workload.dataset import Dataset, Snapshot
+
+
+class Loaded(NamedTuple):
+    """What the load of a trial left: the dataset's figures when it began, and the folder of its ledger."""
+
+    variant: Variant
+    dataset: Dataset
+    before: Snapshot
+    ledger: Path
+    in_force: Mapping[str, SettingValue]
+    """The settings that its commits had."""
+
+
+def go_back(snapshots: TrialSnapshots, loaded: Loaded) -> tuple[tuple[Flashback, ...], list[Check]]:
+    """Go back to every snapshot, and check what is there; in the order of their times.
+
+    Raises PlinthError where nothing can be said about one, as when the storage fails.
+    """
+    ledger = read_commit_ledger(loaded.ledger)
+    found = [_go_back_to(taken, snapshots, loaded, ledger) for taken in snapshots.last_first()]
+    found.reverse()
+    return tuple(found), [check for one in found for check in flashback_checks(one)]
+
+
+def ledger_of_snapshot(ledger: CommitLedger, began_ns: int, ended_ns: int) -> CommitLedger:
+    """What has to be in a snapshot that was taken between two instants: commits acknowledged before it was begun. What was on its way
+    then may be there; what was sent when it had been taken may not, and is left out: there it would count as never sent."""
+    return ledger.as_of(ended_ns).answered_by(began_ns)
+
+
+def flashback_checks(one: Flashback) -> list[Check]:
+    """What must hold once the files have gone back."""
+    lost = [line for damage in one.damage if damage.kind == "lost commit" for line in damage.evidence]
+    others = [damage for damage in one.damage if damage.kind != "lost commit"]
+    allowed = "0" if one.may_lose is None else f"any, since {one.may_lose}"
+    return [
+        Check(
+            name=f"acknowledged commits that are missing after going back to the {one.snapshot}",
+            expected=f"{allowed}, of {one.acknowledged:,}",
+            got="; ".join([f"{one.lost:,}", *lost[:3]]),
+            ok=one.lost == 0 or one.may_lose is not None,
+        ),
+        Check(
+            name=f"other damage after going back to the {one.snapshot}",
+            expected="none",
+            got="; ".join(f"{damage.kind}: {damage.count:,}: {'; '.join(damage.evidence[:2])}" for damage in others)
+            or "none",
+            ok=not others,
+        ),
+    ]
+
+
+def _go_back_to(taken: TakenSnapshot, snapshots: TrialSnapshots, loaded: Loaded, ledger: CommitLedger) -> Flashback:
+    found, cluster, recovery_s = Findings(), snapshots.cluster, None
+    restore_s = snapshots.go_back(taken)
+    began = monotonic()
+    if start_server(cluster, snapshots.settings, found, key=None):
+        recovery_s = monotonic() - began
+        known = ledger_of_snapshot(ledger, taken.began_ns, taken.ended_ns)
+        state = CutState(loaded.before, None, known, taken.began_ns, None)
+        installation = cluster.layout.installation
+        check_recovered(cluster, installation, loaded.variant, loaded.dataset, state, found, snapshots.runner)
+    answered_ns = ledger.of_class("acknowledged")["answered_ns"].astype("int64")
+    later = answered_ns[answered_ns > taken.began_ns]
+    return Flashback(
+        snapshot=taken.action.title(),
+        kind=taken.snapshot.kind,
+        snapshot_s=(taken.ended_ns - taken.began_ns) / 1e9,
+        restore_s=restore_s,
+        recovery_s=recovery_s,
+        acknowledged=len(answered_ns) - len(later),
+        undone=len(later),
+        undone_s=(int(later.max()) - taken.began_ns) / 1e9 if len(later) else 0.0,
+        may_lose=may_lose_by_snapshot(loaded.in_force),
+        damage=tuple(found.damage),
+        checks=tuple(found.checks),
+    )

@@ -1,0 +1,94 @@
+"""The load of a trial, as configured for the engine and drivers, and a check whether they accept it before anything
+is made."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from plinth import load
+from plinth.load import LoadConfig, LoadScript, Rate, Stage
+from plinth.model.connection import Connection
+from plinth.model.experiment import MeasureSpec
+from plinth.model.load_config import LedgerFiles, ShellUser
+from plinth.model.native import NativeTransaction
+from plinth.model.plan import ScriptText, TransactionText
+from plinth.model.workload import WorkloadSpec
+from plinth.run.trial.warmup import check_warmup
+
+STOP_TIMEOUT_S = 10.0
+_CONNECT_TIMEOUT_S = 10.0
+_MOST_THREADS = 8
+_NOWHERE = Connection(host="/nowhere", port=5432, user="nobody", database="nothing")
+
+
+def load_of(
+    workload: WorkloadSpec,
+    scripts: Sequence[TransactionText],
+    measure: MeasureSpec,
+    *,
+    to: Connection,
+    variables: Mapping[str, str],
+    cores: int,
+    seed: int,
+    shell: ShellUser | None = None,
+    ledger: Path | None = None,
+    retry_connect_s: float | None = None,
+) -> LoadConfig:
+    """The configuration of the load's driver; `variables` are the dataset's, `shell` runs shell commands of scripts.
+
+    `ledger` is the folder for the ledger of commits, of a workload that keeps one. `retry_connect_s`: clients without a connection
+    try again after that pause.
+    """
+    return LoadConfig(
+        connection=to,
+        clients=workload.clients,
+        threads=min(workload.threads or min(cores, _MOST_THREADS), workload.clients),
+        protocol=workload.protocol,
+        scripts=[_configured(one) for one in scripts],
+        deck=workload.is_dealt,
+        variables={**variables, **{name: str(value) for name, value in workload.variables.items()}},
+        warmup_s=measure.warmup_s,
+        warmup_max_s=measure.warmup_max_s,
+        duration_s=measure.duration_s,
+        rate=_rate(workload),
+        latency_limit_s=workload.latency_limit_s,
+        reconnect=workload.reconnect,
+        retry_connect_s=retry_connect_s,
+        replace_terminated=True,
+        seed=seed,
+        max_tries=workload.max_tries,
+        connect_timeout_s=_CONNECT_TIMEOUT_S,
+        stop_timeout_s=STOP_TIMEOUT_S,
+        shell_user=shell,
+        ledger=None if ledger is None else LedgerFiles(folder=str(ledger)),
+    )
+
+
+def check_load(
+    workload: WorkloadSpec, scripts: Sequence[TransactionText], measure: MeasureSpec, variables: Mapping[str, str]
+) -> None:
+    """Raises UsageError, with file and line of a script, for what the workload's driver would refuse to run."""
+    check_warmup(workload, measure)
+    ledger = Path("/nowhere") if workload.keeps_ledger else None
+    config = load_of(workload, scripts, measure, to=_NOWHERE, variables=variables, cores=1, seed=1, ledger=ledger)
+    load.check_load(workload, scripts, variables, config)
+
+
+def _configured(transaction: TransactionText) -> LoadScript | NativeTransaction:
+    if isinstance(transaction, ScriptText):
+        return LoadScript(name=transaction.name, source=transaction.source, weight=transaction.weight)
+    return transaction
+
+
+def _rate(workload: WorkloadSpec) -> Rate | None:
+    """The schedule of an open loop."""
+    if workload.rate is None:
+        return None
+    if isinstance(workload.rate, int | float):
+        return Rate.constant(workload.rate, workload.arrivals)
+    stages = [
+        Stage(
+            from_tps=stage.tps, to_tps=stage.tps if stage.to_tps is None else stage.to_tps, duration_s=stage.duration_s
+        )
+        for stage in workload.rate
+    ]
+    return Rate(stages=tuple(stages), arrivals=workload.arrivals)

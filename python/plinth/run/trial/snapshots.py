@@ -1,0 +1,124 @@
+"""The snapshots of one trial: taken while the load runs, gone back to when it has ended, and removed."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from plinth.model.action import Action
+from plinth.model.base import SettingValue
+from plinth.model.errors import PlinthError
+from plinth.model.flashback import SnapshotAction
+from plinth.model.plan import PlannedCluster
+from plinth.model.progress import Progress, Report
+from plinth.run.context import RunContext
+from plinth.server import LiveSnapshot
+from plinth.system import cancel
+from plinth.system.journal import Journal
+from plinth.system.runner import Runner
+
+if TYPE_CHECKING:
+    from plinth.server import Server
+
+
+@dataclass(frozen=True)
+class TakenSnapshot:
+    """A snapshot that is there. Times are CLOCK_MONOTONIC in ns: before and after the command that took it."""
+
+    action: SnapshotAction
+    snapshot: LiveSnapshot
+    began_ns: int
+    ended_ns: int
+
+
+def live_snapshot(context: RunContext, cluster: PlannedCluster, number: int) -> LiveSnapshot:
+    """Snapshot `number`, from 1, of a cluster's primary, on whose storage the plan was checked for it."""
+    name = cluster.primary.server.storage
+    assert name is not None, "it is a managed server"
+    storage = context.storages[name]
+    of_storage = None if storage.has_subvolumes() else storage.snapshot(f"snapshot-{number}")
+    return LiveSnapshot(context.layout(cluster, cluster.primary), number, of_storage)
+
+
+def remove_left_snapshots(
+    context: RunContext, cluster: PlannedCluster, actions: Sequence[Action], journal: Journal, runner: Runner
+) -> None:
+    """Remove what a run that was killed has left of the snapshots of a cluster whose primary has ended."""
+    count = sum(isinstance(action, SnapshotAction) for action in actions)
+    for number in range(count, 0, -1):
+        _remove(live_snapshot(context, cluster, number), journal, runner)
+
+
+def _remove(snapshot: LiveSnapshot, journal: Journal, runner: Runner) -> None:
+    mark = snapshot.taking().id
+    if journal.has(mark):
+        snapshot.remove(runner)
+        journal.undo_only([mark], runner)
+
+
+class TrialSnapshots:
+    """Takes snapshots of one server. Leaving it removes all of them; the files are then those of whichever was gone back to last, and
+    are restored before the next trial."""
+
+    def __init__(
+        self,
+        cluster: "Server",
+        settings: Mapping[str, SettingValue],
+        snapshot: Callable[[int], LiveSnapshot],
+        runner: Runner,
+        journal: Journal,
+        report: Report,
+    ) -> None:
+        self.cluster = cluster
+        self.settings = settings
+        self._snapshot = snapshot
+        self.runner = runner
+        self._journal = journal
+        self._report = report
+        self._begun: list[LiveSnapshot] = []
+        self._taken: list[TakenSnapshot] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with cancel.masked():
+            try:
+                for snapshot in reversed(self._begun):
+                    _remove(snapshot, self._journal, self.runner)
+            except PlinthError:
+                if error is None:
+                    raise
+                # Of a storage that has failed: it goes with its snapshots, and `error` says why.
+
+    def take(self, action: SnapshotAction) -> None:
+        """Take one now. Raises PlinthError when the storage refuses it."""
+        snapshot = self._snapshot(len(self._begun) + 1)
+        _remove(snapshot, self._journal, self.runner)
+        step = snapshot.taking()
+        self._journal.record(step)
+        self._begun.append(snapshot)
+        began_ns = time.monotonic_ns()
+        snapshot.run(step, self.runner)
+        self._taken.append(TakenSnapshot(action, snapshot, began_ns, time.monotonic_ns()))
+
+    def last_first(self) -> Iterator[TakenSnapshot]:
+        """Those that were taken. A ZFS dataset goes back to its last snapshot only, so each is removed when the next is asked for."""
+        while self._taken:
+            taken = self._taken.pop()
+            yield taken
+            _remove(taken.snapshot, self._journal, self.runner)
+            self._begun.remove(taken.snapshot)
+
+    def go_back(self, taken: TakenSnapshot) -> float:
+        """Put the files back to a snapshot; the server is ended for it. Returns how long it took, in s. Raises PlinthError."""
+        self.cluster.kill()
+        steps = taken.snapshot.going_back()
+        began = time.monotonic()
+        for done, step in enumerate(steps):
+            self._report(Progress(f"go back to {taken.action.title()}", done, len(steps), "steps", step.title))
+            taken.snapshot.run(step, self.runner)
+        return time.monotonic() - began

@@ -1,0 +1,393 @@
+"""A managed cluster: made, started, changed, watched, stopped."""
+
+import secrets
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import Literal, NamedTuple
+
+from plinth.model.base import SettingValue
+from plinth.model.connection import Connection
+from plinth.model.errors import Refused, RunError
+from plinth.model.facts import ServerFacts
+from plinth.model.libpq import make_conninfo
+from plinth.model.step import Step, Undo
+from plinth.server import configuration, port
+from plinth.server.external_paths import check_wal_directory, create_tablespaces
+from plinth.server.facts import managed_facts
+from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ServerLayout
+from plinth.server.log import TAIL_LINES
+from plinth.server.postmaster import START_TIMEOUT_S, Postmaster
+from plinth.server.processes import (
+    IMMEDIATE,
+    KILL,
+    continue_processes,
+    crash_processes,
+    end_server,
+    kill_processes,
+    serving,
+    suspend_processes,
+)
+from plinth.server.readback import check_taken, read_rows
+from plinth.server.settings import SettingsProbe
+from plinth.server.shared_memory import Guarded, remove_memory_of
+from plinth.server.values import setting_text
+from plinth.system.database import connect, database_errors
+from plinth.system.directory import make_directory, remove_directory
+from plinth.system.journal import Entry, Journal
+from plinth.system.page_cache import write_back_command
+from plinth.system.runner import Runner
+
+STOP_TIMEOUT_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk
+RELOAD_TIMEOUT_S = 30.0
+
+
+class Applied(NamedTuple):
+    """The action of `Server.apply`, and the lower-case names of the settings that differed."""
+
+    how: Literal["nothing", "start", "reload", "restart"]
+    changed: tuple[str, ...]
+
+
+class Server:
+    """A cluster that `layout` describes; everything it makes is in `journal` first.
+
+    Not for several threads at once. `settings` are those last requested.
+    """
+
+    def __init__(self, layout: ServerLayout, runner: Runner, journal: Journal) -> None:
+        self.layout = layout
+        self.settings: dict[str, SettingValue] = {}
+        self.where = str(layout.data_directory)
+        self._runner = runner
+        self._journal = journal
+        self._probe = SettingsProbe(layout.installation, layout.owner, runner)
+        self._postmaster: Postmaster | None = None
+        self._entries: list[Entry] = []
+        self._ran_without_fsync = False
+        self.port = layout.spec.port or (SOCKET_PORT if layout.spec.listen == "unix" else port.find_free(self._address))
+        self.password = secrets.token_urlsafe(24) if layout.spec.listen == "tcp" else None
+
+    @property
+    def _address(self) -> str:
+        """Where a server with listen = "tcp" listens."""
+        return self.layout.spec.listen_address or port.LOCALHOST
+
+    @property
+    def postmaster_pid(self) -> int | None:
+        """The pid of the running postmaster, else None."""
+        return self._postmaster.pid if self._postmaster is not None and self._postmaster.alive() else None
+
+    @property
+    def connection(self) -> Connection:
+        """Where the load goes: the socket, or TCP on this host with a password."""
+        if self.layout.spec.listen == "unix":
+            return self.control
+        return replace(self.control, host=self._address, password=self.password)
+
+    def initdb(self) -> None:
+        """Make the data directory."""
+        argv = self.layout.initdb_step().argv
+        assert argv is not None  # it is a command
+        self._runner.run(argv, owner=self.layout.owner)
+        check_wal_directory(self.layout)
+        configuration.prepare(
+            self.layout.data_directory,
+            self.layout.owner,
+            networked=self.layout.place is not None,
+            reachable=self.layout.spec.listen_address is not None,
+        )
+        for name, directory in self.layout.tablespaces.items():
+            self._make_directory(self.layout.directory_step(name), directory)
+
+    def make_tablespaces(self) -> None:
+        """Make the tablespaces of a running server whose directories `initdb` has made, and read them back."""
+        if self.layout.tablespaces:
+            with database_errors("make the tablespaces", self.where), connect(self.control) as control:
+                create_tablespaces(control, self.layout)
+
+    def start(self, settings: Mapping[str, SettingValue], limit_s: float = START_TIMEOUT_S) -> None:
+        """Start with `settings`, wait until connections are taken, and read the settings back.
+
+        Raises RunError with the log's last lines when the server does not come up, StartTooLong when it does not within
+        `limit_s`, and RunError for settings that it does not know or did not take; nothing is left running then.
+        """
+        self._check_nothing_runs()
+        self._clear_away()
+        self._check_port()
+        try:
+            self._entries.append(self._make_directory(self.layout.sockets_step(), self.layout.socket_directory))
+            self._write(settings)
+            self._entries.append(self._journal.record(self.layout.memory_step(Guarded.at(self.layout.data_directory))))
+            self._entries.append(self._journal.record(self.layout.start_step()))
+            self._postmaster = Postmaster(self.layout, self._runner)
+            self._postmaster.wait_until_ready(limit_s)
+            self._set_password()
+            self._check_taken(settings)
+        except BaseException:
+            self._clear_away()
+            raise
+        self.settings = dict(settings)
+
+    def apply(self, settings: Mapping[str, SettingValue]) -> Applied:
+        """Change to `settings`, with those left out at their defaults: by restart where required, else by reload.
+
+        They are read back; raises as `start` does, and then a reloaded server is left running.
+        """
+        if not self.alive():
+            self.start(settings)
+            return Applied("start", tuple(sorted(map(str.lower, settings))))
+        changed = _differing(self.settings, settings)
+        if not changed:
+            self._check_taken(settings)
+            return Applied("nothing", ())
+        if self._needs_restart(changed):
+            self.stop()
+            self.start(settings)
+            return Applied("restart", changed)
+        self.reload(settings)
+        return Applied("reload", changed)
+
+    def reload(self, settings: Mapping[str, SettingValue]) -> None:
+        """Write `settings`, have the server read them, and read them back; those that need a restart are an error."""
+        self._write(settings)
+        self.settings = dict(settings)
+        with database_errors("reload the configuration", self.where), connect(self.control) as control:
+            refused = control.execute(
+                "select name, error from pg_file_settings"
+                " where error is not null and error <> 'setting could not be applied'"
+            ).fetchall()
+            if refused:
+                raise RunError(
+                    "the server refuses the configuration",
+                    where=str(self.layout.data_directory / configuration.CONFIGURATION_FILE),
+                    details=[f"{name}: {error}" for name, error in refused],
+                )
+            before = control.execute("select pg_conf_load_time()").fetchone()
+            control.execute("select pg_reload_conf()")
+            deadline = monotonic() + RELOAD_TIMEOUT_S
+            while control.execute("select pg_conf_load_time()").fetchone() == before:
+                self._running.pause()
+                if monotonic() > deadline:
+                    raise RunError(
+                        f"the server did not reload its configuration within {RELOAD_TIMEOUT_S:g} s",
+                        where=self.where,
+                        details=self.log_tail(),
+                    )
+        self._check_taken(settings)
+
+    def stop(self) -> None:
+        """Shut down fast (connections are ended, a checkpoint is written); nothing when it does not run.
+
+        Raises RunError when that was not enough and it had to be ended without a checkpoint.
+        """
+        if self._postmaster is None:
+            return
+        failure: RunError | None = None
+        self.wait_out_recovery()
+        try:
+            end_server(self.layout.data_directory, ((signal.SIGINT, STOP_TIMEOUT_S),))
+        except RunError:
+            failure = RunError(
+                f"the server had not shut down after {STOP_TIMEOUT_S:g} s and was ended without a checkpoint: "
+                "it will recover at its next start",
+                where=self.where,
+                details=self.log_tail(),
+            )
+        self._clear_away()
+        if failure is not None:
+            raise failure
+
+    def wait_out_recovery(self, lost_backend: int | None = None) -> None:
+        """Wait while the running server recovers from the crash of a process of its own; `lost_backend` is the pid of a session
+        that ended with it."""
+        conninfo = make_conninfo(
+            host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, connect_timeout=2
+        )
+        self._running.wait_out_recovery(conninfo, lost_backend)
+
+    def kill(self) -> None:
+        """End it as a crash does: SIGKILL to the postmaster and all of its children; they are gone afterwards."""
+        if self._postmaster is not None:
+            end_server(self.layout.data_directory, (KILL,))
+            self._clear_away()
+
+    def crash(self, just_before: Callable[[], object]) -> int:
+        """As `kill`; returns CLOCK_MONOTONIC in ns when the signals were sent. `just_before` is called right before."""
+        at_ns = crash_processes(self.layout.data_directory, just_before)
+        self.kill()
+        return at_ns
+
+    def crash_alone(self, just_before: Callable[[], object]) -> int:
+        """As `crash`, but what belongs to it stays, its socket's directory and its steps in the journal: somebody else may start it."""
+        at_ns = crash_processes(self.layout.data_directory, just_before)
+        end_server(self.layout.data_directory, (KILL,))
+        if self._postmaster is not None:
+            self._postmaster.reap()
+        return at_ns
+
+    def suspend(self) -> int:
+        """Stop all of its processes (SIGSTOP), as they are; returns CLOCK_MONOTONIC in ns just before."""
+        return suspend_processes(self.layout.data_directory)
+
+    def proceed(self) -> None:
+        """Continue its processes after `suspend` (SIGCONT)."""
+        continue_processes(self.layout.data_directory)
+
+    def stop_immediately(self) -> None:
+        """Shut down without a checkpoint (pg_ctl stop --mode=immediate): it will recover at its next start."""
+        if self._postmaster is not None:
+            self._clear_away()
+
+    def abandon(self) -> None:
+        """End it without touching its data directory, whose storage has failed. Its steps stay in the journal.
+
+        Raises RunError when processes hang in the kernel.
+        """
+        if self._postmaster is not None:
+            kill_processes(self.layout.data_directory)
+            self._postmaster.reap()
+            self._postmaster = None
+            self._entries.clear()
+
+    def lose_power(self) -> None:
+        """End it as the loss of power does, without touching its data directory, whose disk answers nothing but errors.
+
+        It can be started again. Raises RunError when processes hang in the kernel.
+        """
+        if self._postmaster is not None:
+            kill_processes(self.layout.data_directory)
+            self._postmaster.reap()
+            self._postmaster = None
+            self._clear_away()
+
+    def alive(self) -> bool:
+        """Whether the postmaster runs."""
+        return self._postmaster is not None and self._postmaster.alive()
+
+    def check_alive(self) -> None:
+        """Raise RunError, with the log's last lines, when the server is gone."""
+        self._running.check_alive()
+
+    def facts(self, asked: Mapping[str, SettingValue] | None = None) -> ServerFacts:
+        """The facts that the running server reports; `asked` defaults to the settings last requested."""
+        with database_errors("read the server's facts", self.where), connect(self.control) as control:
+            return managed_facts(control, self.layout, self.settings if asked is None else asked, self.postmaster_pid)
+
+    def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
+        """The last lines of the log since the last start."""
+        return self._postmaster.log_tail(lines) if self._postmaster is not None else ()
+
+    def log_crash(self) -> tuple[str, ...]:
+        """What was logged of the last crash of a server process since the last start, and after it."""
+        return self._postmaster.log_crash() if self._postmaster is not None else ()
+
+    @property
+    def _running(self) -> Postmaster:
+        if self._postmaster is None:
+            raise RunError("the server has not been started", where=self.where)
+        return self._postmaster
+
+    @property
+    def control(self) -> Connection:
+        """Where control connections go: the socket, which needs no password."""
+        return Connection(host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, database=DATABASE)
+
+    def _check_nothing_runs(self) -> None:
+        ours = self._postmaster is not None
+        if self.alive() or (not ours and serving(self.layout.data_directory)):
+            raise Refused(
+                f"{'the server runs already' if ours else 'another server runs in this data directory'} "
+                f"(pid {serving(self.layout.data_directory)[0]})",
+                where=self.where,
+                hint="stop it first",
+            )
+
+    def _check_port(self) -> None:
+        if self.layout.spec.listen == "tcp":
+            port.check_free(self.port, self._address)
+        self.layout.check_socket_path(self.port)
+
+    def _make_directory(self, step: Step, path: Path) -> Entry:
+        entry = self._journal.record(step)
+        try:
+            make_directory(path, self.layout.label, self.layout.owner)
+        except Refused:  # what is there is not ours to remove
+            self._journal.mark_undone(entry)
+            raise
+        return entry
+
+    def _write(self, settings: Mapping[str, SettingValue]) -> None:
+        configuration.write(self.layout.data_directory, self._owned_settings(), settings, self.layout.owner)
+
+    def _owned_settings(self) -> dict[str, SettingValue]:
+        """What Plinth sets itself."""
+        place = self.layout.place
+        address = place.address if place is not None else self._address if self.layout.spec.listen == "tcp" else ""
+        return {
+            "listen_addresses": address,
+            "port": self.port,
+            "unix_socket_directories": str(self.layout.socket_directory),
+            "log_destination": "stderr",
+            "logging_collector": False,
+        }
+
+    def _set_password(self) -> None:
+        if self.password is None:
+            return
+        from psycopg import sql
+
+        with database_errors("set the password for TCP", self.where), connect(self.control) as control:
+            control.execute("set synchronous_commit = local")  # standbys are started after it
+            # Its verifier, since the statement may get into the server's log (log_statement, log_min_duration_statement).
+            password, user = self.password.encode(), SUPERUSER.encode()
+            verifier = control.pgconn.encrypt_password(password, user, b"scram-sha-256").decode()
+            change = sql.SQL("alter role {} password {}")
+            control.execute(change.format(sql.Identifier(SUPERUSER), sql.Literal(verifier)))
+
+    def _check_taken(self, settings: Mapping[str, SettingValue]) -> None:
+        with database_errors("read the settings back", self.where), connect(self.control) as control:
+            rows = read_rows(control)
+        self._sync_after(fsync=rows["fsync"].setting == "on")
+        check_taken(settings, rows, self._probe, where=f"pg_settings of {self.where}")
+
+    def _sync_after(self, *, fsync: bool) -> None:
+        """With fsync = on, make durable what the server has left in the kernel's page cache while it was off.
+
+        No checkpoint would do so, and a power cut would take it from a server that keeps its commits: see fsync in PostgreSQL's
+        documentation, Write Ahead Log.
+        """
+        if fsync and self._ran_without_fsync:
+            self._runner.run(write_back_command(self.layout.directories.values()), owner=self.layout.owner)
+        self._ran_without_fsync = not fsync
+
+    def _needs_restart(self, changed: tuple[str, ...]) -> bool:
+        """A setting that the server does not know yet may come with a library, which is loaded at a start."""
+        with database_errors("read pg_settings", self.where), connect(self.control) as control:
+            rows = read_rows(control)
+        return any(name not in rows or rows[name].context == "postmaster" for name in changed)
+
+    def _clear_away(self) -> None:
+        """Remove what is left of our last start: processes, socket directory, entries of the journal."""
+        if self._postmaster is not None:
+            end_server(self.layout.data_directory, (IMMEDIATE, KILL))
+            self._postmaster.reap()
+            self._postmaster = None
+        while self._entries:
+            entry = self._entries[-1]
+            match entry.step.undo:
+                case Undo(kind="remove_directory"):
+                    remove_directory(self.layout.socket_directory, self.layout.label)
+                case Undo(kind="remove_shared_memory", path=noted):
+                    remove_memory_of(Guarded.from_text(noted))
+                case _:
+                    pass  # the postmaster has ended
+            self._journal.mark_undone(self._entries.pop())
+
+
+def _differing(old: Mapping[str, SettingValue], new: Mapping[str, SettingValue]) -> tuple[str, ...]:
+    """Lower-case names of the settings whose text differs, or that only one of the two has."""
+    before, after = ({name.lower(): setting_text(value) for name, value in of.items()} for of in (old, new))
+    return tuple(sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name)))
