@@ -11,9 +11,9 @@ from rich.text import Text
 
 from plinth.cli.console import error_console
 from plinth.cli.damaged_images import minimise_image, open_image
-from plinth.cli.experiment import AsJson
-from plinth.cli.gate import FAILED_GATE
+from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json, print_plain
+from plinth.model import exit_codes
 from plinth.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def verify(
         if found is not None:
             _show_round(found)
         _show_verdict(all_rounds)
-    return FAILED_GATE if all_rounds.damaged else 0
+    return exit_codes.FINDING if all_rounds.damaged else 0
 
 
 class _ProgressLine:
@@ -289,15 +289,13 @@ class _ProgressLine:
 
 
 def _show_end(ended: "LoadEnded") -> int:
-    from plinth.cli.exits import INTERRUPTED
-
     known = f"the witness has recorded {ended.known:,} acknowledged commits"
     if ended.end == "complete":
         print_plain(f"round {ended.round}: its duration is over without a power cut; {known}")
         return 0
     if ended.end == "interrupted":
         print_plain(f"round {ended.round}: interrupted; {known}")
-        return INTERRUPTED
+        return exit_codes.INTERRUPTED
     for reason in ended.reasons[:_MAX_FINDINGS]:
         print_plain(f"  {reason}")
     if ended.end == "server lost":

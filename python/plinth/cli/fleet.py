@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.experiment import AsJson, Overrides, SshConfig, Yes, checked_ssh_config
+from plinth.cli.options import AsJson, Overrides, SshConfig, Yes, checked_ssh_config
 from plinth.cli.printing import print_json, print_plain
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from plinth.cli.console import output_console
-from plinth.cli.experiment import AsJson
+from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json
 from plinth.model.shown import shown
 

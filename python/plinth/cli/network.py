@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from plinth.cli.changes import parse_changes, validated
-from plinth.cli.experiment import AsJson
+from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json, print_plain
 from plinth.model.errors import UsageError
 

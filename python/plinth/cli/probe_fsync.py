@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from plinth.cli.console import error_console, output_console
-from plinth.cli.experiment import AsJson
-from plinth.cli.options import block_size_of, seconds_of
+from plinth.cli.options import AsJson, block_size_of, seconds_of
 from plinth.cli.printing import print_json
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest

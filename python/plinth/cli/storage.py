@@ -11,7 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from plinth.cli.console import error_console, output_console
-from plinth.cli.experiment import AsJson, Destroy, Overrides, Yes
+from plinth.cli.options import AsJson, Destroy, Overrides, Yes
 from plinth.cli.printing import print_json, print_plain
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The commands run and resume."""
+"""The command run."""
 
 import shlex
 import sys
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plinth.cli.experiment import (
+from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
+from plinth.cli.options import (
     AsJson,
     Clients,
     Destroy,
@@ -23,26 +24,17 @@ from plinth.cli.experiment import (
     checked_ssh_config,
     with_shortcuts,
 )
-from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
 from plinth.cli.output_file import Junit, check_folder
 from plinth.cli.printing import print_plain
+from plinth.model import exit_codes
 from plinth.model.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from plinth.cli.results import Results
     from plinth.run import Listener, RunStatus
 
-UNDECIDED = 3
-
 BundlePath = Annotated[
     Path | None, Parameter(name="--bundle", help="Folder to write the results to. Default: bundles/NAME-TIME.")
-]
-More = Annotated[
-    int | None,
-    Parameter(
-        name="--more",
-        help="Add N trials of each variant to a complete run, and run them, as when the report says that more trials would decide.",
-    ),
 ]
 RunPlots = Annotated[
     bool, Parameter(name="--plots", negative="", help="Draw charts below the table, as `plinth report --plots` does.")
@@ -86,12 +78,13 @@ def run(
     for others see `plinth --help`.
     """
     from plinth.cli.bundle_experiment import bundle_of, confirm, overrides_of
+    from plinth.cli.live import open_listener
     from plinth.cli.plan_view import full_size_sentence
     from plinth.experiment import load_experiment
     from plinth.report import check_viewer
     from plinth.run import make_plan, run_plan
 
-    _one_form(as_json, plots)
+    check_forms(as_json, plots)
     check_folder(junit, "--junit")
     overrides = with_shortcuts(overrides, repeats, duration, clients)
     shared = bundle_of(file)
@@ -107,59 +100,19 @@ def run(
     made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
     if full:
         print_plain(full_size_sentence(made), file=sys.stderr)
-    with _listener(quiet) as listener:
+    with open_listener(quiet) as listener:
         status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections, ssh_config)
-        results = _results(status.bundle, listener)
-    return _conclude(results, status, as_json, plots, fail_on, junit)
+        results = results_of(status.bundle, listener)
+    return conclude(results, status, as_json, plots, fail_on, junit)
 
 
-def resume(
-    bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
-    /,
-    *,
-    more: More = None,
-    destroy: Destroy = (),
-    ssh_config: SshConfig = None,
-    as_json: AsJson = False,
-    plots: RunPlots = False,
-    quiet: Quiet = False,
-) -> int:
-    """Finish a run that was cut short: what it left behind is used or undone, and the trials that are missing are run.
-
-    Trials that are in the bundle are kept. It must be the same machine. Power cuts that could not be tested are made
-    again. A complete bundle has nothing else to resume, but --more adds trials to it: storages, servers and data are
-    made again for them, and the results are those of all trials.
-
-      plinth resume bundles/ramdisk-20261122-091717
-      plinth resume bundles/ramdisk-20261122-091717 --more 15
-    """
-    from plinth.bundle import read_plan
-    from plinth.report import check_viewer
-    from plinth.run import resume_bundle
-
-    _one_form(as_json, plots)
-    check_viewer()
-    if ssh_config is not None:
-        ssh_config = checked_ssh_config(ssh_config, read_plan(bundle).experiment.fleet)
-    with _listener(quiet) as listener:
-        status = resume_bundle(bundle, listener, destroy, more, ssh_config)
-        results = _results(status.bundle, listener)
-    return _conclude(results, status, as_json, plots)
-
-
-def _one_form(as_json: bool, plots: bool) -> None:
+def check_forms(as_json: bool, plots: bool) -> None:
     """Reject incompatible output options before the run starts."""
     if as_json and plots:
         raise UsageError("give one of --json and --plots")
 
 
-def _listener(quiet: bool):
-    from plinth.cli.live import open_listener
-
-    return open_listener(quiet)
-
-
-def _results(folder: Path, listener: "Listener") -> "Results":
+def results_of(folder: Path, listener: "Listener") -> "Results":
     """Analyse the bundle and, unless nothing was measured, write its HTML report; the listener shows both phases, since they may take
     seconds.
     """
@@ -175,7 +128,7 @@ def _results(folder: Path, listener: "Listener") -> "Results":
     return results
 
 
-def _conclude(
+def conclude(
     results: "Results",
     status: "RunStatus",
     as_json: bool,
@@ -194,13 +147,13 @@ def _conclude(
     if not results.has_figures:
         raise _nothing_measured(results)
     if status.failed_trials:
-        return 1
+        return exit_codes.FAILED
     if failed_gate:
         return failed_gate
     undecided = any(comparison.is_undecided for comparison in results.analysis.comparisons)
     # A variant whose power cuts say nothing is not one that was tested.
     untested = any(one.durability is not None and not one.durability.made for one in results.analysis.variants)
-    return UNDECIDED if undecided or untested else 0
+    return exit_codes.UNDECIDED if undecided or untested else 0
 
 
 def _nothing_measured(results: "Results") -> RunError:
