@@ -78,7 +78,7 @@ def _run(words: list[str]) -> int:
 def _bench(words: list[str]) -> int:
     from plinth.bench import run_bench
     from plinth.cli.exits import die_interrupted
-    from plinth.model.exit_codes import INTERRUPTED
+    from plinth.exit_codes import INTERRUPTED
 
     code = run_bench(words)
     if code == INTERRUPTED:

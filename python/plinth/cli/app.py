@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
-from plinth import __version__
+from plinth import __version__, exit_codes
 from plinth.cli.commands import COMMANDS
 from plinth.cli.printing import print_plain
-from plinth.model import exit_codes
 from plinth.model.errors import ExperimentError, Reported, Several
 
 if TYPE_CHECKING:

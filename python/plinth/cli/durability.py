@@ -9,11 +9,11 @@ from cyclopts import App, Parameter
 from rich.live import Live
 from rich.text import Text
 
+from plinth import exit_codes
 from plinth.cli.console import error_console
 from plinth.cli.damaged_images import minimise_image, open_image
 from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json, print_plain
-from plinth.model import exit_codes
 from plinth.model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from plinth.model import exit_codes
+from plinth import exit_codes
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 

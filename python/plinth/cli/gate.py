@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plinth.model import exit_codes
+from plinth import exit_codes
 
 if TYPE_CHECKING:
     from plinth.model.analysis import Verdict

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from plinth import exit_codes
 from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
 from plinth.cli.options import (
     AsJson,
@@ -26,7 +27,6 @@ from plinth.cli.options import (
 )
 from plinth.cli.output_file import Junit, check_folder
 from plinth.cli.printing import print_plain
-from plinth.model import exit_codes
 from plinth.model.errors import RunError, UsageError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Self
 
-from plinth.model import exit_codes
+from plinth import exit_codes
 
 
 class Reported(Exception):
