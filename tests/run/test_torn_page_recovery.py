@@ -18,8 +18,8 @@ from plinth.run.power_cuts.power import PowerLoss
 from plinth.run.power_cuts.power_cut import start_server
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Server, ServerLayout, connect, find_installation
-from plinth.server.integrity import check_checksums, check_database
-from plinth.server.torn_pages import PAGE_BYTES, TornPlace
+from plinth.server.integrity.amcheck import check_checksums, check_database
+from plinth.server.integrity.torn_pages import PAGE_BYTES, TornPlace
 from plinth.storage.devices.disk_recording import read_recording
 from plinth.system.directory import make_directory
 from plinth.system.extents import file_extents

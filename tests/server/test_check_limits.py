@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from plinth.server import Server, connect
-from plinth.server.check_limits import limited, timeout_reason
-from plinth.server.integrity import check_database, check_unlogged
+from plinth.server.integrity.amcheck import check_database, check_unlogged
+from plinth.server.integrity.check_limits import limited, timeout_reason
 
 SETTINGS = {"max_prepared_transactions": 5}
 

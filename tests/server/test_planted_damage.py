@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from plinth.server import Server, connect
-from plinth.server.fingerprint import Fingerprint, take_fingerprint
-from plinth.server.fingerprint_check import compare_fingerprint
-from plinth.server.integrity import check_database
-from plinth.server.other_databases import check_other_databases
-from plinth.server.page_pointers import check_pointers, read_pointers
-from plinth.server.transaction_status import check_transaction_status
+from plinth.server.integrity.amcheck import check_database
+from plinth.server.integrity.fingerprint import Fingerprint, compare_fingerprint, take_fingerprint
+from plinth.server.integrity.other_databases import check_other_databases
+from plinth.server.integrity.page_pointers import check_pointers, read_pointers
+from plinth.server.integrity.transaction_status import check_transaction_status
 from servers import StartServer, new_clusters
 
 PAGE_BYTES = 8192
@@ -207,7 +206,7 @@ def test_an_old_image_of_an_index_that_lacks_rows_of_the_load_is_found(planted: 
 
 
 def test_rows_of_tables_that_memory_has_no_room_for_are_not_compared(planted: Planted, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plinth.server.fingerprint.available_memory_bytes", lambda: 4 * 60 * 1000)
+    monkeypatch.setattr("plinth.server.integrity.fingerprint.available_memory_bytes", lambda: 4 * 60 * 1000)
     planted.begin(
         "DROP TABLE IF EXISTS small", "CREATE TABLE small AS SELECT n FROM generate_series(1, 500) n", "ANALYZE"
     )

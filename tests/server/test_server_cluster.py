@@ -14,7 +14,7 @@ from plinth.model.facts import Installation
 from plinth.server import Server, ServerLayout, connect
 from plinth.server.layout import MEMORY
 from plinth.server.processes import serving
-from plinth.server.settings import OWNED
+from plinth.server.settings.probe import OWNED
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandRecord, Runner

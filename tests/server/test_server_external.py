@@ -18,7 +18,7 @@ from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ExternalServer, Server, ServerLayout, connect
-from plinth.server.schema import schema_of
+from plinth.server.external.schema import schema_of
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile

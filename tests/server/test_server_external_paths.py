@@ -12,8 +12,8 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Server, ServerLayout, connect
-from plinth.server.external_paths import check_wal_directory
 from plinth.server.processes import serving
+from plinth.server.tablespaces import check_wal_directory
 from plinth.system.clean import clean
 from plinth.system.directory import LABEL_FILE, make_directory, remove_directory
 from plinth.system.journal import Journal

@@ -7,7 +7,7 @@ import pytest
 
 from plinth.model.durability import Damage
 from plinth.server import Server, connect
-from plinth.server.integrity import check_checksums, check_database, check_unlogged
+from plinth.server.integrity.amcheck import check_checksums, check_database, check_unlogged
 from plinth.system.runner import Runner
 
 PAGE_BYTES = 8192

@@ -18,7 +18,7 @@ import pytest
 from plinth.model.errors import Refused
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server.installations import find_installation
+from plinth.server.installations.find import find_installation
 from plinth.server.processes import (
     continue_processes,
     end_server,

@@ -6,7 +6,7 @@ import pytest
 
 from plinth.model.errors import PlinthError, RunError
 from plinth.server import Server, Standby, await_caught_up, connect
-from plinth.server import standby as module
+from plinth.server.replication import standby as module
 from plinth.system.log_file import LogFile
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.base import Gap, SettingValue
 from plinth.model.facts import ServerFacts
-from plinth.server.external_paths import read_tablespaces, read_wal_directory
 from plinth.server.layout import ServerLayout
-from plinth.server.readback import read_rows, settings_of
-from plinth.server.values import SettingRow
+from plinth.server.settings.readback import read_rows, settings_of
+from plinth.server.settings.values import SettingRow
+from plinth.server.tablespaces import read_tablespaces, read_wal_directory
 from plinth.system.failures import from_os_error
 
 if TYPE_CHECKING:

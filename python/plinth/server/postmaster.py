@@ -8,7 +8,7 @@ from time import monotonic
 
 from plinth.model.errors import RunError
 from plinth.server.layout import ServerLayout
-from plinth.server.log import TAIL_LINES, ServerLog
+from plinth.system.log_file import LogFile
 from plinth.system.process import all_exit
 from plinth.system.regular_file import read_small_file
 from plinth.system.runner import Runner
@@ -16,6 +16,10 @@ from plinth.system.runner import Runner
 START_TIMEOUT_S = 300.0  # recovery after a crash may have much to read
 _NO_RESPONSE_S = 5.0
 _LOOK_AGAIN_S = 0.02
+TAIL_LINES = 20
+_TAIL_BYTES = 64 * 1024
+_CRASHES = (" was terminated by signal ", " exited with exit code ", "PANIC:")  # postmaster.c, LogChildExit; elog.c
+_REFUSED = "FATAL:  the database system is "  # postmaster.c: starting up, in recovery mode, shutting down
 _STATUS_LINE = 7  # of postmaster.pid: LOCK_FILE_LINE_PM_STATUS of miscadmin.h, counted from 0
 
 
@@ -127,3 +131,25 @@ class Postmaster:
     def _ending(self) -> str:
         code = self._process.wait()
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+class ServerLog:
+    """Reads what is appended to `log` from now on; earlier starts have written to it, too."""
+
+    def __init__(self, log: LogFile) -> None:
+        self.path = log.path
+        self._log = log
+        self._begin_bytes = log.size_bytes()
+
+    def tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
+        """The last lines."""
+        return tuple(self._log.tail(_TAIL_BYTES, self._begin_bytes).splitlines()[-lines:])
+
+    def crash(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
+        """The first line of the last crash of a server process and those after it; the last lines where there is none.
+
+        Connections that were refused while the server recovered are left out.
+        """
+        log = [line for line in self.tail(_TAIL_BYTES) if _REFUSED not in line]
+        crashes = [number for number, line in enumerate(log) if any(crash in line for crash in _CRASHES)]
+        return tuple(log[crashes[-1] :][:lines]) if crashes else tuple(log[-lines:])

@@ -14,12 +14,10 @@ from plinth.model.errors import Refused, RunError
 from plinth.model.facts import ServerFacts
 from plinth.model.libpq import make_conninfo
 from plinth.model.step import Step, Undo
-from plinth.server import configuration, port
-from plinth.server.external_paths import check_wal_directory, create_tablespaces
+from plinth.server import port
 from plinth.server.facts import managed_facts
 from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ServerLayout
-from plinth.server.log import TAIL_LINES
-from plinth.server.postmaster import START_TIMEOUT_S, Postmaster
+from plinth.server.postmaster import START_TIMEOUT_S, TAIL_LINES, Postmaster
 from plinth.server.processes import (
     IMMEDIATE,
     KILL,
@@ -30,10 +28,12 @@ from plinth.server.processes import (
     serving,
     suspend_processes,
 )
-from plinth.server.readback import check_taken, read_rows
-from plinth.server.settings import SettingsProbe
+from plinth.server.settings import configuration
+from plinth.server.settings.probe import SettingsProbe
+from plinth.server.settings.readback import check_taken, read_rows
+from plinth.server.settings.values import setting_text
 from plinth.server.shared_memory import Guarded, remove_memory_of
-from plinth.server.values import setting_text
+from plinth.server.tablespaces import check_wal_directory, create_tablespaces
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
 from plinth.system.journal import Entry, Journal

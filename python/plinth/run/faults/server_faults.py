@@ -31,14 +31,14 @@ from plinth.model.standby import PRIMARY
 from plinth.run.power_cuts.cut_check import inserted_lsn
 from plinth.run.power_cuts.power import Power
 from plinth.server import Server, Standby, connect, database_errors
-from plinth.server.patroni import PatroniCluster
-from plinth.server.promotion import (
+from plinth.server.replication.patroni import PatroniCluster
+from plinth.server.replication.pg_rewind import rejoin
+from plinth.server.replication.promotion import (
     await_promoted,
     follow,
     has_strayed,
     promote,
     received_bytes,
-    rejoin,
     switch_lsn,
     takes_writes,
 )

@@ -36,7 +36,7 @@ from plinth.run.power_cuts.recorded_disks import (
 )
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.server import Server, connect, database_errors
-from plinth.server.fingerprint import Fingerprint, take_fingerprint
+from plinth.server.integrity.fingerprint import Fingerprint, take_fingerprint
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.journal import Journal

@@ -42,7 +42,7 @@ from plinth.server import (
     await_caught_up,
     server_step_id,
 )
-from plinth.server.patroni import PatroniCluster
+from plinth.server.replication.patroni import PatroniCluster
 from plinth.storage import Storage
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.kinds.emulated import Emulated

@@ -7,8 +7,8 @@ from plinth.model.base import SettingValue
 from plinth.model.errors import RunError
 from plinth.model.facts import Setting
 from plinth.model.secrets import without_secrets
-from plinth.server.settings import SettingsProbe
-from plinth.server.values import SettingRow, setting_text, was_taken
+from plinth.server.settings.probe import SettingsProbe
+from plinth.server.settings.values import SettingRow, setting_text, was_taken
 
 if TYPE_CHECKING:
     import psycopg

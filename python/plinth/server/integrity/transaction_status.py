@@ -4,10 +4,14 @@ A row whose hint bits say that its transaction committed is visible without pg_x
 has been cut off behind frozen rows.
 """
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.durability import IntegrityCheck
-from plinth.server.integrity import Finding, Integrity, damage_of, finding_of
+from plinth.model.facts import Installation
+from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of
+from plinth.server.layout import ServerLayout
+from plinth.system.runner import CommandError, Runner
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,6 +26,8 @@ SELECT xid::bigint, rows, status FROM full_xids, pg_xact_status(full_xid::text::
 WHERE full_xid >= 3 AND status <> 'committed' ORDER BY xid LIMIT 10"""
 TRANSACTION_STATUS = "hint bits agree with pg_xact"
 """The name of the check."""
+_COMMIT = re.compile(r"desc: COMMIT\b")
+_WAL_SEGMENT_BYTES = 16 * 2**20
 
 
 def check_transaction_status(control: "psycopg.Connection[Any]") -> Integrity:
@@ -40,3 +46,21 @@ def check_transaction_status(control: "psycopg.Connection[Any]") -> Integrity:
             for xid, count, status in rows
         )
     return Integrity(damage_of(found), (IntegrityCheck(name=TRANSACTION_STATUS),))
+
+
+def last_commit_before(end_lsn: str, layout: ServerLayout, installation: Installation, runner: Runner) -> str | None:
+    """The last commit before `end_lsn` in its WAL segment, in pg_waldump's words; None where there is none, or no WAL to read."""
+    high, low = (int(part, 16) for part in end_lsn.split("/"))
+    argv = (
+        f"{installation.bindir}/pg_waldump",
+        f"--path={layout.data_directory / 'pg_wal'}",
+        "--rmgr=Transaction",
+        f"--start={high:X}/{low - low % _WAL_SEGMENT_BYTES:X}",
+        f"--end={end_lsn}",
+    )
+    try:
+        shown = runner.run(argv, owner=layout.owner).stdout
+    except CommandError as error:
+        shown = error.completed.stdout  # it ends with an error where the WAL does
+    commits = [line for line in shown.splitlines() if _COMMIT.search(line)]
+    return commits[-1].strip() if commits else None

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from plinth.model.step import Step
+from plinth.server.copies.loaded_copy import remove_snapshot
 from plinth.server.layout import ServerLayout
-from plinth.server.loaded_copy import remove_snapshot
 from plinth.system.runner import Runner
 from plinth.system.snapshot import Snapshot
 

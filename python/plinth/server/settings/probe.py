@@ -14,7 +14,7 @@ from plinth.model.errors import Problem
 from plinth.model.facts import Installation
 from plinth.model.nearest import nearest
 from plinth.model.standby import quorum_of
-from plinth.server.values import setting_text
+from plinth.server.settings.values import setting_text
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 

@@ -7,11 +7,12 @@ order, as chapter F of PostgreSQL's manual describes them.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from plinth.model.durability import Damage, DamageKind, IntegrityCheck
+from plinth.model.durability import DamageKind, IntegrityCheck
 from plinth.model.facts import Installation
-from plinth.server.check_limits import CheckTimedOut, raise_if_timed_out, timeout_reason
+from plinth.server.integrity.check_limits import CheckTimedOut, raise_if_timed_out, timeout_reason
+from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of, is_unanswered
 from plinth.server.layout import ServerLayout
 from plinth.system.runner import CommandError, Runner
 
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
 
 CHECKSUMS = "pg_checksums"
 """The name of the check of all checksums."""
-_MOST_EVIDENCE = 10
 _FIRST_WITH_HEAP_CHECK = 14
 _FIRST_WITH_UNIQUE_CHECK = 17
 _FIRST_WITH_GIN_CHECK = 18
-_BAD_PAGE = re.compile(r"invalid page in block|page verification failed")
 _BAD_CHECKSUM = re.compile(r"checksum verification failed in file.*")
 _HEAPS = "SELECT oid, oid::regclass::text AS name FROM pg_class WHERE relkind IN ('r', 't', 'm') AND relpersistence = 'p' ORDER BY pg_class.oid"
 _UNLOGGED = (
@@ -46,16 +45,6 @@ _UNIQUE = (
     "pg_get_expr(i.indpred, i.indrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
     "WHERE i.indisunique AND i.indisvalid AND i.indisready AND c.relkind IN ('r', 'm') AND c.relpersistence = 'p' ORDER BY i.indexrelid"
 )
-
-Finding = tuple[DamageKind, str]
-"""What is wrong, and the evidence."""
-
-
-class Integrity(NamedTuple):
-    """The findings of the checks, and the checks that were made."""
-
-    damage: tuple[Damage, ...]
-    checks: tuple[IntegrityCheck, ...]
 
 
 def check_database(
@@ -162,15 +151,6 @@ def _extension(control: "psycopg.Connection[TupleRow]", name: str, found: list[F
     return None
 
 
-def is_unanswered(control: "psycopg.Connection[TupleRow]", error: "psycopg.Error") -> bool:
-    """Whether an error is unrelated to the data that was read: the connection is gone, or the query was ended or had
-    no resources.
-
-    SQLSTATE classes 53 and 57 (PostgreSQL's manual, appendix A). Others, such as a file that is not there (58P01), are answers.
-    """
-    return control.closed or (error.sqlstate or "")[:2] in ("53", "57")
-
-
 def _heaps(control: "psycopg.Connection[TupleRow]") -> Iterator[Finding]:
     for oid, name in control.execute(_HEAPS).fetchall():
         query = f"SELECT blkno, offnum, msg FROM verify_heapam({int(oid)}, on_error_stop => true, check_toast => true)"
@@ -225,24 +205,3 @@ def _rows(
         raise_if_timed_out(control, error, name)
         found.append(finding_of(control, error, name, kind))
         return []
-
-
-def finding_of(
-    control: "psycopg.Connection[TupleRow]", error: "psycopg.Error", name: str, kind: DamageKind = "heap damaged"
-) -> Finding:
-    """Make a finding of an error with which the server answered about relation `name`. Raises it where it says nothing of the data."""
-    if is_unanswered(control, error):
-        raise error
-    message = str(error).strip().splitlines()[0]
-    return "checksum failure" if _BAD_PAGE.search(message) else kind, f"{name}: {message}"
-
-
-def damage_of(found: list[Finding]) -> tuple[Damage, ...]:
-    """Make one damage of each kind, in the order of their first."""
-    by_kind: dict[DamageKind, list[str]] = {}
-    for kind, evidence in found:
-        by_kind.setdefault(kind, []).append(evidence)
-    return tuple(
-        Damage(kind=kind, count=len(evidence), evidence=tuple(evidence[:_MOST_EVIDENCE]))
-        for kind, evidence in by_kind.items()
-    )

@@ -15,13 +15,13 @@ from plinth.model.errors import RunError
 from plinth.model.patroni import PATRONI, PatroniSpec
 from plinth.model.standby import PRIMARY
 from plinth.model.step import Step, Undo
-from plinth.server.cluster_manager import MARK, end_cluster_manager
-from plinth.server.configuration import HBA, replace_file
-from plinth.server.etcd import USER, Etcd
 from plinth.server.layout import SUPERUSER
 from plinth.server.port import LOCALHOST, find_free
-from plinth.server.promotion import streams_from
+from plinth.server.replication.cluster_manager import MARK, end_cluster_manager
+from plinth.server.replication.etcd import USER, Etcd
+from plinth.server.replication.promotion import streams_from
 from plinth.server.server import Server
+from plinth.server.settings.configuration import HBA, replace_file
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory

@@ -1,7 +1,7 @@
 """Why an old primary could not be rewound, in few words."""
 
 from plinth.model.errors import RunError
-from plinth.server.promotion import rewind_reason
+from plinth.server.replication.pg_rewind import rewind_reason
 
 
 def test_the_reason_is_what_pg_rewind_says_and_not_what_a_server_logs():

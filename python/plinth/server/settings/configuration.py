@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from plinth.model.base import SettingValue
-from plinth.server.values import setting_text
+from plinth.server.settings.values import setting_text
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.paths import sync_folder

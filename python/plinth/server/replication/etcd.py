@@ -9,8 +9,8 @@ from typing import Any
 
 from plinth.model.errors import RunError
 from plinth.model.patroni import ETCD
-from plinth.server.cluster_manager import MARK
 from plinth.server.port import LOCALHOST, find_free
+from plinth.server.replication.cluster_manager import MARK
 from plinth.system import cancel
 from plinth.system.http import HttpError, get_status, post_json
 from plinth.system.log_file import LogFile

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth.model.durability import IntegrityCheck
-from plinth.server.copied import read_columns, tid_list
-from plinth.server.integrity import Finding, Integrity, damage_of, finding_of
-from plinth.server.pages import PAGE_BYTES, RelationFile, pages_of, relation_files
+from plinth.server.integrity.binary_copy import read_columns, tid_list
+from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of
+from plinth.server.integrity.pages import PAGE_BYTES, RelationFile, pages_of, relation_files
 
 if TYPE_CHECKING:
     import numpy as np

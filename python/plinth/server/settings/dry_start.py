@@ -17,8 +17,8 @@ from plinth.model.errors import PlinthError, Problem
 from plinth.model.facts import Installation
 from plinth.model.nearest import nearest
 from plinth.model.units import format_size
-from plinth.server.settings import SettingDefinition, complaint_of
-from plinth.server.values import number_of, setting_text
+from plinth.server.settings.probe import SettingDefinition, complaint_of
+from plinth.server.settings.values import number_of, setting_text
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner

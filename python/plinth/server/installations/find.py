@@ -11,7 +11,7 @@ from typing import NamedTuple
 from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.facts import Installation
 from plinth.model.server_spec import NEWEST_VERSION, OLDEST_VERSION
-from plinth.server.reachable import PROGRAMS, for_owner
+from plinth.server.installations.reachable import PROGRAMS, for_owner
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner

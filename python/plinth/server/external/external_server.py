@@ -14,12 +14,12 @@ from plinth.model.facts import ServerFacts
 from plinth.model.libpq import make_conninfo
 from plinth.model.server_spec import OLDEST_VERSION
 from plinth.model.step import Step, Undo
+from plinth.server.external.schema import drop_schema, has_schema, make_schema, schema_of
+from plinth.server.external.session_check import check_current_schema, check_sessions
 from plinth.server.facts import external_facts
 from plinth.server.layout import server_step_id
-from plinth.server.readback import check_options_taken
-from plinth.server.schema import drop_schema, has_schema, make_schema, schema_of
-from plinth.server.session_check import check_current_schema, check_sessions
-from plinth.server.values import setting_text
+from plinth.server.settings.readback import check_options_taken
+from plinth.server.settings.values import setting_text
 from plinth.system import conninfo
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import label_of

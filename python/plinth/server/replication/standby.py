@@ -15,10 +15,10 @@ from plinth.model.libpq import make_conninfo
 from plinth.model.progress import Progress, Report
 from plinth.model.standby import BaseBackup, StandbyFacts
 from plinth.model.units import format_duration
-from plinth.server import configuration
-from plinth.server.external_paths import check_wal_directory
 from plinth.server.layout import SUPERUSER, ServerLayout
 from plinth.server.server import Server
+from plinth.server.settings import configuration
+from plinth.server.tablespaces import check_wal_directory
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
 from plinth.system.journal import Journal

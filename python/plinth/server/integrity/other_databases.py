@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.connection import Connection
 from plinth.model.durability import IntegrityCheck
-from plinth.server.integrity import Finding, Integrity, check_database, damage_of, is_unanswered
-from plinth.server.page_pointers import Pointers, read_pointers
+from plinth.server.integrity.amcheck import check_database
+from plinth.server.integrity.findings import Finding, Integrity, damage_of, is_unanswered
+from plinth.server.integrity.page_pointers import Pointers, read_pointers
 from plinth.system.database import connect
 
 if TYPE_CHECKING:
