@@ -67,7 +67,7 @@ def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
         cluster = Server(layout, runner, journal)
         cluster.initdb()
         cluster.start({"fsync": False})
-        stack.callback(cluster.kill)
+        stack.callback(cluster.crash)
         for _ in range(clients):
             stack.enter_context(connect(cluster.connection))
         found = [measure(cluster, ticks) for _ in range(rounds)]

@@ -119,7 +119,7 @@ def running(
     cluster = Server(layout, runner, session_journal)
     cluster.initdb()
     yield cluster
-    cluster.stop()
+    cluster.shutdown()
 
 
 @pytest.fixture
@@ -165,11 +165,11 @@ def make_cluster(make_layout: MakeLayout, running: Server, runner: Runner, journ
 
     def make(**spec: object) -> Server:
         layout = make_layout(**spec)
-        running.stop()
+        running.shutdown()
         runner.run(["cp", "-a", str(running.layout.data_directory), str(layout.data_directory)], owner=layout.owner)
         made.append(Server(layout, runner, journal))
         return made[-1]
 
     yield make
     for cluster in made:
-        cluster.stop()
+        cluster.shutdown()

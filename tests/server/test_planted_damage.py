@@ -75,14 +75,14 @@ class Planted:
     def edit(self, relation: str, change: Callable[[bytearray], object]) -> None:
         """Stop the server, change the file of a relation (an expression of SQL), and start it."""
         path = self.file(relation)
-        self.cluster.stop()
+        self.cluster.shutdown()
         content = bytearray(path.read_bytes())
         change(content)
         path.write_bytes(content)
         self.cluster.start(_SETTINGS)
 
     def crash(self) -> None:
-        self.cluster.kill()
+        self.cluster.crash()
         self.cluster.start(_SETTINGS)
 
     def found(self) -> dict[str, list[str]]:
@@ -93,7 +93,7 @@ class Planted:
             others, pointers = check_other_databases(control, self.cluster.connection, major)
             made += [check_transaction_status(control), others]
             pointers.append(read_pointers(control))
-        self.cluster.stop()
+        self.cluster.shutdown()
         made += [check_pointers(where, one) for one in pointers]
         self.cluster.start(_SETTINGS)
         self.not_run = {check.name: check.not_run for one in made for check in one.checks if check.not_run}
@@ -285,14 +285,14 @@ def test_a_zeroed_page_of_pg_xact_contradicts_the_hint_bits(server: Server, star
     """On a server of its own, since nothing repairs it."""
     own = Planted(start("18" if server.layout.installation.major == 18 else "debian"))
     own.begin("SELECT count(*) FROM t", "VACUUM FREEZE")
-    own.cluster.stop()
+    own.cluster.shutdown()
     path = own.cluster.layout.data_directory / "pg_xact/0000"
     path.write_bytes(bytes(path.stat().st_size))
     own.cluster.start(_SETTINGS)
     with connect(own.cluster.connection) as control:
         (damage,) = check_transaction_status(control).damage
     assert any(one.startswith("t: ") and "pg_xact says aborted" in one for one in damage.evidence)
-    own.cluster.kill()
+    own.cluster.crash()
 
 
 @pytest.mark.parametrize(

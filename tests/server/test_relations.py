@@ -30,7 +30,7 @@ def cluster() -> Iterator[Server]:
 
 def restart(cluster: Server) -> None:
     settings = cluster.settings
-    cluster.stop()
+    cluster.shutdown()
     cluster.start(settings)
 
 

@@ -68,7 +68,7 @@ def test_life_of_a_cluster(
     assert (sockets, started) == (layout.sockets_step(), layout.start_step())
     assert memory.id == layout.step_id(MEMORY)
     assert layout.socket_directory.stat().st_mode & 0o777 == 0o700
-    cluster.stop()
+    cluster.shutdown()
     assert not cluster.alive()
     assert not layout.socket_directory.exists()
     assert serving(layout.data_directory) == []
@@ -81,7 +81,7 @@ def test_life_of_a_cluster(
 def test_a_cluster_starts_again_with_its_data(cluster: Server) -> None:
     with connect(cluster.connection) as control:
         control.execute("create table kept as select 42 as answer")
-    cluster.stop()
+    cluster.shutdown()
     cluster.start({})
     with connect(cluster.connection) as control:
         assert control.execute("select answer from kept").fetchone() == (42,)
@@ -89,15 +89,15 @@ def test_a_cluster_starts_again_with_its_data(cluster: Server) -> None:
 
 
 def test_stop_is_quiet_when_nothing_runs(cluster: Server) -> None:
-    cluster.stop()
-    cluster.stop()
+    cluster.shutdown()
+    cluster.shutdown()
     assert not cluster.alive()
     with pytest.raises(RunError, match="has not been started"):
         cluster.check_alive()
 
 
 def test_settings_are_applied_by_reload_or_restart_as_needed(cluster: Server) -> None:
-    cluster.stop()
+    cluster.shutdown()
     assert cluster.apply({"work_mem": "8MB"}) == ("start", ("work_mem",))
     first = cluster.postmaster_pid
     assert cluster.apply({"work_mem": "8MB"}) == ("nothing", ())
@@ -140,7 +140,7 @@ def test_what_was_not_taken_is_an_error(
     cluster: Server, asked: Mapping[str, str | int], complaint: str, how: str
 ) -> None:
     if how == "start":
-        cluster.stop()
+        cluster.shutdown()
     with pytest.raises(RunError) as caught:
         cluster.apply(asked)
     assert complaint in caught.value.message
@@ -210,7 +210,7 @@ def test_tcp_takes_a_password(make_cluster: MakeCluster) -> None:
     assert str(secret).startswith("SCRAM-SHA-256$")
     assert cluster.connection.password not in repr(cluster.connection)
     before = cluster.connection
-    cluster.stop()
+    cluster.shutdown()
     cluster.start({})
     assert cluster.connection == before
 
@@ -282,7 +282,7 @@ def test_a_server_that_is_recovering_from_a_crash_of_its_own_is_shut_down(make_c
         with pytest.raises(psycopg.OperationalError):
             control.execute("SELECT pg_sleep(60)")
     cluster.wait_out_recovery(backend)
-    cluster.stop()
+    cluster.shutdown()
     assert "database system is shut down" in "\n".join(cluster.layout.log.path.read_text().splitlines()[-3:])
 
 
@@ -314,4 +314,4 @@ def test_what_was_written_without_fsync_is_synced_before_a_server_that_relies_on
                 "off" if settings.get("fsync", settings.get("FSYNC", "on")) in ("of", "off", "0", False) else "on"
             )
     finally:
-        cluster.stop()
+        cluster.shutdown()

@@ -62,7 +62,7 @@ def host(
     )
     cluster = start(layout, runner, session_journal)
     yield cluster
-    cluster.stop()
+    cluster.shutdown()
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_facts_with_gaps_for_what_we_may_not_see(string: str) -> None:
 def test_a_server_that_goes_away(string: str, host: Server) -> None:
     server = ExternalServer(string, "r")
     assert server.alive()
-    host.stop()
+    host.shutdown()
     try:
         assert not server.alive()
         with pytest.raises(RunError, match="cannot connect"):
@@ -301,7 +301,7 @@ class TestTls:
         )
         self.cluster = cluster
         yield replace(cluster.connection, user="bench", database="bench", password=PASSWORD)
-        cluster.stop()
+        cluster.shutdown()
 
     @staticmethod
     def is_encrypted(string: str) -> bool:
@@ -318,7 +318,7 @@ class TestTls:
     def test_a_server_that_insists(self, secured: Connection) -> None:
         hba = self.cluster.layout.data_directory / "pg_hba.conf"
         hba.write_text("local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n")
-        self.cluster.stop()
+        self.cluster.shutdown()
         self.cluster.start(self.cluster.settings)
         secured = replace(secured, port=self.cluster.connection.port)
         assert self.is_encrypted(conninfo(secured))

@@ -56,7 +56,7 @@ def test_wal_and_tablespaces_stand_where_they_were_asked_for(version, make_layou
             }
         facts = cluster.facts()
     finally:
-        cluster.stop()
+        cluster.shutdown()
     assert facts.wal_directory == str(layout.wal_directory)
     assert facts.tablespaces == {name: str(path) for name, path in layout.tablespaces.items()}
     assert list((other / "c.wal").glob("0000*")), "WAL is written there"

@@ -87,7 +87,7 @@ def test_a_socket_path_that_is_too_long(
 def test_a_server_that_does_not_come_up_shows_its_log(
     cluster: Server, session_journal: Journal, settings: Mapping[str, str | int], last_words: str
 ) -> None:
-    cluster.stop()
+    cluster.shutdown()
     with pytest.raises(RunError) as caught:
         cluster.start(settings)
     assert "did not come up: it ended with exit code 1" in caught.value.message
@@ -124,7 +124,7 @@ def test_a_server_killed_in_mid_trial_is_noticed(make_cluster: MakeCluster, jour
     assert cluster.apply({}).how == "start"
     with connect(cluster.connection) as control:
         assert control.execute("select answer from kept").fetchone() == (42,)
-    cluster.stop()
+    cluster.shutdown()
     assert journal.entries == ()
 
 
@@ -133,7 +133,7 @@ def test_kill_leaves_no_process(make_cluster: MakeCluster) -> None:
     cluster.start({})
     with connect(cluster.connection):
         assert len(serving(cluster.layout.data_directory)) > 3
-        cluster.kill()
+        cluster.crash()
     assert serving(cluster.layout.data_directory) == []
     cluster.start({})
     assert any("was not properly shut down" in line for line in cluster.log_tail())
@@ -183,7 +183,7 @@ def test_a_server_that_does_not_answer_is_ended_and_that_is_said(
         stopping = pool.submit(keep_stopped)
         try:
             with pytest.raises(RunError, match="ended without a checkpoint"):
-                cluster.stop()
+                cluster.shutdown()
         finally:
             is_over.set()
         stopping.result()
@@ -215,7 +215,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_clean_stops_what_a_killed_plinth_left(cluster: Server, folder: Path, owner: Owner, runner: Runner) -> None:
-    cluster.stop()
+    cluster.shutdown()
     storage = folder / "storage"
     make_directory(storage, "plinth-killed", owner)
     data = storage / "data"

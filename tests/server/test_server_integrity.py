@@ -23,7 +23,7 @@ def cluster(make_cluster: MakeCluster) -> Server:
         control.execute("CREATE TABLE t (id int PRIMARY KEY, payload text)")
         control.execute("INSERT INTO t SELECT n, repeat('x', 100) FROM generate_series(1, 1000) n")
         control.execute("VACUUM (FREEZE) t")
-    made.stop()
+    made.shutdown()
     return made
 
 
@@ -32,7 +32,7 @@ def file_of(cluster: Server, relation: str) -> Path:
     cluster.start({"autovacuum": False})
     with connect(cluster.connection) as control:
         row = control.execute("SELECT pg_relation_filepath(%s)", (relation,)).fetchone()
-    cluster.stop()
+    cluster.shutdown()
     assert row is not None
     return cluster.layout.data_directory / str(row[0])
 
@@ -42,7 +42,7 @@ def checked(cluster: Server) -> dict[str, Damage]:
     cluster.start({"autovacuum": False, "ignore_checksum_failure": False})
     with connect(cluster.connection) as control:
         integrity = check_database(control, cluster.layout.installation.major)
-    cluster.stop()
+    cluster.shutdown()
     assert [check.not_run for check in integrity.checks] == [None] * 4
     return {damage.kind: damage for damage in integrity.damage}
 
@@ -70,7 +70,7 @@ def test_an_index_that_lacks_rows_disagrees_with_its_table(cluster: Server):
     cluster.start({"autovacuum": False})
     with connect(cluster.connection) as control:
         control.execute("INSERT INTO t SELECT n, 'late' FROM generate_series(1001, 1100) n")
-    cluster.stop()
+    cluster.shutdown()
     file.write_bytes(before)
     found = checked(cluster)["index and heap disagree"]
     assert found.evidence[0].startswith("t_pkey:")
@@ -83,7 +83,7 @@ def test_a_page_that_the_map_wrongly_calls_visible_is_found(cluster: Server):
     cluster.start({"autovacuum": False})
     with connect(cluster.connection) as control:
         control.execute("DELETE FROM t WHERE id = 1")
-    cluster.stop()
+    cluster.shutdown()
     visibility.write_bytes(before)
     assert "pg_check_visible" in checked(cluster)["visibility map wrong"].evidence[0]
 
@@ -93,13 +93,13 @@ def test_an_unlogged_table_is_empty_after_a_crash_and_one_that_is_not_is_named(c
     cluster.start({"autovacuum": False})
     with connect(cluster.connection) as control:
         control.execute("CREATE UNLOGGED TABLE scratch AS SELECT generate_series(1, 10)")
-    cluster.kill()
+    cluster.crash()
     cluster.start({"autovacuum": False})
     with connect(cluster.connection) as control:
         assert check_unlogged(control).damage == ()
         control.execute("INSERT INTO scratch SELECT 1")
         (damage,) = check_unlogged(control).damage
-    cluster.stop()
+    cluster.shutdown()
     assert damage.kind == "unlogged table not reset"
     assert damage.evidence[0].startswith("scratch (oid ") and "has 1 rows" in damage.evidence[0]
 
@@ -118,7 +118,7 @@ def test_an_extension_that_a_damaged_catalogue_refuses_is_damage(cluster: Server
     cluster.start({"autovacuum": False})
     with connect(cluster.connection) as control:
         integrity = check_database(control, cluster.layout.installation.major)
-    cluster.stop()
+    cluster.shutdown()
     (damage,) = [damage for damage in integrity.damage if damage.kind == "heap damaged"]
     assert any("extension amcheck cannot be made" in one for one in damage.evidence)
     assert integrity.checks[0].not_run is not None

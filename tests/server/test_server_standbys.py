@@ -74,15 +74,15 @@ def test_a_cascade_follows_and_is_read_back(make_layout, make_standby, runner, j
     assert facts.wal_directory == str(a.layout.wal_directory)
     assert facts.tablespaces == {"bulk": str(a.layout.tablespaces["bulk"])}
     assert {one.name: one.value for one in facts.settings}["shared_buffers"] in ("24MB", "3072")
-    primary.stop()  # the primary first: it ends when its standbys have all
+    primary.shutdown()  # the primary first: it ends when its standbys have all
     for standby in (a, b):
-        standby.stop()
+        standby.shutdown()
     primary.start({})
     for standby in (a, b):
         standby.start({})
     assert await_caught_up(primary, [a, b], ignore)["b"].slot_active
     for server in (primary, a, b):
-        server.stop()
+        server.shutdown()
 
 
 def test_it_logs_in_by_tcp_with_the_password_of_its_primary(make_layout, make_standby, runner, journal):
@@ -98,10 +98,10 @@ def test_it_logs_in_by_tcp_with_the_password_of_its_primary(make_layout, make_st
         assert control.execute(b"select pg_is_in_recovery()").fetchone() == (True,)
     assert a.connection.port != primary.connection.port
     # Its own password is set although commits wait for a standby that is not there yet.
-    primary.stop()
+    primary.shutdown()
     primary.start({"synchronous_standby_names": "a"})
     for server in (primary, a):
-        server.stop()
+        server.shutdown()
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def pair(make_cluster, make_standby):
     primary.start({})
     standby = make_standby(primary, "a")
     yield primary, standby
-    standby.stop()
+    standby.shutdown()
 
 
 def test_a_backup_that_was_cut_short_is_made_again(pair):

@@ -88,7 +88,7 @@ def test_memory_in_use_and_that_of_others_stays(make_cluster, journal: Journal) 
     assert memory.left() == memory.names()
     assert len(remove_memory_of(guarded)) >= 2
     assert memory.left() == set()
-    cluster.kill()
+    cluster.crash()
 
 
 def test_what_a_journal_notes_is_read_again_and_nothing_else(folder: Path, owner: Owner) -> None:

@@ -101,6 +101,6 @@ def new_clusters(settings: Mapping[str, SettingValue]) -> Iterator[StartServer]:
 
         yield start
         for cluster in clusters:
-            cluster.kill()
+            cluster.crash()
         assert journal.undo_all(runner) == ()
         journal.close()

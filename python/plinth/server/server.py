@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
+from time import monotonic, monotonic_ns
 from typing import Literal, NamedTuple
 
 from plinth.model.base import SettingValue
@@ -39,6 +39,8 @@ from plinth.system.directory import make_directory, remove_directory
 from plinth.system.journal import Entry, Journal
 from plinth.system.page_cache import write_back_command
 from plinth.system.runner import Runner
+
+ShutdownMode = Literal["fast", "immediate"]
 
 STOP_TIMEOUT_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk
 RELOAD_TIMEOUT_S = 30.0
@@ -144,7 +146,7 @@ class Server:
             self._check_taken(settings)
             return Applied("nothing", ())
         if self._needs_restart(changed):
-            self.stop()
+            self.shutdown()
             self.start(settings)
             return Applied("restart", changed)
         self.reload(settings)
@@ -178,24 +180,26 @@ class Server:
                     )
         self._check_taken(settings)
 
-    def stop(self) -> None:
-        """Shut down fast (connections are ended, a checkpoint is written); nothing when it does not run.
+    def shutdown(self, mode: ShutdownMode = "fast") -> None:
+        """Shut down in one of PostgreSQL's modes, which end all connections; nothing when it does not run.
 
-        Raises RunError when that was not enough and it had to be ended without a checkpoint.
+        "fast" writes a checkpoint: raises RunError when it took too long, so that the server was ended without one. "immediate" writes
+        none: the server recovers at its next start.
         """
         if self._postmaster is None:
             return
         failure: RunError | None = None
-        self.wait_out_recovery()
-        try:
-            end_server(self.layout.data_directory, ((signal.SIGINT, STOP_TIMEOUT_S),))
-        except RunError:
-            failure = RunError(
-                f"the server had not shut down after {STOP_TIMEOUT_S:g} s and was ended without a checkpoint: "
-                "it will recover at its next start",
-                where=self.where,
-                details=self.log_tail(),
-            )
+        if mode == "fast":
+            self.wait_out_recovery()
+            try:
+                end_server(self.layout.data_directory, ((signal.SIGINT, STOP_TIMEOUT_S),))
+            except RunError:
+                failure = RunError(
+                    f"the server had not shut down after {STOP_TIMEOUT_S:g} s and was ended without a checkpoint: "
+                    "it will recover at its next start",
+                    where=self.where,
+                    details=self.log_tail(),
+                )
         self._clear_away()
         if failure is not None:
             raise failure
@@ -208,25 +212,37 @@ class Server:
         )
         self._running.wait_out_recovery(conninfo, lost_backend)
 
-    def kill(self) -> None:
-        """End it as a crash does: SIGKILL to the postmaster and all of its children; they are gone afterwards."""
-        if self._postmaster is not None:
-            end_server(self.layout.data_directory, (KILL,))
-            self._clear_away()
+    def crash(self, just_before: Callable[[], object] = lambda: None, *, restarted_by_other: bool = False) -> int:
+        """Kill all of its processes at once (SIGKILL), and wait until they are gone; nothing when it was not started.
 
-    def crash(self, just_before: Callable[[], object]) -> int:
-        """As `kill`; returns CLOCK_MONOTONIC in ns when the signals were sent. `just_before` is called right before."""
-        at_ns = crash_processes(self.layout.data_directory, just_before)
-        self.kill()
-        return at_ns
-
-    def crash_alone(self, just_before: Callable[[], object]) -> int:
-        """As `crash`, but what belongs to it stays, its socket's directory and its steps in the journal: somebody else may start it."""
+        Returns CLOCK_MONOTONIC in ns when the signals were sent; `just_before` is called right before. `restarted_by_other`: another process,
+        such as Patroni, may start it again, so that the socket's directory and the steps in the journal stay.
+        """
+        if self._postmaster is None:
+            return monotonic_ns()
         at_ns = crash_processes(self.layout.data_directory, just_before)
         end_server(self.layout.data_directory, (KILL,))
-        if self._postmaster is not None:
+        if restarted_by_other:
             self._postmaster.reap()
+        else:
+            self._clear_away()
         return at_ns
+
+    def lose_power(self, *, for_good: bool = False) -> None:
+        """Kill it without touching its data directory, whose storage may answer nothing but errors; nothing when it was not started.
+
+        It can be started again. `for_good`: its storage has failed, so that its steps stay in the journal. Raises RunError when processes
+        hang in the kernel.
+        """
+        if self._postmaster is None:
+            return
+        kill_processes(self.layout.data_directory)
+        self._postmaster.reap()
+        self._postmaster = None
+        if for_good:
+            self._entries.clear()
+        else:
+            self._clear_away()
 
     def suspend(self) -> int:
         """Stop all of its processes (SIGSTOP), as they are; returns CLOCK_MONOTONIC in ns just before."""
@@ -235,33 +251,6 @@ class Server:
     def proceed(self) -> None:
         """Continue its processes after `suspend` (SIGCONT)."""
         continue_processes(self.layout.data_directory)
-
-    def stop_immediately(self) -> None:
-        """Shut down without a checkpoint (pg_ctl stop --mode=immediate): it will recover at its next start."""
-        if self._postmaster is not None:
-            self._clear_away()
-
-    def abandon(self) -> None:
-        """End it without touching its data directory, whose storage has failed. Its steps stay in the journal.
-
-        Raises RunError when processes hang in the kernel.
-        """
-        if self._postmaster is not None:
-            kill_processes(self.layout.data_directory)
-            self._postmaster.reap()
-            self._postmaster = None
-            self._entries.clear()
-
-    def lose_power(self) -> None:
-        """End it as the loss of power does, without touching its data directory, whose disk answers nothing but errors.
-
-        It can be started again. Raises RunError when processes hang in the kernel.
-        """
-        if self._postmaster is not None:
-            kill_processes(self.layout.data_directory)
-            self._postmaster.reap()
-            self._postmaster = None
-            self._clear_away()
 
     def alive(self) -> bool:
         """Whether the postmaster runs."""

@@ -141,7 +141,7 @@ class Atlas:
                 finally:
                     load.stop()
                     load.wait(STOP_TIMEOUT_S)
-        one.cluster.stop()
+        one.cluster.shutdown()
         disks = read_recorded(self.storages, self.place)
         changes_ns, flushes_ns = (
             times[(times >= first_ns) & (times <= last_ns)]

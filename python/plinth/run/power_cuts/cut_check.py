@@ -180,7 +180,7 @@ def check_recovered(
             cluster.wait_out_recovery(backend)  # its log has the reason then
             evidence = (str(error).strip().splitlines()[0], *cluster.log_crash())
             found.damage.append(Damage(kind="server crashed", count=1, evidence=evidence))
-    cluster.stop()
+    cluster.shutdown()
     found.tell("index entries point to rows")
     for one in pointers:
         found.add(check_pointers(cluster.layout.data_directory, one))

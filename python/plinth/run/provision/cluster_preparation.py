@@ -88,7 +88,7 @@ class ClusterPreparation:
             self._journal.record(whole)
         with StallWatch(f"load into {planned.id}", primary.connection, self._listener.note, local=True) as stalls:
             self._load(planned, primary, writer, stalls, resuming=is_there)
-        primary.stop()
+        primary.shutdown()
         if planned.standbys:
             primary.start(alone)
             self._prepare_standbys(planned, first, writer)
@@ -117,7 +117,7 @@ class ClusterPreparation:
         await_caught_up(servers[PRIMARY], standbys, self._listener.progress)
         for server in servers.values():  # each before the ones that stream from it
             if server.alive():
-                server.stop()
+                server.shutdown()
 
     def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter | None) -> None:
         connection = planned.primary.server.connection

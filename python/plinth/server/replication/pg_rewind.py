@@ -46,7 +46,7 @@ def rejoin(
         except PlinthError as error:
             rewind_s = time.monotonic() - began if rewind_s is None else rewind_s
             failure = rewind_reason(error)
-            standby.kill()
+            standby.crash()
         else:
             return standby, Rejoin(how="rewind", duration_s=time.monotonic() - began, rewind_s=rewind_s)
     for directory in standby.layout.directories.values():
