@@ -18,7 +18,7 @@ from plinth.server import Server
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from ray_machines import CLIENT_PORT, Machine, in_network, machines, start_ray
-from servers import new_clusters
+from servers import new_servers
 from waiting import until
 
 
@@ -32,7 +32,7 @@ def nothing_left() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Server]:
-    with new_clusters({"fsync": False}) as start:
+    with new_servers({"fsync": False}) as start:
         yield start()
 
 

@@ -17,7 +17,7 @@ from plinth.server import Server, connect
 from plinth.system.runner import Runner
 from plinth.workload.registry import Nothing
 from plinth.workload.survival import Survival
-from servers import new_clusters
+from servers import new_servers
 
 VARIANT = Variant(
     id="v",
@@ -56,7 +56,7 @@ class Whole(Counted):
 
 @pytest.fixture(scope="module")
 def cluster():
-    with new_clusters({"fsync": False}) as start:
+    with new_servers({"fsync": False}) as start:
         yield start("18")
 
 

@@ -31,14 +31,14 @@ MakeLayout = Callable[..., ServerLayout]
 
 def start(layout: ServerLayout, runner: Runner, journal: Journal, **settings: str | bool) -> Server:
     """A server with a user bench, who has a password and may make schemas in the database bench alone."""
-    cluster = Server(layout, runner, journal)
-    cluster.initdb()
-    cluster.start(settings)
-    with connect(cluster.connection) as control:
+    server = Server(layout, runner, journal)
+    server.initdb()
+    server.start(settings)
+    with connect(server.connection) as control:
         control.execute("set password_encryption = 'scram-sha-256'")
         control.execute(f"create role bench login password '{PASSWORD.replace(chr(39), chr(39) * 2)}'")  # type: ignore[arg-type]
         control.execute("create database bench owner bench encoding 'SQL_ASCII' template template0")
-    return cluster
+    return server
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +60,9 @@ def host(
         storage / "host",
         LogFile(storage / "host.log"),
     )
-    cluster = start(layout, runner, session_journal)
-    yield cluster
-    cluster.shutdown()
+    server = start(layout, runner, session_journal)
+    yield server
+    server.shutdown()
 
 
 @pytest.fixture
@@ -291,7 +291,7 @@ class TestTls:
             capture_output=True,
         )
         os.chown(key, owner.uid, owner.gid)
-        cluster = start(
+        server = start(
             make_layout("17", listen="tcp"),
             runner,
             journal,
@@ -299,9 +299,9 @@ class TestTls:
             ssl_key_file=str(key),
             ssl_cert_file=str(certificate),
         )
-        self.cluster = cluster
-        yield replace(cluster.connection, user="bench", database="bench", password=PASSWORD)
-        cluster.shutdown()
+        self.server = server
+        yield replace(server.connection, user="bench", database="bench", password=PASSWORD)
+        server.shutdown()
 
     @staticmethod
     def is_encrypted(string: str) -> bool:
@@ -316,11 +316,11 @@ class TestTls:
         assert not self.is_encrypted(conninfo(secured, sslmode="disable"))
 
     def test_a_server_that_insists(self, secured: Connection) -> None:
-        hba = self.cluster.layout.data_directory / "pg_hba.conf"
+        hba = self.server.layout.data_directory / "pg_hba.conf"
         hba.write_text("local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n")
-        self.cluster.shutdown()
-        self.cluster.start(self.cluster.settings)
-        secured = replace(secured, port=self.cluster.connection.port)
+        self.server.shutdown()
+        self.server.start(self.server.settings)
+        secured = replace(secured, port=self.server.connection.port)
         assert self.is_encrypted(conninfo(secured))
         with pytest.raises(RunError, match="cannot connect to the external server") as caught:
             ExternalServer(conninfo(secured, sslmode="disable"), "r")

@@ -37,8 +37,8 @@ def make_standby(folder, runner, journal):
     return make
 
 
-def execute(cluster: Server, *statements: str):
-    with connect(cluster.control) as control:
+def execute(server: Server, *statements: str):
+    with connect(server.control) as control:
         for statement in statements:
             done = control.execute(statement.encode())
         return done.fetchall() if done.description else None
@@ -105,8 +105,8 @@ def test_it_logs_in_by_tcp_with_the_password_of_its_primary(make_layout, make_st
 
 
 @pytest.fixture
-def pair(make_cluster, make_standby):
-    primary = make_cluster()
+def pair(make_server, make_standby):
+    primary = make_server()
     primary.start({})
     standby = make_standby(primary, "a")
     yield primary, standby
@@ -121,8 +121,8 @@ def test_a_backup_that_was_cut_short_is_made_again(pair):
     assert await_caught_up(primary, [standby], ignore)["a"].slot == "a"
 
 
-def test_no_slot_is_left(make_cluster, make_standby):
-    primary = make_cluster()
+def test_no_slot_is_left(make_server, make_standby):
+    primary = make_server()
     primary.start({"max_replication_slots": 1})
     execute(primary, "select pg_create_physical_replication_slot('theirs')")
     with pytest.raises(PlinthError) as caught:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import plinth
-from servers import cluster_folder
+from servers import server_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 _LETTERS = "abcdefgh"  # the driver's own limit is eight disks
@@ -55,7 +55,7 @@ def run_inside(
 
     Raises AssertionError with the console's output when the guest does not end by itself, Hung when it does not in time.
     """
-    with cluster_folder() as folder:
+    with server_folder() as folder:
         command = folder / "command"
         command.write_text(_command(argv, modules, env or {}))
         command.chmod(0o755)

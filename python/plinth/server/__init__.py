@@ -1,4 +1,4 @@
-"""The server under test: installations, managed clusters, external servers, and settings that are read back."""
+"""The server under test: managed and external ones, installations, settings and replication."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The postmaster of a managed cluster as a process of ours: started, waited for, and seen to end."""
+"""The postmaster of a managed server as a child process, and its log."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""A managed cluster: made, started, changed, watched, stopped."""
+"""A managed server: one data directory and its postmaster, made, started, reconfigured and ended."""
 
 import secrets
 import signal
@@ -54,7 +54,7 @@ class Applied(NamedTuple):
 
 
 class Server:
-    """A cluster that `layout` describes; everything it makes is in `journal` first.
+    """A server that `layout` describes; everything it makes is in `journal` first.
 
     Not for several threads at once. `settings` are those last requested.
     """

@@ -1,5 +1,4 @@
-"""The parts of a cluster that are stored outside of its data directory, on other storages: WAL and tablespaces, read
-back."""
+"""Tablespaces and the WAL directory of a server, where they are outside of its data directory."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -110,10 +110,10 @@ def check_unlogged(control: "psycopg.Connection[TupleRow]") -> Integrity:
 
 
 def check_checksums(layout: ServerLayout, installation: Installation, runner: Runner, enabled: bool) -> Integrity:
-    """Verify the checksum of every page of a stopped cluster; without data checksums, a check that was not run."""
+    """Verify the checksum of every page of a stopped server; without data checksums, a check that was not run."""
     name = CHECKSUMS
     if not enabled:
-        return Integrity((), (IntegrityCheck(name=name, not_run="the cluster was made without data checksums"),))
+        return Integrity((), (IntegrityCheck(name=name, not_run="the server was made without data checksums"),))
     argv = (f"{installation.bindir}/pg_checksums", "--check", f"--pgdata={layout.data_directory}")
     try:
         runner.run(argv, owner=layout.owner)

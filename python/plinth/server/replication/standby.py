@@ -1,4 +1,4 @@
-"""A standby of a managed cluster: made by pg_basebackup through a slot of its own, and awaited until it has caught up."""
+"""Standbys: made by pg_basebackup through a replication slot each, and awaited until they have caught up."""
 
 import threading
 import time
@@ -65,7 +65,7 @@ def settings_of_standby(
 
 
 class Standby(Server):
-    """A cluster that `layout` describes as the standby of `upstream`, another node of the same cluster."""
+    """A server that `layout` describes as the standby of `upstream`, another node of the same cluster."""
 
     def __init__(self, layout: ServerLayout, upstream: Server, runner: Runner, journal: Journal) -> None:
         super().__init__(layout, runner, journal)

@@ -1,4 +1,4 @@
-"""The configuration of a managed cluster: plinth.conf, included last, and who may connect."""
+"""The configuration files of a managed server: plinth.conf, included last, and pg_hba.conf."""
 
 import os
 from collections.abc import Mapping

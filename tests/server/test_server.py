@@ -1,4 +1,4 @@
-"""The life of managed clusters of every version: made, started, changed, read back, stopped."""
+"""The life of managed servers of every version: made, started, changed, read back, stopped."""
 
 import os
 import signal
@@ -21,12 +21,12 @@ from plinth.system.runner import CommandRecord, Runner
 from servers import EVERY_VERSION
 
 MakeLayout = Callable[..., ServerLayout]
-MakeCluster = Callable[..., Server]
+MakeServer = Callable[..., Server]
 
 
-def ask(cluster: Server, query: str) -> object:
+def ask(server: Server, query: str) -> object:
     """The first column of the query's only row."""
-    with connect(cluster.connection) as control:
+    with connect(server.connection) as control:
         row = control.execute(query).fetchone()  # type: ignore[arg-type]
     assert row is not None
     return row[0]
@@ -34,22 +34,22 @@ def ask(cluster: Server, query: str) -> object:
 
 @pytest.mark.parametrize("checksums", [True, False])
 @pytest.mark.parametrize("version", EVERY_VERSION)
-def test_life_of_a_cluster(
+def test_life_of_a_server(
     version: str, checksums: bool, make_layout: MakeLayout, journal: Journal, owner: Owner
 ) -> None:
     ran: list[CommandRecord] = []
     layout = make_layout(version, data_checksums=checksums, wal_segment_size_mb=4)
-    cluster = Server(layout, Runner(ran.append), journal)
-    cluster.initdb()
-    assert not cluster.alive()
-    cluster.start({"shared_buffers": "32MB", "wal_buffers": -1, "fsync": False})
-    pid = cluster.postmaster_pid
-    assert cluster.alive() and pid is not None
+    server = Server(layout, Runner(ran.append), journal)
+    server.initdb()
+    assert not server.alive()
+    server.start({"shared_buffers": "32MB", "wal_buffers": -1, "fsync": False})
+    pid = server.postmaster_pid
+    assert server.alive() and pid is not None
     assert Path(f"/proc/{pid}").stat().st_uid == owner.uid != 0
-    assert ask(cluster, "show wal_segment_size") == "4MB"
-    facts = cluster.facts()
+    assert ask(server, "show wal_segment_size") == "4MB"
+    facts = server.facts()
     assert (facts.version, facts.installation, facts.data_checksums) == (
-        ask(cluster, "show server_version"),
+        ask(server, "show server_version"),
         layout.installation,
         checksums,
     )
@@ -68,8 +68,8 @@ def test_life_of_a_cluster(
     assert (sockets, started) == (layout.sockets_step(), layout.start_step())
     assert memory.id == layout.step_id(MEMORY)
     assert layout.socket_directory.stat().st_mode & 0o777 == 0o700
-    cluster.shutdown()
-    assert not cluster.alive()
+    server.shutdown()
+    assert not server.alive()
     assert not layout.socket_directory.exists()
     assert serving(layout.data_directory) == []
     assert journal.entries == ()
@@ -78,45 +78,45 @@ def test_life_of_a_cluster(
     assert [command for command in done if command in planned] == planned, "what ran is what the plan says"
 
 
-def test_a_cluster_starts_again_with_its_data(cluster: Server) -> None:
-    with connect(cluster.connection) as control:
+def test_a_server_starts_again_with_its_data(server: Server) -> None:
+    with connect(server.connection) as control:
         control.execute("create table kept as select 42 as answer")
-    cluster.shutdown()
-    cluster.start({})
-    with connect(cluster.connection) as control:
+    server.shutdown()
+    server.start({})
+    with connect(server.connection) as control:
         assert control.execute("select answer from kept").fetchone() == (42,)
         control.execute("drop table kept")
 
 
-def test_stop_is_quiet_when_nothing_runs(cluster: Server) -> None:
-    cluster.shutdown()
-    cluster.shutdown()
-    assert not cluster.alive()
+def test_stop_is_quiet_when_nothing_runs(server: Server) -> None:
+    server.shutdown()
+    server.shutdown()
+    assert not server.alive()
     with pytest.raises(RunError, match="has not been started"):
-        cluster.check_alive()
+        server.check_alive()
 
 
-def test_settings_are_applied_by_reload_or_restart_as_needed(cluster: Server) -> None:
-    cluster.shutdown()
-    assert cluster.apply({"work_mem": "8MB"}) == ("start", ("work_mem",))
-    first = cluster.postmaster_pid
-    assert cluster.apply({"work_mem": "8MB"}) == ("nothing", ())
-    assert cluster.apply({"WORK_MEM": "16MB", "fsync": "no"}) == ("reload", ("fsync", "work_mem"))
-    assert (ask(cluster, "show work_mem"), ask(cluster, "show fsync")) == ("16MB", "off")
-    assert cluster.postmaster_pid == first
-    assert cluster.apply({}) == ("reload", ("fsync", "work_mem"))
-    assert (ask(cluster, "show work_mem"), ask(cluster, "show fsync")) == ("4MB", "on"), "left out is back to default"
-    assert cluster.apply({"shared_buffers": "64MB"}) == ("restart", ("shared_buffers",))
-    assert cluster.postmaster_pid != first
-    assert ask(cluster, "show shared_buffers") == "64MB"
+def test_settings_are_applied_by_reload_or_restart_as_needed(server: Server) -> None:
+    server.shutdown()
+    assert server.apply({"work_mem": "8MB"}) == ("start", ("work_mem",))
+    first = server.postmaster_pid
+    assert server.apply({"work_mem": "8MB"}) == ("nothing", ())
+    assert server.apply({"WORK_MEM": "16MB", "fsync": "no"}) == ("reload", ("fsync", "work_mem"))
+    assert (ask(server, "show work_mem"), ask(server, "show fsync")) == ("16MB", "off")
+    assert server.postmaster_pid == first
+    assert server.apply({}) == ("reload", ("fsync", "work_mem"))
+    assert (ask(server, "show work_mem"), ask(server, "show fsync")) == ("4MB", "on"), "left out is back to default"
+    assert server.apply({"shared_buffers": "64MB"}) == ("restart", ("shared_buffers",))
+    assert server.postmaster_pid != first
+    assert ask(server, "show shared_buffers") == "64MB"
 
 
-def test_settings_of_an_extension_come_with_its_library(cluster: Server) -> None:
+def test_settings_of_an_extension_come_with_its_library(server: Server) -> None:
     asked = {"shared_preload_libraries": "pg_stat_statements, auto_explain", "pg_stat_statements.max": 200}
-    assert cluster.apply(asked).how == "restart"
-    assert ask(cluster, "show pg_stat_statements.max") == "200"
-    assert cluster.apply(asked | {"auto_explain.log_min_duration": "3s"}).how == "reload"
-    settings = {setting.name: setting for setting in cluster.facts().settings}
+    assert server.apply(asked).how == "restart"
+    assert ask(server, "show pg_stat_statements.max") == "200"
+    assert server.apply(asked | {"auto_explain.log_min_duration": "3s"}).how == "reload"
+    settings = {setting.name: setting for setting in server.facts().settings}
     assert settings["auto_explain.log_min_duration"].value == "3000"
     assert settings["shared_preload_libraries"].asked == "pg_stat_statements, auto_explain"
 
@@ -137,27 +137,27 @@ def test_settings_of_an_extension_come_with_its_library(cluster: Server) -> None
 )
 @pytest.mark.parametrize("how", ["start", "apply"])
 def test_what_was_not_taken_is_an_error(
-    cluster: Server, asked: Mapping[str, str | int], complaint: str, how: str
+    server: Server, asked: Mapping[str, str | int], complaint: str, how: str
 ) -> None:
     if how == "start":
-        cluster.shutdown()
+        server.shutdown()
     with pytest.raises(RunError) as caught:
-        cluster.apply(asked)
+        server.apply(asked)
     assert complaint in caught.value.message
     assert caught.value.where is not None and "pg_settings" in caught.value.where
 
 
-def test_every_setting_that_was_not_taken_is_named(cluster: Server) -> None:
+def test_every_setting_that_was_not_taken_is_named(server: Server) -> None:
     with pytest.raises(RunError) as caught:
-        cluster.apply({"work_mem": "100.5kB", "maintenance_work_mem": "64MB", "a.b": 1})
+        server.apply({"work_mem": "100.5kB", "maintenance_work_mem": "64MB", "a.b": 1})
     assert caught.value.message.startswith("2 settings were not taken: work_mem:")
     assert [line.partition(":")[0] for line in caught.value.details] == ["a.b"]
 
 
-def test_what_was_not_taken_is_an_error_again(cluster: Server) -> None:
+def test_what_was_not_taken_is_an_error_again(server: Server) -> None:
     for _ in range(2):
         with pytest.raises(RunError, match="work_mem: asked"):
-            cluster.apply({"work_mem": "100.5kB"})
+            server.apply({"work_mem": "100.5kB"})
 
 
 @pytest.mark.parametrize(
@@ -178,51 +178,51 @@ def test_what_was_not_taken_is_an_error_again(cluster: Server) -> None:
         ("transaction_buffers", 0),
     ],
 )
-def test_what_was_taken_in_another_spelling(cluster: Server, name: str, value: str | float) -> None:
-    cluster.apply({name: value})
+def test_what_was_taken_in_another_spelling(server: Server, name: str, value: str | float) -> None:
+    server.apply({name: value})
     if name == "log_line_prefix":
-        assert ask(cluster, "show log_line_prefix") == value
+        assert ask(server, "show log_line_prefix") == value
 
 
-def test_a_change_behind_our_back_is_seen(make_cluster: MakeCluster) -> None:
+def test_a_change_behind_our_back_is_seen(make_server: MakeServer) -> None:
     """ALTER SYSTEM goes before our configuration."""
-    cluster = make_cluster()
-    cluster.start({"work_mem": "8MB"})
-    with connect(cluster.connection) as control:
+    server = make_server()
+    server.start({"work_mem": "8MB"})
+    with connect(server.connection) as control:
         control.execute("alter system set work_mem = '1MB'")
     with pytest.raises(RunError, match=r"work_mem: asked '16MB', got 1024kB .*postgresql\.auto\.conf"):
-        cluster.apply({"work_mem": "16MB"})
-    assert cluster.alive()
+        server.apply({"work_mem": "16MB"})
+    assert server.alive()
 
 
-def test_a_reload_of_what_needs_a_restart_is_an_error(cluster: Server) -> None:
+def test_a_reload_of_what_needs_a_restart_is_an_error(server: Server) -> None:
     with pytest.raises(RunError, match=r"shared_buffers: asked '64MB', got .* waits for a restart"):
-        cluster.reload({"shared_buffers": "64MB"})
+        server.reload({"shared_buffers": "64MB"})
 
 
-def test_tcp_takes_a_password(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(listen="tcp")
-    cluster.start({})
-    assert cluster.connection.host == "127.0.0.1"
-    assert cluster.connection.password is not None
-    assert ask(cluster, "select inet_server_addr()::text") == "127.0.0.1/32"
-    secret = ask(cluster, "select rolpassword from pg_authid where rolname = 'postgres'")
+def test_tcp_takes_a_password(make_server: MakeServer) -> None:
+    server = make_server(listen="tcp")
+    server.start({})
+    assert server.connection.host == "127.0.0.1"
+    assert server.connection.password is not None
+    assert ask(server, "select inet_server_addr()::text") == "127.0.0.1/32"
+    secret = ask(server, "select rolpassword from pg_authid where rolname = 'postgres'")
     assert str(secret).startswith("SCRAM-SHA-256$")
-    assert cluster.connection.password not in repr(cluster.connection)
-    before = cluster.connection
-    cluster.shutdown()
-    cluster.start({})
-    assert cluster.connection == before
+    assert server.connection.password not in repr(server.connection)
+    before = server.connection
+    server.shutdown()
+    server.start({})
+    assert server.connection == before
 
 
-def test_a_unix_server_listens_on_nothing_else(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(port=6001)
-    cluster.start({})
-    assert ask(cluster, "show listen_addresses") == ""
-    assert (Path(cluster.connection.host) / ".s.PGSQL.6001").is_socket()
+def test_a_unix_server_listens_on_nothing_else(make_server: MakeServer) -> None:
+    server = make_server(port=6001)
+    server.start({})
+    assert ask(server, "show listen_addresses") == ""
+    assert (Path(server.connection.host) / ".s.PGSQL.6001").is_socket()
 
 
-def test_inherited_variables_lead_nowhere(make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inherited_variables_lead_nowhere(make_server: MakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "PGHOST": "/nowhere",
         "PGPORT": "1",
@@ -233,14 +233,14 @@ def test_inherited_variables_lead_nowhere(make_cluster: MakeCluster, monkeypatch
         "PGSSLMODE": "verify-full",
     }.items():
         monkeypatch.setenv(name, value)
-    cluster = make_cluster()
-    cluster.start({"work_mem": "8MB", "timezone": "UTC"})
-    assert ask(cluster, "show work_mem") == "8MB"
+    server = make_server()
+    server.start({"work_mem": "8MB", "timezone": "UTC"})
+    assert ask(server, "show work_mem") == "8MB"
     assert not any(name.startswith("PG") for name in os.environ)
 
 
-def test_settings_that_plinth_owns_are_settings(cluster: Server) -> None:
-    with connect(cluster.connection) as control:
+def test_settings_that_plinth_owns_are_settings(server: Server) -> None:
+    with connect(server.connection) as control:
         known = {name for (name,) in control.execute("select name from pg_settings")}
     assert set(OWNED) <= known
 
@@ -257,12 +257,12 @@ def test_checksums_are_asked_for_as_each_version_wants(
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
-def test_text_is_text_whatever_a_database_is_encoded_in(make_cluster: MakeCluster, encoding: str) -> None:
-    cluster = make_cluster()
-    cluster.start({})
-    with connect(cluster.connection) as control:
+def test_text_is_text_whatever_a_database_is_encoded_in(make_server: MakeServer, encoding: str) -> None:
+    server = make_server()
+    server.start({})
+    with connect(server.connection) as control:
         control.execute(f"create database other template template0 encoding '{encoding}' locale 'C'".encode())
-    with connect(replace(cluster.connection, database="other")) as control:
+    with connect(replace(server.connection, database="other")) as control:
         name = "表" if encoding == "EUC_JP" else "tablé"
         control.execute(f'create table "{name}" (i int) partition by range (i)'.encode())
         found = control.execute(
@@ -272,18 +272,18 @@ def test_text_is_text_whatever_a_database_is_encoded_in(make_cluster: MakeCluste
         assert found == (name, "r", "p", encoding)
 
 
-def test_a_server_that_is_recovering_from_a_crash_of_its_own_is_shut_down(make_cluster):
+def test_a_server_that_is_recovering_from_a_crash_of_its_own_is_shut_down(make_server):
     """PostgreSQL 18 that is told to just when it begins the recovery never ends."""
-    cluster = make_cluster()
-    cluster.start({"fsync": False})
-    with connect(cluster.connection) as control:
+    server = make_server()
+    server.start({"fsync": False})
+    with connect(server.connection) as control:
         backend = control.info.backend_pid
         os.kill(backend, signal.SIGSEGV)
         with pytest.raises(psycopg.OperationalError):
             control.execute("SELECT pg_sleep(60)")
-    cluster.wait_out_recovery(backend)
-    cluster.shutdown()
-    assert "database system is shut down" in "\n".join(cluster.layout.log.path.read_text().splitlines()[-3:])
+    server.wait_out_recovery(backend)
+    server.shutdown()
+    assert "database system is shut down" in "\n".join(server.layout.log.path.read_text().splitlines()[-3:])
 
 
 def test_what_was_written_without_fsync_is_synced_before_a_server_that_relies_on_it(
@@ -291,11 +291,11 @@ def test_what_was_written_without_fsync_is_synced_before_a_server_that_relies_on
 ) -> None:
     """Its checkpoints flush only what they write themselves: a power cut would lose the rest of an honest disk's data."""
     ran: list[CommandRecord] = []
-    cluster = Server(make_layout("18"), Runner(ran.append), journal)
-    cluster.initdb()
+    server = Server(make_layout("18"), Runner(ran.append), journal)
+    server.initdb()
 
     def syncs() -> int:
-        return sum(command.argv[0] == "sync" and str(cluster.layout.data_directory) in command.argv for command in ran)
+        return sum(command.argv[0] == "sync" and str(server.layout.data_directory) in command.argv for command in ran)
 
     try:
         for settings, count, how in (
@@ -308,10 +308,10 @@ def test_what_was_written_without_fsync_is_synced_before_a_server_that_relies_on
             ({"FSYNC": "0", "shared_buffers": "17MB"}, 1, "restart"),
             ({"fsync": "yes"}, 2, "restart"),
         ):
-            assert cluster.apply(settings).how == how, settings
+            assert server.apply(settings).how == how, settings
             assert syncs() == count, settings
-            assert ask(cluster, "select setting from pg_settings where name = 'fsync'") == (
+            assert ask(server, "select setting from pg_settings where name = 'fsync'") == (
                 "off" if settings.get("fsync", settings.get("FSYNC", "on")) in ("of", "off", "0", False) else "on"
             )
     finally:
-        cluster.shutdown()
+        server.shutdown()
