@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         check_external,
         check_options,
         external_step,
-        found_before_connecting,
     )
     from plinth.server.installations.find import (
         Survey,
@@ -70,7 +69,6 @@ __getattr__ = lazy_exports(
         "external_step": "external.external_server",
         "find_installation": "installations.find",
         "find_installations": "installations.find",
-        "found_before_connecting": "external.external_server",
         "installed_version": "installations.find",
         "remove_copies_command": "copies.loaded_copy",
         "remove_snapshot": "copies.loaded_copy",
@@ -111,7 +109,6 @@ __all__ = [
     "find_installation",
     "find_installations",
     "followers_once_promoted",
-    "found_before_connecting",
     "installed_version",
     "relations",
     "remove_copies_command",

@@ -22,7 +22,6 @@ from plinth.server import (
     base_backup,
     connect,
     database_errors,
-    found_before_connecting,
 )
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
@@ -55,8 +54,6 @@ class ClusterPreparation:
         self._connections = connections
         self._managed = managed
         self._external = external
-        strings = (cluster.primary.server.connection for cluster in plan.clusters)
-        self._found = found_before_connecting(connections.get(one, one) for one in strings if one is not None)
 
     def prepare(self, planned: PlannedCluster, first: Variant, writer: BundleWriter | None) -> None:
         """Make one cluster with the settings of its first variant; without `writer`, once more, so that how that went is
@@ -125,7 +122,7 @@ class ClusterPreparation:
         self._listener.phase("connect to the external server")
         whole = self._connections.get(connection, connection)
         name = planned.id_of(planned.primary)
-        external = ExternalServer(self._found.get(whole, whole), self._plan.run_id, name)
+        external = ExternalServer(whole, self._plan.run_id, name)
         self._external[planned.id] = external
         with StallWatch(f"load into {planned.id}", external.connection, self._listener.note, local=False) as stalls:
             resuming = external.open(self._journal)

@@ -1,15 +1,14 @@
 """An external server: reached by a connection string, left as it was found, worked on in a schema of our own."""
 
-import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
-from plinth.model.errors import MissingCapability, PlinthError, Reported, RunError
+from plinth.model.errors import MissingCapability, Reported, RunError
 from plinth.model.facts import ServerFacts
 from plinth.model.libpq import make_conninfo
 from plinth.model.server_spec import OLDEST_VERSION
@@ -34,19 +33,18 @@ _FIRST = "1-external"
 
 
 class ExternalServer:
-    """A server that somebody else runs. `connection` looks into our schema first, and then where it always looks.
+    """A server that Plinth does not manage. Sessions of `connection` search our schema first, then their usual search path.
 
-    What a dataset makes is made in our schema and found there, whatever else has its name; scripts without a dataset
-    find the tables that are there.
+    Tables of a dataset are made in our schema, and found there before others of the same name; scripts without a dataset
+    find the existing tables.
     """
 
-    def __init__(self, connection: str | Connection, run_id: str, name: str = _FIRST) -> None:
-        """Find out where a connection string leads, by libpq's rules: services, .pgpass and PG* variables count. Or go where
-        one has been found to lead (`system.conninfo.resolve`).
+    def __init__(self, connection: str, run_id: str, name: str = _FIRST) -> None:
+        """Find out where a connection string leads, by libpq's rules: services, .pgpass and PG* variables count.
 
-        Each of a run's clusters has a schema of its own, for they may be on the same server.
+        Each cluster of a run has its own schema, since several may be on the same server.
 
-        Raises RunError when there is no connecting, UsageError for a string that libpq does not take, MissingCapability
+        Raises RunError when it cannot connect, UsageError for a string that libpq rejects, MissingCapability
         for a way to connect that is not supported, and for a server that is too old.
         """
         self._run_id, self._name = run_id, name
@@ -170,12 +168,12 @@ def _step(run_id: str, name: str, where: str) -> Step:
     )
 
 
-def resolve(connection: str | Connection) -> Connection:
-    """The one server that a connection leads to; a connection string by libpq's rules, in this process's environment.
+def resolve(connection: str) -> Connection:
+    """Return the one server that a connection string leads to, by libpq's rules, in this process's environment.
 
-    Of several hosts it is the one that takes us now: what is measured and what is asked must be the same server.
+    Of several hosts it is the one that accepts a connection now: the load and control connections must reach the same server.
     """
-    found = conninfo.resolve(connection, _WHERE) if isinstance(connection, str) else connection
+    found = conninfo.resolve(connection, _WHERE)
     hint = "psql with the same connection string must connect, too"
     with database_errors("connect to the external server", _WHERE, hint), connect(found) as control:
         _check_version(control.info.server_version)
@@ -203,7 +201,7 @@ def check_options(connection: str, options: Mapping[str, SettingValue]) -> None:
         check_options_taken(control, options)
 
 
-def check_external(connection: str | Connection) -> str:
+def check_external(connection: str) -> str:
     """Raise a PlinthError unless the server that `connection` leads to takes us now, and lets us make a schema; nothing is made.
 
     Returns a connection string that leads there in any environment, with its secrets: not to be shown or kept.
@@ -229,17 +227,6 @@ def check_external(connection: str | Connection) -> str:
             hint=f"grant create on database {database} to {user}",
         )
     return make_conninfo(**conninfo.keywords(found))
-
-
-def found_before_connecting(connection_strings: Iterable[str]) -> dict[str, Connection]:
-    """Where each connection string leads. Asked for all of a run before any is connected to: connecting takes the PG* variables
-    out of the environment (`system.database`). Those that libpq does not take are left out; their use raises why.
-    """
-    found: dict[str, Connection] = {}
-    for string in connection_strings:
-        with contextlib.suppress(PlinthError):
-            found[string] = conninfo.resolve(string, _WHERE)
-    return found
 
 
 def _check_version(version_num: int) -> None:

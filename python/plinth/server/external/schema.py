@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.errors import Refused
 from plinth.model.secrets import without_secrets
-from plinth.system.database import database_errors
+from plinth.system import conninfo
+from plinth.system.database import connect, database_errors
 
 if TYPE_CHECKING:
     import psycopg
@@ -68,11 +69,9 @@ def drop_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> N
 
 def undo_schema(connection_string: str, label: str) -> None:
     """Undo of making a schema, by a later process: the password comes by libpq's rules, since journals keep none."""
-    from plinth.system.control import open_control
-
     hint = "give the password in PGPASSWORD or ~/.pgpass, then run plinth clean again"
     with database_errors(f"connect to drop the schema {schema_of(label)}", connection_string, hint):
-        control = open_control(connection_string)  # here PG* variables count
+        control = connect(conninfo.resolve(connection_string))
     with control:
         drop_schema(control, label)
 
