@@ -19,7 +19,7 @@ from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from ray_machines import CLIENT_PORT, Machine, in_network, machines, start_ray
 from servers import new_servers
-from waiting import until
+from waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def nothing_left() -> Iterator[None]:
     """Agents of before, such as of another test run beside this one, are not ours."""
     before = running_agents()
     yield
-    until(lambda: running_agents() <= before)
+    wait_until(lambda: running_agents() <= before)
 
 
 @pytest.fixture(scope="session")

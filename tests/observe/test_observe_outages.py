@@ -9,7 +9,8 @@ import pytest
 
 from plinth.observe.views import VIEWS
 from plinth.server import Server
-from watching import INTERVAL_S, ask, client, wait_until, watching
+from waiting import wait_until
+from watching import INTERVAL_S, ask, client, watching
 
 SERVER_SOURCES = [view.source for view in VIEWS]
 OBSERVERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'plinth observer%'"

@@ -8,8 +8,7 @@ import select
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from plinth.storage.devices.disk_daemon import kill_daemon
 from plinth.storage.devices.disk_process import FILE_NAME
 from plinth.storage.devices.disk_server import serve_command
 from plinth.system.mounts import mounts, mounts_within
+from waiting import wait_until
 
 MIB = 2**20
 LABEL = "plinth-test-disk"
@@ -137,13 +137,6 @@ def run(*argv: str) -> str:
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(argv)}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
-
-
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"after {timeout_s:g} s it is still not so: {what}"
-        time.sleep(0.01)
 
 
 @contextlib.contextmanager
