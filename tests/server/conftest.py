@@ -137,7 +137,7 @@ MakeServer = Callable[..., Server]
 def make_layout(
     folder: Path, journal: Journal, installations: Mapping[str, Installation], owner: Owner
 ) -> Iterator[MakeLayout]:
-    """A layout in a labelled storage of its own; nothing is made of it yet. Keywords are those of ServerSpec."""
+    """A layout in its own labelled storage; nothing is made of it yet. Keywords are those of ServerSpec."""
     storage = folder / "storage"
     make_directory(storage, journal.label, owner)
     numbers = count(1)
@@ -160,7 +160,7 @@ def make_layout(
 
 @pytest.fixture
 def make_server(make_layout: MakeLayout, running: Server, runner: Runner, journal: Journal) -> Iterator[MakeServer]:
-    """A server of its own with its data directory, not started; of version 18. It is stopped at the end."""
+    """A new server with its data directory, not started; of version 18. It is stopped at the end."""
     made: list[Server] = []
 
     def make(**spec: object) -> Server:

@@ -1,4 +1,4 @@
-"""Control connections: what is left of one that breaks, and text in whatever encoding."""
+"""Control connections: what is left of one that breaks, and text in any encoding."""
 
 import json
 import subprocess

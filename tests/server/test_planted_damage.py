@@ -282,7 +282,7 @@ def test_a_page_of_another_database_is_found(planted: Planted):
 
 
 def test_a_zeroed_page_of_pg_xact_contradicts_the_hint_bits(server: Server, start: StartServer):
-    """On a server of its own, since nothing repairs it."""
+    """On a separate server, since nothing repairs it."""
     own = Planted(start("18" if server.layout.installation.major == 18 else "debian"))
     own.begin("SELECT count(*) FROM t", "VACUUM FREEZE")
     own.server.shutdown()

@@ -1,4 +1,4 @@
-"""External servers: found by libpq's rules, borrowed with a schema of our own, and given back as they were."""
+"""External servers: found by libpq's rules, borrowed with our own schema, and given back as they were."""
 
 import os
 import shutil
@@ -49,7 +49,7 @@ def host(
     session_folder: Path,
     session_journal: Journal,
 ) -> Iterator[Server]:
-    """Somebody else's server: TCP, scram-sha-256."""
+    """An external server: TCP, scram-sha-256."""
     storage = session_folder / "shared"
     layout = ServerLayout(
         session_journal.run_id,

@@ -1,4 +1,4 @@
-"""Emulated disks that are served for a test, with what is stored on them; whatever happens, nothing is left."""
+"""Emulated disks that are served for a test, with what is stored on them; nothing is left of them in any case."""
 
 import contextlib
 import ctypes
@@ -26,7 +26,7 @@ READY_S = 30.0
 
 
 class ServedDisk:
-    """A daemon of its own, in a folder of its own: `data`, `mount`, `control`."""
+    """Its own daemon, in its own folder: `data`, `mount`, `control`."""
 
     def __init__(self, folder: Path, profile: str = "ideal", size_bytes: int = 256 * MIB, **more: Any) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class ServedDisk:
         return any(mount.point == str(self.mount) for mount in mounts())
 
     def take_down(self) -> None:
-        """Whatever state it is in."""
+        """End it in any state."""
         if self.process.poll() is None:
             self.signal(signal.SIGCONT)
             self.signal(signal.SIGTERM)
@@ -103,7 +103,7 @@ class ServedDisk:
 
     @contextlib.contextmanager
     def filesystem(self, *, made: bool = False) -> Iterator[Path]:
-        """An ext4 on a loop device on the disk; made anew unless it is there."""
+        """An ext4 on a loop device on the disk; made unless it is there."""
         point = self.folder / "filesystem"
         point.mkdir(exist_ok=True)
         with self.loop() as device:

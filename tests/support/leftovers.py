@@ -12,7 +12,7 @@ from typing import NamedTuple
 from plinth.system.mounts import mounts
 from waiting import wait_until
 
-# Not read_ahead_kb: the kernel works it out anew for each file that is attached.
+# Not read_ahead_kb: the kernel computes it for each file that is attached.
 _KNOBS = ("scheduler", "write_cache", "nr_requests", "wbt_lat_usec")
 
 

@@ -1,4 +1,4 @@
-"""An sshd of the tests' own on a loopback port, with keys of its own, and names of hosts that all lead to it."""
+"""An sshd of the tests on a loopback port, with its own keys, and names of hosts that all lead to it."""
 
 import getpass
 import shutil

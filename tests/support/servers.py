@@ -33,7 +33,7 @@ StartServer = Callable[..., Server]
 
 
 def all_installations(owner: Owner, runner: Runner) -> dict[str, Installation]:
-    """By name: the wheel's 18, and for tests only the 16 and 17 of other wheels, whatever Debian has, and OLD_VERSIONS once
+    """By name: the wheel's 18, and for tests only the 16 and 17 of other wheels, what Debian has, and OLD_VERSIONS once
     `make test-long` has installed them.
     """
     found = {"18": find_installation(18, None, owner, runner)}

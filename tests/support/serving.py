@@ -1,4 +1,4 @@
-"""`plinth serve` in a process of its own, and questions to it over a real socket."""
+"""`plinth serve` in another process, and questions to it over a real socket."""
 
 import http.client
 import os

@@ -23,7 +23,7 @@ def major(cluster: Server) -> int:
 
 
 def ask(cluster: Server, query: str) -> list[tuple[Any, ...]]:
-    """All rows of a query in a connection of its own."""
+    """All rows of a query in a new connection."""
     with connect(cluster.connection) as control:
         return control.execute(query).fetchall()  # type: ignore[arg-type]
 

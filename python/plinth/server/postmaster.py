@@ -47,11 +47,11 @@ class Postmaster:
 
     @property
     def pid(self) -> int:
-        """Its pid, which stays its own until `reap`."""
+        """Return its pid, which no other process gets before `reap`."""
         return self._process.pid
 
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Return whether it runs."""
         return not self._process.has_ended()
 
     def check_alive(self) -> None:
@@ -98,15 +98,15 @@ class Postmaster:
         self._process.wait()
 
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
-        """The last lines that it logged."""
+        """Return the last lines that it logged."""
         return self._log.tail(lines)
 
     def log_crash(self) -> tuple[str, ...]:
-        """What it logged of the last crash of one of its processes, and after it."""
+        """Return what it logged of the last crash of one of its processes, and after it."""
         return self._log.crash()
 
     def _runs_on(self) -> bool:
-        """Whether it still runs after a moment; returns at once when it ends."""
+        """Return whether it still runs after a moment; returns at once when it ends."""
         if not self.alive():
             return False
         pidfd = os.pidfd_open(self.pid)
@@ -116,7 +116,7 @@ class Postmaster:
             os.close(pidfd)
 
     def _says_ready(self) -> bool:
-        """Whether postmaster.pid is this postmaster's, not one that a crash left, and says so."""
+        """Return whether postmaster.pid is this postmaster's, not left from a crash, and says so."""
         try:
             lines = read_small_file(self._data_directory / "postmaster.pid").decode(errors="replace").splitlines()
         except OSError as error:
@@ -142,11 +142,11 @@ class ServerLog:
         self._begin_bytes = log.size_bytes()
 
     def tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
-        """The last lines."""
+        """Return the last lines."""
         return tuple(self._log.tail(_TAIL_BYTES, self._begin_bytes).splitlines()[-lines:])
 
     def crash(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
-        """The first line of the last crash of a server process and those after it; the last lines where there is none.
+        """Return the first line of the last crash of a server process and those after it; the last lines where there is none.
 
         Connections that were refused while the server recovered are left out.
         """

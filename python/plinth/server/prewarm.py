@@ -40,13 +40,13 @@ class Relation(NamedTuple):
     file: str
 
     def files(self, data_directory: Path) -> list[Path]:
-        """All segments of its main fork (storage-file-layout in PostgreSQL's manual)."""
+        """Return all segments of its main fork (storage-file-layout in PostgreSQL's manual)."""
         first = data_directory / self.file
         return [first, *sorted(first.parent.glob(f"{first.name}.[0-9]*"))]
 
 
 def relations(control: "psycopg.Connection[Any]", *, whole_database: bool) -> list[Relation]:
-    """Tables, TOAST tables, then indexes, each the largest first: of the whole database, or of the current schema."""
+    """Read the tables, TOAST tables, then indexes, each the largest first: of the whole database, or of the current schema."""
     rows = control.execute(_RELATIONS.encode(), {"whole_database": whole_database}).fetchall()
     return [Relation(*row) for row in rows]
 
@@ -55,7 +55,7 @@ class RelationReader:
     """Reads relations into shared buffers, and so into the page cache: by pg_prewarm, or where there is none by scanning tables."""
 
     def __init__(self, control: "psycopg.Connection[Any]", *, may_install: bool) -> None:
-        """`may_install`: the database is ours, so that the extension may be created in it."""
+        """Install pg_prewarm where `may_install`: the database is ours, so that the extension may be created in it."""
         import psycopg
 
         self._control = control
@@ -72,18 +72,18 @@ class RelationReader:
 
     @property
     def how(self) -> str:
-        """By what it reads."""
+        """Return how it reads."""
         return "sequential scans" if self._function is None else "pg_prewarm"
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """What it cannot read."""
+        """Return what it cannot read."""
         if self._missing is None:
             return ()
         return (Gap(what="indexes and TOAST tables read before the trial", reason=self._missing),)
 
     def reads(self, relation: Relation) -> bool:
-        """Whether it can read this relation: without pg_prewarm only a table."""
+        """Return whether it can read this relation: without pg_prewarm only a table."""
         return self._function is not None or not (relation.is_index or relation.name.startswith("pg_toast."))
 
     def read(self, relation: Relation) -> int:

@@ -74,17 +74,17 @@ class Server:
 
     @property
     def _address(self) -> str:
-        """Where a server with listen = "tcp" listens."""
+        """Return where a server with listen = "tcp" listens."""
         return self.layout.spec.listen_address or port.LOCALHOST
 
     @property
     def postmaster_pid(self) -> int | None:
-        """The pid of the running postmaster, else None."""
+        """Return the pid of the running postmaster, else None."""
         return self._postmaster.pid if self._postmaster is not None and self._postmaster.alive() else None
 
     @property
     def connection(self) -> Connection:
-        """Where the load goes: the socket, or TCP on this host with a password."""
+        """Return where the load connects: the socket, or TCP on this host with a password."""
         if self.layout.spec.listen == "unix":
             return self.control
         return replace(self.control, host=self._address, password=self.password)
@@ -205,7 +205,7 @@ class Server:
             raise failure
 
     def wait_out_recovery(self, lost_backend: int | None = None) -> None:
-        """Wait while the running server recovers from the crash of a process of its own; `lost_backend` is the pid of a session
+        """Wait while the running server recovers from the crash of one of its processes; `lost_backend` is the pid of a session
         that ended with it."""
         conninfo = make_conninfo(
             host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, connect_timeout=2
@@ -253,7 +253,7 @@ class Server:
         continue_processes(self.layout.data_directory)
 
     def alive(self) -> bool:
-        """Whether the postmaster runs."""
+        """Return whether the postmaster runs."""
         return self._postmaster is not None and self._postmaster.alive()
 
     def check_alive(self) -> None:
@@ -261,16 +261,16 @@ class Server:
         self._running.check_alive()
 
     def facts(self, asked: Mapping[str, SettingValue] | None = None) -> ServerFacts:
-        """The facts that the running server reports; `asked` defaults to the settings last requested."""
+        """Read the facts that the running server reports; `asked` defaults to the settings last requested."""
         with database_errors("read the server's facts", self.where), connect(self.control) as control:
             return managed_facts(control, self.layout, self.settings if asked is None else asked, self.postmaster_pid)
 
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
-        """The last lines of the log since the last start."""
+        """Return the last lines of the log since the last start."""
         return self._postmaster.log_tail(lines) if self._postmaster is not None else ()
 
     def log_crash(self) -> tuple[str, ...]:
-        """What was logged of the last crash of a server process since the last start, and after it."""
+        """Return what was logged of the last crash of a server process since the last start, and after it."""
         return self._postmaster.log_crash() if self._postmaster is not None else ()
 
     @property
@@ -281,7 +281,7 @@ class Server:
 
     @property
     def control(self) -> Connection:
-        """Where control connections go: the socket, which needs no password."""
+        """Return where control connections go: the socket, which needs no password."""
         return Connection(host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, database=DATABASE)
 
     def _check_nothing_runs(self) -> None:
@@ -312,7 +312,7 @@ class Server:
         configuration.write(self.layout.data_directory, self._owned_settings(), settings, self.layout.owner)
 
     def _owned_settings(self) -> dict[str, SettingValue]:
-        """What Plinth sets itself."""
+        """Return the settings that Plinth sets itself."""
         place = self.layout.place
         address = place.address if place is not None else self._address if self.layout.spec.listen == "tcp" else ""
         return {
@@ -343,7 +343,7 @@ class Server:
         check_taken(settings, rows, self._probe, where=f"pg_settings of {self.where}")
 
     def _sync_after(self, *, fsync: bool) -> None:
-        """With fsync = on, make durable what the server has left in the kernel's page cache while it was off.
+        """Make durable, with fsync = on, what the server has left in the kernel's page cache while it was off.
 
         No checkpoint would do so, and a power cut would take it from a server that keeps its commits: see fsync in PostgreSQL's
         documentation, Write Ahead Log.
@@ -353,7 +353,7 @@ class Server:
         self._ran_without_fsync = not fsync
 
     def _needs_restart(self, changed: tuple[str, ...]) -> bool:
-        """A setting that the server does not know yet may come with a library, which is loaded at a start."""
+        """Return whether a change needs a restart; so may an unknown setting, whose library is loaded at a start."""
         with database_errors("read pg_settings", self.where), connect(self.control) as control:
             rows = read_rows(control)
         return any(name not in rows or rows[name].context == "postmaster" for name in changed)
@@ -377,6 +377,6 @@ class Server:
 
 
 def _differing(old: Mapping[str, SettingValue], new: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """Lower-case names of the settings whose text differs, or that only one of the two has."""
+    """Return lower-case names of the settings whose text differs, or that only one of the two has."""
     before, after = ({name.lower(): setting_text(value) for name, value in of.items()} for of in (old, new))
     return tuple(sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name)))

@@ -37,7 +37,7 @@ def create_tablespaces(control: "psycopg.Connection[tuple[Any, ...]]", layout: S
 
 
 def read_tablespaces(control: "psycopg.Connection[tuple[Any, ...]]") -> dict[str, str]:
-    """The directory of each tablespace outside of the data directory."""
+    """Read the directory of each tablespace outside of the data directory."""
     rows = control.execute(
         "select spcname, pg_catalog.pg_tablespace_location(oid) from pg_catalog.pg_tablespace order by spcname"
     ).fetchall()
@@ -45,6 +45,6 @@ def read_tablespaces(control: "psycopg.Connection[tuple[Any, ...]]") -> dict[str
 
 
 def read_wal_directory(data_directory: Path) -> str | None:
-    """Where the symbolic link pg_wal leads; None when the WAL is within the data directory."""
+    """Return where the symbolic link pg_wal leads; None when the WAL is within the data directory."""
     pg_wal = data_directory / "pg_wal"
     return str(pg_wal.readlink()) if pg_wal.is_symlink() else None

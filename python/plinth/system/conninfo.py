@@ -23,7 +23,7 @@ from plinth.system.libpq import Unconnected, stopped
 
 _WHERE = "connection string"
 _FORMS_HINT = 'write it as "host=db1 dbname=bench" or "postgresql://user@db1/bench"'
-# libpq completes and checks all parameters, in an order of its own, and then connects. One of the last that it checks,
+# libpq completes and checks all parameters, in a fixed order, and then connects. One of the last that it checks,
 # set to an invalid value, makes it stop before it connects: the parameters can be read, and nothing was sent.
 _STOP = {"load_balance_hosts": "stop here"}
 _STOP_EARLIER = {"target_session_attrs": "stop here"}

@@ -27,21 +27,21 @@ class LiveSnapshot:
 
     @property
     def kind(self) -> Literal["btrfs", "ZFS"]:
-        """What it is a snapshot of."""
+        """Return what it is a snapshot of."""
         return "btrfs" if self.of_storage is None else "ZFS"
 
     @property
     def path(self) -> Path:
-        """Where the snapshot of a subvolume is."""
+        """Return where the snapshot of a subvolume is."""
         return self.layout.data_directory.with_name(f"{self.layout.data_directory.name}.snapshot-{self.number}")
 
     @property
     def replaced(self) -> Path:
-        """Where the subvolume is once the snapshot has taken its place."""
+        """Return where the subvolume is once the snapshot has taken its place."""
         return self.layout.data_directory.with_name(f"{self.layout.data_directory.name}.replaced-{self.number}")
 
     def taking(self) -> Step:
-        """Taking it, beside a server that runs. It goes with the storage that it is on."""
+        """Return the step that takes it while the server runs. It goes with the storage that it is on."""
         title = f"take snapshot {self.number} of the files of {self.layout.name} while it runs"
         if self.of_storage is not None:
             return self._of_storage("snapshot", title, self.of_storage.take)
@@ -49,7 +49,7 @@ class LiveSnapshot:
         return self.layout.step(f"snapshot-{self.number}", title, argv)
 
     def going_back(self) -> list[Step]:
-        """Putting the files of the stopped server back to it. The lock file in it names a process that has ended."""
+        """Return the steps that put the files of the stopped server back to it. The lock file in it names a process that has ended."""
         lock = ("rm", "-f", "--", str(self.layout.data_directory / "postmaster.pid"))
         return [*self._restoring(), self._step("unlock", "remove the lock file of the server that ran then", lock)]
 
@@ -65,7 +65,7 @@ class LiveSnapshot:
         ]
 
     def removing(self) -> Step:
-        """Removing it, and the files that it took the place of."""
+        """Return the steps that remove it, and the files that it replaced."""
         title = f"remove snapshot {self.number} of {self.layout.name}"
         if self.of_storage is not None:
             return self._of_storage("remove", title, self.of_storage.remove)
@@ -80,7 +80,7 @@ class LiveSnapshot:
             self.run(self.removing(), runner)
 
     def run(self, step: Step, runner: Runner) -> None:
-        """Do one of its steps, as the user whose step it is."""
+        """Run one of its steps as the user whose step it is."""
         assert step.argv is not None, "it is a command"
         runner.run(step.argv, owner=None if step.user is None else self.layout.owner)
 
@@ -88,6 +88,6 @@ class LiveSnapshot:
         return self.layout.step(f"snapshot-{self.number}.{what}", title, argv)
 
     def _of_storage(self, what: str, title: str, argv: tuple[str, ...]) -> Step:
-        """A step of the user who makes storages."""
+        """Return a step of the user who makes storages."""
         suffix = "" if what == "snapshot" else f".{what}"
         return Step(id=self.layout.step_id(f"snapshot-{self.number}{suffix}"), title=title, argv=argv)

@@ -1,6 +1,6 @@
 """A copy of a stopped server's files as they were after loading, from which they are restored before trials.
 
-It is beside the files, on the same storages, and goes with them. The journal marks it once it is whole and written back: a
+It is next to the files, on the same storages, and goes with them. The journal marks it once it is whole and written back: a
 restoration that was cut short is repeated from it.
 
 On btrfs a snapshot is the copy of a subvolume (btrfs-subvolume(8)): the copy is one, and so is each directory that was restored
@@ -27,18 +27,18 @@ from plinth.system.runner import CommandError, Runner
 from plinth.system.snapshot import Snapshot
 
 RestoreWay = Literal["auto", "reflink", "copy", "subvolume"] | Snapshot
-"""By cp, as its --reflink; by a snapshot of a subvolume of its own; by a snapshot of the storage."""
+"""By cp, as its --reflink; by a snapshot of its own subvolume; by a snapshot of the storage."""
 
 _REFLINK = {"auto": "auto", "reflink": "always", "copy": "never", "subvolume": "always"}
 
 
 def copy_of(directory: Path) -> Path:
-    """Where the copy of a directory of a server's files is kept."""
+    """Return where the copy of a directory of a server's files is kept."""
     return directory.with_name(f"{directory.name}.loaded-copy")
 
 
 def remove_copies_command(layout: ServerLayout) -> tuple[str, ...]:
-    """The command that removes the copies, whole or not; snapshots of storages apart."""
+    """Return the command that removes the copies, whole or not, but not snapshots of storages."""
     return ("rm", "-rf", "--one-file-system", "--", *map(str, map(copy_of, layout.directories.values())))
 
 
@@ -60,11 +60,11 @@ class CopySteps:
 
     @property
     def snapshots(self) -> list[Snapshot]:
-        """The snapshots of storages, each once."""
+        """Return the snapshots of storages, each once."""
         return list(dict.fromkeys(way for way in self.ways.values() if isinstance(way, Snapshot)))
 
     def keeping(self) -> list[Step]:
-        """Keeping a copy of a stopped server's files."""
+        """Return the steps that keep a copy of a stopped server's files."""
         return [*self._keeping_copies(), *(self._of_storage("take", snapshot) for snapshot in self.snapshots)]
 
     def _keeping_copies(self) -> Iterator[Step]:
@@ -96,7 +96,7 @@ class CopySteps:
         yield layout.step("write_back_copy", f"{layout.name}: write the copy back", write_back_command(copies))
 
     def restoring(self) -> list[Step]:
-        """Putting a stopped server's files back to what they were when the copy was made."""
+        """Return the steps that put a stopped server's files back to what they were when the copy was made."""
         written = write_back_command(self.layout.directories.values())
         return [
             *(step for role, path in self._copied().items() for step in self._restoring(role, path)),
@@ -107,7 +107,7 @@ class CopySteps:
     def _restoring(self, role: str, path: Path) -> Iterator[Step]:
         name = self.layout.name
         if self.ways[role] == "subvolume":
-            # Not `btrfs subvolume delete`, which frees the space afterwards, beside the load.
+            # Not `btrfs subvolume delete`, which frees the space later, during the load.
             remove = ("rm", "-rf", "--one-file-system", "--", str(path))
             restore = ("btrfs", "subvolume", "snapshot", str(copy_of(path)), str(path))
         else:
@@ -132,7 +132,7 @@ class CopySteps:
         return ("cp", "--archive", reflink, "--no-target-directory", "--", str(source), str(target))
 
     def _of_storage(self, what: Literal["take", "restore"], snapshot: Snapshot) -> Step:
-        """A step of the user who makes storages."""
+        """Return a step of the user who makes storages."""
         roles = [role for role, way in self.ways.items() if way == snapshot]
         held = f"{', '.join(roles)} of {self.layout.name}"
         title = (
@@ -143,7 +143,7 @@ class CopySteps:
 
 
 class LoadedCopy:
-    """The copy of one server's files. Whatever it does, the server must be stopped. Commands run as the server's user, but
+    """The copy of one server's files. The server must be stopped for all that it does. Commands run as the server's user, but
     for snapshots of storages."""
 
     def __init__(self, layout: ServerLayout, ways: Mapping[str, RestoreWay], runner: Runner, journal: Journal) -> None:
@@ -155,17 +155,17 @@ class LoadedCopy:
 
     @property
     def node(self) -> str:
-        """The node of its cluster whose files they are."""
+        """Return the node of its cluster whose files they are."""
         return self._layout.standby or PRIMARY
 
     @property
     def name(self) -> str:
-        """The name of the server."""
+        """Return the name of the server."""
         return self._layout.name
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is one to restore from, as after a run that was killed."""
+        """Return whether there is one to restore from, as after a run that was killed."""
         return self._journal.has(self._layout.copied_step().id)
 
     def check(self) -> None:

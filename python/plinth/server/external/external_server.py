@@ -1,4 +1,4 @@
-"""An external server: reached by a connection string, left as it was found, worked on in a schema of our own."""
+"""External servers, reached by a connection string: Plinth works in its own schema and leaves everything else as it was."""
 
 import re
 from collections.abc import Mapping
@@ -56,17 +56,17 @@ class ExternalServer:
 
     @property
     def schema(self) -> str:
-        """Our schema."""
+        """Return the name of our schema."""
         return schema_of(self._label)
 
     @property
     def connection(self) -> Connection:
-        """Where the load goes."""
+        """Return where the load connects."""
         found = with_options(self._found, self._options)
         return replace(found, options=f"{found.options or ''} -c search_path={self._search_path}".strip())
 
     def with_options(self, options: Mapping[str, SettingValue]) -> "ExternalServer":
-        """The same server, for a load with `options` as settings of its sessions."""
+        """Return the same server for a load with `options` as settings of its sessions."""
         if not options:
             return self
         other = copy(self)
@@ -79,11 +79,11 @@ class ExternalServer:
 
     @property
     def whole_string(self) -> str:
-        """A connection string that leads there whatever the environment says, with its secrets: not to be shown or kept."""
+        """Return a connection string that leads there in any environment, with its secrets: not to be shown or kept."""
         return make_conninfo(**conninfo.keywords(self._found))
 
     def step(self) -> Step:
-        """Making our schema."""
+        """Return the step that makes our schema."""
         return _step(self._run_id, self._name, self._where)
 
     def open(self, journal: Journal) -> bool:
@@ -121,7 +121,7 @@ class ExternalServer:
             self._entry = None
 
     def alive(self) -> bool:
-        """Whether it takes a connection."""
+        """Return whether it accepts a connection."""
         import psycopg
 
         try:
@@ -135,7 +135,7 @@ class ExternalServer:
         self._control("connect").close()
 
     def facts(self) -> ServerFacts:
-        """The facts that it reports to a session as the load's, as far as our role may see them.
+        """Read the facts that it reports to a session of the load, as far as our role may see them.
 
         Raises RunError for options that did not take.
         """
@@ -150,7 +150,7 @@ class ExternalServer:
 
 
 def external_step(run_id: str, name: str = _FIRST) -> Step:
-    """Making a cluster's schema, before it is known where the connection string leads."""
+    """Return the step that makes a cluster's schema, before it is known where the connection string leads."""
     return _step(run_id, name, "the external server")
 
 
@@ -183,14 +183,14 @@ def resolve(connection: str) -> Connection:
 
 
 def with_options(to: Connection, options: Mapping[str, SettingValue]) -> Connection:
-    """`to`, with further settings of its sessions."""
+    """Return `to` with further settings of its sessions."""
     words = [f"-c {name}={_escaped(setting_text(value))}" for name, value in options.items()]
     joined = " ".join([*([to.options] if to.options else []), *words])
     return replace(to, options=joined or None)
 
 
 def _escaped(value: str) -> str:
-    """A value within options, where blanks end it: see pg_split_opts of PostgreSQL."""
+    """Escape a value within options, where blanks end it: see pg_split_opts of PostgreSQL."""
     return re.sub(r"([\\\s])", r"\\\1", value)
 
 

@@ -15,7 +15,7 @@ _IDENTIFIER_MAX_BYTES = 63
 
 
 def schema_of(label: str) -> str:
-    """The schema of a run with this label: "plinth-ramdisk-1" -> "plinth_ramdisk-1". A long one is cut, a digest its end."""
+    """Return the schema of a run with this label: "plinth-ramdisk-1" -> "plinth_ramdisk-1". A long name is cut and ends in a digest."""
     name = label.replace("-", "_", 1)
     if len(name.encode()) <= _IDENTIFIER_MAX_BYTES:
         return name
@@ -41,7 +41,7 @@ def make_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> N
 
 
 def has_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> bool:
-    """Whether the schema of `label` is there, with the label."""
+    """Return whether the schema of `label` is there, with the label."""
     query = "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s"
     return control.execute(query, [schema_of(label)]).fetchone() == (label,)
 

@@ -54,7 +54,7 @@ def check_current_schema(control: "psycopg.Connection[Any]", schema: str, where:
 
 
 def option_names(options: str) -> list[str]:
-    """The names of the settings in startup options (-c NAME=VALUE, --NAME=VALUE), as pg_settings has them."""
+    """Return the names of the settings in startup options (-c NAME=VALUE, --NAME=VALUE), as pg_settings has them."""
     words = [re.sub(r"\\(.)", r"\1", word, flags=re.DOTALL) for word in _WORD.findall(options)]
     settings: list[str] = []
     for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
@@ -83,7 +83,7 @@ def _check_options(control: "psycopg.Connection[Any]", options: str, search_path
 
 
 def _check_is_own(one: "psycopg.Connection[Any]", other: "psycopg.Connection[Any]", where: str) -> None:
-    """In a transaction `other` keeps a server process for itself: it is that of `one`, or `one` gets another, if they are shared."""
+    """Check that sessions do not share server processes: in a transaction, `other` keeps one to itself."""
     before = _server_process(one)
     other.execute("begin")
     in_transaction = _server_process(other)

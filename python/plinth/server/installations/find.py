@@ -44,7 +44,7 @@ class Survey(NamedTuple):
 
 
 def usual_places() -> Iterator[Place]:
-    """Every directory with a postgres in it: the wheel's first, then packages' and builders' places, then PATH."""
+    """Yield every directory with a postgres in it: the wheel's first, then packages' and builders' places, then PATH."""
     seen: set[Path] = set()
     for place in _all_places():
         real = place.bindir.resolve()
@@ -68,7 +68,7 @@ def find_installations(owner: Owner, runner: Runner, places: Iterable[Place] | N
 def find_installation(
     version: int, bindir: str | None, owner: Owner, runner: Runner, places: Iterable[Place] | None = None
 ) -> Installation:
-    """An installation of major `version` whose programs `owner` can run: in `bindir`, else in the usual places.
+    """Find an installation of major `version` whose programs `owner` can run: in `bindir`, else in the usual places.
 
     As root, one that `owner` cannot reach is copied into Plinth's cache first; `origin` then says so.
     Raises MissingCapability that says what was tried, or what was wrong with the first of this version.
@@ -99,7 +99,7 @@ def find_installation(
 
 
 def installed_version(installation: Installation, owner: Owner, runner: Runner) -> str:
-    """The version that is now in the place of an installation, as `installation.version`.
+    """Return the version that an installation's directory holds now, in the form of `installation.version`.
 
     Raises MissingCapability or CommandError where `owner` cannot run it any more.
     """
@@ -130,7 +130,7 @@ def inspect(place: Place, owner: Owner, runner: Runner, *, as_ourselves: bool = 
 
 
 def _given(version: int, bindir: Path, owner: Owner, runner: Runner) -> Installation:
-    """The installation that an experiment names: unless it is in one of the usual places, only `owner` runs its programs."""
+    """Inspect the installation that an experiment names: unless it is in one of the usual places, only `owner` runs its programs."""
     where = f"server.bindir = {str(bindir)!r}"
     is_usual = bindir.resolve() in {place.bindir.resolve() for place in usual_places()}
     try:
@@ -154,7 +154,7 @@ def _given(version: int, bindir: Path, owner: Owner, runner: Runner) -> Installa
 
 
 def _with_initdb(found: Installation, owner: Owner, runner: Runner) -> Installation:
-    """`found`, if its initdb gets as far as showing what it would do: it has found its server and its files.
+    """Return `found` if its initdb gets as far as showing what it would do: it has found its server and its files.
 
     Raises MissingCapability otherwise.
     """
@@ -180,7 +180,7 @@ def _version(program: Path, owner: Owner, runner: Runner, as_ourselves: bool) ->
 
 
 def _run_version(program: Path, owner: Owner, runner: Runner, as_ourselves: bool) -> str:
-    """As `owner`; where that user cannot reach it, as ourselves if that is allowed: `for_owner` sees to it later."""
+    """Run as `owner`, or as ourselves if that is allowed and the owner cannot reach it: `for_owner` copies it later."""
     argv = [str(program), "--version"]
     try:
         return runner.run(argv, owner=owner, timeout_s=30).stdout

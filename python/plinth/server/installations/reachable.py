@@ -26,7 +26,7 @@ _NOT_COPIED = shutil.ignore_patterns("include", "doc", "man", "pgxs", "*.a", "*.
 
 
 def for_owner(installation: Installation, owner: Owner, runner: Runner) -> Installation:
-    """`installation` itself where `owner` can run it, else a copy in the cache that `owner` can run.
+    """Return `installation` itself where `owner` can run it, else a copy in the cache that `owner` can run.
 
     Raises MissingCapability where it cannot be copied, because its parts are spread over the system.
     """
@@ -51,7 +51,7 @@ def for_owner(installation: Installation, owner: Owner, runner: Runner) -> Insta
 
 
 def _runs(bindir: Path, owner: Owner, runner: Runner) -> bool:
-    """Whether `owner` can run the programs, and read the libraries that they load."""
+    """Return whether `owner` can run the programs, and read the libraries that they load."""
     try:
         for program in PROGRAMS:
             runner.run([str(bindir / program), "--version"], owner=owner, timeout_s=30)
@@ -61,7 +61,7 @@ def _runs(bindir: Path, owner: Owner, runner: Runner) -> bool:
 
 
 def _prefix(bindir: Path, owner: Owner, runner: Runner) -> Path:
-    """The one directory that holds programs, extensions and shared files; programs find those by relative paths."""
+    """Return the one directory that holds programs, extensions and shared files; programs find those by relative paths."""
     prefix = bindir.parent
     try:
         shown = runner.run([str(bindir / "pg_config"), "--sharedir", "--pkglibdir"], timeout_s=30).stdout
@@ -79,7 +79,7 @@ def _prefix(bindir: Path, owner: Owner, runner: Runner) -> Path:
 
 
 def _libraries(bindir: Path, runner: Runner) -> list[Path]:
-    """Folders beside the prefix with libraries that programs find relative to themselves, as wheels have them."""
+    """Return folders outside of the prefix with libraries that programs find by relative paths, as wheels have them."""
     loaded = runner.run(["ldd", *(str(bindir / program) for program in PROGRAMS)], timeout_s=30).stdout
     folders = {Path(os.path.normpath(path)).parent for path in _LIBRARY.findall(loaded)}
     known = (*_SYSTEM, bindir.parent)
@@ -87,7 +87,7 @@ def _libraries(bindir: Path, runner: Runner) -> list[Path]:
 
 
 def _copied(parts: Sequence[Path], root: Path, version: str) -> Path:
-    """A copy in the cache of `parts`, as they are under `root`, named by version and content; whole or not at all."""
+    """Copy `parts`, as they are under `root`, into the cache, named by version and content; whole or not at all."""
     folder = ensure(cache_dir() / "postgresql")
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -108,7 +108,7 @@ def _copied(parts: Sequence[Path], root: Path, version: str) -> Path:
 
 
 def _open_to_all(folder: Path) -> None:
-    """Readable by everybody, and executable where the owner may execute."""
+    """Make it readable for everybody, and executable where the owner may execute."""
     for parent, _, files in os.walk(folder):
         Path(parent).chmod(0o755)
         for name in files:

@@ -96,7 +96,7 @@ def check_database(
 
 
 def check_unlogged(control: "psycopg.Connection[TupleRow]") -> Integrity:
-    """Whether unlogged tables are empty, as recovery from a crash makes them: only to be asked after one."""
+    """Check that unlogged tables are empty, as recovery from a crash makes them: call it only after a recovery."""
     found: list[Finding] = []
     not_run = None
     try:
@@ -168,7 +168,7 @@ def _indexes(control: "psycopg.Connection[TupleRow]", major: int) -> Iterator[Fi
 
 
 def _repeated_keys(control: "psycopg.Connection[TupleRow]") -> Iterator[Finding]:
-    """Keys of unique indexes that more than one visible row has: what checkunique finds from 17 on."""
+    """Find keys of unique indexes that more than one visible row has, as checkunique does from 17 on."""
     control.execute("SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off")
     for index, table, keys, predicate in control.execute(_UNIQUE).fetchall():
         known = " AND ".join(f"({key}) IS NOT NULL" for key in keys)
@@ -196,7 +196,7 @@ def _rows(
     found: list[Finding],
     kind: DamageKind = "heap damaged",
 ) -> "list[TupleRow]":
-    """The rows of a check of `name`; an error of the server goes to `found`: that is how damage shows, too."""
+    """Return the rows of a check of `name`; an error of the server is added to `found`, since damage shows that way, too."""
     import psycopg
 
     try:

@@ -59,7 +59,7 @@ def raise_if_timed_out(control: "psycopg.Connection[Any]", error: "psycopg.Error
 
 
 def timeout_reason(control: "psycopg.Connection[Any]", error: "psycopg.Error", relation: str | None) -> str | None:
-    """What a statement that was ended by a timeout had waited for; None for every other error."""
+    """Return what a statement that was ended by a timeout had waited for; None for every other error."""
     if control.closed or error.sqlstate not in (_LOCK_NOT_AVAILABLE, _QUERY_CANCELED):
         return None
     of = "a statement" if relation is None else relation

@@ -24,7 +24,7 @@ class Integrity(NamedTuple):
 
 
 def is_unanswered(control: "psycopg.Connection[TupleRow]", error: "psycopg.Error") -> bool:
-    """Whether an error is unrelated to the data that was read: the connection is gone, or the query was ended or had
+    """Return whether an error says nothing of the data that was read: the connection is gone, or the query was ended or had
     no resources.
 
     SQLSTATE classes 53 and 57 (PostgreSQL's manual, appendix A). Others, such as a file that is not there (58P01), are answers.

@@ -130,7 +130,7 @@ def _start(control: "psycopg.Connection[Any]") -> tuple[int, int]:
 
 
 def _columns_of(control: "psycopg.Connection[Any]") -> dict[int, str]:
-    """What the columns of each relation are, by its oid: the same text while nothing has altered them."""
+    """Return a text for the columns of each relation, by its oid: the same one while nothing has altered them."""
     return dict(control.execute(_COLUMNS).fetchall())
 
 
@@ -139,7 +139,7 @@ def _has_rows_of_user(file: RelationFile) -> bool:
 
 
 def _rows_of(control: "psycopg.Connection[Any]", file: RelationFile, next_xid: int) -> "NDArray[np.void]":
-    """The visible rows of transactions before `next_xid`. Raises psycopg.Error."""
+    """Return the visible rows of transactions before `next_xid`. Raises psycopg.Error."""
     import numpy as np
 
     query = f"SELECT ctid, xmin, hashtextextended(ROW(plinth_row.*)::text, 0) FROM ONLY {file.name} AS plinth_row"
@@ -149,7 +149,7 @@ def _rows_of(control: "psycopg.Connection[Any]", file: RelationFile, next_xid: i
 
 
 def _is_since(xmin: "NDArray[np.uint32]", next_xid: int) -> "NDArray[np.bool_]":
-    """Whether these transactions are not before `next_xid`, in the circle of 32 bits."""
+    """Return whether these transactions are not before `next_xid`, in the circle of 32 bits."""
     import numpy as np
 
     return (xmin >= _FIRST_NORMAL_XID) & ((xmin - np.uint32(next_xid)) < _HALF_OF_XIDS)
@@ -230,7 +230,7 @@ def _kind_of(file: RelationFile) -> DamageKind:
 def _older_pages(
     data_directory: Path, files: Iterable[RelationFile], before: Fingerprint, now: "dict[str, NDArray[np.uint64]]"
 ) -> Iterator[Finding]:
-    """Pages whose LSN has gone back. Of a heap a page of zeros is one only where the map calls it visible."""
+    """Find pages whose LSN has gone back. A page of zeros of a heap counts only where the visibility map calls it visible."""
     import numpy as np
 
     for file in files:
@@ -251,7 +251,7 @@ def _older_pages(
 def _pages_ahead(
     control: "psycopg.Connection[Any]", files: Iterable[RelationFile], lsns: "dict[str, NDArray[np.uint64]]"
 ) -> Iterator[Finding]:
-    """Pages of a change that is not in WAL: it was lost, though it has to be durable before the page."""
+    """Find pages with a change that is not in WAL: it was lost, though it has to be durable before the page."""
     import numpy as np
 
     row = control.execute(_INSERTED).fetchone()
@@ -299,7 +299,7 @@ def _compare_table(
 
 
 def _judge_gone(table: _Table, gone: "NDArray[np.int64]", last: int, found: list[Finding]) -> str | None:
-    """Whether the load may have removed these rows; `last` is the last page that still has a row of before."""
+    """Judge whether the load may have removed these rows; `last` is the last page that still has a row of before."""
     import numpy as np
 
     blocks, rows = np.unique(gone >> 16, return_counts=True)

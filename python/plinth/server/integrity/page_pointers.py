@@ -1,13 +1,13 @@
 """Entries of indexes against items of tables, in the files of a stopped server.
 
 amcheck looks for the rows of a table in its B-tree indexes, and not for the entries in the table; of a hash or GiST index it looks
-at nothing. Two things hold whatever has committed, been rolled back or been killed:
+at nothing. Two things always hold, no matter which transactions have committed, were rolled back or were killed:
 
 - **An entry points to an item.** The item is in WAL before its entry, and VACUUM removes the entry before it frees the item. So an
   entry whose item is unused, or whose page has no such item, shows that the page of the table is not the one it was.
 - **A visible row has an entry.** Of a row that a HOT update has made, its root has it; such rows are left out.
 
-BRIN has no entries for rows; those of GIN are compressed, and SP-GiST's have a form of their own: these are not checked here.
+BRIN has no entries for rows; those of GIN are compressed, and SP-GiST's have a different form: these are not checked here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ _METHODS = ("btree", "hash", "gist")
 _OTHERS = {
     "gin": "its entries are compressed lists",
     "brin": "it has no entries for rows",
-    "spgist": "its entries have a form of their own",
+    "spgist": "its entries have a different form",
 }
 _HEADER_BYTES = 24  # SizeOfPageHeaderData
 _SPECIAL = PAGE_BYTES - 16  # of all three methods
@@ -142,7 +142,7 @@ class _Items(NamedTuple):
     flags: "NDArray[np.int64]"
 
     def halves(self, at: int) -> "NDArray[np.int64]":
-        """The two bytes at this place of each item; 0 where that is outside of its page."""
+        """Return the two bytes at this place of each item; 0 where that is outside of its page."""
         import numpy as np
 
         place = self.offset + at
@@ -151,7 +151,7 @@ class _Items(NamedTuple):
         return np.where(inside, words[self.page, np.where(inside, place, 0) // 2], 0).astype(np.int64)
 
     def of(self, chosen: "NDArray[np.bool_]") -> "_Items":
-        """Those that are chosen."""
+        """Return those that are chosen."""
         return _Items(self.pages, self.page[chosen], self.number[chosen], self.offset[chosen], self.flags[chosen])
 
 
@@ -174,7 +174,7 @@ def _halves_at(pages: "NDArray[np.uint8]", at: int) -> "NDArray[np.int64]":
 
 
 def _items_of(data_directory: Path, heap: RelationFile) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
-    """All items of a table that are in use, and those that HOT updates have made."""
+    """Return all items of a table that are in use, and those that HOT updates have made."""
     import numpy as np
 
     used, heap_only = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -189,7 +189,7 @@ def _items_of(data_directory: Path, heap: RelationFile) -> "tuple[NDArray[np.int
 
 
 def _entries_of(data_directory: Path, index: RelationFile) -> "NDArray[np.int64]":
-    """The items of the table that the entries of an index point to."""
+    """Return the items of the table that the entries of an index point to."""
     import numpy as np
 
     found = [np.empty(0, np.int64)]
@@ -223,7 +223,7 @@ def _btree_entries(pages: "NDArray[np.uint8]", chosen: "NDArray[np.bool_]") -> "
 
 
 def _posting_tids(items: _Items) -> "NDArray[np.int64]":
-    """Of entries with one key, whose TIDs are in a list behind it (BTreeTupleGetPosting)."""
+    """Return the TIDs of posting lists: of entries with one key, whose TIDs are in a list behind it (BTreeTupleGetPosting)."""
     import numpy as np
 
     counts = items.halves(4) & _COUNT

@@ -45,17 +45,17 @@ class RelationFile(NamedTuple):
 
     @property
     def is_heap(self) -> bool:
-        """Whether VACUUM can cut pages off its end."""
+        """Return whether VACUUM can cut pages off its end."""
         return self.kind in "rtm"
 
 
 def relation_files(control: "psycopg.Connection[Any]") -> list[RelationFile]:
-    """The permanent relations of the database, catalogues and shared ones included. Raises psycopg.Error."""
+    """Read the permanent relations of the database, catalogues and shared ones included. Raises psycopg.Error."""
     return [RelationFile(*row) for row in control.execute(_FILES).fetchall()]
 
 
 def pages_of(data_directory: Path, relation: RelationFile) -> "Iterator[NDArray[np.uint8]]":
-    """The pages of the main fork, some at a time: arrays of PAGE_BYTES columns. Raises OSError."""
+    """Yield the pages of the main fork, some at a time, as arrays of PAGE_BYTES columns. Raises OSError."""
     import numpy as np
 
     first = data_directory / relation.path
@@ -70,7 +70,7 @@ def pages_of(data_directory: Path, relation: RelationFile) -> "Iterator[NDArray[
 
 
 def page_lsns(data_directory: Path, relation: RelationFile) -> "NDArray[np.uint64]":
-    """The LSN of each page as it is in the file; 0 for one that is all zeros, or was never logged. Raises OSError."""
+    """Read the LSN of each page as it is in the file; 0 for one that is all zeros, or was never logged. Raises OSError."""
     import numpy as np
 
     lsns = [np.empty(0, np.uint64)]
@@ -81,7 +81,7 @@ def page_lsns(data_directory: Path, relation: RelationFile) -> "NDArray[np.uint6
 
 
 def is_all_visible(data_directory: Path, relation: RelationFile, block: int) -> bool:
-    """Whether the visibility map, as it is in its file, calls every row of the page visible. Raises OSError."""
+    """Return whether the visibility map, as it is in its file, calls every row of the page visible. Raises OSError."""
     path = data_directory / f"{relation.path}_vm"
     if not path.exists():
         return False
@@ -92,11 +92,11 @@ def is_all_visible(data_directory: Path, relation: RelationFile, block: int) -> 
 
 
 def lsn_number(text: str) -> int:
-    """The number of a pg_lsn: "1/A0" -> 0x1000000A0."""
+    """Return the number of a pg_lsn: "1/A0" -> 0x1000000A0."""
     high, low = text.split("/")
     return int(high, 16) << 32 | int(low, 16)
 
 
 def lsn_text(number: int) -> str:
-    """As the server writes it: 0x1000000A0 -> "1/A0"."""
+    """Write an LSN as the server does: 0x1000000A0 -> "1/A0"."""
     return f"{number >> 32:X}/{number & 0xFFFFFFFF:X}"

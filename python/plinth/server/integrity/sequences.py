@@ -27,7 +27,7 @@ class SequenceState(NamedTuple):
 
     @property
     def position(self) -> tuple[int, bool]:
-        """Later ones are greater."""
+        """Return a value that is greater for a later state."""
         return (self.last if self.ascends else -self.last), self.is_called
 
 

@@ -44,7 +44,7 @@ class TornPage(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Which page it is, and the evidence."""
+        """Describe the page and the evidence."""
         return (
             f"{self.file}, page {self.block}: the disk tore its write of {self.write.length} bytes at {self.write.offset} after "
             f"{self.write.kept}: the first {self.new_bytes} bytes of the page are new, of LSN {self.lsn}, the other "
@@ -52,7 +52,7 @@ class TornPage(NamedTuple):
         )
 
     def is_named_by(self, text: str) -> bool:
-        """Whether a message of the server, or of pg_checksums, is about this page."""
+        """Return whether a message of the server, or of pg_checksums, is about this page."""
         relation, _, segment = self.file.partition(".")
         whole = self.block + int(segment or 0) * _PAGES_PER_FILE
         of_file = re.search(rf"{re.escape(self.file)}\b(?!\.\d)", text) and _names_block(text, self.block)
@@ -66,7 +66,7 @@ def _names_block(text: str, block: int) -> bool:
 
 
 def torn_pages(data_directory: Path, places: Sequence[TornPlace]) -> list[TornPage]:
-    """The pages of relations in which one of these writes broke off; none where the file system does not tell places.
+    """Find the pages of relations in which one of these writes broke off; none where the file system does not report places.
 
     The server is stopped. Files that cannot be read are left out: what is wrong with them, other checks say.
     """
@@ -109,10 +109,10 @@ def _torn_in(path: Path, data_directory: Path, write: TornWrite) -> Iterator[Tor
 def with_torn_pages(
     damage: Sequence[Damage], pages: Sequence[TornPage], *, checksums: bool, full_page_writes: bool
 ) -> list[Damage]:
-    """`damage`, of which that of torn pages is told from other failures of checksums.
+    """Return `damage` with torn pages distinguished from other failures of checksums.
 
     A server without checksums names no page. Without full-page images nothing has repaired a torn one, so that what else is
-    damaged is put beside it.
+    damaged is listed next to it.
     """
     named = [page for page in pages if any(_is_about(one, page) for one in damage)]
     if not checksums and not full_page_writes and any(one.kind in _UNREPAIRED for one in damage):
@@ -128,7 +128,7 @@ def _is_about(damage: Damage, page: TornPage) -> bool:
 
 
 def _without(damage: Damage, pages: Sequence[TornPage]) -> Damage | None:
-    """A checksum failure without these pages; other damage as it is."""
+    """Return a checksum failure without these pages; other damage as it is."""
     if damage.kind != "checksum failure":
         return damage
     others = tuple(line for line in damage.evidence if not any(page.is_named_by(line) for page in pages))

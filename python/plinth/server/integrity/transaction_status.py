@@ -49,7 +49,7 @@ def check_transaction_status(control: "psycopg.Connection[Any]") -> Integrity:
 
 
 def last_commit_before(end_lsn: str, layout: ServerLayout, installation: Installation, runner: Runner) -> str | None:
-    """The last commit before `end_lsn` in its WAL segment, in pg_waldump's words; None where there is none, or no WAL to read."""
+    """Read the last commit before `end_lsn` in its WAL segment, in pg_waldump's words; None where there is none, or no WAL."""
     high, low = (int(part, 16) for part in end_lsn.split("/"))
     argv = (
         f"{installation.bindir}/pg_waldump",

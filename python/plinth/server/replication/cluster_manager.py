@@ -1,4 +1,4 @@
-"""Processes of a cluster manager, Patroni and etcd: known by a mark in their environment, which what they start inherits."""
+"""Processes of a cluster manager, Patroni and etcd: known by a variable in their environment, which their children inherit."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ _END_TIMEOUT_S = 15.0
 
 
 def managing(path: Path) -> list[int]:
-    """The processes with that mark: the cluster manager, and what it has started, such as pg_rewind, but no server."""
+    """Find the processes with that mark: the cluster manager, and what it has started, such as pg_rewind, but no server."""
     mark = f"{MARK}={path}".encode()
     found: list[int] = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -22,7 +22,7 @@ def managing(path: Path) -> list[int]:
                 continue
             words = (process / "environ").read_bytes().split(b"\0")
         except OSError:
-            continue  # it has ended, or is somebody else's
+            continue  # it has ended, or is of another user
         if mark in words:
             found.append(int(process.name))
     return found

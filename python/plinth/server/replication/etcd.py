@@ -43,11 +43,11 @@ class Etcd:
 
     @property
     def address(self) -> str:
-        """Where its clients reach it."""
+        """Return where its clients reach it."""
         return f"{LOCALHOST}:{self._port}"
 
     def command(self) -> tuple[str, ...]:
-        """The command that starts it."""
+        """Return the command that starts it."""
         client, peer = f"http://{self.address}", f"http://{LOCALHOST}:{self._peer_port}"
         return (
             ETCD,
@@ -79,7 +79,7 @@ class Etcd:
         self._post("kv/put", {"key": _encoded(key), "value": _encoded(value)})
 
     def get(self, key: str) -> str | None:
-        """The value of a key; None without one. Raises RunError when etcd does not answer."""
+        """Return the value of a key; None without one. Raises RunError when etcd does not answer."""
         found = self._post("kv/range", {"key": _encoded(key)}).get("kvs", [])
         return base64.b64decode(found[0].get("value", "")).decode() if found else None
 
@@ -93,7 +93,7 @@ class Etcd:
             self._call(f"auth/{what}", content)
 
     def _post(self, path: str, content: Mapping[str, object]) -> dict[str, Any]:
-        """With a token, which etcd forgets when it was not used for a while."""
+        """Send a request with a token, which etcd forgets when it was not used for a while."""
         if self._token is not None:
             try:
                 return self._call(path, content)

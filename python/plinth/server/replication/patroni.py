@@ -1,6 +1,6 @@
 """Patroni as the cluster manager of a failover: one for each server, on the servers as they run, and an etcd for all of them.
 
-A Patroni that finds a server that runs takes it over as it is. From then on it starts, promotes and rewinds it by itself.
+A Patroni that finds a running server takes it over as it is, and starts, promotes and rewinds it from then on.
 """
 
 import json
@@ -66,7 +66,7 @@ class _Member:
 
 
 class PatroniCluster:
-    """The Patronis of the servers of one cluster, each by its node's name. Leave it by `end`, whatever happened before."""
+    """The Patronis of the servers of one cluster, each by its node's name. Call `end` in any case."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class PatroniCluster:
         )
 
     def kill_member(self, node: str) -> None:
-        """End the Patroni of a node, and whatever it is just running, by SIGKILL. Its server goes on."""
+        """Kill the Patroni of a node and the programs that it is running (SIGKILL). Its server goes on."""
         member = self._members[node]
         end_cluster_manager(member.config)
         if member.child is not None:
@@ -141,12 +141,12 @@ class PatroniCluster:
             member.child = None
 
     def has_member(self, node: str) -> bool:
-        """Whether the Patroni of a node runs."""
+        """Return whether the Patroni of a node runs."""
         child = self._members[node].child
         return child is not None and not child.has_ended()
 
     def leader(self) -> str | None:
-        """The node whose Patroni has the lock, as etcd says; None: nobody has it."""
+        """Return the node whose Patroni has the lock, as etcd says; None if none has it."""
         return self._etcd.get(f"/service/{SCOPE}/leader")
 
     def await_rejoined(self, node: str, leader: str) -> None:
@@ -154,7 +154,7 @@ class PatroniCluster:
         self._await_streaming(node, leader)
 
     def how_rejoined(self, node: str) -> Literal["rewind", "backup", "restart"]:
-        """How a node came back, by the log of its Patroni: "rewind", "backup", or "restart" where neither was needed."""
+        """Return how a node came back, by the log of its Patroni: "rewind", "backup", or "restart" where neither was needed."""
         log = self._log(node)
         if "replica has been created" in log or "trying to bootstrap from leader" in log:
             return "backup"
@@ -167,7 +167,7 @@ class PatroniCluster:
             for child in (self._etcd.child, *(member.child for member in self._members.values())):
                 if child is not None and not kept:
                     child.wait()
-            for server in self._servers.values():  # it may have been killed while it was making one anew
+            for server in self._servers.values():  # it may have been killed while it was replacing one
                 directory = ("mkdir", "--parents", "--mode=700", "--", str(server.layout.data_directory))
                 self._runner.run(directory, owner=self._owner)
             if kept:
@@ -183,7 +183,7 @@ class PatroniCluster:
         return Undo(kind="stop_cluster_manager", path=str(path), label=self._journal.label)
 
     def _dynamic(self) -> dict[str, Any]:
-        """What all members share; in etcd."""
+        """Return the configuration that all members share, which is in etcd."""
         primary = self._servers[PRIMARY]
         query = "select name, setting from pg_settings where name = any(%s)"
         with database_errors("read settings for Patroni", primary.where), connect(primary.control) as control:
@@ -198,7 +198,7 @@ class PatroniCluster:
         }
 
     def _config(self, node: str) -> dict[str, Any]:
-        """The configuration of one member; JSON is YAML."""
+        """Return the configuration of one member; JSON is YAML."""
         server, member = self._servers[node], self._members[node]
         address = server.layout.spec.listen_address or LOCALHOST
         login = {"username": SUPERUSER, "password": server.password}
@@ -246,6 +246,6 @@ class PatroniCluster:
             cancel.sleep(_LOOK_AGAIN_S)
 
     def _log(self, node: str) -> str:
-        """What the Patroni of a node has logged since it was started last."""
+        """Return what the Patroni of a node has logged since it was started last."""
         member = self._members[node]
         return member.log.tail(_LOG_BYTES, since=member.log_begin_bytes)

@@ -57,7 +57,7 @@ def rejoin(
 
 
 def rewind_reason(error: PlinthError) -> str:
-    """Why pg_rewind could not do it, in its own words; a server that it lets recover first logs between them."""
+    """Return why pg_rewind failed, in its own words, without those of a server that it started for recovery."""
     says = [line.partition(" error: ")[2] for line in error.details if line.startswith("pg_rewind: error: ")]
     return "; ".join(says or (error.message, *error.details[-2:]))
 
@@ -70,7 +70,7 @@ def _standby_of(old: Server, primary: Server, runner: Runner, journal: Journal) 
 
 
 def _rewind(standby: Standby, primary: Server, runner: Runner) -> None:
-    """pg_rewind compares timelines by the control files, which a promoted node writes at its next checkpoint."""
+    """Run pg_rewind, after a checkpoint: it compares timelines by the control files, which a promoted node writes at its next one."""
     if standby.layout.tablespaces:
         raise RunError(
             "pg_rewind would take over the primary's links to its tablespaces, which are on this machine, too",
@@ -104,6 +104,6 @@ def _start(standby: Standby, settings: Mapping[str, SettingValue]) -> None:
 
 
 def _empty(directory: Path) -> tuple[str, ...]:
-    """The command that removes what is in a directory of a server, but the label by which it is removed in the end."""
+    """Return the command that empties a directory of a server except for the label, by which it is removed in the end."""
     find = ("find", str(directory), "-xdev", "-mindepth", "1", "-maxdepth", "1", "!", "-name", LABEL_FILE)
     return (*find, "-exec", "rm", "-rf", "--one-file-system", "--", "{}", "+")

@@ -17,7 +17,7 @@ _TIMELINE = "('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))
 
 
 def takes_writes(node: Server) -> bool:
-    """Whether a node runs, whoever started it, answers and is not in recovery."""
+    """Return whether a node runs, answers and is not in recovery, no matter which process started it."""
     import psycopg
 
     try:
@@ -28,7 +28,7 @@ def takes_writes(node: Server) -> bool:
 
 
 def received_bytes(standby: Server) -> float | None:
-    """The position up to which a standby has WAL, as a number of bytes; None of one that does not answer or is no standby."""
+    """Return up to which byte a standby has WAL; None for one that does not answer or is no standby."""
     import psycopg
 
     if not standby.alive():
@@ -46,7 +46,7 @@ def received_bytes(standby: Server) -> float | None:
 
 
 def streams_from(standby: Server, primary: Server, name: str) -> bool:
-    """Whether a standby streams from a primary by TCP, under its name, and has that primary's timeline.
+    """Return whether a standby streams from a primary by TCP, under its name, and has that primary's timeline.
 
     One whose WAL goes on beyond where that timeline begins connects, too, but follows the old one and is soon sent away.
     """
@@ -78,7 +78,7 @@ def promote(standby: Server) -> None:
 
 
 def await_promoted(standby: Server) -> None:
-    """Wait until a standby that somebody promotes takes writes. Raises RunError when it does not."""
+    """Wait until a standby that another process promotes takes writes. Raises RunError when it does not."""
     deadline = time.monotonic() + PROMOTE_TIMEOUT_S
     while not takes_writes(standby):
         if time.monotonic() > deadline:
@@ -89,7 +89,7 @@ def await_promoted(standby: Server) -> None:
 
 
 def switch_lsn(primary: Server) -> str:
-    """Where the timeline of a promoted node left the one before it, by its history file."""
+    """Return where the timeline of a promoted node left the one before it, by its history file."""
     query = "select pg_read_file('pg_wal/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '.history')"
     with database_errors("read the timeline's history", primary.where), connect(primary.control) as control:
         row = control.execute(query.encode()).fetchone()
@@ -99,7 +99,7 @@ def switch_lsn(primary: Server) -> str:
 
 
 def has_strayed(standby: Server, primary: Server, switched_at: str) -> bool:
-    """Whether a standby has replayed WAL of the old timeline beyond `switched_at`, where that of a promoted node left it: it cannot follow
+    """Return whether a standby has replayed WAL of the old timeline beyond `switched_at`, where a promoted node left it: it cannot follow
     that node any more, but by pg_rewind or as a new base backup. False of one that does not answer."""
     import psycopg
 
@@ -118,7 +118,7 @@ def has_strayed(standby: Server, primary: Server, switched_at: str) -> bool:
 
 
 def follow(standby: Standby, primary: Server, settings: Mapping[str, SettingValue]) -> None:
-    """Have a running standby stream from a promoted node, through a slot of its own there."""
+    """Have a running standby stream from a promoted node, through its own slot there."""
     make_slot(primary, standby.name)
     standby.upstream = primary
     standby.reload(settings)

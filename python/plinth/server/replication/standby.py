@@ -48,7 +48,7 @@ def settings_of_standby(
     own: Mapping[str, SettingValue],
     of_cluster: Iterable[Mapping[str, SettingValue]],
 ) -> dict[str, SettingValue]:
-    """The settings of a standby: the primary's (`asked`), and over them its own.
+    """Return the settings of a standby: the primary's (`asked`), overridden by its own.
 
     Those that may not be lower than the primary's are the highest of all variants of the cluster: a standby checks them when it
     starts, before it has seen that the primary was started with less.
@@ -101,7 +101,7 @@ class Standby(Server):
         configuration.mark_standby(self.layout.data_directory, self.layout.owner)
 
     def _drop_slot(self) -> None:
-        """The figures of a backup that did not finish."""
+        """Drop the slot that a base backup left when it did not finish."""
         with (
             database_errors("drop a slot that is left", self.upstream.where),
             connect(self.upstream.control) as control,
@@ -122,7 +122,7 @@ class Standby(Server):
         return {**super()._owned_settings(), "primary_conninfo": conninfo, "primary_slot_name": self.name}
 
     def _set_password(self) -> None:
-        """It has the upstream's."""
+        """Set none: the standby has the upstream's."""
 
 
 class _BackupProgress:
@@ -160,7 +160,7 @@ class _BackupProgress:
 
 
 def _size_bytes(directory: Path) -> int:
-    """Of all files below; symbolic links, which lead to other directories of the standby, are not followed."""
+    """Sum up all files below; symbolic links, which lead to other directories of the standby, are not followed."""
     return sum(path.lstat().st_size for path in directory.rglob("*") if path.is_file() and not path.is_symlink())
 
 
@@ -216,7 +216,7 @@ def _look(
     target: str,
     waited_s: float,
 ) -> tuple[StandbyFacts, float]:
-    """How a standby is now, and how many bytes its replay is behind `target`."""
+    """Return how a standby is now, and how many bytes its replay is behind `target`."""
     in_recovery, received, replayed, behind = _row(
         control,
         "select pg_is_in_recovery(), pg_last_wal_receive_lsn()::text, pg_last_wal_replay_lsn()::text,"
@@ -250,7 +250,7 @@ def _row(control: "psycopg.Connection[tuple[Any, ...]]", query: str, values: Any
 
 
 def base_backup(cluster: str, standby: Standby, duration_s: float, size_bytes: int) -> BaseBackup:
-    """The figures of a base backup, for the bundle."""
+    """Return the figures of a base backup, for the bundle."""
     return BaseBackup(
         cluster=cluster,
         standby=standby.name,

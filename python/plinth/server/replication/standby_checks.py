@@ -16,14 +16,14 @@ _SENDERS_OF_A_BACKUP = 2
 
 
 def standbys_of(upstream: str, standbys: Mapping[str, StandbySpec]) -> list[str]:
-    """The standbys that stream from a node."""
+    """Return the standbys that stream from a node."""
     return [name for name, standby in standbys.items() if standby.upstream == upstream]
 
 
 def followers_once_promoted(
     standbys: Mapping[str, StandbySpec], to: str | None, *, rejoins: bool
 ) -> dict[str, list[str]]:
-    """The standbys that a failover may promote (`to`, or whichever has the most WAL), each with the nodes that stream from it then."""
+    """Return the standbys that a failover may promote (`to`, or the one with the most WAL), each with the nodes that stream from it then."""
     return {
         name: [
             *dict.fromkeys(
@@ -43,7 +43,7 @@ def standby_problems(
     own: Mapping[str, Mapping[str, SettingValue]],
     promoted: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[Problem]:
-    """Problems of a variant's settings with its standbys; `own` are the settings of standbys that differ from the primary's, and
+    """Find problems of a variant's settings with its standbys; `own` are the settings of standbys that differ from the primary's, and
     `promoted` has those that a failover may promote, each with the nodes that stream from it then."""
     for name, of_standby in own.items():
         for problem in probe.problems(of_standby):

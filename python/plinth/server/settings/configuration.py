@@ -29,7 +29,7 @@ host all all all scram-sha-256
 
 
 def prepare(data_directory: Path, owner: Owner, *, networked: bool, reachable: bool = False) -> None:
-    """After initdb: include plinth.conf, and say who may connect; `networked`: standbys from an emulated network, too;
+    """Include plinth.conf and write who may connect, after initdb; `networked`: standbys from an emulated network, too;
     `reachable`: load machines with the password."""
     main = data_directory / "postgresql.conf"
     replace_file(main, f"{main.read_text()}\ninclude '{CONFIGURATION_FILE}'\n", owner)
@@ -41,7 +41,7 @@ def prepare(data_directory: Path, owner: Owner, *, networked: bool, reachable: b
 
 
 def mark_standby(data_directory: Path, owner: Owner) -> None:
-    """After a base backup: the server that is started on it is a standby."""
+    """Mark a base backup, so that the server that is started on it is a standby."""
     replace_file(data_directory / STANDBY_FILE, "", owner)
 
 
@@ -54,7 +54,7 @@ def write(
 
 
 def quoted(text: str) -> str:
-    """A value as GUC_scanstr of guc-file.l reads it back."""
+    """Quote a value as GUC_scanstr of guc-file.l reads it back."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
@@ -63,8 +63,8 @@ def _lines(settings: Mapping[str, SettingValue]) -> list[str]:
 
 
 def replace_file(path: Path, text: str, owner: Owner) -> None:
-    """Write a file of the server's user anew, safe on disk: without that a server does not start after a
-    power cut, on btrfs as it was found.
+    """Replace a file of the server's user, durably: otherwise a server may not start after a power cut, as was seen
+    on btrfs.
 
     The directory is the server user's: nothing that is there is opened or followed.
     """

@@ -47,7 +47,7 @@ class DryStart:
     def problem(
         self, settings: Mapping[str, SettingValue], definitions: Mapping[str, SettingDefinition]
     ) -> Problem | None:
-        """The combination of settings that the server refuses, each of which it takes alone."""
+        """Find the combination of settings that the server refuses, though it takes each of them alone."""
         asked = {
             name: setting_text(value)
             for name, value in settings.items()
@@ -60,7 +60,7 @@ class DryStart:
         return Problem(complaint, path=["server", "settings", *([named] if named else [])])
 
     def _library_problem(self, settings: Mapping[str, SettingValue]) -> Problem | None:
-        """A library that the server would load at its start, and that this installation does not have."""
+        """Find a library that the server would load at its start, and that this installation does not have."""
         name = next((name for name in settings if name.lower() == "shared_preload_libraries"), None)
         if name is None or any(other.lower() == "dynamic_library_path" for other in settings):
             return None
@@ -77,7 +77,7 @@ class DryStart:
 
     @cached_property
     def _library_folder(self) -> str:
-        """pg_config is not with every installation: "" then."""
+        """Return the folder of libraries; "" for an installation without pg_config."""
         try:
             words = [f"{self._installation.bindir}/pg_config", "--pkglibdir"]
             return self._runner.run(words, owner=self._owner, timeout_s=_TIMEOUT_S).stdout.strip()
@@ -86,11 +86,11 @@ class DryStart:
 
     @cached_property
     def _libraries(self) -> tuple[str, ...]:
-        """What the installation could load; none where that cannot be seen."""
+        """Return what the installation could load; nothing where that cannot be seen."""
         return tuple(sorted(file.stem for file in Path(self._library_folder or "/nonexistent").glob("*.so")))
 
     def lacking(self, settings: Mapping[str, SettingValue], definitions: Mapping[str, SettingDefinition]) -> str | None:
-        """Why this machine cannot give a server with these settings its shared memory; None where it can."""
+        """Return why this machine cannot give a server with these settings its shared memory; None where it can."""
         asked = {
             name: setting_text(value)
             for name, value in settings.items()
@@ -109,12 +109,12 @@ class DryStart:
         return self._complaints[key]
 
     def _combined(self, asked: Mapping[str, str]) -> str | None:
-        """The server compares settings with one another right before it reads the control file, which is none."""
+        """Return the complaint about a combination: the server compares settings right before it reads the control file, which has only zeros."""
         complaint = self._start([], asked)
         return None if complaint is None or _REFUSES_CONTROL_FILE in complaint else complaint
 
     def _memory(self, asked: Mapping[str, str]) -> str | None:
-        """initdb finds by the same option what it can set max_connections and shared_buffers to."""
+        """Return the complaint about memory, found with the option by which initdb chooses max_connections and shared_buffers."""
         mode = ["--check"] if self._installation.major >= _CHECK_SINCE else ["--boot", "-x0"]
         complaint = self._start(mode, asked)
         if complaint is not None and all(name.lower() != _DYNAMIC_TYPE for name in asked):
@@ -123,7 +123,7 @@ class DryStart:
         return complaint if complaint is not None and any(word in complaint for word in _OF_MEMORY) else None
 
     def _start(self, mode: list[str], asked: Mapping[str, str]) -> str | None:
-        """What the server says against the settings. What it says against the folder is nothing to them."""
+        """Return what the server says against the settings; what it says about the folder does not matter."""
         with _skeleton(self._installation.major, self._owner) as folder:
             none = [f"{name}=/dev/null" for name in ("config_file", "hba_file", "ident_file")]
             if mode:
@@ -145,7 +145,7 @@ class DryStart:
 
 @contextmanager
 def _skeleton(major: int, owner: Owner) -> Iterator[Path]:
-    """A folder of the server's user with what a server looks at before it has read its control file."""
+    """Make a folder of the server's user with what a server looks at before it has read its control file."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="plinth-start-"))
     except OSError as error:

@@ -24,9 +24,9 @@ OWNED = {
     "hba_file": "Plinth writes it; see server.listen",
     "ident_file": "Plinth writes the configuration",
     "external_pid_file": "Plinth watches the server itself",
-    "unix_socket_directories": "the socket has a directory of its own",
-    "unix_socket_group": "the socket has a directory of its own",
-    "unix_socket_permissions": "the socket has a directory of its own",
+    "unix_socket_directories": "the socket has its own directory",
+    "unix_socket_group": "the socket has its own directory",
+    "unix_socket_permissions": "the socket has its own directory",
     "listen_addresses": 'see server.listen = "unix" or "tcp"',
     "port": "see server.port",
     "logging_collector": "Plinth keeps the log itself",
@@ -81,7 +81,7 @@ class SettingsProbe:
 
     @cached_property
     def definitions(self) -> dict[str, SettingDefinition]:
-        """Every setting that `--describe-config` lists; it leaves out those meant for developers."""
+        """Return every setting that `--describe-config` lists; it leaves out those meant for developers."""
         rows = self._runner.run([self._postgres, "--describe-config"], owner=self._owner, timeout_s=30).stdout
         found: dict[str, SettingDefinition] = {}
         for row in rows.splitlines():
@@ -90,7 +90,7 @@ class SettingsProbe:
         return found
 
     def problems(self, settings: Mapping[str, SettingValue]) -> list[Problem]:
-        """Everything that is wrong with `settings`; each problem's path is server.settings.NAME.
+        """Find everything that is wrong with `settings`; each problem's path is server.settings.NAME.
 
         Settings of extensions (names with a dot) are known only to a server that has loaded the
         extension: they are read back when it runs.
@@ -99,7 +99,7 @@ class SettingsProbe:
         return [problem for problem in found if problem is not None]
 
     def standby_problem(self, settings: Mapping[str, SettingValue], standbys: Collection[str] = ()) -> Problem | None:
-        """What is wrong with `settings` together if every commit would wait forever, for more standbys than there are.
+        """Find what is wrong with `settings` together if every commit would wait forever, for more standbys than there are.
 
         `standbys` are those that stream from the primary. Of settings that `problems` finds nothing wrong with.
         """
@@ -127,12 +127,12 @@ class SettingsProbe:
         )
 
     def lacking(self, settings: Mapping[str, SettingValue]) -> list[Problem]:
-        """Of `problems`, those of values that this build lacks and another of the same version might have."""
+        """Return those of `problems` whose values this build lacks and another of the same version might have."""
         optional = {name: value for name, value in settings.items() if value in BUILD_OPTIONS.get(name.lower(), ())}
         return [problem for problem in self.problems(optional) if "invalid value for parameter" in problem.message]
 
     def canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, str]:
-        """The installation's own spelling of each value that it accepts: wal_compression = on is pglz."""
+        """Return the installation's own spelling of each value that it accepts: wal_compression = on is pglz."""
         answers = {name: self._ask(name, setting_text(value)) for name, value in settings.items()}
         return {name: answer.canonical for name, answer in answers.items() if answer.canonical is not None}
 
@@ -163,7 +163,7 @@ class SettingsProbe:
         return self._answers[key]
 
     def _asked(self, name: str, text: str) -> Answer:
-        """Nothing is started and no file is read: the configuration is empty, and there is no data directory."""
+        """Ask with an empty configuration and no data directory: nothing is started and no file is read."""
         nothing = [f"{key}=/dev/null" for key in ("config_file", "data_directory", "hba_file", "ident_file")]
         options = [part for option in (*nothing, f"{name}={text}") for part in ("-c", option)]
         done = self._runner.run(
@@ -175,7 +175,7 @@ class SettingsProbe:
 
 
 def complaint_of(stderr: str) -> tuple[str, str | None]:
-    """What a server said before it ended, with its detail, and its hint."""
+    """Return what a server said before it ended, with its detail, and its hint."""
     said = {match["kind"]: match["text"] for match in _COMPLAINT.finditer(stderr)}
     last = (stderr.strip().splitlines() or ["it said nothing"])[
         -1
@@ -186,12 +186,12 @@ def complaint_of(stderr: str) -> tuple[str, str | None]:
 
 
 def describe_settings(installation: Installation, owner: Owner, runner: Runner) -> dict[str, SettingDefinition]:
-    """What `installation` lists of its settings."""
+    """Return the settings that `installation` lists."""
     return SettingsProbe(installation, owner, runner).definitions
 
 
 def check_settings(
     settings: Mapping[str, SettingValue], installation: Installation, owner: Owner, runner: Runner
 ) -> list[Problem]:
-    """All problems that `installation` reports in `settings`; see `SettingsProbe.problems`."""
+    """Find all problems that `installation` reports in `settings`; see `SettingsProbe.problems`."""
     return SettingsProbe(installation, owner, runner).problems(settings)

@@ -17,13 +17,13 @@ _COLUMNS = "name, setting, unit, vartype, context, source, sourcefile, boot_val,
 
 
 def read_rows(connection: "psycopg.Connection[tuple[Any, ...]]") -> dict[str, SettingRow]:
-    """pg_settings by lower-case name: names of settings do not differ in case."""
+    """Read pg_settings by lower-case name: names of settings do not differ in case."""
     rows = connection.execute(f"select {_COLUMNS} from pg_catalog.pg_settings")  # type: ignore[arg-type]  # constant
     return {row[0].lower(): SettingRow(*row) for row in rows}
 
 
 def settings_of(rows: Mapping[str, SettingRow], asked: Mapping[str, SettingValue]) -> tuple[Setting, ...]:
-    """The requested settings and those that differ from their defaults, apart from what our own connection set for
+    """Return the requested settings and those that differ from their defaults, apart from what our own connection set for
     itself."""
     texts = {name.lower(): setting_text(value) for name, value in asked.items()}
     return tuple(
@@ -41,14 +41,14 @@ def settings_of(rows: Mapping[str, SettingRow], asked: Mapping[str, SettingValue
 
 
 def _shown(row: SettingRow) -> str:
-    """The value without the secrets that a server of somebody else's may have in it."""
+    """Return the value without the secrets that an external server may have in it."""
     if row.name == "primary_conninfo":
         return without_secrets(row.setting)
     return "***" if row.name == "ssl_passphrase_command" and row.setting else row.setting
 
 
 def _goes_without_saying(row: SettingRow) -> bool:
-    """Defaults, and what belongs to our own session: its options, the state of its transaction."""
+    """Return whether it is a default, or belongs to our own session: its options, the state of its transaction."""
     return row.source in ("default", "client") or (row.source == "override" and row.context == "user")
 
 
@@ -92,7 +92,7 @@ def check_options_taken(control: "psycopg.Connection[tuple[Any, ...]]", asked: M
 
 
 def _spelling_of_session(control: "psycopg.Connection[tuple[Any, ...]]", name: str, text: str) -> str | None:
-    """The server's own spelling of a value: synchronous_commit = no is off. None where a running session may not set it."""
+    """Return the server's own spelling of a value: synchronous_commit = no is off. None where a running session may not set it."""
     import psycopg
 
     try:

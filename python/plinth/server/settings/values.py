@@ -1,4 +1,4 @@
-"""The meaning of a setting's value, whatever its spelling: 1GB is 1048576 kB, yes is on, 90500ms is not 90 s."""
+"""The meaning of a setting's value in any spelling: 1GB is 1048576 kB, yes is on, 90500ms is not 90 s."""
 
 import re
 from fractions import Fraction
@@ -30,14 +30,14 @@ class SettingRow(NamedTuple):
 
 
 def setting_text(value: SettingValue) -> str:
-    """A value of an experiment file as PostgreSQL's configuration has it."""
+    """Write a value of an experiment file as PostgreSQL's configuration does."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return repr(value) if isinstance(value, float) else str(value)
 
 
 def was_taken(asked: str, row: SettingRow, canonical: str | None = None) -> bool:
-    """Whether the server has the requested value exactly, or a computed one where that was requested.
+    """Return whether the server has the requested value exactly, or a computed one where that was requested.
 
     `canonical` is the server's own spelling of `asked`, where it is known: enums have aliases.
     """
@@ -50,7 +50,7 @@ def was_taken(asked: str, row: SettingRow, canonical: str | None = None) -> bool
 
 
 def number_of(text: str, unit: str | None) -> Fraction | None:
-    """A numeric value in `unit`, as in pg_settings ("8kB", "min"); None when it is not a number with such a unit.
+    """Read a numeric value in `unit`, as in pg_settings ("8kB", "min"); None when it is not a number with such a unit.
 
     As strtol reads them, 0x10 is hexadecimal and 010 octal: modes of files are set like that.
     """
@@ -72,7 +72,7 @@ def number_of(text: str, unit: str | None) -> Fraction | None:
 
 
 def bool_of(text: str) -> bool | None:
-    """A boolean as parse_bool of PostgreSQL reads it: on, off, 1, 0, and unique beginnings of true, false, yes, no."""
+    """Read a boolean as parse_bool of PostgreSQL does: on, off, 1, 0, and unique beginnings of true, false, yes, no."""
     word = text.strip().casefold()
     if word in ("1", "0"):
         return word == "1"
@@ -89,7 +89,7 @@ def _same_number(asked: str, row: SettingRow) -> bool:
 
 
 def _worked_out(asked: str, row: SettingRow) -> bool:
-    """-1 or 0 that means "the server works it out": it then overrides its own default value."""
+    """Return whether -1 or 0 was asked for and the server computed the value: it then overrides its own default."""
     wanted = number_of(asked, row.unit)
     default = number_of(row.boot_val, row.unit) if row.boot_val is not None else None
     return row.source == "override" and wanted is not None and wanted in (-1, 0) and wanted == default
