@@ -99,7 +99,7 @@ def server(
             subprocess.run(argv, env=libpq_environment(cluster.connection), check=True, capture_output=True)
         yield cluster
     finally:
-        cluster.stop()
+        cluster.shutdown()
         journal.close()
         shutil.rmtree(storage)
 

@@ -37,7 +37,7 @@ from plinth.model.load import LoadResult
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from ray_machines import machines, start_ray
-from servers import new_clusters
+from servers import new_servers
 
 _SELECT = LoadScript(name="select", source="\\set a random(1, 100000)\nSELECT :a;")
 _COUNT = LoadScript(name="count", source="SELECT nextval('transactions');")
@@ -82,7 +82,7 @@ def main() -> int:
     if asked.on == "ray" and not asked.inside:
         return _in_a_cluster()
     address = "auto" if asked.on == "ray" else "local"
-    with new_clusters({"fsync": False, "max_connections": 300}) as start, tempfile.TemporaryDirectory() as folder:
+    with new_servers({"fsync": False, "max_connections": 300}) as start, tempfile.TemporaryDirectory() as folder:
         log = LogFile(Path(folder) / "agents.log")
         bench = Bench(start().connection, address, _executor(address, log), asked.pairs)
         right = True

@@ -19,7 +19,7 @@ def loaded(cluster: Server, dataset: dict[str, Any]) -> dict[str, Any]:
         for line in child.stdout:
             match line.strip():
                 case "stop":
-                    cluster.stop()
+                    cluster.shutdown()
                 case "start":
                     cluster.start(cluster.settings)
                 case figures:

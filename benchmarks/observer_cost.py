@@ -26,7 +26,7 @@ from plinth.system.journal import Journal  # noqa: E402
 from plinth.system.log_file import LogFile  # noqa: E402
 from plinth.system.owner import server_owner  # noqa: E402
 from plinth.system.runner import Runner  # noqa: E402
-from servers import cluster_folder  # noqa: E402
+from servers import server_folder  # noqa: E402
 
 INTERVAL_S = 0.5
 
@@ -53,7 +53,7 @@ def measure(cluster: Server, ticks: int) -> dict[str, float]:
 def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
     """The round that cost least, of a server in memory with so many clients connected."""
     owner, runner = server_owner(), Runner()
-    with cluster_folder() as folder, ExitStack() as stack:
+    with server_folder() as folder, ExitStack() as stack:
         os.environ["PLINTH_STATE_DIR"] = str(folder / "state")
         journal = Journal.create(f"cost-{os.getpid()}", UNDO_HANDLERS)
         stack.callback(journal.close)
@@ -67,7 +67,7 @@ def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
         cluster = Server(layout, runner, journal)
         cluster.initdb()
         cluster.start({"fsync": False})
-        stack.callback(cluster.kill)
+        stack.callback(cluster.crash)
         for _ in range(clients):
             stack.enter_context(connect(cluster.connection))
         found = [measure(cluster, ticks) for _ in range(rounds)]

@@ -22,7 +22,7 @@ from plinth.tasks.analysis import analyse_bundle
 from serving import Served, catalogue
 from small_bundles import CONTENTS, change, written
 from spoilt_bundles import SPOILT
-from waiting import until
+from waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def changed(served, state):
         pages.append(served.ask(f"/changes?since={state}")[2])
         return pages[-1]
 
-    until(has_changed, 60)
+    wait_until(has_changed, timeout_s=60)
     return pages[-1]
 
 

@@ -17,7 +17,7 @@ from plinth.tasks.analysis import analyse_bundle
 from plinth.tasks.history import answer_or_reason
 from serving import Served, catalogue
 from small_bundles import written
-from waiting import until
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -86,10 +86,10 @@ def test_ctrl_c_ends_a_report_that_is_being_made_and_those_that_wait_for_it(tmp_
     os.kill(process, signal.SIGSTOP)
     paths = (f"/bundles/{keys[1]}", f"/compare?{ticked}") * 2
     asking = [ThreadPoolExecutor(1).submit(ask, served, path) for path in paths]
-    until(lambda: threads(served) > before)
+    wait_until(lambda: threads(served) > before)
     code, errors = served.interrupt(number)
     assert (code, len(errors.splitlines())) == (130, 1), errors
-    until(lambda: not Path(f"/proc/{process}").exists())
+    wait_until(lambda: not Path(f"/proc/{process}").exists())
     for one in asking:
         one.result(60)
 
@@ -107,7 +107,7 @@ def test_the_process_ends_with_a_server_that_is_killed(tmp_path, monkeypatch):
     monkeypatch.setenv("PLINTH_STATE_DIR", str(tmp_path / "state"))
     written(tmp_path / "in" / "b")
     with Served(tmp_path / "in") as served:
-        until(lambda: children(served.pid), 60)
+        wait_until(lambda: children(served.pid), timeout_s=60)
         (process,) = children(served.pid)
         served.interrupt(signal.SIGKILL)
-        until(lambda: not Path(f"/proc/{process}").exists(), 60)
+        wait_until(lambda: not Path(f"/proc/{process}").exists(), timeout_s=60)

@@ -17,7 +17,7 @@ from plinth.serve.live import MAX_STREAMS
 from plinth.system.lock import DirectoryLock
 from serving import Served
 from small_bundles import CONTENTS, change, written
-from waiting import until
+from waiting import wait_until
 
 SERIES = CONTENTS.trials[0].series
 
@@ -59,7 +59,7 @@ class Stream:
                 fields[name] = value
         return None
 
-    def until(self, kind):
+    def wait_until(self, kind):
         """The events up to one of a kind, and the place after it."""
         found = []
         while not any(event["kind"] == kind for event in found):
@@ -325,7 +325,7 @@ def test_many_open_streams_leave_room_for_pages_and_readers_that_go_away_end_the
         for stream in streams:
             stream.until("second")
             stream.close()
-        until(lambda: descriptors(served) <= before + 2)
+        wait_until(lambda: descriptors(served) <= before + 2)
         with opened(served, path) as stream:
             stream.until("second")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from emulated_disks import LABEL, MIB, ServedDisk, run, served, wait_until
+from emulated_disks import LABEL, MIB, ServedDisk, run, served
 from plinth.model.disk import DiskConfig
 from plinth.model.errors import RunError
 from plinth.storage.devices import disk_daemon
@@ -18,6 +18,7 @@ from plinth.storage.devices.disk_server import serve_command
 from plinth.storage.devices.fuse import abort
 from plinth.system.mounts import mount_of, mounts
 from plinth.system.runner import Runner
+from waiting import wait_until
 
 
 def test_a_disk_is_a_file_of_its_size_whose_mount_has_the_label(disk: ServedDisk):

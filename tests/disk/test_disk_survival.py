@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from emulated_disks import MIB, ServedDisk, run, served, wait_until
+from emulated_disks import MIB, ServedDisk, run, served
 from plinth.model.disk import IgnoreFlush
 from plinth.model.power_cut import CutMode
 from plinth.server import find_installation
@@ -19,6 +19,7 @@ from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner, server_owner
 from plinth.system.process import Child
 from plinth.system.runner import Runner
+from waiting import wait_until
 
 ENOUGH_ROWS = 200
 
@@ -71,7 +72,7 @@ class Server:
         )
         conninfo = f"host={self._socket} user=postgres dbname=postgres"
         try:
-            wait_until(lambda: _answers(conninfo), f"the server answers: {self._log.read_text()[-2000:]}", 60)
+            wait_until(lambda: _answers(conninfo), f"the server answers: {self._log.read_text()[-2000:]}", timeout_s=60)
             yield conninfo
         finally:
             self._kill()

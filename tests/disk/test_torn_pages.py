@@ -8,7 +8,7 @@ import pytest
 from emulated_disks import ServedDisk, run
 from plinth.model.disk_recording import TornWrite
 from plinth.model.durability import Damage
-from plinth.server.torn_pages import PAGE_BYTES, TornPage, TornPlace, torn_pages, with_torn_pages
+from plinth.server.integrity.torn_pages import PAGE_BYTES, TornPage, TornPlace, torn_pages, with_torn_pages
 from plinth.system.extents import file_extents
 
 WRITE = TornWrite(offset=1 << 20, length=PAGE_BYTES, kept=4096)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from filling import leave_free
-from waiting import until
+from waiting import wait_until
 
 ONE = ("--set", "storage=disk", "--set", "measure.repeats=1", "--set", "measure.aa=false")
 
@@ -116,7 +116,7 @@ def test_space_that_runs_out_in_the_middle_of_a_trial(project):
         small_wal = ("--set", "server.settings.wal_recycle=off", "--set", "server.settings.min_wal_size=32MB")
         running = project.start(*ONE, "--set", "measure.duration=60s", *small_wal)
         running.wait_for("load tpcb")
-        until(lambda: serves_clients(small), 60)
+        wait_until(lambda: serves_clients(small), timeout_s=60)
         leave_free(small, 0)
         code, said = running.end()
         assert code == 1, said

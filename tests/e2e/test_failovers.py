@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from waiting import runs, until
+from waiting import runs, wait_until
 
 EXPERIMENT = """\
 spec = 1
@@ -245,14 +245,14 @@ def killed_in_a_failover(project, moment: str) -> Callable[[], bool]:
     start, start_a = argv["server.1-disk.start"], argv["server.1-disk.a.start"]
     program, data, of_a = start[0], start[2], Path(start_a[2])
     primary = runs(program, data)
-    until(lambda: primary() and (of_a / "standby.signal").exists(), timeout_s=60)
-    until(lambda: not primary(), timeout_s=60)  # killed: the probes begin to fail
+    wait_until(lambda: primary() and (of_a / "standby.signal").exists(), timeout_s=60)
+    wait_until(lambda: not primary(), timeout_s=60)  # killed: the probes begin to fail
     if moment == "promote":
-        until(lambda: not (of_a / "standby.signal").exists(), timeout_s=60)
+        wait_until(lambda: not (of_a / "standby.signal").exists(), timeout_s=60)
     elif moment == "rewind":
-        until(runs(program.removesuffix("postgres") + "pg_rewind", data), timeout_s=60)
+        wait_until(runs(program.removesuffix("postgres") + "pg_rewind", data), timeout_s=60)
     elif moment == "backup":
-        until(runs(program.removesuffix("postgres") + "pg_basebackup", data), timeout_s=60)
+        wait_until(runs(program.removesuffix("postgres") + "pg_basebackup", data), timeout_s=60)
     running.signal(signal.SIGKILL)
     running.end()
     return primary

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import plinth
-from waiting import until
+from waiting import wait_until
 
 EXPERIMENT = """\
 spec = 1
@@ -135,7 +135,7 @@ def killed_once_paused(project, pause_at: str) -> None:
     project.write(EXPERIMENT + faults + action(pause_at, "pause"))
     running = project.start()
     running.wait_for("copy the files of 1-disk as loaded", timeout_s=120)
-    until(lambda: paused_in(project.state), timeout_s=60)
+    wait_until(lambda: paused_in(project.state), timeout_s=60)
     running.signal(signal.SIGKILL)
     running.end()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from waiting import until
+from waiting import wait_until
 
 BTRFS = '[storage.looped]\nkind = "loop"\nfilesystem = "btrfs"\nsize = "600MiB"\n'
 ZFS = '[storage.part]\nkind = "file"\nsize = "600MiB"\n[storage.looped]\nkind = "zfs"\ndata = ["part"]\n'
@@ -129,7 +129,7 @@ def killed_with_a_snapshot(project) -> None:
     running = project.start()
     running.wait_for("copy the files of 1-looped as loaded", timeout_s=120)
     journals = project.state / "journal"
-    until(lambda: any('.snapshot-2"' in one.read_text() for one in journals.glob("*.jsonl")), timeout_s=60)
+    wait_until(lambda: any('.snapshot-2"' in one.read_text() for one in journals.glob("*.jsonl")), timeout_s=60)
     running.signal(signal.SIGKILL)
     running.end()
 

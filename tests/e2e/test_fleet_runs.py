@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from fleets import running_agents
-from waiting import until
+from waiting import wait_until
 
 FLEET = '[fleet]\naddress = "local"\nmachines = 2\n'
 MEASURE = """\
@@ -79,7 +79,7 @@ def test_after_a_machine_is_lost_the_other_trials_go_on_and_after_the_coordinato
     _agent(before)
     running.signal(signal.SIGKILL)
     running.process.wait(30)
-    until(lambda: running_agents() <= before)
+    wait_until(lambda: running_agents() <= before)
     resumed = project.plinth("resume", project.bundle)
     assert resumed.returncode == 1, resumed.stderr
     first, *others = project.trials()
@@ -90,7 +90,7 @@ def test_after_a_machine_is_lost_the_other_trials_go_on_and_after_the_coordinato
 
 def _agent(before):
     """The first of the two that run, once both do."""
-    until(lambda: len(running_agents() - before) == 2)
+    wait_until(lambda: len(running_agents() - before) == 2)
     return min(running_agents() - before)
 
 

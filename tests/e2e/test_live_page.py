@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from browser import ROOT, node
 from serving import Served
-from waiting import until
+from waiting import wait_until
 
 WATCH = ROOT / "web" / "e2e" / "live.mjs"
 SHORT = ("--set", "measure.repeats=2", "--set", "measure.duration=4s", "--set", "measure.aa=false")
@@ -18,7 +18,7 @@ LONG = ("--set", "measure.repeats=50", "--set", "measure.duration=4s", "--set", 
 def watched(project, *options):
     """A run, and the steps of a browser that watches it."""
     run = project.start(*options)
-    until((project.bundle / "manifest.json").exists, 60)
+    wait_until((project.bundle / "manifest.json").exists, timeout_s=60)
     with Served(project.folder, PLINTH_STATE_DIR=str(project.state)) as served:
         watching = subprocess.Popen(
             [node(), str(WATCH), served.address], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -12,7 +12,7 @@ import pytest
 from filling import leave_free
 from plinth.storage.devices.disk_daemon import daemons
 from plinth.storage.devices.zfs_fuse import ZfsFuse
-from waiting import runs, until
+from waiting import runs, wait_until
 
 MEASURE = """\
 [measure]
@@ -163,9 +163,9 @@ def test_a_disk_that_hangs_while_it_is_made(project, nothing_left):
     experiment(project, HANGING, '["slow", "disk"]', repeats=1)
     running = project.start()
     running.wait_for("make storage slow")
-    until(lambda: list(project.state.glob("work/*-slow")))
+    wait_until(lambda: list(project.state.glob("work/*-slow")))
     (folder,) = project.state.glob("work/*-slow")
-    until(runs("mkfs.ext4", str(folder)))
+    wait_until(runs("mkfs.ext4", str(folder)))
     (daemon,) = daemons(folder / "disk")
     os.kill(daemon.pid, signal.SIGSTOP)
     code, said = running.end()

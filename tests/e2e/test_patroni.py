@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from waiting import until
+from waiting import wait_until
 
 EXPERIMENT = """\
 spec = 1
@@ -115,7 +115,7 @@ def test_a_kill_of_plinth_leaves_nothing_that_clean_does_not_undo(project, nothi
     project.write(EXPERIMENT.replace('"8s"', '"60s"') + KILL.replace("500ms", "50s") + FAILOVER.replace("500ms", "50s"))
     running = project.start()
     running.wait_for("copy the files of 1-disk.a as loaded", timeout_s=120)
-    until(lambda: len(of_patroni(project.state)) == 2, timeout_s=60)
+    wait_until(lambda: len(of_patroni(project.state)) == 2, timeout_s=60)
     running.signal(signal.SIGKILL)
     running.end()
     cleaned = project.plinth("clean")

@@ -10,7 +10,7 @@ import pytest
 from plinth.server import find_installation
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
-from waiting import until
+from waiting import wait_until
 
 ONE = ("--set", "storage=disk", "--set", "measure.repeats=1", "--set", "measure.aa=false")
 WITHOUT_MOUNTING = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--")
@@ -205,7 +205,7 @@ def test_an_external_server_that_does_not_take_us(project, service):
         Path(hba).write_text("local all all scram-sha-256\n")
         control.execute("SELECT pg_reload_conf()")
     project.write(EXTERNAL.replace("CONNECTION", "service=mine password=wrong"))
-    until(lambda: not _connects(string))
+    wait_until(lambda: not _connects(string))
     both_refuse(project, 1, "password authentication failed", PGSERVICEFILE=str(services))
     project.write(EXTERNAL.replace("CONNECTION", "service=mine user=guest password=right"))
     both_refuse(project, 1, "user guest may not make a schema", "grant create", PGSERVICEFILE=str(services))

@@ -6,7 +6,7 @@ import pytest
 from plinth.model.errors import MissingCapability
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ExternalServer, connect
-from plinth.server.session_check import check_sessions, option_names
+from plinth.server.external.session_check import check_sessions, option_names
 from plinth.system import conninfo
 from plinth.system.journal import Journal
 from poolers import made_in, pgbouncer

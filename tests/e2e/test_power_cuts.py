@@ -7,7 +7,7 @@ import pytest
 
 from plinth.bundle import read_cuts
 from power_cut_experiment import LEDGER, TPCB, TPCB_WITH_LEDGER, experiment
-from waiting import until
+from waiting import wait_until
 
 CONTROLS = {
     "ignoring": 'lie = "ignore-flush"',
@@ -102,7 +102,7 @@ def test_a_run_that_is_interrupted_between_cuts_makes_the_rest_when_resumed(proj
     project.write(experiment(cuts=3, durability='moments = ["load"]\nmodes = ["drop"]', honest=""))
     run = project.start("--yes")
     run.wait_for("cut the power")
-    until(lambda: read_cuts(project.bundle), timeout_s=60)
+    wait_until(lambda: read_cuts(project.bundle), timeout_s=60)
     run.signal(signal.SIGINT)
     code, stderr = run.end()
     assert code == 130 and "Traceback" not in stderr

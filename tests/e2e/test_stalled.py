@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 
-from waiting import until
+from waiting import wait_until
 
 SOON = """\
 import sys
@@ -94,7 +94,7 @@ def test_a_server_that_is_stopped_fails_its_trial_and_the_next_one_is_measured(p
     project.write(EXPERIMENT + MANAGED)
     shorter = ("--set", "measure.stall_limit=2s", "--set", "measure.duration=3s", "--set", "measure.repeats=2")
     run = project.start(*shorter)
-    until(lambda: serving(project), 60)
+    wait_until(lambda: serving(project), timeout_s=60)
     (postmaster,) = project.postmasters()
     for pid in (postmaster, *children(postmaster)):
         with suppress(ProcessLookupError):

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from leftovers import nothing_left as nothing_is_left
 from plinth.model.disk import EioFault
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import daemons
+from waiting import wait_until
 
 HEAD = """\
 spec = 1
@@ -171,10 +171,9 @@ def _give_eio(folder: Path) -> None:
 def _wait_for_load(disk: DiskControl) -> None:
     """Until commits reach the disk, one after the other, as in a trial and never before."""
     before = disk.status().counters["flushes"]
-    deadline = time.monotonic() + 60
-    while disk.status().counters["flushes"] < before + _FLUSHES_OF_A_LOAD:
-        assert time.monotonic() < deadline, "no trial has begun"
-        time.sleep(0.05)
+    wait_until(
+        lambda: disk.status().counters["flushes"] >= before + _FLUSHES_OF_A_LOAD, "a trial has begun", timeout_s=60
+    )
 
 
 @pytest.mark.parametrize(

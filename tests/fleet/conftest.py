@@ -18,8 +18,8 @@ from plinth.server import Server
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from ray_machines import CLIENT_PORT, Machine, in_network, machines, start_ray
-from servers import new_clusters
-from waiting import until
+from servers import new_servers
+from waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -27,12 +27,12 @@ def nothing_left() -> Iterator[None]:
     """Agents of before, such as of another test run beside this one, are not ours."""
     before = running_agents()
     yield
-    until(lambda: running_agents() <= before)
+    wait_until(lambda: running_agents() <= before)
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Server]:
-    with new_clusters({"fsync": False}) as start:
+    with new_servers({"fsync": False}) as start:
         yield start()
 
 

@@ -27,7 +27,7 @@ from plinth.system.runner import Runner
 from plinth.workload.tpcc_conditions import check_conditions
 from ray_machines import Machine
 from servers import all_installations
-from waiting import until
+from waiting import wait_until
 
 NOWHERE = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"})
 COMMAND = f"--fleet-command={Path(sys.executable).with_name('plinth')}"
@@ -355,7 +355,7 @@ def test_agents_end_with_a_bench_that_is_killed(bench: Both, tmp_path: Path, mac
     assert len(running_agents() - before) == 3
     child.kill()
     child.communicate()
-    until(lambda: running_agents() <= before)
+    wait_until(lambda: running_agents() <= before)
 
 
 def test_a_client_that_ends_the_run_ends_it_on_all_machines(bench: Both, tmp_path: Path) -> None:

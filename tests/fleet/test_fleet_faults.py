@@ -29,7 +29,7 @@ from plinth.model.errors import MissingCapability, PlinthError, RunError
 from plinth.model.fleet import FleetSpec
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
-from waiting import until
+from waiting import wait_until
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_clients_of_a_driver_end_with_their_agent(config: MakeConfig, tmp_path: 
     with pytest.raises(RunError, match=r"the agent on machine local-\d is lost"):
         while not load.wait(0.5):
             pass
-    until(lambda: _driver_processes() <= clients)
+    wait_until(lambda: _driver_processes() <= clients)
 
 
 def _driver_processes() -> set[int]:
@@ -212,7 +212,7 @@ def test_an_agent_without_its_coordinator_ends_its_load(
     part = config(duration_s=600.0, clients=2, part={"number": 0, "of": 1})
     with _served() as (link, thread, codes):
         assert _ask(link, Request(kind="prepare", load=part), Done).refused is None
-        until(lambda: _ask(link, Request(kind="poll"), Polled).state == "connected")
+        wait_until(lambda: _ask(link, Request(kind="poll"), Polled).state == "connected")
         late = _ask(link, Request(kind="go", at_ns=time.monotonic_ns() - 1), Done).refused
         assert late is not None and "it is late" in late
         assert _ask(link, Request(kind="go", at_ns=time.monotonic_ns() + 100_000_000), Done).refused is None
@@ -256,7 +256,7 @@ def test_agents_end_with_a_coordinator_that_is_killed(
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(run_and_die).signal == signal.SIGKILL
-    until(lambda: running_agents() <= before)
+    wait_until(lambda: running_agents() <= before)
 
 
 @pytest.mark.long
@@ -274,7 +274,7 @@ def test_an_agent_that_is_cut_off_ends_within_its_lease(spec: FleetSpec, fleet: 
         with pytest.raises(RunError, match=r"the agent on machine client\d is lost: nothing came in time"):
             while not load.wait(0.5):
                 pass
-        until(lambda: running_agents() <= before)
+        wait_until(lambda: running_agents() <= before)
     finally:
         os.kill(session, signal.SIGCONT)
 

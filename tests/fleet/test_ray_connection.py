@@ -27,7 +27,7 @@ from plinth.model.errors import MissingCapability, RunError
 from plinth.model.fleet import FleetSpec
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
-from waiting import until
+from waiting import wait_until
 
 HOST = "127.0.0.1"
 
@@ -96,7 +96,7 @@ def test_an_agent_that_is_killed_is_said_to_be() -> None:
     own, node = new_identity(), RayNode()
     before = running_agents()
     with _joined(_placed(node, own), own):
-        until(lambda: running_agents() - before)
+        wait_until(lambda: running_agents() - before)
         (agent,) = running_agents() - before
         os.kill(agent, signal.SIGKILL)
         assert node.ended() == "it was killed by signal 9"

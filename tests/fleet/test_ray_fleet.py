@@ -13,7 +13,7 @@ import pytest
 from fleets import running_agents
 from plinth.model.connection import Connection
 from ray_machines import CLIENT_PORT, Machine, start_raylet
-from waiting import until
+from waiting import wait_until
 
 pytestmark = pytest.mark.long
 PLINTH = str(Path(sys.executable).with_name("plinth"))
@@ -160,8 +160,8 @@ def test_agents_end_with_a_coordinator_that_is_killed(
     assert len(running_agents() - before) == 3
     os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
-    until(lambda: running_agents() <= before)
-    until(lambda: not _drivers(), timeout_s=30)
+    wait_until(lambda: running_agents() <= before)
+    wait_until(lambda: not _drivers(), timeout_s=30)
 
 
 def _drivers() -> list[bytes]:
@@ -207,7 +207,7 @@ def test_an_agent_that_is_cut_off_ends_within_its_lease(
         err = _said_at_its_end(child)
         assert child.returncode == 2
         assert "error: the agent on machine machine2 is lost: nothing came in time" in err
-        until(lambda: running_agents() <= before)
+        wait_until(lambda: running_agents() <= before)
     finally:
         lost.ip("link", "set", "net", "up")
         _restart_raylet(lost, head)
@@ -224,7 +224,7 @@ def test_a_raylet_that_is_killed_takes_its_agent_along(
     err = _said_at_its_end(child)
     assert child.returncode == 2
     assert "error: the agent on machine machine2 is lost: the connection has ended" in err
-    until(lambda: running_agents() <= before)
+    wait_until(lambda: running_agents() <= before)
     _restart_raylet(lost, head)
     # For half a minute Ray lists both the lost one and its successor.
     again = _bench(head, environment, "-f", sleeping, "-c", "3", "-t", "1")
@@ -235,7 +235,7 @@ def _restart_raylet(machine: Machine, head: Machine) -> None:
     """Ray has maybe given it up already."""
     for raylet in machine.processes("raylet"):
         os.kill(raylet, signal.SIGKILL)
-    until(lambda: not machine.processes("raylet"))
+    wait_until(lambda: not machine.processes("raylet"))
     start_raylet(machine, f"--address={head.address}:6379")
 
 
@@ -248,4 +248,4 @@ def test_a_head_that_is_killed_leaves_nothing(head: Machine, environment: dict[s
     err = _said_at_its_end(child)
     assert child.returncode == 2
     assert "error: the agent on machine machine1 is lost" in err
-    until(lambda: running_agents() <= before)
+    wait_until(lambda: running_agents() <= before)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from waiting import until
+from waiting import wait_until
 
 pytestmark = pytest.mark.long
 SCRIPT = Path(__file__).parents[2] / "scripts" / "try_fleet.py"
@@ -79,4 +79,4 @@ def test_a_signal_ends_the_run_and_then_the_machines(folder: Path, number: signa
     rest, _ = child.communicate(timeout=60)
     assert child.returncode == 130, rest  # of the run, whichever signal interrupts it
     assert "undo what this run made" in rest
-    until(lambda: not _left(folder))
+    wait_until(lambda: not _left(folder))

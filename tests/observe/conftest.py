@@ -6,7 +6,7 @@ import pytest
 
 from plinth.model.base import SettingValue
 from plinth.server import Server
-from servers import EVERY_VERSION, StartServer, new_clusters
+from servers import EVERY_VERSION, StartServer, new_servers
 
 _SETTINGS: dict[str, SettingValue] = {
     "shared_buffers": "16MB",
@@ -20,7 +20,7 @@ _SETTINGS: dict[str, SettingValue] = {
 @pytest.fixture(scope="session")
 def start_server() -> Iterator[StartServer]:
     """Makes and starts a cluster by the name of its installation; `settings` go over those that all have."""
-    with new_clusters(_SETTINGS) as start:
+    with new_servers(_SETTINGS) as start:
         yield start
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from plinth.observe.views import VIEWS
 from plinth.server import Server
-from watching import INTERVAL_S, ask, client, wait_until, watching
+from waiting import wait_until
+from watching import INTERVAL_S, ask, client, watching
 
 SERVER_SOURCES = [view.source for view in VIEWS]
 OBSERVERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'plinth observer%'"
@@ -24,7 +25,7 @@ def cluster(breakable: Server) -> Server:
 
 def test_a_killed_server_is_a_gap_and_the_host_is_still_observed(cluster: Server) -> None:
     with watching(cluster) as watched:
-        cluster.kill()
+        cluster.crash()
         killed_ns = time.monotonic_ns() - watched.started_ns
         watched.wait_for_readings("host_cpu", 5)
     after = {sample.source for sample in watched.seen.samples if sample.t_ns > killed_ns + 2 * INTERVAL_S * 1e9}
@@ -72,7 +73,7 @@ def test_a_server_that_does_not_answer_holds_up_neither_the_host_nor_the_end(ser
 
 
 def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: Server) -> None:
-    cluster.stop()
+    cluster.shutdown()
     with watching(cluster, postmaster_pid=None) as watched:
         cluster.start(cluster.settings)
         wait_until(lambda: "commits_per_s" in watched.observer.latest(), "two readings of the database")
@@ -84,7 +85,7 @@ def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: Server) -
 
 def test_no_room_for_the_observer_is_a_gap(cluster: Server) -> None:
     few = {"max_connections": 1, "superuser_reserved_connections": 0, "max_wal_senders": 0}
-    cluster.stop()
+    cluster.shutdown()
     cluster.start(cluster.settings | few)
     with client(cluster), watching(cluster) as watched:
         pass

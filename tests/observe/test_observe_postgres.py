@@ -16,7 +16,8 @@ from plinth.observe.view import Extension, Traits, build_query
 from plinth.observe.views import SLOTS, VIEWS
 from plinth.server import Server
 from plinth.system.log_file import LogFile
-from watching import INTERVAL_S, ask, client, major, wait_until, watching
+from waiting import wait_until
+from watching import INTERVAL_S, ask, client, major, watching
 
 TRANSACTIONS = 137
 NOT_LOADED = "pg_stat_statements is not in shared_preload_libraries"

@@ -20,7 +20,8 @@ from plinth.observe.process_groups import POSTGRES_GROUPS, group_of_title
 from plinth.observe.process_sources import ProcessCpu, ProcessIo
 from plinth.observe.processes import Processes, children_by_search
 from plinth.server import Server
-from watching import ask, client, wait_until, watching
+from waiting import wait_until
+from watching import ask, client, watching
 
 BURNED_S = 0.5
 

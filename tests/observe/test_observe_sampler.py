@@ -13,7 +13,8 @@ from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.samples import to_samples
 from plinth.observe.source import Reading, Readout, Unreadable
 from plinth.server import Server
-from watching import client, wait_until, watching
+from waiting import wait_until
+from watching import client, watching
 
 S = 1_000_000_000
 

@@ -12,7 +12,8 @@ from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.source import Reading, Readout
 from plinth.server import Server
 from sampled import by_metric
-from watching import Watched, ask, client, major, wait_until, watching
+from waiting import wait_until
+from watching import Watched, ask, client, major, watching
 
 S = 1_000_000_000
 FAR_S = 60

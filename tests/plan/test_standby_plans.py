@@ -7,7 +7,7 @@ from plinth.model.facts import HostFacts
 from plinth.model.plan import DatasetSize, PlannedCluster, ScriptText
 from plinth.model.server_spec import ServerSpec
 from plinth.plan import PlanInputs, build_plan, expand
-from plinth.server.standby import settings_of_standby
+from plinth.server.replication.standby import settings_of_standby
 
 STORAGES = {"disk": {"kind": "directory"}, "slow": {"kind": "emulated", "profile": "hdd-7200", "size": "4GiB"}}
 TWO = {"b": {"storage": "slow", "upstream": "a"}, "a": {"storage": "disk"}}

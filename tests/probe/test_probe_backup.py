@@ -11,7 +11,7 @@ import pytest
 from plinth.model.probe_backup import BackupOptions, BackupProbe
 from probing import Command
 from servers import temporary_folder
-from waiting import until
+from waiting import wait_until
 
 MIB = 2**20
 
@@ -90,7 +90,7 @@ def test_what_cannot_be_measured_is_refused(probe: Command, place: Path, words, 
 def test_a_kill_leaves_nothing_that_clean_does_not_undo(place: Path) -> None:
     command = [sys.executable, "-m", "plinth", "probe", "backup", str(place), "--size", "16MiB", "--rate", "1MiB/s"]
     process = subprocess.Popen(command, start_new_session=True)
-    until(lambda: list(place.glob("*/backup/base")), timeout_s=60)
+    wait_until(lambda: list(place.glob("*/backup/base")), timeout_s=60)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert left(place) != []
@@ -101,7 +101,7 @@ def test_a_kill_leaves_nothing_that_clean_does_not_undo(place: Path) -> None:
 def test_ctrl_c_ends_it_and_nothing_is_left(place: Path) -> None:
     command = [sys.executable, "-m", "plinth", "probe", "backup", str(place), "--size", "16MiB", "--rate", "1MiB/s"]
     process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE)
-    until(lambda: list(place.glob("*/backup/base")), timeout_s=60)
+    wait_until(lambda: list(place.glob("*/backup/base")), timeout_s=60)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130

@@ -17,7 +17,7 @@ from plinth.server import Server, connect
 from plinth.system.runner import Runner
 from plinth.workload.registry import Nothing
 from plinth.workload.survival import Survival
-from servers import new_clusters
+from servers import new_servers
 
 VARIANT = Variant(
     id="v",
@@ -56,7 +56,7 @@ class Whole(Counted):
 
 @pytest.fixture(scope="module")
 def cluster():
-    with new_clusters({"fsync": False}) as start:
+    with new_servers({"fsync": False}) as start:
         yield start("18")
 
 
@@ -122,7 +122,7 @@ def test_a_prepared_transaction_that_recovery_finds_is_committed_and_no_check_wa
         control.execute("BEGIN")
         control.execute("INSERT INTO t SELECT generate_series(1, 3)")
         control.execute("PREPARE TRANSACTION 'in doubt'")
-    cluster.kill()
+    cluster.crash()
     found = Findings()
     assert start_server(cluster, settings, found)
     told: list[str] = []
@@ -161,7 +161,7 @@ def test_a_server_that_does_not_recover_is_a_result_with_the_last_lines_of_its_l
     cluster.start({"fsync": False})
     with connect(cluster.connection) as control:
         control.execute("CREATE TABLE left_in_wal AS SELECT 1")
-    cluster.kill()
+    cluster.crash()
     wal = cluster.layout.data_directory / "pg_wal"
     segments = [path for path in wal.iterdir() if len(path.name) == 24]
     for path in segments:

@@ -18,8 +18,8 @@ from plinth.run.power_cuts.power import PowerLoss
 from plinth.run.power_cuts.power_cut import start_server
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Server, ServerLayout, connect, find_installation
-from plinth.server.integrity import check_checksums, check_database
-from plinth.server.torn_pages import PAGE_BYTES, TornPlace
+from plinth.server.integrity.amcheck import check_checksums, check_database
+from plinth.server.integrity.torn_pages import PAGE_BYTES, TornPlace
 from plinth.storage.devices.disk_recording import read_recording
 from plinth.system.directory import make_directory
 from plinth.system.extents import file_extents
@@ -70,7 +70,7 @@ def recorded(folder: Path, journal: Journal, settings: dict[str, bool]) -> tuple
             control.execute("UPDATE t SET payload = repeat('n', 180)")
             control.execute("CHECKPOINT")
             disk.control.stop_recording()
-        cluster.kill()
+        cluster.crash()
         (extent, *_) = file_extents(layout.data_directory / str(row[0]))
         return layout, point, str(row[0]), extent.device_offset
 
@@ -132,10 +132,10 @@ def test_one_torn_page_is_named_without_full_page_images_and_repaired_with_them(
                 found.add(check_database(control, 18))
                 row = control.execute("SELECT count(*) FROM t WHERE payload = repeat('n', 180)").fetchone()
                 assert row == (15,), "the update was acknowledged"
-            cluster.stop()
+            cluster.shutdown()
             found.add(check_checksums(cluster.layout, layout.installation, Runner(), enabled=True))
         name_torn_pages(found, cluster, variant)
-        cluster.kill()
+        cluster.crash()
     assert [damage.kind for damage in found.damage] == kinds
     for damage in found.damage[1:]:
         assert damage.evidence[0].startswith(f"{file}, page 0: the disk tore its write of")

@@ -20,7 +20,7 @@ from plinth.run.provision.topology import Node, Topology
 from plinth.run.trial.trial import TrialOutput, TrialRunner
 from plinth.server import Server, connect
 from plinth.system import cancel
-from servers import new_clusters
+from servers import new_servers
 
 CLIENTS = 2
 COMMITS = 40
@@ -257,7 +257,7 @@ class Listener:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Server]:
-    with new_clusters({"shared_buffers": "16MB", "fsync": False, "autovacuum": False}) as start:
+    with new_servers({"shared_buffers": "16MB", "fsync": False, "autovacuum": False}) as start:
         yield start()
 
 

@@ -17,7 +17,7 @@ from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
-from servers import EVERY_VERSION, all_installations, cluster_folder, temporary_folder
+from servers import EVERY_VERSION, all_installations, server_folder, temporary_folder
 
 _numbers = count(1)
 
@@ -34,8 +34,8 @@ def runner() -> Runner:
 
 @pytest.fixture(scope="session")
 def session_folder() -> Iterator[Path]:
-    """For clusters and journals."""
-    with cluster_folder() as folder:
+    """For servers and journals."""
+    with server_folder() as folder:
         yield folder
 
 
@@ -105,7 +105,7 @@ def running(
     session_folder: Path,
     session_journal: Journal,
 ) -> Iterator[Server]:
-    """A cluster of PostgreSQL 18 for tests that do not mind others; see `cluster`."""
+    """A server of PostgreSQL 18 for tests that do not mind others; see `server`."""
     storage = session_folder / "shared"
     layout = ServerLayout(
         session_journal.run_id,
@@ -116,28 +116,28 @@ def running(
         storage / "data",
         LogFile(storage / "log"),
     )
-    cluster = Server(layout, runner, session_journal)
-    cluster.initdb()
-    yield cluster
-    cluster.stop()
+    server = Server(layout, runner, session_journal)
+    server.initdb()
+    yield server
+    server.shutdown()
 
 
 @pytest.fixture
-def cluster(running: Server) -> Server:
-    """A cluster that runs with default settings."""
+def server(running: Server) -> Server:
+    """A server that runs with default settings."""
     running.apply({})
     return running
 
 
 MakeLayout = Callable[..., ServerLayout]
-MakeCluster = Callable[..., Server]
+MakeServer = Callable[..., Server]
 
 
 @pytest.fixture
 def make_layout(
     folder: Path, journal: Journal, installations: Mapping[str, Installation], owner: Owner
 ) -> Iterator[MakeLayout]:
-    """A layout in a labelled storage of its own; nothing is made of it yet. Keywords are those of ServerSpec."""
+    """A layout in its own labelled storage; nothing is made of it yet. Keywords are those of ServerSpec."""
     storage = folder / "storage"
     make_directory(storage, journal.label, owner)
     numbers = count(1)
@@ -159,17 +159,17 @@ def make_layout(
 
 
 @pytest.fixture
-def make_cluster(make_layout: MakeLayout, running: Server, runner: Runner, journal: Journal) -> Iterator[MakeCluster]:
-    """A cluster of its own with its data directory, not started; of version 18. It is stopped at the end."""
+def make_server(make_layout: MakeLayout, running: Server, runner: Runner, journal: Journal) -> Iterator[MakeServer]:
+    """A new server with its data directory, not started; of version 18. It is stopped at the end."""
     made: list[Server] = []
 
     def make(**spec: object) -> Server:
         layout = make_layout(**spec)
-        running.stop()
+        running.shutdown()
         runner.run(["cp", "-a", str(running.layout.data_directory), str(layout.data_directory)], owner=layout.owner)
         made.append(Server(layout, runner, journal))
         return made[-1]
 
     yield make
-    for cluster in made:
-        cluster.stop()
+    for server in made:
+        server.shutdown()

@@ -5,15 +5,15 @@ from collections.abc import Callable
 import pytest
 
 from plinth.server import Server, connect
-from plinth.server.check_limits import limited, timeout_reason
-from plinth.server.integrity import check_database, check_unlogged
+from plinth.server.integrity.amcheck import check_database, check_unlogged
+from plinth.server.integrity.check_limits import limited, timeout_reason
 
 SETTINGS = {"max_prepared_transactions": 5}
 
 
 @pytest.fixture
-def cluster(make_cluster: Callable[..., Server]) -> Server:
-    made = make_cluster()
+def server(make_server: Callable[..., Server]) -> Server:
+    made = make_server()
     made.start(SETTINGS)
     with connect(made.connection) as control:
         control.execute("CREATE TABLE t (id int PRIMARY KEY)")
@@ -23,13 +23,13 @@ def cluster(make_cluster: Callable[..., Server]) -> Server:
     return made
 
 
-def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(cluster: Server):
-    with connect(cluster.connection) as control:
+def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(server: Server):
+    with connect(server.connection) as control:
         control.execute("BEGIN")
         control.execute("INSERT INTO t VALUES (1)")
         control.execute("PREPARE TRANSACTION 'forgotten'")
         with limited(control, lock_timeout_s=0.1):
-            integrity = check_database(control, cluster.layout.installation.major)
+            integrity = check_database(control, server.layout.installation.major)
         assert control.execute("SHOW lock_timeout").fetchone() == ("0",)
         assert integrity.damage == (), "to wait is no damage"
         (waited,) = [check for check in integrity.checks if check.not_run]
@@ -38,14 +38,14 @@ def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(clu
         assert str(waited.not_run).startswith(expected)
 
 
-def test_a_session_that_holds_the_lock_is_named_with_its_process(cluster: Server):
-    with connect(cluster.connection) as other, connect(cluster.connection) as control:
+def test_a_session_that_holds_the_lock_is_named_with_its_process(server: Server):
+    with connect(server.connection) as other, connect(server.connection) as control:
         other.execute("BEGIN")
         other.execute("LOCK TABLE t, u IN ACCESS EXCLUSIVE MODE")
         with limited(control, lock_timeout_s=0.1):
             checks = [
                 *check_unlogged(control).checks,
-                *check_database(control, cluster.layout.installation.major).checks,
+                *check_database(control, server.layout.installation.major).checks,
             ]
         reasons = {check.name: check.not_run for check in checks}
         held = f"held by process {other.info.backend_pid} ("
@@ -53,10 +53,10 @@ def test_a_session_that_holds_the_lock_is_named_with_its_process(cluster: Server
         other.execute("ROLLBACK")
 
 
-def test_a_statement_that_takes_too_long_is_ended_and_other_errors_are_no_timeouts(cluster: Server):
+def test_a_statement_that_takes_too_long_is_ended_and_other_errors_are_no_timeouts(server: Server):
     import psycopg
 
-    with connect(cluster.connection) as control, limited(control, statement_timeout_s=0.05):
+    with connect(server.connection) as control, limited(control, statement_timeout_s=0.05):
         with pytest.raises(psycopg.errors.QueryCanceled) as ended:
             control.execute("SELECT pg_sleep(60)")
         reason = timeout_reason(control, ended.value, "t")

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from plinth.server import Server, connect
-from plinth.server.fingerprint import Fingerprint, take_fingerprint
-from plinth.server.fingerprint_check import compare_fingerprint
-from plinth.server.integrity import check_database
-from plinth.server.other_databases import check_other_databases
-from plinth.server.page_pointers import check_pointers, read_pointers
-from plinth.server.transaction_status import check_transaction_status
-from servers import StartServer, new_clusters
+from plinth.server.integrity.amcheck import check_database
+from plinth.server.integrity.fingerprint import Fingerprint, compare_fingerprint, take_fingerprint
+from plinth.server.integrity.other_databases import check_other_databases
+from plinth.server.integrity.page_pointers import check_pointers, read_pointers
+from plinth.server.integrity.transaction_status import check_transaction_status
+from servers import StartServer, new_servers
 
 PAGE_BYTES = 8192
 _SETTINGS = {"autovacuum": False, "shared_buffers": "16MB", "fsync": False}
@@ -33,7 +32,7 @@ INSERT INTO b SELECT n, repeat('x', 5000) FROM generate_series(1, 20) n;
 
 @pytest.fixture(scope="module")
 def start() -> Iterator[StartServer]:
-    with new_clusters(_SETTINGS) as start:
+    with new_servers(_SETTINGS) as start:
         yield start
 
 
@@ -47,12 +46,12 @@ def server(request: pytest.FixtureRequest, start: StartServer) -> Server:
 class Planted:
     """A server with two tables, of which a fingerprint is taken, and its files while it is stopped."""
 
-    cluster: Server
+    server: Server
     before: Fingerprint | None = None
     not_run: dict[str, str] = field(default_factory=dict)
 
     def sql(self, *statements: str) -> list[tuple[Any, ...]]:
-        with connect(self.cluster.connection) as control:
+        with connect(self.server.connection) as control:
             answers = [control.execute(one.encode()) for one in statements]
             return answers[-1].fetchall() if answers[-1].description else []
 
@@ -64,39 +63,39 @@ class Planted:
     def begin_again(self, *statements: str) -> None:
         """Take the fingerprint after these statements."""
         self.sql("SELECT", *statements)
-        with connect(self.cluster.connection) as control:
-            self.before = take_fingerprint(control, self.cluster.layout.data_directory)
+        with connect(self.server.connection) as control:
+            self.before = take_fingerprint(control, self.server.layout.data_directory)
 
     def file(self, relation: str) -> Path:
         if relation.startswith("'base/"):  # of another database
-            return self.cluster.layout.data_directory / relation.strip("'")
+            return self.server.layout.data_directory / relation.strip("'")
         ((path,),) = self.sql(f"SELECT pg_relation_filepath({relation})")
-        return self.cluster.layout.data_directory / str(path)
+        return self.server.layout.data_directory / str(path)
 
     def edit(self, relation: str, change: Callable[[bytearray], object]) -> None:
         """Stop the server, change the file of a relation (an expression of SQL), and start it."""
         path = self.file(relation)
-        self.cluster.stop()
+        self.server.shutdown()
         content = bytearray(path.read_bytes())
         change(content)
         path.write_bytes(content)
-        self.cluster.start(_SETTINGS)
+        self.server.start(_SETTINGS)
 
     def crash(self) -> None:
-        self.cluster.kill()
-        self.cluster.start(_SETTINGS)
+        self.server.crash()
+        self.server.start(_SETTINGS)
 
     def found(self) -> dict[str, list[str]]:
         """What the checks find, by kind."""
-        where, major = self.cluster.layout.data_directory, self.cluster.layout.installation.major
-        with connect(self.cluster.connection) as control:
+        where, major = self.server.layout.data_directory, self.server.layout.installation.major
+        with connect(self.server.connection) as control:
             made = [compare_fingerprint(control, where, self.before), check_database(control, major)]
-            others, pointers = check_other_databases(control, self.cluster.connection, major)
+            others, pointers = check_other_databases(control, self.server.connection, major)
             made += [check_transaction_status(control), others]
             pointers.append(read_pointers(control))
-        self.cluster.stop()
+        self.server.shutdown()
         made += [check_pointers(where, one) for one in pointers]
-        self.cluster.start(_SETTINGS)
+        self.server.start(_SETTINGS)
         self.not_run = {check.name: check.not_run for one in made for check in one.checks if check.not_run}
         by_kind: dict[str, list[str]] = {}
         for damage in (damage for one in made for damage in one.damage):
@@ -207,7 +206,7 @@ def test_an_old_image_of_an_index_that_lacks_rows_of_the_load_is_found(planted: 
 
 
 def test_rows_of_tables_that_memory_has_no_room_for_are_not_compared(planted: Planted, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plinth.server.fingerprint.available_memory_bytes", lambda: 4 * 60 * 1000)
+    monkeypatch.setattr("plinth.server.integrity.fingerprint.available_memory_bytes", lambda: 4 * 60 * 1000)
     planted.begin(
         "DROP TABLE IF EXISTS small", "CREATE TABLE small AS SELECT n FROM generate_series(1, 500) n", "ANALYZE"
     )
@@ -265,13 +264,13 @@ def test_a_gin_index_is_checked_from_18_on_and_named_before(planted: Planted):
     planted.begin("CREATE INDEX t_gin ON t USING gin (to_tsvector('simple', payload))")
     assert planted.found() == {}
     assert planted.not_run["index entries point to rows: t_gin"] == "its entries are compressed lists"
-    assert ("gin_index_check" in planted.not_run) == (planted.cluster.layout.installation.major < 18)
+    assert ("gin_index_check" in planted.not_run) == (planted.server.layout.installation.major < 18)
 
 
 def test_a_page_of_another_database_is_found(planted: Planted):
     other = "other"
     planted.begin(f"DROP DATABASE IF EXISTS {other}", f"CREATE DATABASE {other}")
-    with connect(replace(planted.cluster.connection, database=other)) as control:
+    with connect(replace(planted.server.connection, database=other)) as control:
         control.execute("CREATE TABLE o AS SELECT n AS id FROM generate_series(1, 1000) n")
         control.execute("ALTER TABLE o ADD PRIMARY KEY (id)")
         row = control.execute("SELECT pg_relation_filepath('o')").fetchone()
@@ -283,17 +282,17 @@ def test_a_page_of_another_database_is_found(planted: Planted):
 
 
 def test_a_zeroed_page_of_pg_xact_contradicts_the_hint_bits(server: Server, start: StartServer):
-    """On a server of its own, since nothing repairs it."""
+    """On a separate server, since nothing repairs it."""
     own = Planted(start("18" if server.layout.installation.major == 18 else "debian"))
     own.begin("SELECT count(*) FROM t", "VACUUM FREEZE")
-    own.cluster.stop()
-    path = own.cluster.layout.data_directory / "pg_xact/0000"
+    own.server.shutdown()
+    path = own.server.layout.data_directory / "pg_xact/0000"
     path.write_bytes(bytes(path.stat().st_size))
-    own.cluster.start(_SETTINGS)
-    with connect(own.cluster.connection) as control:
+    own.server.start(_SETTINGS)
+    with connect(own.server.connection) as control:
         (damage,) = check_transaction_status(control).damage
     assert any(one.startswith("t: ") and "pg_xact says aborted" in one for one in damage.evidence)
-    own.cluster.kill()
+    own.server.crash()
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from plinth.server import RelationReader, Server, connect, relations
-from servers import new_clusters
+from servers import new_servers
 
 ROWS = 20_000
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Server]:
+def server() -> Iterator[Server]:
     """With shared buffers that hold all of it, which are empty after `restart`."""
-    with new_clusters({"shared_buffers": "64MB", "autovacuum": False}) as start:
-        cluster = start()
-        with connect(cluster.connection) as control:
+    with new_servers({"shared_buffers": "64MB", "autovacuum": False}) as start:
+        server = start()
+        with connect(server.connection) as control:
             control.execute("CREATE TABLE t (id int PRIMARY KEY, payload text, long text)")
             control.execute("ALTER TABLE t ALTER long SET STORAGE EXTERNAL")
             control.execute(f"INSERT INTO t SELECT n, repeat('x', 100), '' FROM generate_series(1, {ROWS}) n")
@@ -25,17 +25,17 @@ def cluster() -> Iterator[Server]:
             control.execute("CREATE SCHEMA other")
             control.execute("CREATE TABLE other.u AS SELECT 1 AS a")
             control.execute("VACUUM t")
-        yield cluster
+        yield server
 
 
-def restart(cluster: Server) -> None:
-    settings = cluster.settings
-    cluster.stop()
-    cluster.start(settings)
+def restart(server: Server) -> None:
+    settings = server.settings
+    server.shutdown()
+    server.start(settings)
 
 
-def test_tables_come_first_with_their_toast_and_files(cluster: Server) -> None:
-    with connect(cluster.connection) as control:
+def test_tables_come_first_with_their_toast_and_files(server: Server) -> None:
+    with connect(server.connection) as control:
         found = relations(control, whole_database=False)
         everywhere = relations(control, whole_database=True)
     names = [relation.name for relation in found]
@@ -43,15 +43,15 @@ def test_tables_come_first_with_their_toast_and_files(cluster: Server) -> None:
     assert sum(name.startswith("pg_toast.") for name in names) == 2, "the table and its index"
     assert [relation.is_index for relation in found] == sorted(relation.is_index for relation in found)
     assert {relation.name for relation in everywhere} - set(names) == {"other.u"}
-    folder = Path(cluster.layout.data_directory)
+    folder = Path(server.layout.data_directory)
     for relation in found:
         assert sum(file.stat().st_size for file in relation.files(folder)) == relation.size_bytes
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_what_was_read_is_in_shared_buffers(cluster: Server, installed: bool) -> None:
-    restart(cluster)
-    with connect(cluster.connection) as control:
+def test_what_was_read_is_in_shared_buffers(server: Server, installed: bool) -> None:
+    restart(server)
+    with connect(server.connection) as control:
         control.execute("DROP EXTENSION IF EXISTS pg_prewarm")
         reader = RelationReader(control, may_install=installed)
         assert reader.how == ("pg_prewarm" if installed else "sequential scans")

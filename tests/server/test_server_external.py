@@ -1,4 +1,4 @@
-"""External servers: found by libpq's rules, borrowed with a schema of our own, and given back as they were."""
+"""External servers: found by libpq's rules, borrowed with our own schema, and given back as they were."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ExternalServer, Server, ServerLayout, connect
-from plinth.server.schema import schema_of
+from plinth.server.external.schema import schema_of
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -31,14 +31,14 @@ MakeLayout = Callable[..., ServerLayout]
 
 def start(layout: ServerLayout, runner: Runner, journal: Journal, **settings: str | bool) -> Server:
     """A server with a user bench, who has a password and may make schemas in the database bench alone."""
-    cluster = Server(layout, runner, journal)
-    cluster.initdb()
-    cluster.start(settings)
-    with connect(cluster.connection) as control:
+    server = Server(layout, runner, journal)
+    server.initdb()
+    server.start(settings)
+    with connect(server.connection) as control:
         control.execute("set password_encryption = 'scram-sha-256'")
         control.execute(f"create role bench login password '{PASSWORD.replace(chr(39), chr(39) * 2)}'")  # type: ignore[arg-type]
         control.execute("create database bench owner bench encoding 'SQL_ASCII' template template0")
-    return cluster
+    return server
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def host(
     session_folder: Path,
     session_journal: Journal,
 ) -> Iterator[Server]:
-    """Somebody else's server: TCP, scram-sha-256."""
+    """An external server: TCP, scram-sha-256."""
     storage = session_folder / "shared"
     layout = ServerLayout(
         session_journal.run_id,
@@ -60,9 +60,9 @@ def host(
         storage / "host",
         LogFile(storage / "host.log"),
     )
-    cluster = start(layout, runner, session_journal)
-    yield cluster
-    cluster.stop()
+    server = start(layout, runner, session_journal)
+    yield server
+    server.shutdown()
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_facts_with_gaps_for_what_we_may_not_see(string: str) -> None:
 def test_a_server_that_goes_away(string: str, host: Server) -> None:
     server = ExternalServer(string, "r")
     assert server.alive()
-    host.stop()
+    host.shutdown()
     try:
         assert not server.alive()
         with pytest.raises(RunError, match="cannot connect"):
@@ -291,7 +291,7 @@ class TestTls:
             capture_output=True,
         )
         os.chown(key, owner.uid, owner.gid)
-        cluster = start(
+        server = start(
             make_layout("17", listen="tcp"),
             runner,
             journal,
@@ -299,9 +299,9 @@ class TestTls:
             ssl_key_file=str(key),
             ssl_cert_file=str(certificate),
         )
-        self.cluster = cluster
-        yield replace(cluster.connection, user="bench", database="bench", password=PASSWORD)
-        cluster.stop()
+        self.server = server
+        yield replace(server.connection, user="bench", database="bench", password=PASSWORD)
+        server.shutdown()
 
     @staticmethod
     def is_encrypted(string: str) -> bool:
@@ -316,11 +316,11 @@ class TestTls:
         assert not self.is_encrypted(conninfo(secured, sslmode="disable"))
 
     def test_a_server_that_insists(self, secured: Connection) -> None:
-        hba = self.cluster.layout.data_directory / "pg_hba.conf"
+        hba = self.server.layout.data_directory / "pg_hba.conf"
         hba.write_text("local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n")
-        self.cluster.stop()
-        self.cluster.start(self.cluster.settings)
-        secured = replace(secured, port=self.cluster.connection.port)
+        self.server.shutdown()
+        self.server.start(self.server.settings)
+        secured = replace(secured, port=self.server.connection.port)
         assert self.is_encrypted(conninfo(secured))
         with pytest.raises(RunError, match="cannot connect to the external server") as caught:
             ExternalServer(conninfo(secured, sslmode="disable"), "r")

@@ -12,8 +12,8 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Server, ServerLayout, connect
-from plinth.server.external_paths import check_wal_directory
 from plinth.server.processes import serving
+from plinth.server.tablespaces import check_wal_directory
 from plinth.system.clean import clean
 from plinth.system.directory import LABEL_FILE, make_directory, remove_directory
 from plinth.system.journal import Journal
@@ -42,21 +42,21 @@ def elsewhere(layout: ServerLayout, other: Path) -> ServerLayout:
 @pytest.mark.parametrize("version", ["debian", "18"])
 def test_wal_and_tablespaces_stand_where_they_were_asked_for(version, make_layout: MakeLayout, journal, runner, other):
     layout = elsewhere(make_layout(version), other)
-    cluster = Server(layout, runner, journal)
-    cluster.initdb()
-    cluster.start({})
+    server = Server(layout, runner, journal)
+    server.initdb()
+    server.start({})
     try:
-        cluster.make_tablespaces()
-        with connect(cluster.connection) as control:
+        server.make_tablespaces()
+        with connect(server.connection) as control:
             control.execute('create table t (id int primary key using index tablespace "Two") tablespace bulk')
             control.execute("insert into t select generate_series(1, 100000)")
             paths = {
                 name: control.execute("select pg_relation_filepath(%s::regclass)", [name]).fetchone()
                 for name in ("t", "t_pkey")
             }
-        facts = cluster.facts()
+        facts = server.facts()
     finally:
-        cluster.stop()
+        server.shutdown()
     assert facts.wal_directory == str(layout.wal_directory)
     assert facts.tablespaces == {name: str(path) for name, path in layout.tablespaces.items()}
     assert list((other / "c.wal").glob("0000*")), "WAL is written there"
@@ -66,7 +66,7 @@ def test_wal_and_tablespaces_stand_where_they_were_asked_for(version, make_layou
         assert place.stat().st_size > 0
 
 
-def test_a_cluster_without_is_as_it_always_was(running: Server):
+def test_a_server_without_is_as_it_always_was(running: Server):
     running.apply({})
     facts = running.facts()
     assert facts.wal_directory is None
@@ -91,7 +91,7 @@ def test_the_plan_has_every_step(make_layout: MakeLayout, other):
 
 
 def test_killed_while_it_runs_all_of_it_is_cleaned(folder, state_dir, owner, installations, in_child):
-    """As in a run: storages first, then the cluster on them; undone the last first, by another process."""
+    """As in a run: storages first, then the server on them; undone the last first, by another process."""
     storages = [folder / name for name in ("data", "wal", "bulk")]
 
     def run() -> None:
@@ -110,10 +110,10 @@ def test_killed_while_it_runs_all_of_it_is_cleaned(folder, state_dir, owner, ins
             wal_directory=storages[1] / "c.wal",
             tablespaces={"bulk": storages[2] / "c.bulk"},
         )
-        cluster = Server(layout, runner, journal)
-        cluster.initdb()
-        cluster.start({})
-        cluster.make_tablespaces()
+        server = Server(layout, runner, journal)
+        server.initdb()
+        server.start({})
+        server.make_tablespaces()
         signal.raise_signal(signal.SIGKILL)
 
     assert in_child(run).signal == signal.SIGKILL
@@ -132,9 +132,9 @@ def test_a_tablespace_of_somebody_else_is_left_alone(make_layout: MakeLayout, jo
     layout = replace(make_layout(), tablespaces={"bulk": other / "taken"})
     (other / "taken").mkdir()
     (other / "taken" / "precious").write_text("")
-    cluster = Server(layout, runner, journal)
+    server = Server(layout, runner, journal)
     with pytest.raises(PlinthError, match="there already"):
-        cluster.initdb()
+        server.initdb()
     assert journal.undo_steps(f"server.{layout.name}.", runner) == ()
     assert (other / "taken" / "precious").is_file()
 

@@ -1,4 +1,4 @@
-"""What goes wrong with managed clusters: reported clearly, noticed, and nothing left behind."""
+"""What goes wrong with managed servers: reported clearly, noticed, and nothing left behind."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ from plinth.system.process import all_exit
 from plinth.system.runner import Runner
 
 MakeLayout = Callable[..., ServerLayout]
-MakeCluster = Callable[..., Server]
+MakeServer = Callable[..., Server]
 
 
 def end(pid: int) -> None:
@@ -50,27 +50,27 @@ def test_a_directory_that_holds_something(make_layout: MakeLayout, journal: Jour
     assert (layout.data_directory / "mine").read_text() == "precious"
 
 
-def test_a_port_that_is_taken(make_cluster: MakeCluster, journal: Journal) -> None:
+def test_a_port_that_is_taken(make_server: MakeServer, journal: Journal) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        cluster = make_cluster(listen="tcp", port=port)
+        server = make_server(listen="tcp", port=port)
         with pytest.raises(MissingCapability) as caught:
-            cluster.start({})
+            server.start({})
     assert f"port {port} of 127.0.0.1 cannot be had: Address already in use" in caught.value.message
     assert caught.value.where == f"server.port = {port}"
     assert caught.value.exit_code == 5
     assert journal.entries == ()
-    cluster.start({})
-    assert cluster.connection.port == port
+    server.start({})
+    assert server.connection.port == port
 
 
 def test_a_socket_path_that_is_too_long(
     make_layout: MakeLayout, runner: Runner, journal: Journal, folder: Path
 ) -> None:
     root = folder / ("long" * 20)
-    cluster = Server(replace(make_layout(), socket_root=root), runner, journal)
+    server = Server(replace(make_layout(), socket_root=root), runner, journal)
     with pytest.raises(UsageError) as caught:
-        cluster.start({})
+        server.start({})
     assert "has at most 107" in caught.value.message
     assert "TMPDIR" in (caught.value.hint or "")
     assert journal.entries == ()
@@ -85,62 +85,62 @@ def test_a_socket_path_that_is_too_long(
     ],
 )
 def test_a_server_that_does_not_come_up_shows_its_log(
-    cluster: Server, session_journal: Journal, settings: Mapping[str, str | int], last_words: str
+    server: Server, session_journal: Journal, settings: Mapping[str, str | int], last_words: str
 ) -> None:
-    cluster.stop()
+    server.shutdown()
     with pytest.raises(RunError) as caught:
-        cluster.start(settings)
+        server.start(settings)
     assert "did not come up: it ended with exit code 1" in caught.value.message
-    assert caught.value.where == str(cluster.layout.log.path)
+    assert caught.value.where == str(server.layout.log.path)
     assert any(last_words in line for line in caught.value.details)
     assert not any("shutting down" in line for line in caught.value.details), "nothing of the start before"
     assert session_journal.entries == ()
-    assert not cluster.layout.socket_directory.exists()
-    cluster.start({})
+    assert not server.layout.socket_directory.exists()
+    server.start({})
 
 
-def test_a_damaged_data_directory(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    (cluster.layout.data_directory / "global" / "pg_control").write_bytes(b"\0" * 8192)
+def test_a_damaged_data_directory(make_server: MakeServer) -> None:
+    server = make_server()
+    (server.layout.data_directory / "global" / "pg_control").write_bytes(b"\0" * 8192)
     with pytest.raises(RunError, match="did not come up") as caught:
-        cluster.start({})
+        server.start({})
     assert any("database files are incompatible with server" in line for line in caught.value.details)
 
 
-def test_a_server_killed_in_mid_trial_is_noticed(make_cluster: MakeCluster, journal: Journal) -> None:
-    cluster = make_cluster()
-    cluster.start({})
-    with connect(cluster.connection) as control:
+def test_a_server_killed_in_mid_trial_is_noticed(make_server: MakeServer, journal: Journal) -> None:
+    server = make_server()
+    server.start({})
+    with connect(server.connection) as control:
         control.execute("create table kept as select 42 as answer")
-    pid = cluster.postmaster_pid
+    pid = server.postmaster_pid
     assert pid is not None
     end(pid)
-    assert not cluster.alive()
-    assert cluster.postmaster_pid is None
+    assert not server.alive()
+    assert server.postmaster_pid is None
     with pytest.raises(RunError) as caught:
-        cluster.check_alive()
+        server.check_alive()
     assert "was ended by SIGKILL" in caught.value.message
     assert caught.value.details != ()
-    assert cluster.apply({}).how == "start"
-    with connect(cluster.connection) as control:
+    assert server.apply({}).how == "start"
+    with connect(server.connection) as control:
         assert control.execute("select answer from kept").fetchone() == (42,)
-    cluster.stop()
+    server.shutdown()
     assert journal.entries == ()
 
 
-def test_kill_leaves_no_process(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    cluster.start({})
-    with connect(cluster.connection):
-        assert len(serving(cluster.layout.data_directory)) > 3
-        cluster.kill()
-    assert serving(cluster.layout.data_directory) == []
-    cluster.start({})
-    assert any("was not properly shut down" in line for line in cluster.log_tail())
+def test_kill_leaves_no_process(make_server: MakeServer) -> None:
+    server = make_server()
+    server.start({})
+    with connect(server.connection):
+        assert len(serving(server.layout.data_directory)) > 3
+        server.crash()
+    assert serving(server.layout.data_directory) == []
+    server.start({})
+    assert any("was not properly shut down" in line for line in server.log_tail())
 
 
-def test_two_servers_in_one_data_directory(make_cluster: MakeCluster, runner: Runner, journal: Journal) -> None:
-    first = make_cluster()
+def test_two_servers_in_one_data_directory(make_server: MakeServer, runner: Runner, journal: Journal) -> None:
+    first = make_server()
     first.start({})
     with pytest.raises(Refused, match=rf"the server runs already \(pid {first.postmaster_pid}\)"):
         first.start({})
@@ -149,27 +149,27 @@ def test_two_servers_in_one_data_directory(make_cluster: MakeCluster, runner: Ru
     first.check_alive()
 
 
-def test_a_socket_directory_that_is_somebody_elses(make_cluster: MakeCluster, journal: Journal) -> None:
-    cluster = make_cluster()
-    cluster.layout.socket_directory.mkdir()
+def test_a_socket_directory_that_is_somebody_elses(make_server: MakeServer, journal: Journal) -> None:
+    server = make_server()
+    server.layout.socket_directory.mkdir()
     try:
         with pytest.raises(Refused, match="it is there already"):
-            cluster.start({})
+            server.start({})
         assert journal.entries == ()
-        assert cluster.layout.socket_directory.is_dir()
+        assert server.layout.socket_directory.is_dir()
     finally:
-        cluster.layout.socket_directory.rmdir()
+        server.layout.socket_directory.rmdir()
 
 
 def test_a_server_that_does_not_answer_is_ended_and_that_is_said(
-    make_cluster: MakeCluster, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    make_server: MakeServer, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "STOP_TIMEOUT_S", 0.2)
     monkeypatch.setattr(server_module, "IMMEDIATE", (signal.SIGQUIT, 0.2))
-    cluster = make_cluster()
-    cluster.start({})
+    server = make_server()
+    server.start({})
 
-    pid = cluster.postmaster_pid
+    pid = server.postmaster_pid
     assert pid is not None
     pidfd, is_over = os.pidfd_open(pid), threading.Event()
 
@@ -183,12 +183,12 @@ def test_a_server_that_does_not_answer_is_ended_and_that_is_said(
         stopping = pool.submit(keep_stopped)
         try:
             with pytest.raises(RunError, match="ended without a checkpoint"):
-                cluster.stop()
+                server.shutdown()
         finally:
             is_over.set()
         stopping.result()
     os.close(pidfd)
-    assert serving(cluster.layout.data_directory) == []
+    assert serving(server.layout.data_directory) == []
     assert journal.entries == ()
 
 
@@ -207,19 +207,19 @@ run_id, data = sys.argv[1], Path(sys.argv[2])
 owner, runner = server_owner(), Runner()
 installation = find_installation(18, None, owner, runner)
 layout = ServerLayout(run_id, "c", installation, owner, ServerSpec(), data, LogFile(data.parent.with_suffix(".log")))
-cluster = Server(layout, runner, Journal.create(run_id, UNDO_HANDLERS))
-cluster.start({})
-print(cluster.postmaster_pid, layout.socket_directory, flush=True)
+server = Server(layout, runner, Journal.create(run_id, UNDO_HANDLERS))
+server.start({})
+print(server.postmaster_pid, layout.socket_directory, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_clean_stops_what_a_killed_plinth_left(cluster: Server, folder: Path, owner: Owner, runner: Runner) -> None:
-    cluster.stop()
+def test_clean_stops_what_a_killed_plinth_left(server: Server, folder: Path, owner: Owner, runner: Runner) -> None:
+    server.shutdown()
     storage = folder / "storage"
     make_directory(storage, "plinth-killed", owner)
     data = storage / "data"
-    runner.run(["cp", "-a", str(cluster.layout.data_directory), str(data)], owner=owner)
+    runner.run(["cp", "-a", str(server.layout.data_directory), str(data)], owner=owner)
     killed = subprocess.run(
         [sys.executable, "-c", _DIES_WITH_A_SERVER, "killed", str(data)], capture_output=True, text=True, check=False
     )

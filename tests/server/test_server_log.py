@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.server.log import ServerLog
+from plinth.server.postmaster import ServerLog
 from plinth.system.log_file import LogFile
 
 BEFORE = "LOG:  database system is ready to accept connections"

@@ -18,7 +18,7 @@ import pytest
 from plinth.model.errors import Refused
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server.installations import find_installation
+from plinth.server.installations.find import find_installation
 from plinth.server.processes import (
     continue_processes,
     end_server,
@@ -34,6 +34,7 @@ from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.process import STATE, Child, all_exit, stat_fields
 from plinth.system.runner import Runner
+from waiting import wait_until
 
 LABEL = "plinth-pm"
 OWNER = server_owner()
@@ -79,9 +80,8 @@ def start(bindir: str, data_directory: Path) -> Child:
     argv = [f"{bindir}/postgres", "-D", str(data_directory)] + [word for s in settings for word in ("-c", s)]
     log_path = data_directory.parent / "log"
     process = Runner().spawn(argv, owner=OWNER, cwd=data_directory, log=LogFile(log_path))
-    while "ready to accept connections" not in log_path.read_text():
-        assert not process.has_ended(), log_path.read_text()
-        time.sleep(0.02)
+    wait_until(lambda: "ready to accept connections" in log_path.read_text() or process.has_ended())
+    assert not process.has_ended(), log_path.read_text()
     return process
 
 

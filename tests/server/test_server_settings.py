@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from plinth.model.facts import Installation
 from plinth.server import SettingsProbe, check_settings, describe_settings
-from plinth.server.settings import OWNED
-from plinth.server.values import bool_of, number_of
+from plinth.server.settings.probe import OWNED
+from plinth.server.settings.values import bool_of, number_of
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandRecord, Runner
 

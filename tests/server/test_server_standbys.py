@@ -6,7 +6,7 @@ import pytest
 
 from plinth.model.errors import PlinthError, RunError
 from plinth.server import Server, Standby, await_caught_up, connect
-from plinth.server import standby as module
+from plinth.server.replication import standby as module
 from plinth.system.log_file import LogFile
 
 
@@ -37,8 +37,8 @@ def make_standby(folder, runner, journal):
     return make
 
 
-def execute(cluster: Server, *statements: str):
-    with connect(cluster.control) as control:
+def execute(server: Server, *statements: str):
+    with connect(server.control) as control:
         for statement in statements:
             done = control.execute(statement.encode())
         return done.fetchall() if done.description else None
@@ -74,15 +74,15 @@ def test_a_cascade_follows_and_is_read_back(make_layout, make_standby, runner, j
     assert facts.wal_directory == str(a.layout.wal_directory)
     assert facts.tablespaces == {"bulk": str(a.layout.tablespaces["bulk"])}
     assert {one.name: one.value for one in facts.settings}["shared_buffers"] in ("24MB", "3072")
-    primary.stop()  # the primary first: it ends when its standbys have all
+    primary.shutdown()  # the primary first: it ends when its standbys have all
     for standby in (a, b):
-        standby.stop()
+        standby.shutdown()
     primary.start({})
     for standby in (a, b):
         standby.start({})
     assert await_caught_up(primary, [a, b], ignore)["b"].slot_active
     for server in (primary, a, b):
-        server.stop()
+        server.shutdown()
 
 
 def test_it_logs_in_by_tcp_with_the_password_of_its_primary(make_layout, make_standby, runner, journal):
@@ -98,19 +98,19 @@ def test_it_logs_in_by_tcp_with_the_password_of_its_primary(make_layout, make_st
         assert control.execute(b"select pg_is_in_recovery()").fetchone() == (True,)
     assert a.connection.port != primary.connection.port
     # Its own password is set although commits wait for a standby that is not there yet.
-    primary.stop()
+    primary.shutdown()
     primary.start({"synchronous_standby_names": "a"})
     for server in (primary, a):
-        server.stop()
+        server.shutdown()
 
 
 @pytest.fixture
-def pair(make_cluster, make_standby):
-    primary = make_cluster()
+def pair(make_server, make_standby):
+    primary = make_server()
     primary.start({})
     standby = make_standby(primary, "a")
     yield primary, standby
-    standby.stop()
+    standby.shutdown()
 
 
 def test_a_backup_that_was_cut_short_is_made_again(pair):
@@ -121,8 +121,8 @@ def test_a_backup_that_was_cut_short_is_made_again(pair):
     assert await_caught_up(primary, [standby], ignore)["a"].slot == "a"
 
 
-def test_no_slot_is_left(make_cluster, make_standby):
-    primary = make_cluster()
+def test_no_slot_is_left(make_server, make_standby):
+    primary = make_server()
     primary.start({"max_replication_slots": 1})
     execute(primary, "select pg_create_physical_replication_slot('theirs')")
     with pytest.raises(PlinthError) as caught:

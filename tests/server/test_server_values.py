@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plinth.model.pg_units import SIZES_BYTES, TIMES_MS, base_unit
-from plinth.server.values import SettingRow, bool_of, number_of, setting_text, was_taken
+from plinth.server.settings.values import SettingRow, bool_of, number_of, setting_text, was_taken
 
 
 def row(

@@ -27,23 +27,23 @@ SETTINGS = [{}, {"shared_memory_type": "sysv"}, {"dynamic_shared_memory_type": "
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_a_server_that_lost_its_power_leaves_none_though_its_lock_file_is_gone(make_cluster, settings) -> None:
-    cluster: Server = make_cluster()
-    cluster.start({"shared_buffers": "1MB", **settings})
-    memory = memory_of(cluster.postmaster_pid)
+def test_a_server_that_lost_its_power_leaves_none_though_its_lock_file_is_gone(make_server, settings) -> None:
+    server: Server = make_server()
+    server.start({"shared_buffers": "1MB", **settings})
+    memory = memory_of(server.postmaster_pid)
     assert len(memory.names()) >= 2
-    (cluster.layout.data_directory / "postmaster.pid").unlink()
-    cluster.lose_power()
+    (server.layout.data_directory / "postmaster.pid").unlink()
+    server.lose_power()
     assert memory.left() == set()
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_a_server_that_is_killed_leaves_none_though_its_lock_file_is_gone(make_cluster, settings) -> None:
-    cluster: Server = make_cluster()
-    cluster.start({"shared_buffers": "1MB", **settings})
-    memory = memory_of(cluster.postmaster_pid)
-    (cluster.layout.data_directory / "postmaster.pid").unlink()
-    end_server(cluster.layout.data_directory, [(signal.SIGKILL, 10.0)])
+def test_a_server_that_is_killed_leaves_none_though_its_lock_file_is_gone(make_server, settings) -> None:
+    server: Server = make_server()
+    server.start({"shared_buffers": "1MB", **settings})
+    memory = memory_of(server.postmaster_pid)
+    (server.layout.data_directory / "postmaster.pid").unlink()
+    end_server(server.layout.data_directory, [(signal.SIGKILL, 10.0)])
     assert memory.left() == set()
 
 
@@ -55,10 +55,10 @@ def test_clean_removes_what_a_server_left_whose_data_directory_is_gone(
 
     def run() -> int | None:
         journal = Journal.create("dies", UNDO_HANDLERS)
-        cluster = Server(layout, Runner(), journal)
-        cluster.initdb()
-        cluster.start({})
-        kill_by_parent.write_text(str(cluster.postmaster_pid))
+        server = Server(layout, Runner(), journal)
+        server.initdb()
+        server.start({})
+        kill_by_parent.write_text(str(server.postmaster_pid))
         os.kill(os.getpid(), signal.SIGKILL)
 
     kill_by_parent = folder / "pid"
@@ -72,13 +72,13 @@ def test_clean_removes_what_a_server_left_whose_data_directory_is_gone(
     assert memory.left() == set()
 
 
-def test_memory_in_use_and_that_of_others_stays(make_cluster, journal: Journal) -> None:
-    cluster: Server = make_cluster()
-    cluster.start({})
-    memory = memory_of(cluster.postmaster_pid)
-    guarded = Guarded.at(cluster.layout.data_directory)
+def test_memory_in_use_and_that_of_others_stays(make_server, journal: Journal) -> None:
+    server: Server = make_server()
+    server.start({})
+    memory = memory_of(server.postmaster_pid)
+    guarded = Guarded.at(server.layout.data_directory)
     assert remove_memory_of(guarded) == [], "processes are attached to it"
-    kill_processes(cluster.layout.data_directory)
+    kill_processes(server.layout.data_directory)
     for other in (
         guarded._replace(device=guarded.device + 1),
         guarded._replace(inode=guarded.inode + 1),
@@ -88,7 +88,7 @@ def test_memory_in_use_and_that_of_others_stays(make_cluster, journal: Journal) 
     assert memory.left() == memory.names()
     assert len(remove_memory_of(guarded)) >= 2
     assert memory.left() == set()
-    cluster.kill()
+    server.crash()
 
 
 def test_what_a_journal_notes_is_read_again_and_nothing_else(folder: Path, owner: Owner) -> None:
@@ -107,11 +107,11 @@ def test_what_a_journal_notes_is_read_again_and_nothing_else(folder: Path, owner
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_memory_that_another_process_is_reading_is_removed_after_that(make_cluster, settings) -> None:
+def test_memory_that_another_process_is_reading_is_removed_after_that(make_server, settings) -> None:
     """Another Plinth attaches to each segment that is left, to read whose it is."""
-    cluster: Server = make_cluster()
-    cluster.start({"shared_buffers": "1MB", **settings})
-    memory = memory_of(cluster.postmaster_pid)
+    server: Server = make_server()
+    server.start({"shared_buffers": "1MB", **settings})
+    memory = memory_of(server.postmaster_pid)
     libc = ctypes.CDLL(None)
     libc.shmat.restype, libc.shmdt.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
     for segment in sorted(memory.segments):
@@ -119,7 +119,7 @@ def test_memory_that_another_process_is_reading_is_removed_after_that(make_clust
         assert address not in (None, ctypes.c_void_p(-1).value)
         detaching = threading.Timer(0.3, libc.shmdt, [address])
         if segment == min(memory.segments):
-            kill_processes(cluster.layout.data_directory)
+            kill_processes(server.layout.data_directory)
         detaching.start()
-    end_server(cluster.layout.data_directory)
+    end_server(server.layout.data_directory)
     assert memory.left() == set()

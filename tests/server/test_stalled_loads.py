@@ -21,11 +21,11 @@ LOCK = "BEGIN; LOCK TABLE held IN ACCESS EXCLUSIVE MODE"
 
 
 @pytest.fixture
-def held(cluster: Server) -> Connection:
+def held(server: Server) -> Connection:
     """A server with an empty table `held`."""
-    with closing(connect(cluster.connection)) as control:
+    with closing(connect(server.connection)) as control:
         control.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE TABLE held (i int)")
-    return cluster.connection
+    return server.connection
 
 
 def in_thread(work: Callable[[], object]) -> threading.Thread:

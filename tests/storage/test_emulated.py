@@ -20,7 +20,7 @@ from plinth.system.journal import Journal
 from plinth.system.mounts import mount_of
 from plinth.system.process import started_ticks
 from plinth.system.runner import CommandRecord, Runner
-from waiting import until
+from waiting import wait_until
 
 DISK = '[storage.s]\nkind = "emulated"\nprofile = "{profile}"\nsize = "64MiB"\non = "memory"\n{further}' + MEMORY
 
@@ -57,7 +57,7 @@ def test_it_is_served_as_planned_and_the_stack_goes_through_it(made) -> None:
     assert storage.failure() is None
     pid = daemon_pid(storage)
     made.undo()
-    until(lambda: started_ticks(pid) is None or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z")
+    wait_until(lambda: started_ticks(pid) is None or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z")
 
 
 def test_a_disk_that_lies_is_volatile_whatever_it_is_stored_on(made, scratch: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_daemon_that_died_is_reported_and_everything_is_undone(made) -> None:
     made.prepare(disk())
     storage = made.storages["s"]
     os.kill(daemon_pid(storage), signal.SIGKILL)
-    until(lambda: storage.failure() is not None)
+    wait_until(lambda: storage.failure() is not None)
     assert "the daemon of the emulated disk of storage s has died" in storage.failure()
     made.undo()
 
@@ -188,7 +188,7 @@ def test_a_file_system_that_cannot_be_made_beside_a_disk_that_has_died_names_its
     made.prepare(disk())
     died = made.storages["s"]
     os.kill(daemon_pid(died), signal.SIGKILL)
-    until(lambda: died.failure() is not None)
+    wait_until(lambda: died.failure() is not None)
     with pytest.raises(RunError) as caught:
         made.prepare('[storage.b]\nkind = "loop"\nsize = "128MiB"\nfilesystem = "btrfs"\n')
     assert f"umount {died.mount_point}" in (caught.value.hint or "")

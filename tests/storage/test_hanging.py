@@ -20,7 +20,7 @@ from plinth.storage import Storage, check_answers
 from plinth.storage.inspect.describe import describe
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.directory import LABEL_FILE
-from waiting import runs, until
+from waiting import runs, wait_until
 
 LOOP_ON_IT = '[storage.upper]\nkind = "loop"\nsize = "16MiB"\non = "s"\n'
 _SHUT_DOWN = (0x8004587D, struct.pack("I", 2))
@@ -39,7 +39,7 @@ def stopped_once(happens: Callable[[], object], storage: Storage) -> Iterator[No
     """Stop the daemon of `storage` as soon as something `happens`, which it must."""
 
     def stop() -> None:
-        until(happens)
+        wait_until(happens)
         os.kill(daemon_pid(storage), signal.SIGSTOP)
 
     with ThreadPoolExecutor() as pool:

@@ -49,7 +49,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """On a disk with a file system of its own: files in memory can have no direct I/O in this kernel."""
+    """On a disk with its own file system: files in memory can have no direct I/O in this kernel."""
     runner = Runner()
     runner.run(("mkfs.ext4", "-q", "/dev/ubda"))
     path = Path("/mnt")

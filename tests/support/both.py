@@ -46,7 +46,7 @@ class Both:
         return ProgramOutput(done.returncode, done.stdout, done.stderr)
 
     def start_plinth(self, *words: str) -> "subprocess.Popen[str]":
-        """plinth bench as a process of its own, its output in pipes."""
+        """plinth bench in another process, its output in pipes."""
         return subprocess.Popen(
             [sys.executable, "-m", "plinth", "bench", *words],
             stdout=subprocess.PIPE,

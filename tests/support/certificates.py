@@ -1,4 +1,4 @@
-"""Certificates for tests, by openssl: an authority of our own and what it signs, well or badly."""
+"""Certificates for tests, by openssl: the tests' own authority and what it signs, well or badly."""
 
 import shutil
 import subprocess

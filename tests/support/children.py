@@ -48,5 +48,5 @@ def _outcome(function: Callable[[], Any], user: str | None) -> tuple[Any, str | 
             os.setresgid(found.pw_gid, found.pw_gid, found.pw_gid)
             os.setresuid(found.pw_uid, found.pw_uid, found.pw_uid)
         return function(), None
-    except BaseException:  # noqa: BLE001 - whatever it is, the parent must be told
+    except BaseException:  # noqa: BLE001 - of any kind: the parent must be told
         return None, traceback.format_exc()

@@ -54,7 +54,7 @@ def command(*argv: str | Path) -> str:
 
 
 def in_private_mounts(function: Callable[[], Any]) -> Any:
-    """What `function` returns in a forked child with a mount namespace of its own; what it raises fails the test."""
+    """What `function` returns in a forked child with its own mount namespace; what it raises fails the test."""
     disk_folder_was_there = BY_ID.parent.exists()
     BY_ID.parent.mkdir(exist_ok=True)  # a point to mount on, where no udev has made one
     try:
@@ -75,7 +75,7 @@ def _isolated(function: Callable[[], Any]) -> Any:
 
 
 def dev_without(*patterns: str) -> None:
-    """A /dev of our own, with all devices that were there but those of these names. Call it in private mounts."""
+    """Our own /dev, with all devices that were there but those of these names. Call it in private mounts."""
     former = [(node.name, node.lstat()) for node in Path("/dev").iterdir()]
     links = {node.name: node.readlink() for node in Path("/dev").iterdir() if node.is_symlink()}
     command("mount", "-t", "tmpfs", "-o", "mode=0755", "dev", "/dev")
@@ -158,7 +158,7 @@ def serial_number(node: Path, serial: str | None) -> Iterator[None]:
         yield
         return
     sysfs = (Path("/sys/block") / node.name).resolve()
-    parts = Path(tempfile.mkdtemp(dir=BY_ID.parent))  # which is a tmpfs of our own
+    parts = Path(tempfile.mkdtemp(dir=BY_ID.parent))  # which is our own tmpfs
     for part in ("upper", "work"):
         (parts / part).mkdir()
     (parts / "upper/serial").write_text(serial)

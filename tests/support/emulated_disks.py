@@ -1,4 +1,4 @@
-"""Emulated disks that are served for a test, with what is stored on them; whatever happens, nothing is left."""
+"""Emulated disks that are served for a test, with what is stored on them; nothing is left of them in any case."""
 
 import contextlib
 import ctypes
@@ -8,8 +8,7 @@ import select
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from plinth.storage.devices.disk_daemon import kill_daemon
 from plinth.storage.devices.disk_process import FILE_NAME
 from plinth.storage.devices.disk_server import serve_command
 from plinth.system.mounts import mounts, mounts_within
+from waiting import wait_until
 
 MIB = 2**20
 LABEL = "plinth-test-disk"
@@ -26,7 +26,7 @@ READY_S = 30.0
 
 
 class ServedDisk:
-    """A daemon of its own, in a folder of its own: `data`, `mount`, `control`."""
+    """Its own daemon, in its own folder: `data`, `mount`, `control`."""
 
     def __init__(self, folder: Path, profile: str = "ideal", size_bytes: int = 256 * MIB, **more: Any) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class ServedDisk:
         return any(mount.point == str(self.mount) for mount in mounts())
 
     def take_down(self) -> None:
-        """Whatever state it is in."""
+        """End it in any state."""
         if self.process.poll() is None:
             self.signal(signal.SIGCONT)
             self.signal(signal.SIGTERM)
@@ -103,7 +103,7 @@ class ServedDisk:
 
     @contextlib.contextmanager
     def filesystem(self, *, made: bool = False) -> Iterator[Path]:
-        """An ext4 on a loop device on the disk; made anew unless it is there."""
+        """An ext4 on a loop device on the disk; made unless it is there."""
         point = self.folder / "filesystem"
         point.mkdir(exist_ok=True)
         with self.loop() as device:
@@ -137,13 +137,6 @@ def run(*argv: str) -> str:
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(argv)}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
-
-
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"after {timeout_s:g} s it is still not so: {what}"
-        time.sleep(0.01)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ _PIECE_BYTES = 2**24
 
 
 def leave_free(folder: Path, size_bytes: int) -> None:
-    """Fill the file system, on which somebody else is writing, but for `size_bytes`.
+    """Fill the file system, on which another process is writing, but for `size_bytes`.
 
     Piece by piece: an allocation that finds no room gives back all of it, so that what was full would have room again.
     """

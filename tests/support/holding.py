@@ -37,7 +37,7 @@ def mapped_and_closed(target: Disk, scratch: Path, undo: ExitStack) -> None:
         target,
         "import mmap, os, sys\n"
         "fd = os.open(sys.argv[1], os.O_RDWR)\n"
-        "mapping = mmap.mmap(fd, 4096)\n"  # which has a descriptor of its own, as every mapping of Python's
+        "mapping = mmap.mmap(fd, 4096)\n"  # which has its own descriptor, as every mapping of Python's
         "for own in range(3, 20):\n"
         "    try:\n"
         "        os.close(own)\n"
@@ -67,7 +67,7 @@ thread.start()
 
 
 def opened_by_a_thread_of_a_zombie(target: Disk, scratch: Path, undo: ExitStack) -> None:
-    """The leader ends by itself (exit(2), not exit_group(2)) and is a zombie as long as its thread lives."""
+    """The leader ends alone (exit(2), not exit_group(2)) and is a zombie as long as its thread lives."""
     leave = f"libc.syscall({EXIT[os.uname().machine]}, 0)"
     program = THREADS.format(
         before="fd = os.open(sys.argv[1], os.O_RDWR)",

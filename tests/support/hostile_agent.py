@@ -1,4 +1,4 @@
-"""An agent of a fleet that answers what it likes, in a thread of its own, in the place of one that was broken into."""
+"""An agent of a fleet that answers what it likes, in its own thread, in the place of one that was broken into."""
 
 import json
 import platform

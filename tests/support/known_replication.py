@@ -74,7 +74,7 @@ CASES: Cases = {levels: ("replication", {}) for levels in EXPECTED}
 
 
 class Conflicting(Silent):
-    """Holds a snapshot on standby a beside the load of the trials that are to be slow by conflicts of recovery."""
+    """Holds a snapshot on standby a during the load of the trials that are to be slow by conflicts of recovery."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()

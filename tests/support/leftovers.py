@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plinth.system.mounts import mounts
-from waiting import until
+from waiting import wait_until
 
-# Not read_ahead_kb: the kernel works it out anew for each file that is attached.
+# Not read_ahead_kb: the kernel computes it for each file that is attached.
 _KNOBS = ("scheduler", "write_cache", "nr_requests", "wbt_lat_usec")
 
 
@@ -48,10 +48,10 @@ def nothing_left(mark: Path) -> Iterator[None]:
     }
     assert not differing, differing
     with contextlib.suppress(AssertionError):  # runs of other tests make such things too, and undo them
-        until(lambda: not _nameless() - nameless, timeout_s=60)
+        wait_until(lambda: not _nameless() - nameless, timeout_s=60)
     assert not _nameless() - nameless
     with contextlib.suppress(AssertionError):  # the kernel sets them back once it has detached a device, by and by
-        until(lambda: not _changed(knobs), timeout_s=5)
+        wait_until(lambda: not _changed(knobs), timeout_s=5)
     assert not _changed(knobs), f"knobs of block devices outlive what was attached to them: {_changed(knobs)}"
 
 

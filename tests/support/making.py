@@ -46,7 +46,7 @@ def from_toml(text: str, **options: Any) -> dict[str, Storage[Any]]:
 
 
 class Made:
-    """The storages of a test, prepared one after the other; undone at its end, whatever happens."""
+    """The storages of a test, prepared one after the other; undone at its end in any case."""
 
     def __init__(self) -> None:
         self.runner = Runner()

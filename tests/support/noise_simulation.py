@@ -19,7 +19,7 @@ Noise = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
 BATCH = 100
 RESAMPLES = 1000
-"""Each batch of replicas has draws of its own, so that few resamples do: their error averages out over the batches."""
+"""Each batch of replicas has its own draws, so that few resamples do: their error averages out over the batches."""
 
 
 def lognormal(cv: float) -> Noise:
@@ -78,7 +78,7 @@ def coverage(logs: Floats, seed: int = 1) -> float:
 
 
 def alarms(logs: Floats, seed: int = 1) -> float:
-    """Share of replicas that are told apart from the truth at 0.05."""
+    """Share of replicas that are distinguished from the truth at 0.05."""
     return float(np.concatenate([pivot.p_value() <= comparison.ALPHA for pivot in _pivots(logs, seed)]).mean())
 
 
@@ -134,7 +134,7 @@ def decided_by_more_trials(difference: float, spread: float, replicas: int, seed
 def false_after_more_trials(spread: float, additions: int, most: int, replicas: int, seed: int) -> tuple[float, float]:
     """Share of experiments without any difference that are called one: after five trials, and after as many additions.
 
-    As somebody who wants a verdict does it: as long as it is undecided, and at most so often, as many trials are added as
+    As a user who wants a verdict does it: as long as it is undecided, and at most so often, as many trials are added as
     are asked for, each time `most` at most.
     """
     rng, first, last = np.random.default_rng(seed), 0, 0
@@ -233,7 +233,7 @@ def _print_intervals(replicas: int) -> None:
     print("\nThe plain percentile bootstrap of the median, for comparison\n")
     plain = _percent(percentile_coverage(medians(lognormal(0.1), n, replicas, 7)) for n in sizes)
     _table(head, [["lognormal, 10 %", *plain]])
-    print("\nShare of each pair told apart, in percent\n")
+    print("\nShare of each pair that is distinguished, in percent\n")
     _table(head, [["A/A", *_percent(alarms(ratios(lognormal(0.1), n, replicas, 8)) for n in sizes)]])
     print("\nErrors under drift: of the ratio of medians, of the median of ratios\n")
     drifts = (0.0, 0.5, 1.0, 2.0, 5.0)

@@ -1,4 +1,4 @@
-"""A server of another user on this machine, on a port of its own."""
+"""A server of another user on this machine, on its own port."""
 
 import threading
 from contextlib import contextmanager

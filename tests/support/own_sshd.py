@@ -1,4 +1,4 @@
-"""An sshd of the tests' own on a loopback port, with keys of its own, and names of hosts that all lead to it."""
+"""An sshd of the tests on a loopback port, with its own keys, and names of hosts that all lead to it."""
 
 import getpass
 import shutil
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from waiting import until
+from waiting import wait_until
 
 
 class Sshd(NamedTuple):
@@ -50,7 +50,7 @@ def own_sshd(folder: Path, hosts: Sequence[str]) -> Iterator[Sshd]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([program, "-D", "-e", "-f", folder / "sshd_config"], stderr=log)
         try:
-            until(lambda: _listens(port))
+            wait_until(lambda: _listens(port))
             yield Sshd(folder, config, known_hosts, port)
         finally:
             process.terminate()

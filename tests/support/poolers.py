@@ -13,7 +13,7 @@ import psycopg
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
-from waiting import until
+from waiting import wait_until
 
 PORT = 6432
 CONFIGURATION = """\
@@ -47,7 +47,7 @@ def pgbouncer(
     process = runner.spawn([program, str(configuration)], owner=owner, cwd=folder, log=LogFile(folder / "log"))
     try:
         socket = folder / f".s.PGSQL.{PORT}"
-        until(lambda: socket.exists() or process.has_ended())
+        wait_until(lambda: socket.exists() or process.has_ended())
         assert not process.has_ended(), (folder / "log").read_text()
         yield f"host={folder} port={PORT} user=bench dbname=postgres"
     finally:

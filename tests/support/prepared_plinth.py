@@ -1,7 +1,7 @@
 """The command `plinth` without its start: each is forked from a process that has imported what commands import.
 
-A command of its own process takes 0.5 s of CPU to import and to make the schemas of its models, which a plan that is refused hardly adds to.
-What starts, reads signals or ends in a special way is tested with a process of its own: `Project.start`, tests/cli/test_standard_streams.py.
+A command in a new process takes 0.5 s of CPU to import and to make the schemas of its models, which a plan that is refused hardly adds to.
+What starts, reads signals or ends in a special way is tested with a new process: `Project.start`, tests/cli/test_standard_streams.py.
 """
 
 import atexit
@@ -37,7 +37,7 @@ _server: "tuple[int, socket.socket] | None" = None
 
 
 class PreparedProcess:
-    """A command under way in a session of its own; as far as subprocess.Popen's, its methods are the same."""
+    """A command under way in its own session; as far as subprocess.Popen's, its methods are the same."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ def _prepare() -> None:
 
 
 def _run_and_report(request: Any, stdout: int, stderr: int, report: int) -> NoReturn:
-    """In a child of the server: run the command in a child of its own, and report its id and its exit code."""
+    """In a child of the server: run the command in another child, and report its id and its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with socket.socket(fileno=report) as reporting:
         pid = os.fork()

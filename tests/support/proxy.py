@@ -28,7 +28,7 @@ class Harm:
 
 
 class Proxy:
-    """Listens on a port of its own, and passes each connection on to the server, harmed."""
+    """Listens on its own port, and passes each connection on to the server, harmed."""
 
     def __init__(self, server_port: int, harm: Harm | None) -> None:
         self.harm = harm

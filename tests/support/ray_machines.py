@@ -1,4 +1,4 @@
-"""Three machines of a Ray cluster on this one: each has a network, a process table and Ray's folder of its own, and a raylet.
+"""Three machines of a Ray cluster on this one: each has a network, a process table and Ray's folder to itself, and a raylet.
 
 Each is the namespaces of one process, which reads a pipe of ours: it ends when we close the pipe, or end ourselves however that may
 be, and the kernel then ends all processes in there, and removes what they have mounted, and the network. Needs root.

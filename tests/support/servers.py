@@ -1,4 +1,4 @@
-"""What tests with real servers need: installations of several versions, a place for clusters, and clusters that run."""
+"""What tests with real servers need: installations of several versions, a place for started, and started that run."""
 
 import importlib.util
 import itertools
@@ -33,7 +33,7 @@ StartServer = Callable[..., Server]
 
 
 def all_installations(owner: Owner, runner: Runner) -> dict[str, Installation]:
-    """By name: the wheel's 18, and for tests only the 16 and 17 of other wheels, whatever Debian has, and OLD_VERSIONS once
+    """By name: the wheel's 18, and for tests only the 16 and 17 of other wheels, what Debian has, and OLD_VERSIONS once
     `make test-long` has installed them.
     """
     found = {"18": find_installation(18, None, owner, runner)}
@@ -64,8 +64,8 @@ def temporary_folder(within: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def cluster_folder() -> Iterator[Path]:
-    """For clusters and journals: in memory where there is room, for tests that are not about a disk."""
+def server_folder() -> Iterator[Path]:
+    """For started and journals: in memory where there is room, for tests that are not about a disk."""
     memory = Path("/dev/shm")
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > _ROOMY_BYTES
     with temporary_folder(memory if roomy else Path(tempfile.gettempdir())) as folder:
@@ -76,31 +76,31 @@ _RUNS = itertools.count()
 
 
 @contextmanager
-def new_clusters(settings: Mapping[str, SettingValue]) -> Iterator[StartServer]:
-    """Makes and starts a cluster by the name of its installation, with `settings` and those it is called with; removes all."""
+def new_servers(settings: Mapping[str, SettingValue]) -> Iterator[StartServer]:
+    """Makes and starts a server by the name of its installation, with `settings` and those it is called with; removes all."""
     owner, runner = server_owner(), Runner()
-    with cluster_folder() as folder:
+    with server_folder() as folder:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PLINTH_STATE_DIR", str(folder / "state"))
             journal = Journal.create(f"test-{os.getpid()}-{next(_RUNS)}", UNDO_HANDLERS)
             found = all_installations(owner, runner)
         storage = folder / "storage"
         make_directory(storage, journal.label, owner)
-        clusters: list[Server] = []
+        started: list[Server] = []
 
         def start(version: str = "18", **further: SettingValue) -> Server:
-            name = f"c{len(clusters)}"
+            name = f"c{len(started)}"
             spec = ServerSpec.model_validate({"data_checksums": False})
             layout = ServerLayout(
                 journal.run_id, name, found[version], owner, spec, storage / name, LogFile(folder / f"{name}.log")
             )
-            clusters.append(Server(layout, runner, journal))
-            clusters[-1].initdb()
-            clusters[-1].start({**settings, **further})
-            return clusters[-1]
+            started.append(Server(layout, runner, journal))
+            started[-1].initdb()
+            started[-1].start({**settings, **further})
+            return started[-1]
 
         yield start
-        for cluster in clusters:
-            cluster.kill()
+        for server in started:
+            server.crash()
         assert journal.undo_all(runner) == ()
         journal.close()

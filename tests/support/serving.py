@@ -1,4 +1,4 @@
-"""`plinth serve` in a process of its own, and questions to it over a real socket."""
+"""`plinth serve` in another process, and questions to it over a real socket."""
 
 import http.client
 import os
@@ -7,7 +7,7 @@ import socket
 from urllib.parse import parse_qs, urlsplit
 
 from prepared_plinth import PreparedProcess
-from waiting import until
+from waiting import wait_until
 
 
 class Served:
@@ -74,5 +74,5 @@ def catalogue(served):
         pages.append(served.ask("/")[2])
         return "being worked out" not in pages[-1]
 
-    until(is_complete, 60)
+    wait_until(is_complete, timeout_s=60)
     return pages[-1]

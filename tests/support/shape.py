@@ -1,4 +1,4 @@
-"""A curated experiment, cut down and run by the command: its figures, one variant beside the other."""
+"""A curated experiment, cut down and run by the command: its figures, one variant against the other."""
 
 import json
 import os

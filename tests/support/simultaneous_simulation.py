@@ -12,13 +12,13 @@ class Found(NamedTuple):
     """Shares of simulated experiments."""
 
     false_alarms: float
-    """In which any two variants that are the same were told apart, or the slower was taken for the faster."""
+    """In which any two variants that are the same were distinguished, or the slower was taken for the faster."""
     best_kept: float
-    """In which the variant that is the fastest in truth is not told apart from the fastest that was seen."""
+    """In which the variant that is the fastest in truth is not distinguished from the fastest that was seen."""
     covered: float
     """In which the intervals of all ratios held the truth."""
     power: float
-    """Of all pairs of variants that differ, told apart."""
+    """Of all pairs of variants that differ, those distinguished."""
 
 
 def sets_of_variants(

@@ -21,5 +21,5 @@ def written(path, *, trials=True, created_unix_ns=None, finished=True):
 
 
 def change(file, **fields):
-    """Write a JSON document anew, with other values of `fields`."""
+    """Rewrite a JSON document with other values of `fields`."""
     file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))

@@ -1,6 +1,6 @@
 """A Linux kernel of the tests' own, as an ordinary process: for drivers that the machine's kernel may not have.
 
-Inside, the machine's files are seen as they are, Plinth, its Python and PostgreSQL among them, and whatever is written
+Inside, the machine's files are seen as they are, Plinth, its Python and PostgreSQL among them, and everything that is written
 goes to memory and is gone at the end. How: docs/internals/user-mode-linux.md.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import plinth
-from servers import cluster_folder
+from servers import server_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 _LETTERS = "abcdefgh"  # the driver's own limit is eight disks
@@ -51,11 +51,11 @@ def run_inside(
     timeout_s: float = 180,
     name: str = "guest",
 ) -> Ended:
-    """Run `argv` as root in a guest of its own, with kernel `modules` loaded, in the folder of this repository.
+    """Run `argv` as root in its own guest, with kernel `modules` loaded, in the folder of this repository.
 
-    Raises AssertionError with the console's output when the guest does not end by itself, Hung when it does not in time.
+    Raises AssertionError with the console's output when the guest does not end, Hung when it does not in time.
     """
-    with cluster_folder() as folder:
+    with server_folder() as folder:
         command = folder / "command"
         command.write_text(_command(argv, modules, env or {}))
         command.chmod(0o755)

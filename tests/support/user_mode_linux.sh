@@ -1,10 +1,10 @@
 #!/bin/sh
-# The first process of the tests' guest (user_mode_linux.py): gives it a root of its own, runs one command, switches off.
+# The first process of the tests' guest (user_mode_linux.py): gives it its own root, runs one command, switches off.
 # The kernel's command line sets OUTSIDE, the one folder of the machine that can be written to, and SPACE_MB.
 set -e
 mount -t proc proc /proc
 insmod "/usr/lib/uml/modules/$(uname -r)/kernel/fs/overlayfs/overlay.ko"
-# The machine's files below, memory above: whatever is written inside stays inside.
+# The machine's files below, memory above: what is written inside stays inside.
 mount -t tmpfs -o "size=${SPACE_MB}m,mode=755" memory /mnt
 mkdir /mnt/upper /mnt/work /mnt/root
 mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work root /mnt/root

@@ -3,14 +3,19 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+_Value = TypeVar("_Value")
+_LOOK_AGAIN_S = 0.01
 
 
-def until(happened: Callable[[], object], timeout_s: float = 20.0) -> None:
-    """Wait until `happened`; fails when it does not in time."""
+def wait_until(condition: Callable[[], _Value], what: str = "the condition", timeout_s: float = 30.0) -> _Value:
+    """Wait until `condition` is true, and return its value; fail after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
-    while not happened():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.01)
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not true after {timeout_s:g} s: {what}"
+        time.sleep(_LOOK_AGAIN_S)
+    return value
 
 
 def runs(program: str, words: str) -> Callable[[], bool]:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -13,9 +13,9 @@ from plinth.model.trial import Sample
 from plinth.observe import Observation, Observer
 from plinth.observe.sampler import Series
 from plinth.server import Server, connect
+from waiting import wait_until
 
 INTERVAL_S = 0.1
-_DEADLINE_S = 10.0
 
 
 def major(cluster: Server) -> int:
@@ -23,7 +23,7 @@ def major(cluster: Server) -> int:
 
 
 def ask(cluster: Server, query: str) -> list[tuple[Any, ...]]:
-    """All rows of a query in a connection of its own."""
+    """All rows of a query in a new connection."""
     with connect(cluster.connection) as control:
         return control.execute(query).fetchall()  # type: ignore[arg-type]
 
@@ -93,14 +93,6 @@ def watching(cluster: Server, **options: Any) -> Iterator[Watched]:
     finally:
         if watched.observation is None:
             watched.observation = observer.stop()
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Look every 10 ms; fail when it does not come."""
-    deadline = time.monotonic() + _DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"after {_DEADLINE_S:.0f} s there was still not: {what}"
-        time.sleep(0.01)
 
 
 def client(cluster: Server, database: str | None = None) -> "psycopg.Connection[tuple[Any, ...]]":

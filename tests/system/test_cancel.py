@@ -15,7 +15,7 @@ from plinth.system import cancel
 from plinth.system.process import ENDED, SESSION, STATE, stat_fields
 from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import call_with_timeout
-from waiting import until
+from waiting import wait_until
 
 
 def after(seconds, token, reason):
@@ -164,7 +164,7 @@ def test_a_cancelled_command_is_ended_with_all_that_it_started(tmp_path):
             Runner().run(["sh", "-c", f"echo $$ > {pid_file}; {script}"])
         timer.join()
         session = int(pid_file.read_text())
-        until(lambda session=session: session not in _sessions())  # killed they are; the kernel takes its time
+        wait_until(lambda session=session: session not in _sessions())  # killed they are; the kernel takes its time
 
 
 def _sessions():

@@ -8,7 +8,8 @@ import pytest
 
 from plinth.model.connection import Connection, Host, Tls
 from plinth.model.errors import MissingCapability, UsageError
-from plinth.system.conninfo import keywords, place, resolve
+from plinth.system.conninfo import hide_variables, keywords, place, resolve
+from plinth.system.libpq import stopped
 
 HERE = "host=db1 user=bench dbname=bench"
 
@@ -34,6 +35,14 @@ def test_defaults() -> None:
     assert found.host.startswith("/")
     assert (found.tls.sslmode, found.channel_binding, found.target_session_attrs) == ("prefer", "prefer", "any")
     assert resolve().user == resolve("").database
+
+
+def test_variables_are_resolved_though_they_are_hidden_from_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGHOST", "db1")
+    hide_variables()
+    assert resolve().host == "db1"
+    assert stopped("load_balance_hosts='stop here'").parameters.get("host") != "db1", "libpq does not see it afterwards"
+    assert os.environ["PGHOST"] == "db1"
 
 
 def test_keywords_and_urls_say_the_same() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.server.pages import RelationFile, page_lsns
+from plinth.server.integrity.pages import RelationFile, page_lsns
 from plinth.system.extents import file_extents
 from plinth.system.page_cache import resident_bytes
 from plinth.system.regular_file import read_small_file

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.process import all_exit, arguments
 from plinth.system.runner import CommandError, CommandRecord, Runner
-from waiting import until
+from waiting import wait_until
 
 
 def sh(script: str) -> list[str]:
@@ -145,10 +144,7 @@ def check_gone(pid: int) -> None:
 
 def read_pid(file: Path) -> int:
     """The pid that a child writes as soon as it is up."""
-    deadline = time.monotonic() + 10
-    while not file.exists() or not file.read_text().endswith("\n"):
-        assert time.monotonic() < deadline, "the child did not come up"
-        time.sleep(0.01)
+    wait_until(lambda: file.exists() and file.read_text().endswith("\n"), "the child has come up")
     return int(file.read_text())
 
 
@@ -213,5 +209,7 @@ def test_what_is_started_outlives_us(scratch: Path) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     pid = int(plinth.stdout)
-    until(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")  # what it is started through has been replaced
+    wait_until(
+        lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n"
+    )  # what it is started through has been replaced
     os.kill(pid, signal.SIGKILL)

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from emulated_disks import MIB, ServedDisk, run, served, wait_until
+from emulated_disks import MIB, ServedDisk, run, served
 from plinth.model.disk import IgnoreFlush
 from plinth.server import find_installation
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.witness.rounds import WitnessFolder
 from two_machines import Machine, two_machines
+from waiting import wait_until
 
 PLINTH = (sys.executable, "-m", "plinth", "durability")
 PORT = 5432
@@ -65,7 +66,7 @@ class Server:
                 )
             )
         ready = [f"{self._bindir}/pg_isready", "-q", "-d", self.conninfo]
-        wait_until(lambda: self._machine.start(*ready).wait() == 0, f"the server answers: {self._log}", 60)
+        wait_until(lambda: self._machine.start(*ready).wait() == 0, f"the server answers: {self._log}", timeout_s=60)
 
     def kill(self) -> None:
         """As the end of the machine's power does: all of its processes at once."""
@@ -167,7 +168,7 @@ class Place:
             assert load.poll() is None, load.communicate()
             return self.witness.knows(self._rounds) > commits
 
-        wait_until(is_known, f"the witness has recorded {commits} commits", 60)
+        wait_until(is_known, f"the witness has recorded {commits} commits", timeout_s=60)
 
     @contextlib.contextmanager
     def recovered(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from plinth.witness.credentials import connect_to_witness, witness_credentials
 from plinth.witness.protocol import Disconnected, Kind, PeerTimeout, send_frame
 from plinth.witness.rounds import RoundWriter
 from plinth.witness.stream import WitnessConnection
-from waiting import until
+from waiting import wait_until
 from witnessing import WitnessHere, answered, asked, header, record, records, round_json
 
 ACKNOWLEDGED = 1
@@ -30,7 +30,7 @@ def witness(tmp_path: Path) -> Iterator[WitnessHere]:
 
 
 def says(witness: WitnessHere, words: str) -> None:
-    until(lambda: any(words in line for line in witness.said))
+    wait_until(lambda: any(words in line for line in witness.said))
 
 
 def known(witness: WitnessHere, number: int = 1) -> list[tuple[int, int, int]]:
@@ -50,7 +50,7 @@ def test_what_is_acknowledged_to_the_load_is_on_the_disk_of_the_witness(witness:
     assert known(witness) == [(0, 1, 3), (0, 2, 0), (1, 1, 1), (3, 1, 1)]
     assert round_json(witness.folder.path)["end"] is None
     assert asked(load, Kind.ENDED, b'{"end": "server lost"}').kind is Kind.ACK
-    until(lambda: round_json(witness.folder.path)["end"] == "server lost")
+    wait_until(lambda: round_json(witness.folder.path)["end"] == "server lost")
     says(witness, "2 acknowledged commits are known")
 
 
@@ -130,7 +130,7 @@ def test_a_connection_that_breaks_within_a_message_keeps_what_came_before(witnes
     asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
     load.sendall(struct.pack("<BI", Kind.RECORDS, 84) + records(0, record(1, 0, 2)))
     load.close()
-    until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
     assert known(witness) == [(0, 1, 1)]
 
 
@@ -138,7 +138,7 @@ def test_a_load_that_falls_silent_has_ended(tmp_path: Path):
     with WitnessHere(tmp_path / "rounds", silence_s=0.5) as witness:
         load = witness.followed()
         asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
-        until(lambda: round_json(witness.folder.path)["end"] == "silent")
+        wait_until(lambda: round_json(witness.folder.path)["end"] == "silent")
         assert known(witness) == [(0, 1, 1)]
 
 
@@ -146,7 +146,7 @@ def test_a_round_in_which_the_power_may_have_gone_is_not_forgotten_by_the_next_l
     load = witness.followed()
     asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
     load.close()
-    until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
     answer = asked(witness.connect(), Kind.HELLO, witness.hello())
     assert answer.kind is Kind.REFUSED
     assert b"round 1 was not verified yet" in answer.payload
@@ -154,7 +154,7 @@ def test_a_round_in_which_the_power_may_have_gone_is_not_forgotten_by_the_next_l
 
 def test_a_round_without_commits_blocks_no_other(witness: WitnessHere):
     witness.load().close()
-    until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
     witness.load().close()
     assert [one.number for one in witness.folder.rounds()] == [1, 2]
 
@@ -177,7 +177,7 @@ def test_records_that_cannot_be_end_the_round_and_are_not_written(witness: Witne
     load = witness.followed()
     asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
     assert asked(load, Kind.RECORDS, BAD[what]).kind is Kind.REFUSED
-    until(lambda: round_json(witness.folder.path)["end"] == "witness ended")
+    wait_until(lambda: round_json(witness.folder.path)["end"] == "witness ended")
     assert known(witness) == [(0, 1, 1)]
 
 
@@ -243,7 +243,7 @@ def test_a_load_that_finds_the_disk_of_the_witness_full_learns_why_and_leaves_no
             filler.unlink()
             with witness.load():
                 assert [one.number for one in witness.folder.rounds()] == [1]
-            until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+            wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
     finally:
         run("umount", "--lazy", str(small))  # the folder is held open until it is forgotten
 
@@ -258,7 +258,7 @@ def fill(path: Path) -> None:
         assert b"no space left" in answer.payload
         assert number <= len(known(witness)) < number + BATCH
         assert number > 0
-        until(lambda: not witness.folder.is_running(witness.folder.rounds()[0]))
+        wait_until(lambda: not witness.folder.is_running(witness.folder.rounds()[0]))
 
 
 BATCH = 500
@@ -300,7 +300,7 @@ def test_a_witness_that_does_not_answer_any_more_is_named(witness: WitnessHere, 
     hello = protocol.parsed(server.Hello, witness.hello())
     load = WitnessConnection("127.0.0.1", witness.port, witness.credentials.fingerprint, hello)
     monkeypatch.setattr(stream, "ANSWER_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(RoundWriter, "records", lambda writer, payload: until(lambda: round_is_over.is_set()))
+    monkeypatch.setattr(RoundWriter, "records", lambda writer, payload: wait_until(lambda: round_is_over.is_set()))
     round_is_over = threading.Event()
     with pytest.raises(PeerTimeout) as silent:
         load.send(Kind.RECORDS, struct.pack("<I", 0))
@@ -349,7 +349,7 @@ def test_rounds_that_were_altered_are_refused(witness: WitnessHere, what: str):
     load = witness.followed()
     asked(load, Kind.RECORDS, records(0, record(0, 3, 1, ACKNOWLEDGED)))
     load.close()
-    until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
     alter, said = ALTERED[what]
     alter(witness.folder.path / "0001")
     with pytest.raises(RunError, match=said):

@@ -22,7 +22,7 @@ from plinth.witness.stream import LedgerTail
 from plinth.witness.verify import record_refused_recovery, verdict, verify_last_round
 from plinth.workload.commit_ledger import CommitLedger
 from plinth.workload.ledger_check import compare_ledger
-from waiting import until
+from waiting import wait_until
 from witnessing import WitnessHere, round_json
 
 CLIENTS = 3
@@ -59,7 +59,7 @@ def cut_short(witness: WitnessHere, server: Server, cut: Callable[[], None]) -> 
 
     thread = threading.Thread(target=run)
     thread.start()
-    until(lambda: len(known(witness)) > 100)
+    wait_until(lambda: len(known(witness)) > 100)
     cut()
     thread.join(30)
     return ended[0]
@@ -240,7 +240,7 @@ def test_a_folder_without_a_commit_has_nothing_to_verify(witness: WitnessHere, s
     with server.role("") as role:
         with pytest.raises(RunError, match="cannot make the tables of the ledger"):
             complete(witness, connection(server, user=role))
-    until(lambda: round_json(witness.folder.path)["end"] == "load failed")
+    wait_until(lambda: round_json(witness.folder.path)["end"] == "load failed")
     with pytest.raises(RunError, match="recorded no acknowledged commit"):
         verify_last_round(witness.folder.path, connection(server))
     complete(witness, connection(server))
@@ -255,7 +255,7 @@ def test_an_interrupted_verify_says_so_and_keeps_nothing(witness: WitnessHere, s
         verify = subprocess.Popen(
             [sys.executable, "-m", "plinth", "durability", "verify", *words], stderr=subprocess.PIPE, text=True
         )
-        until(lambda: bool(server.execute(waiting)))
+        wait_until(lambda: bool(server.execute(waiting)))
         verify.send_signal(signal.SIGINT)
         _, errors = verify.communicate(timeout=20)
     assert (verify.returncode, errors) == (130, "interrupted\n")

@@ -8,7 +8,7 @@ import pytest
 from plinth.model.facts import Installation
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
-from servers import all_installations, cluster_folder
+from servers import all_installations, server_folder
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +24,6 @@ def installations(owner: Owner) -> dict[str, Installation]:
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """One of ours that the server's user can enter; journals of the test are in it."""
-    with cluster_folder() as path:
+    with server_folder() as path:
         monkeypatch.setenv("PLINTH_STATE_DIR", str(path / "state"))
         yield path

@@ -92,7 +92,7 @@ def cluster_of(layout: ServerLayout) -> Iterator[Server]:
         cluster.start(SETTINGS)
         yield cluster
     finally:
-        cluster.kill()
+        cluster.crash()
         journal.close()
 
 
@@ -155,7 +155,7 @@ def test_pages_are_what_one_frozen_copy_leaves(
             assert load(cluster, {**spec, "loader": "pages"}) == []
             assert list(layout.data_directory.rglob("*.plinth")) == []
             drop(to)
-        cluster.stop()
+        cluster.shutdown()
         if checksums:
             checker = f"{installations[version].bindir}/pg_checksums"
             Runner().run((checker, "--check", "-D", str(layout.data_directory)), owner=owner)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.base import Gap, SettingValue
 from plinth.model.facts import ServerFacts
-from plinth.server.external_paths import read_tablespaces, read_wal_directory
 from plinth.server.layout import ServerLayout
-from plinth.server.readback import read_rows, settings_of
-from plinth.server.values import SettingRow
+from plinth.server.settings.readback import read_rows, settings_of
+from plinth.server.settings.values import SettingRow
+from plinth.server.tablespaces import read_tablespaces, read_wal_directory
 from plinth.system.failures import from_os_error
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def managed_facts(
     asked: Mapping[str, SettingValue],
     postmaster_pid: int | None = None,
 ) -> ServerFacts:
-    """Facts of a server that we started, whose postmaster has this pid."""
+    """Read the facts of a server that we started, whose postmaster has this pid."""
     rows = read_rows(control)
     libraries, gaps = ((), ()) if postmaster_pid is None else preloaded(postmaster_pid)
     return ServerFacts(
@@ -47,7 +47,7 @@ def managed_facts(
 
 
 def preloaded(pid: int, everywhere: Path = Path("/etc/ld.so.preload")) -> tuple[tuple[str, ...], tuple[Gap, ...]]:
-    """The libraries that were put before a process's own (ld.so(8)), and what of that could not be read."""
+    """Return the libraries that were loaded before a process's own (ld.so(8)), and what of that could not be read."""
     named: list[str] = []
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -69,7 +69,7 @@ def preloaded(pid: int, everywhere: Path = Path("/etc/ld.so.preload")) -> tuple[
 def external_facts(
     control: "psycopg.Connection[tuple[Any, ...]]", asked: Mapping[str, SettingValue] = MappingProxyType({})
 ) -> ServerFacts:
-    """Facts of a server that is not ours: gaps where we lack the right to see. `asked` are settings of this session."""
+    """Read the facts of a server that is not ours: gaps where we lack the right to see. `asked` are settings of this session."""
     rows = read_rows(control)
     hidden = [name for name in _RESTRICTED if name not in rows]
     reason = "only members of pg_read_all_settings may see it"
@@ -88,7 +88,7 @@ def external_facts(
 
 
 def _is_here(control: "psycopg.Connection[tuple[Any, ...]]") -> bool:
-    """Whether the server is on our machine: then both ends of a connection have the same address, or none, as sockets have."""
+    """Return whether the server is on our machine: both ends of a connection then have the same address, or none, as sockets have."""
     row = control.execute("SELECT inet_client_addr() IS NOT DISTINCT FROM inet_server_addr()").fetchone()
     assert row is not None, "a query without a table has a row"
     # A container's port that is published on the loopback has other addresses at the server's end.

@@ -25,7 +25,7 @@ SOCKET_PORT = 5432  # the socket's directory is its own, so that only its name h
 
 
 def server_step_id(name: str, what: str) -> str:
-    """The id of a step that makes or starts a server; `name` is `PlannedCluster.id_of` its node."""
+    """Return the id of a step that makes or starts a server; `name` is `PlannedCluster.id_of` its node."""
     return f"server.{name}.{what}"
 
 
@@ -33,7 +33,7 @@ def server_step_id(name: str, what: str) -> str:
 class ServerLayout:
     """The layout of a managed server: the plan shows these steps, `Server` executes them.
 
-    `name` is that of the cluster, and of a node beside the primary.
+    `name` is that of the cluster, and of a node other than the primary.
     `data_directory` is made by initdb inside a storage; `log` is outside of it, so that the log
     survives the storage and costs it nothing. `wal_directory` is made by initdb too, inside another storage; the
     directories of `tablespaces` are made by us.
@@ -58,12 +58,12 @@ class ServerLayout:
 
     @property
     def label(self) -> str:
-        """The mark on everything that this run makes."""
+        """Return the label of everything that this run makes."""
         return label_of(self.run_id)
 
     @property
     def socket_directory(self) -> Path:
-        """A directory of its own for the socket, named by a short digest since a socket's path must be short."""
+        """Return the socket's own directory, named by a short digest since a socket's path must be short."""
         digest = hashlib.sha256(f"{self.run_id}/{self.name}".encode()).hexdigest()[:12]
         return (self.socket_root or Path(tempfile.gettempdir())) / f"plinth-{digest}"
 
@@ -74,7 +74,7 @@ class ServerLayout:
         )
 
     def steps(self) -> tuple[Step, ...]:
-        """The steps of making and starting this server, in order."""
+        """Return the steps of making and starting this server, in order."""
         if self.upstream is not None:
             return (self.backup_step(self.upstream.spec.port), self.sockets_step(), self.start_step())
         return (
@@ -86,7 +86,7 @@ class ServerLayout:
         )
 
     def initdb_step(self) -> Step:
-        """Making the data directory; it goes with the storage that it is in."""
+        """Return the step that makes the data directory; it goes with the storage that it is in."""
         argv = [
             f"{self.installation.bindir}/initdb",
             f"--pgdata={self.data_directory}",
@@ -108,7 +108,7 @@ class ServerLayout:
         return self.step("initdb", title, argv)
 
     def backup_step(self, upstream_port: int | None) -> Step:
-        """Making a standby's data directory from the upstream that listens on this port (None: not known yet); it goes with the
+        """Return the step that makes a standby's data directory from the upstream on this port (None: not known yet); it goes with the
         storages that it is on."""
         upstream = self.upstream
         assert upstream is not None and self.standby is not None, "it is the layout of a standby"
@@ -133,7 +133,7 @@ class ServerLayout:
         return self.step("backup", title, argv)
 
     def directory_step(self, tablespace: str) -> Step:
-        """Making the directory of a tablespace."""
+        """Return the step that makes the directory of a tablespace."""
         path = self.tablespaces[tablespace]
         return self.step(
             f"directory-{tablespace}",
@@ -142,21 +142,21 @@ class ServerLayout:
         )
 
     def tablespace_step(self, tablespace: str) -> Step:
-        """Making a tablespace; it goes with its data directory."""
+        """Return the step that makes a tablespace; it goes with its data directory."""
         return self.step(
             f"tablespace-{tablespace}", f"CREATE TABLESPACE \"{tablespace}\" LOCATION '{self.tablespaces[tablespace]}'"
         )
 
     def whole_step(self) -> Step:
-        """The mark that the data directory and its tablespaces are there, for a run that is resumed after a kill."""
+        """Return the mark that the data directory and its tablespaces are there, for a run that is resumed after a kill."""
         return self.step("whole", "the data directory is there with its tablespaces")
 
     def copied_step(self) -> Step:
-        """The mark that the copy of its files as loaded is whole; the copy goes with the storages that it is on."""
+        """Return the mark that the copy of its files as loaded is whole; the copy goes with the storages that it is on."""
         return self.step("loaded_copy", "the copy of its files as loaded is whole")
 
     def sockets_step(self) -> Step:
-        """Making the directory of the socket."""
+        """Return the step that makes the directory of the socket."""
         return self.step(
             "sockets",
             f"make the socket's directory {self.socket_directory}",
@@ -164,7 +164,7 @@ class ServerLayout:
         )
 
     def start_step(self) -> Step:
-        """Starting the postmaster; in a network namespace, which only root can enter, as root that becomes its user there."""
+        """Return the step that starts the postmaster; in a network namespace, which only root can enter, as root that becomes its user there."""
         argv = [f"{self.installation.bindir}/postgres", "-D", str(self.data_directory)]
         title = f"start PostgreSQL {self.installation.version}, its log in {self.log.path}"
         undo = Undo(kind="stop_server", path=str(self.data_directory), label=self.label)
@@ -176,23 +176,23 @@ class ServerLayout:
         return Step(id=self.step_id("start"), title=title, argv=entered, undo=undo)
 
     def memory_step(self, guarded: Guarded) -> Step:
-        """Noting what the shared memory is known by that the postmaster will make: after a power cut nothing else says so."""
+        """Return the step that notes how the postmaster's shared memory will be identified: after a power cut nothing else does."""
         undo = Undo(kind="remove_shared_memory", path=str(guarded), label=self.label)
         return self.step(MEMORY, f"note what the server's shared memory is known by ({guarded})", undo=undo)
 
     @property
     def directories(self) -> dict[str, Path]:
-        """Where its files are, by what is stored there."""
+        """Return where its files are, by what is stored there."""
         wal = {WAL_ROLE: self.wal_directory} if self.wal_directory is not None else {}
         tablespaces = {tablespace_role(name): path for name, path in self.tablespaces.items()}
         return {DATA_ROLE: self.data_directory, **wal, **tablespaces}
 
     def step_id(self, what: str) -> str:
-        """The id of one of its steps; of all of them, the beginning that they have in common, when `what` is empty."""
+        """Return the id of one of its steps; if `what` is empty, the prefix of the ids of all of them."""
         return server_step_id(self.name, what)
 
     def step(self, what: str, title: str, argv: Sequence[str] | None = None, undo: Undo | None = None) -> Step:
-        """A step of this server's, which its user does."""
+        """Return a step of this server, which its user does."""
         return Step(
             id=self.step_id(what),
             title=title,
@@ -203,5 +203,5 @@ class ServerLayout:
 
 
 def _escaped(path: Path) -> str:
-    """A path in pg_basebackup's --tablespace-mapping=OLD=NEW."""
+    """Escape a path in pg_basebackup's --tablespace-mapping=OLD=NEW."""
     return str(path).replace("=", "\\=")

@@ -22,7 +22,7 @@ def check_free(port: int, address: str = LOCALHOST) -> None:
 
 
 def find_free(address: str = LOCALHOST) -> int:
-    """A port of an address of this host that nobody listens on at this moment. Raises MissingCapability for another's address."""
+    """Find a port of an address of this host on which nothing listens now. Raises MissingCapability for another host's address."""
     with socket.socket(_family(address)) as probe:
         try:
             probe.bind((address, 0))

@@ -1,4 +1,4 @@
-"""The postmaster of a managed cluster as a process of ours: started, waited for, and seen to end."""
+"""The postmaster of a managed server as a child process, and its log."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from time import monotonic
 
 from plinth.model.errors import RunError
 from plinth.server.layout import ServerLayout
-from plinth.server.log import TAIL_LINES, ServerLog
+from plinth.system.log_file import LogFile
 from plinth.system.process import all_exit
 from plinth.system.regular_file import read_small_file
 from plinth.system.runner import Runner
@@ -16,6 +16,10 @@ from plinth.system.runner import Runner
 START_TIMEOUT_S = 300.0  # recovery after a crash may have much to read
 _NO_RESPONSE_S = 5.0
 _LOOK_AGAIN_S = 0.02
+TAIL_LINES = 20
+_TAIL_BYTES = 64 * 1024
+_CRASHES = (" was terminated by signal ", " exited with exit code ", "PANIC:")  # postmaster.c, LogChildExit; elog.c
+_REFUSED = "FATAL:  the database system is "  # postmaster.c: starting up, in recovery mode, shutting down
 _STATUS_LINE = 7  # of postmaster.pid: LOCK_FILE_LINE_PM_STATUS of miscadmin.h, counted from 0
 
 
@@ -43,11 +47,11 @@ class Postmaster:
 
     @property
     def pid(self) -> int:
-        """Its pid, which stays its own until `reap`."""
+        """Return its pid, which no other process gets before `reap`."""
         return self._process.pid
 
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Return whether it runs."""
         return not self._process.has_ended()
 
     def check_alive(self) -> None:
@@ -94,15 +98,15 @@ class Postmaster:
         self._process.wait()
 
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
-        """The last lines that it logged."""
+        """Return the last lines that it logged."""
         return self._log.tail(lines)
 
     def log_crash(self) -> tuple[str, ...]:
-        """What it logged of the last crash of one of its processes, and after it."""
+        """Return what it logged of the last crash of one of its processes, and after it."""
         return self._log.crash()
 
     def _runs_on(self) -> bool:
-        """Whether it still runs after a moment; returns at once when it ends."""
+        """Return whether it still runs after a moment; returns at once when it ends."""
         if not self.alive():
             return False
         pidfd = os.pidfd_open(self.pid)
@@ -112,7 +116,7 @@ class Postmaster:
             os.close(pidfd)
 
     def _says_ready(self) -> bool:
-        """Whether postmaster.pid is this postmaster's, not one that a crash left, and says so."""
+        """Return whether postmaster.pid is this postmaster's, not left from a crash, and says so."""
         try:
             lines = read_small_file(self._data_directory / "postmaster.pid").decode(errors="replace").splitlines()
         except OSError as error:
@@ -127,3 +131,25 @@ class Postmaster:
     def _ending(self) -> str:
         code = self._process.wait()
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+class ServerLog:
+    """Reads what is appended to `log` from now on; earlier starts have written to it, too."""
+
+    def __init__(self, log: LogFile) -> None:
+        self.path = log.path
+        self._log = log
+        self._begin_bytes = log.size_bytes()
+
+    def tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
+        """Return the last lines."""
+        return tuple(self._log.tail(_TAIL_BYTES, self._begin_bytes).splitlines()[-lines:])
+
+    def crash(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
+        """Return the first line of the last crash of a server process and those after it; the last lines where there is none.
+
+        Connections that were refused while the server recovered are left out.
+        """
+        log = [line for line in self.tail(_TAIL_BYTES) if _REFUSED not in line]
+        crashes = [number for number, line in enumerate(log) if any(crash in line for crash in _CRASHES)]
+        return tuple(log[crashes[-1] :][:lines]) if crashes else tuple(log[-lines:])

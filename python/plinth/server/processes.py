@@ -31,7 +31,7 @@ _STOPPED = "TZX"
 
 
 def serving(data_directory: Path) -> list[int]:
-    """Pids of the postmaster of `data_directory` and of its children, as far as they may be seen.
+    """Find the postmaster of `data_directory` and its children, by pid, as far as they may be seen.
 
     A process counts when its program is called postgres and its working directory is the data directory,
     into which PostgreSQL changes before it does anything there; so does one that waits there to become it.
@@ -41,7 +41,7 @@ def serving(data_directory: Path) -> list[int]:
 
 
 def postmaster_pid(data_directory: Path) -> int | None:
-    """The pid in postmaster.pid, if that process really serves `data_directory`; else None."""
+    """Return the pid in postmaster.pid, if that process really serves `data_directory`; else None."""
     try:
         file = data_directory / "postmaster.pid"
         first_line = call_with_timeout(lambda: read_small_file(file), file).split(b"\n", 1)[0]
@@ -62,7 +62,7 @@ def end_server(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]
 
 
 def crash_processes(data_directory: Path, just_before: Callable[[], object]) -> int:
-    """SIGKILL to every process that serves `data_directory`, all at once; returns CLOCK_MONOTONIC in ns just before.
+    """Send SIGKILL to every process that serves `data_directory`, all at once; returns CLOCK_MONOTONIC in ns just before.
 
     `just_before` is called when all of them are known, which takes some time.
     """
@@ -75,7 +75,7 @@ def crash_processes(data_directory: Path, just_before: Callable[[], object]) -> 
 
 
 def suspend_processes(data_directory: Path) -> int:
-    """SIGSTOP to the postmaster, which starts others, and then to every process that serves `data_directory`; returns CLOCK_MONOTONIC
+    """Send SIGSTOP to the postmaster, which starts others, and then to every process that serves `data_directory`; returns CLOCK_MONOTONIC
     in ns just before. Raises RunError when one does not stop, as one that hangs in the kernel."""
     postmaster = postmaster_pid(data_directory)
     at_ns = monotonic_ns()
@@ -96,14 +96,14 @@ def suspend_processes(data_directory: Path) -> int:
 
 
 def continue_processes(data_directory: Path) -> None:
-    """SIGCONT to every process that serves `data_directory`; nothing for one that runs."""
+    """Send SIGCONT to every process that serves `data_directory`, to no effect on one that runs."""
     with handles(lambda: serving(data_directory)) as processes:
         for pidfd in processes.values():
             send(pidfd, signal.SIGCONT)
 
 
 def kill_processes(data_directory: Path) -> None:
-    """SIGKILL to every process that serves `data_directory`, of which nothing is read: its disk may hang.
+    """Send SIGKILL to every process that serves `data_directory`, which is not read: its disk may hang.
 
     Raises RunError when some hang in the kernel. What shared memory is left stays.
     """
@@ -133,7 +133,7 @@ def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, fl
 
 
 def _targets(data_directory: Path, pids: list[int], how: signal.Signals) -> tuple[list[int], signal.Signals]:
-    """The processes that get each signal; SIGKILL is sent to all, without reading the data directory."""
+    """Return the processes that get each signal; SIGKILL is sent to all, without reading the data directory."""
     if how == signal.SIGKILL:
         return pids, how
     postmaster = postmaster_pid(data_directory)
@@ -167,11 +167,11 @@ def _serves(pid: int, data_directory: Path) -> bool:
             _is_about_to(pid) or _program(pid) == _POSTGRES
         )  # in the order that it happens
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return False  # gone, a zombie, or somebody else's
+        return False  # gone, a zombie, or of another user
 
 
 def _is_about_to(pid: int) -> bool:
-    """Whether it waits to become a server, or is just becoming one."""
+    """Return whether it waits to become a server, or is just becoming one."""
     process = Path(f"/proc/{pid}")
     command = waits_to_become(arguments(process, process.stat().st_uid))
     return bool(command) and Path(command[0]).name == _POSTGRES
@@ -185,7 +185,7 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _program(pid: int) -> str:
-    """The program of a process. One that is just ending has no program any more, yet may still be attached to shared
+    """Return the program of a process. A process that is just ending has no program any more, yet may still be attached to shared
     memory: the kernel takes the program first, then unmaps memory, then gives up the working directory. Its name
     stays."""
     try:

@@ -1,11 +1,11 @@
-"""A managed cluster: made, started, changed, watched, stopped."""
+"""A managed server: one data directory and its postmaster, made, started, reconfigured and ended."""
 
 import secrets
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
+from time import monotonic, monotonic_ns
 from typing import Literal, NamedTuple
 
 from plinth.model.base import SettingValue
@@ -14,12 +14,10 @@ from plinth.model.errors import Refused, RunError
 from plinth.model.facts import ServerFacts
 from plinth.model.libpq import make_conninfo
 from plinth.model.step import Step, Undo
-from plinth.server import configuration, port
-from plinth.server.external_paths import check_wal_directory, create_tablespaces
+from plinth.server import port
 from plinth.server.facts import managed_facts
 from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ServerLayout
-from plinth.server.log import TAIL_LINES
-from plinth.server.postmaster import START_TIMEOUT_S, Postmaster
+from plinth.server.postmaster import START_TIMEOUT_S, TAIL_LINES, Postmaster
 from plinth.server.processes import (
     IMMEDIATE,
     KILL,
@@ -30,15 +28,19 @@ from plinth.server.processes import (
     serving,
     suspend_processes,
 )
-from plinth.server.readback import check_taken, read_rows
-from plinth.server.settings import SettingsProbe
+from plinth.server.settings import configuration
+from plinth.server.settings.probe import SettingsProbe
+from plinth.server.settings.readback import check_taken, read_rows
+from plinth.server.settings.values import setting_text
 from plinth.server.shared_memory import Guarded, remove_memory_of
-from plinth.server.values import setting_text
+from plinth.server.tablespaces import check_wal_directory, create_tablespaces
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
 from plinth.system.journal import Entry, Journal
 from plinth.system.page_cache import write_back_command
 from plinth.system.runner import Runner
+
+ShutdownMode = Literal["fast", "immediate"]
 
 STOP_TIMEOUT_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk
 RELOAD_TIMEOUT_S = 30.0
@@ -52,7 +54,7 @@ class Applied(NamedTuple):
 
 
 class Server:
-    """A cluster that `layout` describes; everything it makes is in `journal` first.
+    """A server that `layout` describes; everything it makes is in `journal` first.
 
     Not for several threads at once. `settings` are those last requested.
     """
@@ -72,17 +74,17 @@ class Server:
 
     @property
     def _address(self) -> str:
-        """Where a server with listen = "tcp" listens."""
+        """Return where a server with listen = "tcp" listens."""
         return self.layout.spec.listen_address or port.LOCALHOST
 
     @property
     def postmaster_pid(self) -> int | None:
-        """The pid of the running postmaster, else None."""
+        """Return the pid of the running postmaster, else None."""
         return self._postmaster.pid if self._postmaster is not None and self._postmaster.alive() else None
 
     @property
     def connection(self) -> Connection:
-        """Where the load goes: the socket, or TCP on this host with a password."""
+        """Return where the load connects: the socket, or TCP on this host with a password."""
         if self.layout.spec.listen == "unix":
             return self.control
         return replace(self.control, host=self._address, password=self.password)
@@ -144,7 +146,7 @@ class Server:
             self._check_taken(settings)
             return Applied("nothing", ())
         if self._needs_restart(changed):
-            self.stop()
+            self.shutdown()
             self.start(settings)
             return Applied("restart", changed)
         self.reload(settings)
@@ -178,55 +180,69 @@ class Server:
                     )
         self._check_taken(settings)
 
-    def stop(self) -> None:
-        """Shut down fast (connections are ended, a checkpoint is written); nothing when it does not run.
+    def shutdown(self, mode: ShutdownMode = "fast") -> None:
+        """Shut down in one of PostgreSQL's modes, which end all connections; nothing when it does not run.
 
-        Raises RunError when that was not enough and it had to be ended without a checkpoint.
+        "fast" writes a checkpoint: raises RunError when it took too long, so that the server was ended without one. "immediate" writes
+        none: the server recovers at its next start.
         """
         if self._postmaster is None:
             return
         failure: RunError | None = None
-        self.wait_out_recovery()
-        try:
-            end_server(self.layout.data_directory, ((signal.SIGINT, STOP_TIMEOUT_S),))
-        except RunError:
-            failure = RunError(
-                f"the server had not shut down after {STOP_TIMEOUT_S:g} s and was ended without a checkpoint: "
-                "it will recover at its next start",
-                where=self.where,
-                details=self.log_tail(),
-            )
+        if mode == "fast":
+            self.wait_out_recovery()
+            try:
+                end_server(self.layout.data_directory, ((signal.SIGINT, STOP_TIMEOUT_S),))
+            except RunError:
+                failure = RunError(
+                    f"the server had not shut down after {STOP_TIMEOUT_S:g} s and was ended without a checkpoint: "
+                    "it will recover at its next start",
+                    where=self.where,
+                    details=self.log_tail(),
+                )
         self._clear_away()
         if failure is not None:
             raise failure
 
     def wait_out_recovery(self, lost_backend: int | None = None) -> None:
-        """Wait while the running server recovers from the crash of a process of its own; `lost_backend` is the pid of a session
+        """Wait while the running server recovers from the crash of one of its processes; `lost_backend` is the pid of a session
         that ended with it."""
         conninfo = make_conninfo(
             host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, connect_timeout=2
         )
         self._running.wait_out_recovery(conninfo, lost_backend)
 
-    def kill(self) -> None:
-        """End it as a crash does: SIGKILL to the postmaster and all of its children; they are gone afterwards."""
-        if self._postmaster is not None:
-            end_server(self.layout.data_directory, (KILL,))
-            self._clear_away()
+    def crash(self, just_before: Callable[[], object] = lambda: None, *, restarted_by_other: bool = False) -> int:
+        """Kill all of its processes at once (SIGKILL), and wait until they are gone; nothing when it was not started.
 
-    def crash(self, just_before: Callable[[], object]) -> int:
-        """As `kill`; returns CLOCK_MONOTONIC in ns when the signals were sent. `just_before` is called right before."""
-        at_ns = crash_processes(self.layout.data_directory, just_before)
-        self.kill()
-        return at_ns
-
-    def crash_alone(self, just_before: Callable[[], object]) -> int:
-        """As `crash`, but what belongs to it stays, its socket's directory and its steps in the journal: somebody else may start it."""
+        Returns CLOCK_MONOTONIC in ns when the signals were sent; `just_before` is called right before. `restarted_by_other`: another process,
+        such as Patroni, may start it again, so that the socket's directory and the steps in the journal stay.
+        """
+        if self._postmaster is None:
+            return monotonic_ns()
         at_ns = crash_processes(self.layout.data_directory, just_before)
         end_server(self.layout.data_directory, (KILL,))
-        if self._postmaster is not None:
+        if restarted_by_other:
             self._postmaster.reap()
+        else:
+            self._clear_away()
         return at_ns
+
+    def lose_power(self, *, for_good: bool = False) -> None:
+        """Kill it without touching its data directory, whose storage may answer nothing but errors; nothing when it was not started.
+
+        It can be started again. `for_good`: its storage has failed, so that its steps stay in the journal. Raises RunError when processes
+        hang in the kernel.
+        """
+        if self._postmaster is None:
+            return
+        kill_processes(self.layout.data_directory)
+        self._postmaster.reap()
+        self._postmaster = None
+        if for_good:
+            self._entries.clear()
+        else:
+            self._clear_away()
 
     def suspend(self) -> int:
         """Stop all of its processes (SIGSTOP), as they are; returns CLOCK_MONOTONIC in ns just before."""
@@ -236,35 +252,8 @@ class Server:
         """Continue its processes after `suspend` (SIGCONT)."""
         continue_processes(self.layout.data_directory)
 
-    def stop_immediately(self) -> None:
-        """Shut down without a checkpoint (pg_ctl stop --mode=immediate): it will recover at its next start."""
-        if self._postmaster is not None:
-            self._clear_away()
-
-    def abandon(self) -> None:
-        """End it without touching its data directory, whose storage has failed. Its steps stay in the journal.
-
-        Raises RunError when processes hang in the kernel.
-        """
-        if self._postmaster is not None:
-            kill_processes(self.layout.data_directory)
-            self._postmaster.reap()
-            self._postmaster = None
-            self._entries.clear()
-
-    def lose_power(self) -> None:
-        """End it as the loss of power does, without touching its data directory, whose disk answers nothing but errors.
-
-        It can be started again. Raises RunError when processes hang in the kernel.
-        """
-        if self._postmaster is not None:
-            kill_processes(self.layout.data_directory)
-            self._postmaster.reap()
-            self._postmaster = None
-            self._clear_away()
-
     def alive(self) -> bool:
-        """Whether the postmaster runs."""
+        """Return whether the postmaster runs."""
         return self._postmaster is not None and self._postmaster.alive()
 
     def check_alive(self) -> None:
@@ -272,16 +261,16 @@ class Server:
         self._running.check_alive()
 
     def facts(self, asked: Mapping[str, SettingValue] | None = None) -> ServerFacts:
-        """The facts that the running server reports; `asked` defaults to the settings last requested."""
+        """Read the facts that the running server reports; `asked` defaults to the settings last requested."""
         with database_errors("read the server's facts", self.where), connect(self.control) as control:
             return managed_facts(control, self.layout, self.settings if asked is None else asked, self.postmaster_pid)
 
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
-        """The last lines of the log since the last start."""
+        """Return the last lines of the log since the last start."""
         return self._postmaster.log_tail(lines) if self._postmaster is not None else ()
 
     def log_crash(self) -> tuple[str, ...]:
-        """What was logged of the last crash of a server process since the last start, and after it."""
+        """Return what was logged of the last crash of a server process since the last start, and after it."""
         return self._postmaster.log_crash() if self._postmaster is not None else ()
 
     @property
@@ -292,7 +281,7 @@ class Server:
 
     @property
     def control(self) -> Connection:
-        """Where control connections go: the socket, which needs no password."""
+        """Return where control connections go: the socket, which needs no password."""
         return Connection(host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, database=DATABASE)
 
     def _check_nothing_runs(self) -> None:
@@ -323,7 +312,7 @@ class Server:
         configuration.write(self.layout.data_directory, self._owned_settings(), settings, self.layout.owner)
 
     def _owned_settings(self) -> dict[str, SettingValue]:
-        """What Plinth sets itself."""
+        """Return the settings that Plinth sets itself."""
         place = self.layout.place
         address = place.address if place is not None else self._address if self.layout.spec.listen == "tcp" else ""
         return {
@@ -354,7 +343,7 @@ class Server:
         check_taken(settings, rows, self._probe, where=f"pg_settings of {self.where}")
 
     def _sync_after(self, *, fsync: bool) -> None:
-        """With fsync = on, make durable what the server has left in the kernel's page cache while it was off.
+        """Make durable, with fsync = on, what the server has left in the kernel's page cache while it was off.
 
         No checkpoint would do so, and a power cut would take it from a server that keeps its commits: see fsync in PostgreSQL's
         documentation, Write Ahead Log.
@@ -364,7 +353,7 @@ class Server:
         self._ran_without_fsync = not fsync
 
     def _needs_restart(self, changed: tuple[str, ...]) -> bool:
-        """A setting that the server does not know yet may come with a library, which is loaded at a start."""
+        """Return whether a change needs a restart; so may an unknown setting, whose library is loaded at a start."""
         with database_errors("read pg_settings", self.where), connect(self.control) as control:
             rows = read_rows(control)
         return any(name not in rows or rows[name].context == "postmaster" for name in changed)
@@ -388,6 +377,6 @@ class Server:
 
 
 def _differing(old: Mapping[str, SettingValue], new: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """Lower-case names of the settings whose text differs, or that only one of the two has."""
+    """Return lower-case names of the settings whose text differs, or that only one of the two has."""
     before, after = ({name.lower(): setting_text(value) for name, value in of.items()} for of in (old, new))
     return tuple(sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name)))

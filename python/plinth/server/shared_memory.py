@@ -50,13 +50,13 @@ class Guarded(NamedTuple):
 
     @classmethod
     def at(cls, data_directory: Path) -> Self:
-        """The data directory that is there now."""
+        """Return the data directory that is there now."""
         found = data_directory.stat()
         return cls(found.st_dev, found.st_ino, found.st_uid)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """The inverse of `str`. Raises Refused for another text."""
+        """Return the inverse of `str`. Raises Refused for another text."""
         try:
             return cls(*map(int, text.split(":")[1:]))
         except (TypeError, ValueError) as error:
@@ -119,7 +119,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def _segments(uid: int) -> Iterator[Mapping[str, int]]:
-    """The System V segments of a user, as the kernel lists them."""
+    """Return the System V segments of a user, as the kernel lists them."""
     with _TABLE.open() as table:
         columns = table.readline().split()
         rows = [dict(zip(columns, map(int, line.split()), strict=True)) for line in table]
@@ -127,7 +127,7 @@ def _segments(uid: int) -> Iterator[Mapping[str, int]]:
 
 
 def _content(segment: int, size_bytes: int) -> bytes:
-    """The beginning of a System V segment; empty when it has just gone, or may not be read."""
+    """Return the beginning of a System V segment; empty when it has just gone, or may not be read."""
     address = _libc.shmat(segment, None, _SHM_RDONLY)
     if address in (None, ctypes.c_void_p(-1).value):
         return b""
@@ -138,7 +138,7 @@ def _content(segment: int, size_bytes: int) -> bytes:
 
 
 def _listed(control: int, uid: int) -> Iterator[int]:
-    """The handles of the segments that a control segment lists."""
+    """Return the handles of the segments that a control segment lists."""
     content = _dynamic_content(control, uid)
     if len(content) < _CONTROL_ITEMS_AT:
         return
@@ -153,7 +153,7 @@ def _listed(control: int, uid: int) -> Iterator[int]:
 
 
 def _dynamic_content(handle: int, uid: int) -> bytes:
-    """The content of a segment by dynamic_shared_memory_type = posix, or else sysv."""
+    """Return the content of a segment by dynamic_shared_memory_type = posix, or else sysv."""
     try:
         return read_small_file(_posix_path(handle), _MOST_CONTROL_BYTES)
     except FileNotFoundError:
@@ -171,7 +171,7 @@ def _remove_dynamic(handle: int, uid: int) -> Iterator[str]:
 
 
 def _with_key(handle: int, uid: int) -> list[Mapping[str, int]]:
-    """System V segments with a handle as their key: the server takes its absolute value as a signed number (dsm_impl_sysv). 0 is no
+    """Find System V segments with a handle as their key: the server takes its absolute value as a signed number (dsm_impl_sysv). 0 is no
     key: it is that of every private segment."""
     key = abs(handle - _KEYS if handle >= _KEYS // 2 else handle)
     return [row for row in _segments(uid) if handle and abs(row["key"]) == key]

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from plinth.model.step import Undo
-from plinth.server.cluster_manager import stop_cluster_manager
+from plinth.server.external.schema import schema_of, undo_schema
 from plinth.server.processes import stop_labelled_server
-from plinth.server.schema import schema_of, undo_schema
+from plinth.server.replication.cluster_manager import stop_cluster_manager
 from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.system.undo import UndoHandler, UndoHandlers
 

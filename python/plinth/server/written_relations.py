@@ -48,19 +48,19 @@ class StoredRelation(NamedTuple):
 
 
 def read_counters(control: "psycopg.Connection[Any]") -> Counters:
-    """The counters of all tables of the database, once those of sessions that have ended are there. Raises psycopg.Error."""
+    """Read the counters of all tables of the database, once those of sessions that have ended are there. Raises psycopg.Error."""
     if control.info.server_version < _LATE_STATISTICS_BEFORE:
         cancel.sleep(_LATEST_S)
     return {int(oid): int(count or 0) for oid, count in control.execute(_COUNTERS).fetchall()}
 
 
 def written_since(before: Counters, now: Counters) -> list[int]:
-    """The tables whose counters have changed; a crash of the server sets counters back to zero, from where they count again."""
+    """Return the tables whose counters have changed; a crash of the server resets counters to zero."""
     return [oid for oid, count in now.items() if count != before.get(oid, 0) and count > 0]
 
 
 def stored_relations(control: "psycopg.Connection[Any]", tables: list[int]) -> list[StoredRelation]:
-    """Where these tables and their indexes are stored; temporary ones are left out. Raises psycopg.Error."""
+    """Read where these tables and their indexes are stored; temporary ones are left out. Raises psycopg.Error."""
     kinds: dict[str, Persistence] = {"p": "permanent", "u": "unlogged"}
     rows = control.execute(_STORED.encode(), {"tables": tables}).fetchall()
     return [
@@ -70,11 +70,11 @@ def stored_relations(control: "psycopg.Connection[Any]", tables: list[int]) -> l
 
 
 def counts_writes(control: "psycopg.Connection[Any]") -> bool:
-    """Whether the server counts writes to tables at all (track_counts). Raises psycopg.Error."""
+    """Return whether the server counts writes to tables at all (track_counts). Raises psycopg.Error."""
     return control.execute("SHOW track_counts").fetchone() == ("on",)
 
 
 def session_settings(control: "psycopg.Connection[Any]") -> dict[str, str]:
-    """The durability settings of this session, which roles, databases and connection options may have set. Raises psycopg.Error."""
+    """Read the durability settings of this session, which roles, databases and connection options may set. Raises psycopg.Error."""
     rows = control.execute(_SETTINGS, (list(DURABILITY_SETTINGS),)).fetchall()
     return {str(name): str(value) for name, value in rows}

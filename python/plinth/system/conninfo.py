@@ -1,10 +1,16 @@
-"""Resolves connection strings, services, password files and PG* variables by libpq's rules."""
+"""Connection strings, services, password files and PG* variables, resolved by libpq's rules.
+
+libpq reads PG* variables from C's environment at every connect, and some of them cannot be overridden (PGSERVICE, PGTZ). So they are
+hidden from it, except where a connection string is resolved; `os.environ` keeps them.
+"""
 
 import locale
 import os
 import pwd
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +23,7 @@ from plinth.system.libpq import Unconnected, stopped
 
 _WHERE = "connection string"
 _FORMS_HINT = 'write it as "host=db1 dbname=bench" or "postgresql://user@db1/bench"'
-# libpq completes and checks all parameters, in an order of its own, and then connects. One of the last that it checks,
+# libpq completes and checks all parameters, in a fixed order, and then connects. One of the last that it checks,
 # set to an invalid value, makes it stop before it connects: the parameters can be read, and nothing was sent.
 _STOP = {"load_balance_hosts": "stop here"}
 _STOP_EARLIER = {"target_session_attrs": "stop here"}
@@ -27,6 +33,45 @@ _USUAL_SSLMODE = "prefer"
 _OLD_TLS = ("TLSv1", "TLSv1.1")
 _DEFAULT_FILES = {"sslrootcert": "root.crt", "sslcert": "postgresql.crt", "sslcrl": "root.crl"}
 _DEFAULT_KEY = "postgresql.key"
+_LIBPQ_PREFIX = "PG"
+
+
+class _Visibility:
+    """Whether libpq sees the PG* variables of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._hidden = False
+
+    def hide(self) -> None:
+        with self._lock:
+            self._hidden = True
+            for name in self._names():
+                os.unsetenv(name)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        with self._lock:
+            was_hidden = self._hidden
+            for name in self._names():
+                os.putenv(name, os.environ[name])
+            try:
+                yield
+            finally:
+                if was_hidden:
+                    self.hide()
+
+    @staticmethod
+    def _names() -> list[str]:
+        return [name for name in os.environ if name.startswith(_LIBPQ_PREFIX)]
+
+
+_visibility = _Visibility()
+
+
+def hide_variables() -> None:
+    """Hide the inherited PG* variables from libpq, for connections to which only explicit parameters may apply."""
+    _visibility.hide()
 
 
 def resolve(connection_string: str = "", where: str = _WHERE, usual_encoding: str = "UTF8") -> Connection:
@@ -105,7 +150,7 @@ def place(to: Connection) -> str:
 
 
 class _Probe:
-    """Return the parameters of a connection string as parsed by libpq."""
+    """The parameters of a connection string as libpq completes them."""
 
     def __init__(self, connection_string: str, where: str) -> None:
         self._string = connection_string
@@ -161,7 +206,8 @@ class _Probe:
 
     def _stop(self, overrides: Mapping[str, str]) -> Unconnected:
         """Return libpq's parameters after it was stopped before connecting. Raises UsageError if libpq rejects them."""
-        found = stopped(make_conninfo(self._string, **overrides))
+        with _visibility.shown():
+            found = stopped(make_conninfo(self._string, **overrides))
         if not any(f"invalid {name} value" in found.message for name in overrides):
             raise self._usage(found.message)
         return found

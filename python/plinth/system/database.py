@@ -1,6 +1,5 @@
-"""Control connections: by psycopg, one statement at a time, each committed at once."""
+"""The client of PostgreSQL: sessions of psycopg with explicit parameters, each statement committed at once."""
 
-import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.connection import Connection
 from plinth.model.errors import RunError
-from plinth.system.conninfo import keywords
+from plinth.system.conninfo import hide_variables, keywords
 from plinth.system.full import full_hint
 
 if TYPE_CHECKING:
@@ -39,15 +38,10 @@ def connect_as(to: Connection, *, timeout_s: int, **options: Any) -> "psycopg.Co
 def _first_that_connects(
     to: Connection, timeout_s: int, open_one: "Callable[..., psycopg.Connection[tuple[Any, ...]]]"
 ) -> "psycopg.Connection[tuple[Any, ...]]":
-    """Connect with the parameters of `to` only, to the first of its hosts that accepts.
-
-    libpq reads PG* variables at every connect, and some of them cannot be overridden; so they leave this
-    process's environment here. Who wants them (an external server) resolves them before.
-    """
+    """Connect with the parameters of `to` only, to the first of its hosts that accepts."""
     import psycopg
 
-    for name in [name for name in os.environ if name.startswith("PG")]:
-        del os.environ[name]
+    hide_variables()
     *others, last = _attempts(to)
     for attempt in others:
         try:
@@ -58,7 +52,7 @@ def _first_that_connects(
 
 
 def _attempts(to: Connection) -> list[Connection]:
-    """One for each host, in the order to try them. Each may have a password of its own, which libpq's lists cannot."""
+    """Return one for each host, in the order to try them. Hosts may differ in their passwords, which libpq's lists cannot express."""
     alone = [to.only(host) for host in to.hosts]
     if to.load_balance_hosts:
         random.shuffle(alone)

@@ -58,7 +58,7 @@ def probe_backup(path: Path, to: Path | None, options: BackupOptions, tell: Tell
             results = probe.measure(tell)
         finally:
             with cancel.masked():
-                cluster.kill()
+                cluster.crash()
     return BackupProbe(
         path=str(path.resolve()),
         to=str(into.resolve()),

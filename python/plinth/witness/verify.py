@@ -11,7 +11,8 @@ from plinth.model.connection import Connection
 from plinth.model.durability import Damage, IntegrityCheck
 from plinth.model.errors import Refused, RunError
 from plinth.model.witness import POSSIBLE_CUTS, TestedServer, VerifiedRound, WitnessRound, WitnessVerdict
-from plinth.server.integrity import Integrity, check_database, is_unanswered
+from plinth.server.integrity.amcheck import check_database
+from plinth.server.integrity.findings import Integrity, is_unanswered
 from plinth.system.conninfo import place
 from plinth.system.database import connect, database_errors
 from plinth.witness.rounds import WitnessFolder

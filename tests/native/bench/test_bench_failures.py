@@ -8,7 +8,7 @@ import pytest
 
 from both import Both, shape, words_of
 from native_server import Server
-from waiting import until
+from waiting import wait_until
 
 
 def test_a_client_that_fails_ends_and_the_exit_code_is_2(both: Both, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_nothing_begins_unless_every_client_is_connected(server: Server, both: B
     server.execute(f"create role {role} login connection limit 3 in role pg_read_all_data")
     words = ("-n", "-S", "-c", "8", "-t", "1", "-U", role)
     ours = both.plinth(*words, "-j", "2")
-    until(lambda: not server.execute(f"select from pg_stat_activity where usename = '{role}'"))
+    wait_until(lambda: not server.execute(f"select from pg_stat_activity where usename = '{role}'"))
     theirs = both.pgbench(*words)  # two threads of it may both say why, one in the middle of the other's line
     assert (ours.code, shape(ours.out), shape(ours.err)) == (theirs.code, shape(theirs.out), shape(theirs.err))
     assert ours.code == 1

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from native_server import PASSWORD, Server
 from plinth.model.libpq import ConninfoError, keywords, make_conninfo, parameters, parse
 from plinth.system.libpq import ConnectError, LibpqConnection, StatementError
-from waiting import until
+from waiting import wait_until
 
 ODD = {"dbname": "it's", "password": "a b\\'\t=", "user": "", "host": "h\u00e9,/tmp", "options": "-c a=b\\ c"}
 
@@ -84,7 +84,7 @@ def test_an_interrupted_statement_is_cancelled(server: Server, connect: Callable
 
     def interrupt() -> None:
         with connect() as other:
-            until(lambda: other.execute(sleeping) == [("1",)])
+            wait_until(lambda: other.execute(sleeping) == [("1",)])
         os.kill(os.getpid(), signal.SIGINT)
 
     with connect() as connection:

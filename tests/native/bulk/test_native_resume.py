@@ -21,7 +21,7 @@ from plinth.run.provision.loading import LoadSession
 from plinth.system.database import connect
 from plinth.workload import dataset_of
 from plinth.workload.loading import gaps
-from waiting import until
+from waiting import wait_until
 
 NUMBERS = {"kind": "numbers", "rows": 300_000, "streams": 2}
 PARTITIONED = {**NUMBERS, "partitions": 5}
@@ -72,7 +72,7 @@ def crash(server: Server) -> None:
     """SIGKILL to the postmaster and its children, whose shared memory the next one must not find in use."""
     process = Path(f"/proc/{server.pid}")
     os.kill(server.pid, signal.SIGSTOP)  # it must not begin to restart what is killed, nor start any that is not
-    until(lambda: (process / "stat").read_text().rpartition(")")[2].split()[0] == "T")
+    wait_until(lambda: (process / "stat").read_text().rpartition(")")[2].split()[0] == "T")
     for pid in (process / "task" / process.name / "children").read_text().split():
         child = os.pidfd_open(int(pid))  # that of a zombie, too, as long as the postmaster cannot take leave of it
         signal.pidfd_send_signal(child, signal.SIGKILL)

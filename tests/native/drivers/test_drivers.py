@@ -33,6 +33,7 @@ from plinth.observe.processes import Processes
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
+from waiting import wait_until
 
 Begun = Callable[..., DriverLoad]
 
@@ -77,13 +78,6 @@ def ended(load: DriverLoad | Load) -> LoadResult:
     for totals in (result.totals, result.measured):
         assert totals.scheduled == totals.done + totals.failed + totals.skipped + totals.open
     return result
-
-
-def wait_until(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(

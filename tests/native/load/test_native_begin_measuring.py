@@ -1,13 +1,13 @@
 """A warm-up whose end is told while the load runs."""
 
 import json
-import time
 
 import pytest
 
 from native_server import Finished, Load, Server
 from plinth import _native
 from plinth.model.load import LoadResult
+from waiting import wait_until
 
 SECOND_NS = 1_000_000_000
 
@@ -38,8 +38,7 @@ def test_the_load_runs_on_from_the_warm_up_to_the_measured_phase(
         duration_s=1.5,
     )
     run.start()
-    while json.loads(run.progress())["elapsed_ns"] < SECOND_NS:
-        time.sleep(0.02)
+    wait_until(lambda: json.loads(run.progress())["elapsed_ns"] >= SECOND_NS)
     told_ns = json.loads(run.progress())["elapsed_ns"]
     ends_ns = run.begin_measuring()
     assert told_ns < ends_ns <= told_ns + 1_500_000_000

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,15 +10,7 @@ import pytest
 from native_server import Finished, Load, Server
 from plinth import _native
 from plinth.model.load import LoadError, LoadResult
-
-
-def wait_until(condition: Callable[[], Any]) -> Any:
-    """The first true value of `condition`."""
-    deadline = time.monotonic() + 30
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)
-    return value
+from waiting import wait_until
 
 
 def only(errors: tuple[LoadError, ...]) -> LoadError:

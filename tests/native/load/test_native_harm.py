@@ -16,7 +16,7 @@ from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 from proxy import Harm, Proxy, proxied
 from servers import all_installations
-from waiting import until
+from waiting import wait_until
 
 HBA = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 MODES = ("disable", "require")
@@ -152,7 +152,7 @@ def test_some_are_lost_and_the_others_continue(secured: Server, load: Load, fini
         run = load(through(proxy, "require"), "select 1;", clients=8, threads=2, duration_s=5.0)
         run.start()
         ours = "from pg_stat_activity where usename = 'scram_user'"
-        until(lambda: secured.execute(f"select count(*) {ours}") == [(8,)])  # those of the test before have ended
+        wait_until(lambda: secured.execute(f"select count(*) {ours}") == [(8,)])  # those of the test before have ended
         secured.execute(f"select pg_terminate_backend(pid) from (select pid {ours} limit 3) p")
         assert run.wait(20.0)
     result = LoadResult.model_validate_json(run.result())

@@ -19,7 +19,7 @@ from plinth.model.facts import Installation
 from plinth.system.owner import Owner
 from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
 from plinth.workload.ledger_check import compare_ledger, ledger_checks, prepare_ledger_tables
-from waiting import until
+from waiting import wait_until
 
 LEDGER = {"name": "ledger", "native": {"workload": "ledger"}}
 CLIENTS = 4
@@ -87,7 +87,7 @@ def test_what_a_crash_of_the_server_must_keep_is_there(durable_server: Server, l
     """All its processes are killed while the clients commit; recovery has every commit that was acknowledged."""
     run = ledger_load(load, prepared(durable_server), folder, duration_s=60.0)
     run.start()
-    until(lambda: json.loads(run.progress())["done"] > 500)
+    wait_until(lambda: json.loads(run.progress())["done"] > 500)
     crash(durable_server)
     assert run.wait(30.0)
     ledger = read_commit_ledger(folder)
@@ -138,7 +138,7 @@ def test_a_crash_between_the_steps_of_a_two_phase_commit_loses_none(
     waits = (
         "select 1 from pg_prepared_xacts p, pg_stat_activity a where gid = 'client 0' and query ~ '^SELECT pg_sleep'"
     )
-    until(lambda: bool(durable_server.execute(waits)))
+    wait_until(lambda: bool(durable_server.execute(waits)))
     crash(durable_server)
     assert run.wait(30.0)
     ledger = read_commit_ledger(folder)
@@ -158,7 +158,7 @@ def test_commits_of_terminated_sessions_are_indeterminate_or_aborted_and_whole(
 ) -> None:
     run = ledger_load(load, prepared(server), folder, duration_s=60.0)
     run.start()
-    until(lambda: json.loads(run.progress())["done"] > 200)
+    wait_until(lambda: json.loads(run.progress())["done"] > 200)
     sessions = "select pid from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'"
     server.execute(f"select pg_terminate_backend(pid, 5000) from ({sessions}) as sessions")
     assert run.wait(30.0)
@@ -272,9 +272,9 @@ def test_a_commit_that_did_not_wait_for_its_standby_is_local_only(own_server: Se
     run.start()
     waiting = "select pid from pg_stat_activity where wait_event = 'SyncRep'"
     for done in (1, 2):
-        until(lambda: own_server.execute(waiting))
+        wait_until(lambda: own_server.execute(waiting))
         own_server.execute(f"select pg_cancel_backend(pid) from ({waiting}) as waiting")
-        until(lambda done=done: json.loads(run.progress())["done"] == done)
+        wait_until(lambda done=done: json.loads(run.progress())["done"] == done)
     assert run.wait(30.0)
     ledger = read_commit_ledger(folder)
     assert len(ledger.of_class("local_only")) == len(ledger.records) == 2
@@ -379,7 +379,7 @@ def test_a_ledger_survives_the_kill_of_its_engine(server: Server, folder: Path) 
         engine.stdin.close()
         assert engine.stdout.readline() == b"begun\n"
         engine.kill()
-    until(lambda: not server.execute("select from pg_stat_activity where application_name = 'killed'"))
+    wait_until(lambda: not server.execute("select from pg_stat_activity where application_name = 'killed'"))
     ledger = read_commit_ledger(folder)
     assert not ledger.has_ended
     assert len(ledger.of_class("acknowledged")) >= 300

@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -13,13 +12,7 @@ from plinth import _native
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.system.owner import Owner
-
-
-def wait_until_empty(server: Server, query: str) -> None:
-    deadline = time.monotonic() + 20
-    while server.execute(query):
-        assert time.monotonic() < deadline, query
-        time.sleep(0.02)
+from waiting import wait_until
 
 
 @pytest.mark.parametrize("protocol", ["simple", "prepared"])
@@ -46,7 +39,7 @@ def test_each_transaction_gets_a_session_of_its_own(
     # As pgbench has it, latency in a closed loop begins when there is a connection.
     elapsed_ns = connect.sum_ns + transaction.sum_ns
     assert elapsed_ns <= 4 * result.measured_ns
-    wait_until_empty(server, "select 1 from pg_stat_activity where application_name = 'plinth'")
+    wait_until(lambda: not server.execute("select 1 from pg_stat_activity where application_name = 'plinth'"))
 
 
 def test_in_an_open_loop_latency_includes_the_connection(server: Server, load: Load, finished: Finished) -> None:
@@ -80,7 +73,7 @@ def test_what_is_cut_off_is_cancelled_on_the_server(server: Server, load: Load) 
     assert run.wait(10.0)
     result = LoadResult.model_validate_json(run.result())
     assert (result.totals.open, result.errors) == (3, ())
-    wait_until_empty(server, sleeping)
+    wait_until(lambda: not server.execute(sleeping))
 
 
 def fetch(run: _native.LoadRun) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ import plinth
 from native_server import Finished, Load, Server
 from plinth import _native
 from plinth.model.load import LoadResult
+from waiting import wait_until
 
 
 def test_stop_keeps_what_was_done(server: Server, load: Load) -> None:
@@ -115,10 +116,7 @@ def test_a_run_that_is_dropped_ends(server: Server) -> None:
     run.start()
     del run
     sessions = "select count(*) from pg_stat_activity where application_name = 'dropped'"
-    deadline = time.monotonic() + 10
-    while server.execute(sessions) != [(0,)]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: server.execute(sessions) == [(0,)])
 
 
 def test_handles_may_be_used_from_several_threads(server: Server, load: Load) -> None:

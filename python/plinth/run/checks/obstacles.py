@@ -14,7 +14,7 @@ from plinth.model.plan import Plan, PlannedCluster
 from plinth.run.checks.space_and_memory import lacking_storages
 from plinth.run.context import RunContext
 from plinth.run.interrupt import InterruptGuard
-from plinth.server import check_external, check_options, found_before_connecting, port
+from plinth.server import check_external, check_options, port
 from plinth.server.layout import SOCKET_PORT, ServerLayout
 from plinth.storage.preflight import check_reachable, nearest_existing
 from plinth.system.owner import Owner, server_owner
@@ -131,17 +131,15 @@ def _is_lost(plan: Plan, context: RunContext, variant_id: str, found: Obstacles)
 
 
 def _connect(plan: Plan, connections: Mapping[str, str], found: Obstacles) -> None:
-    """Connect to each external server. Where all strings lead is found before: connecting takes libpq's variables out of the
-    environment."""
+    """Connect to each external server."""
     strings = {cluster.id: cluster.primary.server.connection for cluster in plan.clusters}
     whole = {one: connections.get(one, one) for one in strings.values() if one is not None}
     if not whole:
         return
-    leads_to = found_before_connecting(whole.values())
     errors: dict[str, PlinthError] = {}
     for shown, string in whole.items():
         try:
-            found.connections[shown] = check_external(leads_to.get(string, string))
+            found.connections[shown] = check_external(string)
         except PlinthError as error:
             errors[shown] = error
     found.clusters |= {name: errors[one] for name, one in strings.items() if one in errors}

@@ -31,14 +31,14 @@ from plinth.model.standby import PRIMARY
 from plinth.run.power_cuts.cut_check import inserted_lsn
 from plinth.run.power_cuts.power import Power
 from plinth.server import Server, Standby, connect, database_errors
-from plinth.server.patroni import PatroniCluster
-from plinth.server.promotion import (
+from plinth.server.replication.patroni import PatroniCluster
+from plinth.server.replication.pg_rewind import rejoin
+from plinth.server.replication.promotion import (
     await_promoted,
     follow,
     has_strayed,
     promote,
     received_bytes,
-    rejoin,
     switch_lsn,
     takes_writes,
 )
@@ -139,7 +139,7 @@ class ServerFaults:
         """End the servers, and undo what else was done to them."""
         for name, server in self._servers.items():
             if name not in self._off:
-                server.kill()
+                server.crash()
         for name in tuple(self._off):
             self._off.pop(name).restore()
         for root in tuple(self._full):
@@ -212,7 +212,7 @@ class ServerFaults:
                     note()
                 self._note_fault(action, time.monotonic_ns())
                 self._proceed(node)
-                self._servers[node].stop() if mode == "fast" else self._servers[node].stop_immediately()
+                self._servers[node].shutdown(mode)
             case PauseAction(node=node):
                 self._pause(action, node)
             case ContinueAction(node=node):
@@ -273,7 +273,7 @@ class ServerFaults:
             return server.crash(note)
         if action.machine:
             self._patroni.kill_member(action.node)
-        return server.crash_alone(note)
+        return server.crash(note, restarted_by_other=True)
 
     def _pause(self, action: PauseAction, node: str) -> None:
         with self._position([node]) as note:
@@ -343,7 +343,7 @@ class ServerFaults:
         self._await_failure(action, ended)
         self.marks.detected_ns = time.monotonic_ns()
         old = self.primary
-        self._servers[old].kill()  # fenced: it may only hang, and answer again later
+        self._servers[old].crash()  # fenced: it may only hang, and answer again later
         self._paused.discard(old)
         self.marks.resumed_ns = time.monotonic_ns()
         received = {name: at for name in self.standbys if (at := received_bytes(self._servers[name])) is not None}

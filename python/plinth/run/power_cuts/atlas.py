@@ -36,7 +36,7 @@ from plinth.run.power_cuts.recorded_disks import (
 )
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.server import Server, connect, database_errors
-from plinth.server.fingerprint import Fingerprint, take_fingerprint
+from plinth.server.integrity.fingerprint import Fingerprint, take_fingerprint
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.journal import Journal
@@ -141,7 +141,7 @@ class Atlas:
                 finally:
                     load.stop()
                     load.wait(STOP_TIMEOUT_S)
-        one.cluster.stop()
+        one.cluster.shutdown()
         disks = read_recorded(self.storages, self.place)
         changes_ns, flushes_ns = (
             times[(times >= first_ns) & (times <= last_ns)]

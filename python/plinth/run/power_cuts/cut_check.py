@@ -13,22 +13,14 @@ from plinth.model.plan import Variant
 from plinth.model.write_facts import SettingSeen
 from plinth.run.power_cuts.power import PowerLoss
 from plinth.server import Server, connect, database_errors
-from plinth.server.check_limits import limited, timeout_reason
-from plinth.server.fingerprint import Fingerprint
-from plinth.server.fingerprint_check import compare_fingerprint
-from plinth.server.integrity import (
-    CHECKSUMS,
-    Integrity,
-    check_checksums,
-    check_database,
-    check_unlogged,
-    is_unanswered,
-)
-from plinth.server.other_databases import check_other_databases
-from plinth.server.page_pointers import Pointers, check_pointers, read_pointers
-from plinth.server.torn_pages import torn_pages, with_torn_pages
-from plinth.server.transaction_status import check_transaction_status
-from plinth.server.waldump import last_commit_before
+from plinth.server.integrity.amcheck import CHECKSUMS, check_checksums, check_database, check_unlogged
+from plinth.server.integrity.check_limits import limited, timeout_reason
+from plinth.server.integrity.findings import Integrity, is_unanswered
+from plinth.server.integrity.fingerprint import Fingerprint, compare_fingerprint
+from plinth.server.integrity.other_databases import check_other_databases
+from plinth.server.integrity.page_pointers import Pointers, check_pointers, read_pointers
+from plinth.server.integrity.torn_pages import torn_pages, with_torn_pages
+from plinth.server.integrity.transaction_status import check_transaction_status, last_commit_before
 from plinth.server.written_relations import session_settings
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger
@@ -188,7 +180,7 @@ def check_recovered(
             cluster.wait_out_recovery(backend)  # its log has the reason then
             evidence = (str(error).strip().splitlines()[0], *cluster.log_crash())
             found.damage.append(Damage(kind="server crashed", count=1, evidence=evidence))
-    cluster.stop()
+    cluster.shutdown()
     found.tell("index entries point to rows")
     for one in pointers:
         found.add(check_pointers(cluster.layout.data_directory, one))

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from plinth.model.disk import CutReport
 from plinth.model.disk_recording import CutEffect
 from plinth.model.power_cut import CutMode
-from plinth.server.torn_pages import TornPlace
+from plinth.server.integrity.torn_pages import TornPlace
 from plinth.storage import Storage
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal

@@ -22,7 +22,7 @@ from plinth.run.power_cuts.cut_moments import during_moment, is_beside_load, pre
 from plinth.run.power_cuts.power import Power, PowerLoss
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.server import Server, connect, database_errors
-from plinth.server.fingerprint import Fingerprint, take_fingerprint
+from plinth.server.integrity.fingerprint import Fingerprint, take_fingerprint
 from plinth.server.postmaster import START_TIMEOUT_S, StartTooLong
 from plinth.system import cancel
 from plinth.system.failures import from_os_error

@@ -238,7 +238,7 @@ class ServerImage:
 
     def remove(self) -> None:
         """End the server, unmount, and end the disks. Raises the first error; what is left stays in the journal."""
-        self.cluster.kill()
+        self.cluster.crash()
         for image in self._images.values():
             image.teardown(self._runner, self._journal)
 

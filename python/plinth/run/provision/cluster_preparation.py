@@ -22,7 +22,6 @@ from plinth.server import (
     base_backup,
     connect,
     database_errors,
-    found_before_connecting,
 )
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
@@ -55,8 +54,6 @@ class ClusterPreparation:
         self._connections = connections
         self._managed = managed
         self._external = external
-        strings = (cluster.primary.server.connection for cluster in plan.clusters)
-        self._found = found_before_connecting(connections.get(one, one) for one in strings if one is not None)
 
     def prepare(self, planned: PlannedCluster, first: Variant, writer: BundleWriter | None) -> None:
         """Make one cluster with the settings of its first variant; without `writer`, once more, so that how that went is
@@ -88,7 +85,7 @@ class ClusterPreparation:
             self._journal.record(whole)
         with StallWatch(f"load into {planned.id}", primary.connection, self._listener.note, local=True) as stalls:
             self._load(planned, primary, writer, stalls, resuming=is_there)
-        primary.stop()
+        primary.shutdown()
         if planned.standbys:
             primary.start(alone)
             self._prepare_standbys(planned, first, writer)
@@ -117,7 +114,7 @@ class ClusterPreparation:
         await_caught_up(servers[PRIMARY], standbys, self._listener.progress)
         for server in servers.values():  # each before the ones that stream from it
             if server.alive():
-                server.stop()
+                server.shutdown()
 
     def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter | None) -> None:
         connection = planned.primary.server.connection
@@ -125,7 +122,7 @@ class ClusterPreparation:
         self._listener.phase("connect to the external server")
         whole = self._connections.get(connection, connection)
         name = planned.id_of(planned.primary)
-        external = ExternalServer(self._found.get(whole, whole), self._plan.run_id, name)
+        external = ExternalServer(whole, self._plan.run_id, name)
         self._external[planned.id] = external
         with StallWatch(f"load into {planned.id}", external.connection, self._listener.note, local=False) as stalls:
             resuming = external.open(self._journal)

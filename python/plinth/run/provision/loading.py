@@ -81,7 +81,7 @@ class LoadSession:
             )
         settings = self._cluster.settings
         self.control.close()
-        self._cluster.stop()
+        self._cluster.shutdown()
         yield
         self._cluster.start(settings)
         self.control = connect(self.target)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 
 from plinth.bundle import BundleWriter
@@ -42,7 +43,7 @@ from plinth.server import (
     await_caught_up,
     server_step_id,
 )
-from plinth.server.patroni import PatroniCluster
+from plinth.server.replication.patroni import PatroniCluster
 from plinth.storage import Storage
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.kinds.emulated import Emulated
@@ -374,12 +375,12 @@ class Provision:
         """The primary first: it ends when its standbys have all of its WAL, and each of them when the next has."""
         for server in self._managed[cluster].values():
             if server.alive():
-                server.stop()
+                server.shutdown()
 
     def _end(self, cluster: str) -> None:
         for server in self._managed.get(cluster, {}).values():
             if server.alive():
-                self._try(server.kill)
+                self._try(server.crash)
 
     def _try(self, ending: Callable[[], object]) -> None:
         """End one thing; what goes wrong with it must not keep the rest from being undone."""
@@ -403,7 +404,7 @@ class Provision:
         on_it = [name for name in self._managed if self._failure_of(self._planned[name]) is broken]
         for name in on_it:
             for server in self._managed.pop(name).values():
-                self._try(server.abandon)
+                self._try(partial(server.lose_power, for_good=True))
         steps_of_servers = [server_step_id(name, "") for name in on_it]
         self._storages.mark_hung(failed, steps_of_servers)
         kept: list[NotUndone] = []

@@ -14,8 +14,8 @@ from plinth.run.trial.snapshots import remove_left_snapshots
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import CopySteps, ServerLayout, external_step, remove_copies_command, remove_snapshot
 from plinth.server.layout import MEMORY
-from plinth.server.patroni import PATRONI_STEPS
 from plinth.server.processes import serving
+from plinth.server.replication.patroni import PATRONI_STEPS
 from plinth.storage import Storage
 from plinth.system.clean import CleanedRun, CleanResult, pending_journals
 from plinth.system.directory import found_label

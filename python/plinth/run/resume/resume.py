@@ -32,7 +32,7 @@ from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.planning.extension import extended_plan, last_block_with_more
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ExternalServer, found_before_connecting, installed_version
+from plinth.server import ExternalServer, installed_version
 from plinth.system.clean import clean
 from plinth.system.lock import DirectoryLock
 from plinth.system.owner import check_sees_servers, server_owner
@@ -209,17 +209,14 @@ def _makers(plan: Plan, manifest: Manifest) -> Iterator[_Maker]:
 def _check_external_servers(plan: Plan, servers: Mapping[str, ServerFacts]) -> dict[str, str]:
     """Raise PlinthError for an external server that cannot be reached or is of another version than it was.
 
-    Returns where each connection string of the plan has led, since a connection takes libpq's variables from the environment.
+    Returns where each connection string of the plan has led, so that all of the run goes to the same host.
     """
     connections: dict[str, str] = {}
-    strings = (cluster.primary.server.connection for cluster in plan.clusters)
-    found = found_before_connecting(one for one in strings if one is not None)
     for cluster in plan.clusters:
         connection = cluster.primary.server.connection
         if connection is None:
             continue
-        leads_to = connections.get(connection) or found.get(connection, connection)
-        external = ExternalServer(leads_to, plan.run_id, cluster.id_of(cluster.primary))
+        external = ExternalServer(connections.get(connection, connection), plan.run_id, cluster.id_of(cluster.primary))
         connections[connection] = external.whole_string
         facts = next(
             (servers[one.id] for one in plan.variants if one.cluster == cluster.id and one.id in servers), None

@@ -115,7 +115,7 @@ class TrialSnapshots:
 
     def go_back(self, taken: TakenSnapshot) -> float:
         """Put the files back to a snapshot; the server is ended for it. Returns how long it took, in s. Raises PlinthError."""
-        self.cluster.kill()
+        self.cluster.crash()
         steps = taken.snapshot.going_back()
         began = time.monotonic()
         for done, step in enumerate(steps):

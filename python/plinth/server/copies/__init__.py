@@ -1,0 +1,1 @@
+"""Copies and snapshots of a server's files, from which they are restored."""

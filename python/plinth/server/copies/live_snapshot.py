@@ -1,0 +1,93 @@
+"""A snapshot of a server's files while it runs, and the way back to it.
+
+A snapshot of a btrfs subvolume, or of a ZFS dataset, is of one moment: to the server it is a crash, from which it recovers. So all of its
+files have to be in one of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from plinth.model.step import Step
+from plinth.server.copies.loaded_copy import remove_snapshot
+from plinth.server.layout import ServerLayout
+from plinth.system.runner import Runner
+from plinth.system.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class LiveSnapshot:
+    """Snapshot `number` of a server; constructing it touches nothing."""
+
+    layout: ServerLayout
+    number: int
+    of_storage: Snapshot | None
+    """The commands where it is one of the whole storage; None: of the subvolume that the data directory is."""
+
+    @property
+    def kind(self) -> Literal["btrfs", "ZFS"]:
+        """Return what it is a snapshot of."""
+        return "btrfs" if self.of_storage is None else "ZFS"
+
+    @property
+    def path(self) -> Path:
+        """Return where the snapshot of a subvolume is."""
+        return self.layout.data_directory.with_name(f"{self.layout.data_directory.name}.snapshot-{self.number}")
+
+    @property
+    def replaced(self) -> Path:
+        """Return where the subvolume is once the snapshot has taken its place."""
+        return self.layout.data_directory.with_name(f"{self.layout.data_directory.name}.replaced-{self.number}")
+
+    def taking(self) -> Step:
+        """Return the step that takes it while the server runs. It goes with the storage that it is on."""
+        title = f"take snapshot {self.number} of the files of {self.layout.name} while it runs"
+        if self.of_storage is not None:
+            return self._of_storage("snapshot", title, self.of_storage.take)
+        argv = ("btrfs", "subvolume", "snapshot", str(self.layout.data_directory), str(self.path))
+        return self.layout.step(f"snapshot-{self.number}", title, argv)
+
+    def going_back(self) -> list[Step]:
+        """Return the steps that put the files of the stopped server back to it. The lock file in it names a process that has ended."""
+        lock = ("rm", "-f", "--", str(self.layout.data_directory / "postmaster.pid"))
+        return [*self._restoring(), self._step("unlock", "remove the lock file of the server that ran then", lock)]
+
+    def _restoring(self) -> list[Step]:
+        title = f"put the files of {self.layout.name} back to snapshot {self.number}"
+        if self.of_storage is not None:
+            return [self._of_storage("back", title, self.of_storage.restore)]
+        data = str(self.layout.data_directory)
+        aside = ("mv", "--no-target-directory", "--", data, str(self.replaced))
+        return [
+            self._step("aside", f"move the data directory of {self.layout.name} aside", aside),
+            self._step("back", title, ("btrfs", "subvolume", "snapshot", str(self.path), data)),
+        ]
+
+    def removing(self) -> Step:
+        """Return the steps that remove it, and the files that it replaced."""
+        title = f"remove snapshot {self.number} of {self.layout.name}"
+        if self.of_storage is not None:
+            return self._of_storage("remove", title, self.of_storage.remove)
+        paths = (str(self.path), str(self.replaced))
+        return self._step("remove", title, ("rm", "-rf", "--one-file-system", "--", *paths))
+
+    def remove(self, runner: Runner) -> None:
+        """Remove it, whether or not it is there."""
+        if self.of_storage is not None:
+            remove_snapshot(self.of_storage, runner)
+        else:
+            self.run(self.removing(), runner)
+
+    def run(self, step: Step, runner: Runner) -> None:
+        """Run one of its steps as the user whose step it is."""
+        assert step.argv is not None, "it is a command"
+        runner.run(step.argv, owner=None if step.user is None else self.layout.owner)
+
+    def _step(self, what: str, title: str, argv: Sequence[str]) -> Step:
+        return self.layout.step(f"snapshot-{self.number}.{what}", title, argv)
+
+    def _of_storage(self, what: str, title: str, argv: tuple[str, ...]) -> Step:
+        """Return a step of the user who makes storages."""
+        suffix = "" if what == "snapshot" else f".{what}"
+        return Step(id=self.layout.step_id(f"snapshot-{self.number}{suffix}"), title=title, argv=argv)

@@ -1,0 +1,1 @@
+"""Standbys, promotion and pg_rewind, and Patroni as the cluster manager."""

@@ -1,0 +1,1 @@
+"""Settings of a server: checked before it starts, written to its configuration, and read back from it."""

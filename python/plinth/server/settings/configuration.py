@@ -1,0 +1,84 @@
+"""The configuration files of a managed server: plinth.conf, included last, and pg_hba.conf."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from plinth.model.base import SettingValue
+from plinth.server.settings.values import setting_text
+from plinth.system.failures import from_os_error
+from plinth.system.owner import Owner
+from plinth.system.paths import sync_folder
+
+CONFIGURATION_FILE = "plinth.conf"
+STANDBY_FILE = "standby.signal"
+HBA = """\
+# Written by Plinth. The socket is in a directory that only its owner may enter.
+local all all trust
+local replication all trust
+host all all 127.0.0.1/32 scram-sha-256
+"""
+_HBA_NETWORK = """\
+# Of the emulated network: nothing but this run's servers is in it.
+host replication all samenet trust
+"""
+_HBA_REACHABLE = """\
+# server.listen_address: load machines, with the password of this run.
+host all all all scram-sha-256
+"""
+
+
+def prepare(data_directory: Path, owner: Owner, *, networked: bool, reachable: bool = False) -> None:
+    """Include plinth.conf and write who may connect, after initdb; `networked`: standbys from an emulated network, too;
+    `reachable`: load machines with the password."""
+    main = data_directory / "postgresql.conf"
+    replace_file(main, f"{main.read_text()}\ninclude '{CONFIGURATION_FILE}'\n", owner)
+    replace_file(
+        data_directory / "pg_hba.conf",
+        HBA + (_HBA_NETWORK if networked else "") + (_HBA_REACHABLE if reachable else ""),
+        owner,
+    )
+
+
+def mark_standby(data_directory: Path, owner: Owner) -> None:
+    """Mark a base backup, so that the server that is started on it is a standby."""
+    replace_file(data_directory / STANDBY_FILE, "", owner)
+
+
+def write(
+    data_directory: Path, owned: Mapping[str, SettingValue], asked: Mapping[str, SettingValue], owner: Owner
+) -> None:
+    """Write plinth.conf, whole or not at all."""
+    lines = ["# Written by Plinth at every start and change.", *_lines(owned), "", "# Asked for:", *_lines(asked)]
+    replace_file(data_directory / CONFIGURATION_FILE, "\n".join(lines) + "\n", owner)
+
+
+def quoted(text: str) -> str:
+    """Quote a value as GUC_scanstr of guc-file.l reads it back."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _lines(settings: Mapping[str, SettingValue]) -> list[str]:
+    return [f"{name} = {quoted(setting_text(value))}" for name, value in settings.items()]
+
+
+def replace_file(path: Path, text: str, owner: Owner) -> None:
+    """Replace a file of the server's user, durably: otherwise a server may not start after a power cut, as was seen
+    on btrfs.
+
+    The directory is the server user's: nothing that is there is opened or followed.
+    """
+    new = path.with_name(path.name + ".new")
+    try:
+        new.unlink(missing_ok=True)
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(file, "w", encoding="utf-8") as out:  # noqa: PTH123  # a descriptor has no path
+            out.write(text)
+            if not owner.is_current_user:
+                os.fchown(file, owner.uid, owner.gid)
+            out.flush()
+            os.fsync(file)
+        new.rename(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise from_os_error(error, "write the configuration", path) from error
