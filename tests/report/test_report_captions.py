@@ -28,7 +28,7 @@ def by_storage(pace: dict[str, float], noise: float) -> Callable[[Variant, int],
 
 def texts(run: Reported) -> tuple[str, str]:
     """The terminal's and Markdown's, each on one line."""
-    terminal = render_terminal(run.analysis, width=160, color=False)
+    terminal = render_terminal(run.report, width=160, color=False)
     return " ".join(terminal.split()), " ".join(render_markdown(run.report).split())
 
 

@@ -18,9 +18,10 @@ from plinth.model.pg_units import setting_text
 from plinth.model.report import Report, SettingRow
 from plinth.report import build_report
 from plinth.report.curves import latency_curve
-from plinth.report.disclosure import disclosures
-from plinth.report.settings import setting_rows
-from plinth.report.text import latency, noise_sentence, number, rate, ratio, top_waits
+from plinth.report.sections.bottlenecks import top_waits
+from plinth.report.sections.differences import setting_rows
+from plinth.report.sections.disclosure import disclosures
+from plinth.report.text import latency, noise_sentence, number, rate, ratio
 from reported import Reported
 
 

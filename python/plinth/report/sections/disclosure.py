@@ -9,9 +9,10 @@ from plinth.model.contents import BundleContents
 from plinth.model.figures import number, percent
 from plinth.model.libpq import ConninfoError, parameters
 from plinth.model.plan import Variant
-from plinth.model.report import Disclosure
+from plinth.model.report import Disclosure, Report
 from plinth.model.trial import Trial
 from plinth.model.units import format_count, format_duration, format_size
+from plinth.report.sections.section import Bullets, Section
 from plinth.report.text import noise_sentence
 
 CHECKPOINT = "checkpoint"
@@ -179,7 +180,7 @@ def _own_machine(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 def _is_here(contents: BundleContents, variant: Variant) -> bool | None:
-    """Whether a variant's server is on the machine of the load; None where that is not known."""
+    """Return whether a variant's server is on the machine of the load; None where that is not known."""
     connection = contents.cluster_of(variant).primary.server.connection
     if connection is None:
         return True
@@ -205,7 +206,7 @@ def _names_this_machine(host: str) -> bool:
 
 
 def _idle_machine(contents: BundleContents, analysis: Analysis) -> _Score:
-    """Whether other programs left the machine to the run, by the CPU that they used in each counted trial."""
+    """Judge whether other programs left the machine to the run, by the CPU that they used in each counted trial."""
     cores = contents.host.cores
     points = [p for v in analysis.variants for p in v.trials if p.excluded is None and p.failure is None]
     known = [(p.neighbours_cores, p.number) for p in points if p.neighbours_cores is not None]
@@ -257,3 +258,11 @@ _CLAIMS: Sequence[tuple[str, Callable[[BundleContents, Analysis], _Score]]] = (
     ("Raw data is kept", _raw_data),
     ("It can be run again from this page", _repeatable),
 )
+_MARKS = {"yes": "yes", "partly": "partly", "no": "**no**"}
+
+
+def _blocks(report: Report) -> list[Bullets]:
+    return [Bullets([f"{_MARKS[one.status]}: {one.claim} ({one.evidence})" for one in report.disclosures])]
+
+
+DISCLOSURE = Section(id="disclosure", title="Disclosure", blocks=_blocks)
