@@ -226,7 +226,7 @@ def _gaps(contents: BundleContents) -> tuple[NotAvailable, ...]:
 
 
 def _joined(places: Sequence[str]) -> str:
-    """["trial 1", "trial 2", "trial 3", "trial 7", "host"] -> "trials 1 to 3, 7; host"."""
+    """Join places: ["trial 1", "trial 2", "trial 3", "trial 7", "host"] -> "trials 1 to 3, 7; host"."""
     numbers = [int(place.removeprefix("trial ")) for place in places if place.startswith("trial ")]
     others = [place for place in places if not place.startswith("trial ")]
     runs: list[list[int]] = []

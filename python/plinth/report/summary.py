@@ -76,7 +76,7 @@ def _warnings(analysis: Analysis, console: Console, room: int) -> tuple[list[Tex
         texts = [Text(f"warning: {one.text}", style="yellow") for one in caveats]
         return [line for text in texts for line in _cut(text, console, most)]
 
-    found = [one for one in analysis.caveats if one.kind != "safety"]  # of which there are lines of their own
+    found = [one for one in analysis.caveats if one.kind != "safety"]  # which have separate lines
     chosen = _heaviest(found, MAX_WARNINGS)
     lines = lines_of(chosen, _MAX_LINES)
     if 0 < room < len(lines):

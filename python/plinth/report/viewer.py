@@ -23,7 +23,7 @@ def viewer_parts() -> tuple[str, str]:
     before, place, after = viewer.partition(PLACE)
     if not place:
         raise MissingCapability(
-            f"the viewer has no place for the data: {PLACE}", where=str(file), hint="build it anew with `make build`"
+            f"the viewer has no place for the data: {PLACE}", where=str(file), hint="`make build` builds it again"
         )
     return before, after
 

@@ -50,7 +50,7 @@ def _setting_row(name: str, variants: Sequence[Variant], settings: Mapping[str, 
 
 
 class _Cells:
-    """Groups variants by value, whatever the source of the value."""
+    """Groups variants by value, regardless of its source."""
 
     def __init__(self) -> None:
         self._variants: dict[str, list[str]] = {}

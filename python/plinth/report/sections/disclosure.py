@@ -164,7 +164,7 @@ def _client(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 def _own_machine(contents: BundleContents, analysis: Analysis) -> _Score:
-    """Claimed only of servers that are known to be elsewhere: an external server may well be on this machine."""
+    """Judge it of servers that are known to be elsewhere only: an external server may well be on this machine."""
     variants = [variant for variant in contents.plan.variants if not variant.is_aa_twin]
     places = [_is_here(contents, variant) for variant in variants]
     elsewhere = places.count(False)
@@ -187,7 +187,7 @@ def _is_here(contents: BundleContents, variant: Variant) -> bool | None:
     facts = contents.servers.get(variant.id)
     if facts is not None and facts.on_this_machine is not None:
         return facts.on_this_machine
-    # Bundles of before: a host that names this machine, whatever the environment was.
+    # Older bundles: a host that names this machine, regardless of the environment.
     try:
         given = parameters(connection)
     except ConninfoError:
@@ -245,15 +245,15 @@ _CLAIMS: Sequence[tuple[str, Callable[[BundleContents, Analysis], _Score]]] = (
     ("Throughput was steady while measured", _steady),
     ("Measured long enough to hold a checkpoint", _checkpoint),
     ("Settings were read back from the server", _settings),
-    ("Durability is reported beside speed", _safety),
+    ("Durability is reported with speed", _safety),
     ("Durability was tested by cutting power", _power_cut),
     ("Hardware and storage stack are listed", _hardware),
-    ("Data size is reported beside memory size", _data_size),
+    ("Data size is reported with memory size", _data_size),
     ("Percentiles come from merged histograms", _percentiles),
     ("Failed transactions are excluded from latencies", _failures),
     ("Totals agree with the database's own counters", _agrees),
     ("The load engine's own cost is reported", _client),
-    ("The load ran on a machine of its own", _own_machine),
+    ("The load ran on a separate machine", _own_machine),
     ("The machine was idle but for the run", _idle_machine),
     ("Raw data is kept", _raw_data),
     ("It can be run again from this page", _repeatable),

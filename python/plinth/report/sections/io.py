@@ -120,7 +120,7 @@ def _cells(figure: IoFigure) -> tuple[str, ...]:
 IO = Section(
     id="io",
     title="Storage I/O measured by fio",
-    note="Measured on a file of its own while no server ran. Empty: before anything was put on the storage; loaded: with "
+    note="Measured on a separate file while no server ran. Empty: before anything was put on the storage; loaded: with "
     "all datasets; measured: after the last trial. Latency is from submission to completion.",
     blocks=lambda report: [Table(_HEADS, [_cells(figure) for figure in report.io])],
     entries=_entries,

@@ -69,7 +69,7 @@ class Section:
     in_summary: bool = False
     """Whether it is on the one screen that a run ends with."""
     page: Literal["storage", "own"] | None = None
-    """Where the HTML page shows its tables as they are: in the section on storages, or in one of its own. None: a view shows it."""
+    """Where the HTML page shows its tables as they are: in the section on storages, or in a separate one. None: a view shows it."""
 
 
 def table_of(
