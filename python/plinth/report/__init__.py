@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from plinth.report.markdown import render_markdown
     from plinth.report.plots import render_plots
     from plinth.report.summary import render_summary
-    from plinth.report.table import render_csv
+    from plinth.report.trial_csv import render_csv
     from plinth.report.terminal import render_terminal
-    from plinth.report.viewer import check_viewer
+    from plinth.report.html import check_viewer
 
 __getattr__ = lazy_exports(
     __name__,
     {
         "build_report": "build",
-        "check_viewer": "viewer",
-        "render_csv": "table",
+        "check_viewer": "html",
+        "render_csv": "trial_csv",
         "render_html": "html",
         "render_markdown": "markdown",
         "render_plots": "plots",
