@@ -9,13 +9,12 @@ from plinth.model.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.report.build import build_report
-    from plinth.report.html import render_html
+    from plinth.report.html import check_viewer, render_html
     from plinth.report.markdown import render_markdown
     from plinth.report.plots import render_plots
     from plinth.report.summary import render_summary
-    from plinth.report.trial_csv import render_csv
     from plinth.report.terminal import render_terminal
-    from plinth.report.html import check_viewer
+    from plinth.report.trial_csv import render_csv
 
 __getattr__ = lazy_exports(
     __name__,
