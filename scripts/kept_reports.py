@@ -18,7 +18,7 @@ from typing import Any
 from plinth.model.analysis import VariantResult
 from plinth.model.doctor import DoctorRecord, Examination
 from plinth.model.report import PanelGap, Report, ReportTrial
-from plinth.report.sections import SECTIONS
+from plinth.report.sections import page_tables, section_texts
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/studies/data"
@@ -158,7 +158,9 @@ def read_kept(name: str) -> Report:
 
 def report_of(text: str) -> Report:
     """The report of a kept file; what is said of its sections is this version's."""
-    return Report.model_validate_json(json.dumps({**json.loads(text), "sections": SECTIONS.model_dump(mode="json")}))
+    titles = section_texts().model_dump(mode="json")
+    report = Report.model_validate_json(json.dumps({**json.loads(text), "sections": titles}))
+    return report.model_copy(update={"tables": page_tables(report)})
 
 
 def main(bundles: list[str]) -> int:

@@ -10,7 +10,7 @@ from plinth.model.analysis import Analysis
 from plinth.model.errors import ExperimentError
 from plinth.model.experiment import Experiment
 from plinth.model.storage_graph import mounted_storages
-from plinth.report.published import published_beside
+from plinth.report.sections.published import published_beside
 from plinth.run import make_plan
 
 ONLY_IN_WORDS = ("ten-billion-rows-shared-buffers",)

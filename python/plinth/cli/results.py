@@ -35,6 +35,13 @@ class Results:
         return build_report(self.contents, self.analysis)
 
     @property
+    def terminal_report(self) -> "Report":
+        """The report if it was built, else one without what only charts show."""
+        from plinth.report import build_report
+
+        return self.__dict__.get("report") or build_report(self.contents, self.analysis, charts=False)
+
+    @property
     def has_figures(self) -> bool:
         """Whether anything was measured: a power cut, or a trial, even one that failed by what was found after it."""
         trials = (one.trial for one in self.contents.trials)
@@ -76,17 +83,10 @@ def show_results(results: Results, as_json: bool, plots: bool) -> None:
 def show_summary(results: Results, plots: bool) -> None:
     """Print one screen: the table, the answer, safety, the heaviest warnings, and where the rest is."""
     from plinth.model.units import format_count
-    from plinth.report import flashback_texts, outage_texts, render_summary, tpcc_texts
+    from plinth.report import render_summary
 
     width, color = _form()
-    summary = render_summary(
-        results.analysis,
-        width=width,
-        color=color,
-        tpcc=tpcc_texts(results.contents),
-        outages=outage_texts(results.contents),
-        flashbacks=flashback_texts(results.contents),
-    )
+    summary = render_summary(results.terminal_report, width=width, color=color)
     print_rendered(summary.text)
     if plots:
         _print_plots(results)
@@ -97,33 +97,10 @@ def show_summary(results: Results, plots: bool) -> None:
 
 def show_whole(results: Results, plots: bool) -> None:
     """Print all that a terminal can show, with published figures and results of the I/O probe."""
-    from plinth.report import (
-        flashback_texts,
-        io_figures,
-        link_texts,
-        machine_texts,
-        outage_texts,
-        published_beside,
-        render_terminal,
-        standby_texts,
-        tpcc_texts,
-    )
+    from plinth.report import render_terminal
 
     width, color = _form()
-    text = render_terminal(
-        results.analysis,
-        width=width,
-        color=color,
-        beside=published_beside(results.contents.plan, results.analysis, results.contents.io),
-        probed=io_figures(results.contents.io),
-        standbys=standby_texts(results.contents, results.analysis.variants),
-        tpcc=tpcc_texts(results.contents),
-        links=link_texts(results.contents),
-        outages=outage_texts(results.contents),
-        flashbacks=flashback_texts(results.contents),
-        machines=machine_texts(results.contents),
-    )
-    print_rendered(text)
+    print_rendered(render_terminal(results.terminal_report, width=width, color=color))
     if plots:
         _print_plots(results)
 

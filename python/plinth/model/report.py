@@ -410,6 +410,17 @@ class MachineText(Frozen):
     start: str = Field(description="Its latest first start after the agreed one, and what its clock is known to.")
 
 
+class PageTable(Frozen):
+    """A section that the HTML page shows as it is: a table of texts."""
+
+    id: str
+    title: str
+    note: str = Field(description="How to read it.")
+    place: Literal["storage", "own"] = Field(description="In the section on storages, or in a section of its own.")
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
 class Report(Frozen):
     """Everything that a report shows."""
 
@@ -464,6 +475,9 @@ class Report(Frozen):
     machines: tuple[MachineText, ...] = Field(default=(), description="Of a run with a fleet.")
     published: PublishedBeside | None = Field(
         default=None, description="The published results that the experiment names, beside ours."
+    )
+    tables: tuple[PageTable, ...] = Field(
+        default=(), description="Sections that are tables of texts; what is in them is in the fields above, too."
     )
     host: HostFacts
     doctor: DoctorRecord | None = Field(

@@ -31,7 +31,7 @@ def _transactions(histograms: Iterable[Histogram]) -> Iterable[tuple[int, int]]:
 
 
 def _median(points: Sequence[CurvePoint]) -> CurvePoint:
-    """Of one quantile."""
+    """Return the median of the points of one quantile."""
     latency_ns = round(median_of_trials([point.latency_ns for point in points]))
     return CurvePoint(quantile=points[0].quantile, latency_ns=latency_ns)
 

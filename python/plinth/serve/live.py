@@ -74,7 +74,7 @@ class LiveStreams:
         self._is_ending = True
 
     def response(self, folder: BundleFolder, after: str | None) -> Response:
-        """The stream of a bundle, from the place on that a reader has sent back; `folder` is closed at its end."""
+        """Return the stream of a bundle from the place that a reader has sent back; `folder` is closed at its end."""
         if self._open >= MAX_STREAMS:
             reason = f"{MAX_STREAMS} live pages are open: close one\n"
             return PlainTextResponse(reason, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -115,6 +115,6 @@ class LiveStreams:
 
 
 def _message(chunk: LiveChunk) -> str:
-    """JSON has no line end outside of its strings, and in them escaped: it is one line of the stream."""
+    """Format a chunk as one event: JSON has line ends only in strings, escaped, and so is one line of the stream."""
     message = LiveMessage(events=chunk.events, problems=chunk.problems)
     return f"id: {chunk.place}\ndata: {shown_in_json(message.model_dump_json())}\n\n"

@@ -76,7 +76,7 @@ def comparison_page(root: str, compared: RunsComparison) -> str:
 
 
 def live_page(root: str, bundle: CataloguedBundle, made_with: LivePage) -> str:
-    """The page that shows a run while it is running; its script does the rest. Nothing of the bundle is in `made_with`."""
+    """Return the page that shows a run while it is running; its script does the rest. Nothing of the bundle is in `made_with`."""
     one = bundle.listed
     name = _name(one)
     return page(

@@ -8,22 +8,11 @@ from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.flashback import Flashback, FlashbackText
 from plinth.model.units import format_count, format_duration
-
-FLASHBACK_HEADS = (
-    "Variant",
-    "Snapshots",
-    "Kind",
-    "Taken in",
-    "Restored in",
-    "Recovered in",
-    "Undone",
-    "Commits of before",
-    "Other damage",
-)
+from plinth.report.sections.section import Section, sentences_of, table_of
 
 
 def flashback_texts(contents: BundleContents) -> tuple[FlashbackText, ...]:
-    """Of every variant whose trials took snapshots, in the order of the plan."""
+    """Return the texts of every variant whose trials took snapshots, in the order of the plan."""
     by_variant: dict[str, list[Flashback]] = {}
     for one in contents.trials:
         if one.trial.flashbacks:
@@ -36,30 +25,15 @@ def flashback_texts(contents: BundleContents) -> tuple[FlashbackText, ...]:
 
 
 def flashback_sentence(text: FlashbackText) -> str:
-    """What the terminal says of one."""
+    """Return what the terminal says of a variant."""
     return (
         f"taken in {text.taken}, restored in {text.restored}, recovered in {text.recovered}; undone {text.undone}; "
         f"{text.commits}; {text.damage} ({format_count(text.snapshots, 'snapshot')}, {text.kind})"
     )
 
 
-def flashback_row(text: FlashbackText) -> tuple[str, ...]:
-    """A row for FLASHBACK_HEADS."""
-    return (
-        text.variant,
-        str(text.snapshots),
-        text.kind,
-        text.taken,
-        text.restored,
-        text.recovered,
-        text.undone,
-        text.commits,
-        text.damage,
-    )
-
-
 def flashback_text(label: str, flashbacks: Sequence[Flashback]) -> FlashbackText:
-    """The snapshots of the trials of one variant, by its label."""
+    """Summarise the snapshots of the trials of a variant with the label `label`."""
     return FlashbackText(
         variant=label,
         snapshots=len(flashbacks),
@@ -74,7 +48,7 @@ def flashback_text(label: str, flashbacks: Sequence[Flashback]) -> FlashbackText
 
 
 def _times(values: Sequence[float | None]) -> str:
-    """The median, with the smallest and the largest where there are several."""
+    """Format the median, with the smallest and the largest where there are several."""
     known = [value for value in values if value is not None]
     never = len(values) - len(known)
     words = [format_duration(median(known))] if known else [NOT_AVAILABLE]
@@ -101,3 +75,29 @@ def _damage(flashbacks: Sequence[Flashback]) -> str:
     checks = (check for one in flashbacks for check in one.checks)
     not_run = list(dict.fromkeys(f"{check.name}: {check.not_run}" for check in checks if check.not_run))
     return "no other damage" + (f" (not checked: {'; '.join(not_run)})" if not_run else "")
+
+
+FLASHBACKS = Section(
+    id="flashbacks",
+    title="Flashback",
+    note="Snapshots of the data directory that its storage took while the load ran. When the load had ended the files went back to each, "
+    "the last first, and the server recovered. Undone are the commits that came after the snapshot, as meant. Every commit that was "
+    "acknowledged before it was begun has to be there, none that was sent after it was taken, and the database has to be whole.",
+    blocks=table_of(
+        lambda report: report.flashbacks,
+        {
+            "Variant": lambda one: one.variant,
+            "Snapshots": lambda one: str(one.snapshots),
+            "Kind": lambda one: one.kind,
+            "Taken in": lambda one: one.taken,
+            "Restored in": lambda one: one.restored,
+            "Recovered in": lambda one: one.recovered,
+            "Undone": lambda one: one.undone,
+            "Commits of before": lambda one: one.commits,
+            "Other damage": lambda one: one.damage,
+        },
+    ),
+    entries=sentences_of(lambda report: report.flashbacks, lambda one: one.variant, flashback_sentence),
+    in_summary=True,
+    page="storage",
+)

@@ -9,9 +9,10 @@ from plinth.model.contents import BundleContents
 from plinth.model.figures import number, percent
 from plinth.model.libpq import ConninfoError, parameters
 from plinth.model.plan import Variant
-from plinth.model.report import Disclosure
+from plinth.model.report import Disclosure, Report
 from plinth.model.trial import Trial
 from plinth.model.units import format_count, format_duration, format_size
+from plinth.report.sections.section import Bullets, Section
 from plinth.report.text import noise_sentence
 
 CHECKPOINT = "checkpoint"
@@ -163,7 +164,7 @@ def _client(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 def _own_machine(contents: BundleContents, analysis: Analysis) -> _Score:
-    """Claimed only of servers that are known to be elsewhere: an external server may well be on this machine."""
+    """Judge it of servers that are known to be elsewhere only: an external server may well be on this machine."""
     variants = [variant for variant in contents.plan.variants if not variant.is_aa_twin]
     places = [_is_here(contents, variant) for variant in variants]
     elsewhere = places.count(False)
@@ -179,14 +180,14 @@ def _own_machine(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 def _is_here(contents: BundleContents, variant: Variant) -> bool | None:
-    """Whether a variant's server is on the machine of the load; None where that is not known."""
+    """Return whether a variant's server is on the machine of the load; None where that is not known."""
     connection = contents.cluster_of(variant).primary.server.connection
     if connection is None:
         return True
     facts = contents.servers.get(variant.id)
     if facts is not None and facts.on_this_machine is not None:
         return facts.on_this_machine
-    # Bundles of before: a host that names this machine, whatever the environment was.
+    # Older bundles: a host that names this machine, regardless of the environment.
     try:
         given = parameters(connection)
     except ConninfoError:
@@ -205,7 +206,7 @@ def _names_this_machine(host: str) -> bool:
 
 
 def _idle_machine(contents: BundleContents, analysis: Analysis) -> _Score:
-    """Whether other programs left the machine to the run, by the CPU that they used in each counted trial."""
+    """Judge whether other programs left the machine to the run, by the CPU that they used in each counted trial."""
     cores = contents.host.cores
     points = [p for v in analysis.variants for p in v.trials if p.excluded is None and p.failure is None]
     known = [(p.neighbours_cores, p.number) for p in points if p.neighbours_cores is not None]
@@ -244,16 +245,24 @@ _CLAIMS: Sequence[tuple[str, Callable[[BundleContents, Analysis], _Score]]] = (
     ("Throughput was steady while measured", _steady),
     ("Measured long enough to hold a checkpoint", _checkpoint),
     ("Settings were read back from the server", _settings),
-    ("Durability is reported beside speed", _safety),
+    ("Durability is reported with speed", _safety),
     ("Durability was tested by cutting power", _power_cut),
     ("Hardware and storage stack are listed", _hardware),
-    ("Data size is reported beside memory size", _data_size),
+    ("Data size is reported with memory size", _data_size),
     ("Percentiles come from merged histograms", _percentiles),
     ("Failed transactions are excluded from latencies", _failures),
     ("Totals agree with the database's own counters", _agrees),
     ("The load engine's own cost is reported", _client),
-    ("The load ran on a machine of its own", _own_machine),
+    ("The load ran on a separate machine", _own_machine),
     ("The machine was idle but for the run", _idle_machine),
     ("Raw data is kept", _raw_data),
     ("It can be run again from this page", _repeatable),
 )
+_MARKS = {"yes": "yes", "partly": "partly", "no": "**no**"}
+
+
+def _blocks(report: Report) -> list[Bullets]:
+    return [Bullets([f"{_MARKS[one.status]}: {one.claim} ({one.evidence})" for one in report.disclosures])]
+
+
+DISCLOSURE = Section(id="disclosure", title="Disclosure", blocks=_blocks)

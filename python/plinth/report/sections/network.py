@@ -8,6 +8,7 @@ from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.network import Lateness, LinkSettings, MeasuredLink
 from plinth.model.report import LinkText
 from plinth.model.units import format_count, format_duration
+from plinth.report.sections.section import Section, sentences_of, table_of
 
 _EXACT_S = 100e-6
 _EXACT_SHARE = 0.02
@@ -17,7 +18,7 @@ _BYTES = 64
 
 
 def link_texts(contents: BundleContents) -> tuple[LinkText, ...]:
-    """Of every link that replication used, once for each way in which it was asked to be, in the order of the trials."""
+    """Describe every link that replication used, once for each way in which it was asked to be, in the order of the trials."""
     alike: dict[tuple[str, str], list[MeasuredLink]] = {}
     for one in contents.trials:
         for link in one.trial.network.links if one.trial.network is not None else ():
@@ -32,7 +33,7 @@ def link_texts(contents: BundleContents) -> tuple[LinkText, ...]:
 
 
 def _of_all(late: Sequence[Lateness]) -> Iterator[LinkText]:
-    """How exactly packets came in the loads, too: of the network that had the most, as a run that was resumed has made another."""
+    """Say how late packets came during the loads: of the network that had the most, since a resumed run has made another."""
     most = max(late, key=lambda one: one.packets, default=None)
     if most is None or not most.packets:
         return
@@ -42,7 +43,7 @@ def _of_all(late: Sequence[Lateness]) -> Iterator[LinkText]:
 
 
 def link_sentence(text: LinkText) -> str:
-    """What the terminal says of one."""
+    """Return what the terminal says of a link."""
     measured = [text.asked, text.round_trip and f"round trip {text.round_trip}"]
     packets = f"{text.packets} in {format_count(text.trials, 'trial')}"
     return "; ".join([*(words for words in measured if words), packets])
@@ -68,7 +69,7 @@ def _round_trip(links: Sequence[MeasuredLink]) -> str:
 
 
 def _allowed_s(way: LinkSettings) -> float:
-    """By how much a packet of the measurement may take longer or shorter than the delay of one direction."""
+    """Return by how much a packet of the measurement may miss the delay of one direction."""
     sending_s = 8 * _BYTES / way.rate_bits_per_s if way.rate_bits_per_s else 0.0
     return max(_EXACT_S, _EXACT_SHARE * way.delay_ns / 1e9) + way.jitter_ns / 1e9 + sending_s
 
@@ -79,3 +80,25 @@ def _packets(links: Sequence[MeasuredLink]) -> str:
     gone = {name: sum(getattr(one, name) for one in counters) for name in ("lost", "overflowed", "partitioned")}
     words = ", ".join(f"{count:,} {name}" for name, count in gone.items() if count)
     return f"{sent:,} packets" + (f", {words}" if words else "")
+
+
+NETWORK = Section(
+    id="network",
+    title="Emulated network",
+    note="Links between nodes that replication uses. Round trips of packets of 64 bytes were measured before each load, through "
+    "the same links; what they take beyond the delays is the emulation and this machine, and is named where it is more than 100 us or 2 % "
+    "each way. How late packets came, after they were due, is of all of them since the network was made.",
+    blocks=table_of(
+        lambda report: report.links,
+        {
+            "Link": lambda one: one.link,
+            "Asked": lambda one: one.asked,
+            "Trials": lambda one: str(one.trials),
+            "Round trip": lambda one: one.round_trip,
+            "Packets": lambda one: one.packets,
+        },
+    ),
+    entries=sentences_of(lambda report: report.links, lambda one: one.link, link_sentence),
+    nouns="links",
+    page="storage",
+)

@@ -1,17 +1,31 @@
-"""Texts about a sweep: curves with knee and fitted scalability law, ratios by stratum, effects of factors."""
+"""A sweep: curves with knee and fitted scalability law, ratios by stratum, effects of factors."""
 
 import math
 
 from plinth.model.analysis import Analysis
 from plinth.model.figures import NOT_AVAILABLE, number, percent
 from plinth.model.labels import counts_things, levels_label
-from plinth.model.report import CurveText, EffectText, RatioCell, RatioRow, RatioTable
+from plinth.model.report import CurveText, EffectText, RatioCell, RatioRow, RatioTable, Report
 from plinth.model.sweep import Effect, Factor, LevelUnit, ScalingCurve, Sweep
 from plinth.model.units import format_size
+from plinth.report.sections.section import Block, Entry, Section, Table, entry
 from plinth.report.text import latency, ratio, ratio_of, short_verdict
 
-CURVE_HEADS = ("Curve", "Throughput", "Knee (95 % CI)", "Scalability law")
-EFFECT_HEADS = ("Effect", "Ratio (95 % CI)")
+_CURVE_HEADS = ("Curve", "Throughput", "Knee (95 % CI)", "Scalability law")
+_EFFECT_HEADS = ("Effect", "Ratio (95 % CI)")
+_KNEE = (
+    "Two straight lines are fitted to the medians on logarithmic axes; the knee is where they meet and bend downwards, with an "
+    "interval for its position."
+)
+_LAW = (
+    "The scalability law is Gunther's, for clients in a closed loop: contention is work that waits its turn, coherency is what each "
+    "pair of clients costs."
+)
+_EFFECTS_NOTE = (
+    "Each effect is a ratio, averaged over the levels of all other factors on a logarithmic scale; intervals are not "
+    "corrected for the number of effects. For a numeric factor: the highest level compared with the lowest. An interaction "
+    "of 1x means that one factor has the same effect at every level of the other."
+)
 
 
 def curve_texts(sweep: Sweep | None) -> tuple[CurveText, ...]:
@@ -106,3 +120,76 @@ def _value(value: float, unit: LevelUnit | None) -> str:
     if unit == "bytes_per_s":
         return f"{format_size(value)}/s"
     return latency(value) if unit == "ns" else number(value)
+
+
+def scaling_note(sweep: Sweep | None) -> str:
+    """Return the note of the section: knees and the scalability law are explained only where one was found or fitted."""
+    curves = sweep.curves if sweep else ()
+    found = [
+        *([_KNEE] if any(curve.knee for curve in curves) else []),
+        *([_LAW] if any(curve.fit and curve.fit.holds for curve in curves) else []),
+    ]
+    return " ".join([SCALING.note, *found])
+
+
+def _blocks(report: Report) -> list[Block]:
+    rows = [(one.name, one.throughput, one.knee, one.law) for one in report.curves]
+    curves = [Table(_CURVE_HEADS, rows), report.sections.sweep.note] if rows else []
+    return [*curves, *([_ratios(report.ratios)] if report.ratios else [])]
+
+
+def _ratios(ratios: RatioTable) -> Table:
+    rows = [
+        (row.stratum, *(NOT_AVAILABLE if one is None else f"{one.ratio} {one.verdict}" for one in row.cells))
+        for row in ratios.rows
+    ]
+    return Table((f"Ratio to {ratios.baseline}", *ratios.columns), rows)
+
+
+def _entries(report: Report) -> list[Entry]:
+    """List knee and fitted law of the curves, equal ones together.
+
+    The trend of throughput is in the answer, and so is everything about an open loop.
+    """
+    sweep = report.analysis.sweep
+    curves = (
+        [text for curve, text in zip(sweep.curves, report.curves, strict=True) if curve.schedule is None]
+        if sweep
+        else []
+    )
+    named: dict[tuple[str, str], list[str]] = {}
+    for one in curves:
+        named.setdefault((one.knee, one.law), []).append(one.name)
+    return [
+        entry(
+            f"all {len(curves)} curves" if len(names) == len(curves) > 1 else "; ".join(names),
+            f"knee {knee}",
+            aside=f"; scalability law {law}" if law else "",
+        )
+        for (knee, law), names in named.items()
+    ]
+
+
+def _effect_blocks(report: Report) -> list[Block]:
+    rows = [(one.effect, one.ratio) for one in report.effects]
+    if rows:
+        return [Table(_EFFECT_HEADS, rows), _EFFECTS_NOTE]
+    return [f"{NOT_AVAILABLE}: {report.effects_missing}."] if report.effects_missing else []
+
+
+SCALING = Section(
+    id="sweep",
+    title="Scaling",
+    note="Throughput over the levels of each numeric factor.",
+    blocks=_blocks,
+    entries=_entries,
+    nouns="curves",
+)
+EFFECTS = Section(
+    id="effects",
+    title="Effects of factors",
+    note=_EFFECTS_NOTE,
+    blocks=_effect_blocks,
+    entries=lambda report: [entry(one.effect, one.ratio) for one in report.effects],
+    nouns="effects",
+)

@@ -1,4 +1,4 @@
-"""Texts about the Pareto front, shared by the terminal, Markdown and the HTML page."""
+"""The Pareto front: which variants are dominated by others in every metric."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,13 +6,18 @@ from plinth.model.analysis import Analysis
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds
 from plinth.model.pareto import METRIC_NAMES, ParetoFront, ParetoPoint
-from plinth.model.report import ParetoText
+from plinth.model.report import ParetoText, Report
 from plinth.model.units import format_decimal_size
+from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
 from plinth.report.text import commits, latency, rate
 
-PARETO_HEADS = ("Variant", "tps", "p99 latency", "Bytes per transaction", "Commits", "Pareto front")
+_HEADS = ("Variant", "tps", "p99 latency", "Bytes per transaction", "Commits", "Pareto front")
 ON_FRONT = "on the front"
 _MOST_NAMED = 3
+_NOTE = (
+    "A variant is dominated if another is shown better in one metric at least and worse by more than 5 % in none, by "
+    "intervals that hold together for all ratios of all metrics. What the noise leaves open stays on the front."
+)
 
 
 def pareto_texts(analysis: Analysis) -> tuple[ParetoText, ...]:
@@ -92,3 +97,19 @@ def _figure(estimate: Estimate | None) -> str:
 def _named(labels: Sequence[str]) -> str:
     left = len(labels) - _MOST_NAMED
     return "; ".join(labels[:_MOST_NAMED]) + (f" and {left} more" if left > 0 else "")
+
+
+def _blocks(report: Report) -> list[Block]:
+    rows = [(one.variant, one.tps, one.latency_p99, one.written, one.commits, one.standing) for one in report.pareto]
+    if not rows:
+        return [Bullets(report.pareto_gaps)]
+    return [Table(_HEADS, rows), " ".join(filter(None, (report.pareto_summary, _NOTE, *report.pareto_gaps)))]
+
+
+def _entries(report: Report) -> list[Entry]:
+    if report.pareto_summary:
+        return [entry("", report.pareto_summary)]
+    return [entry(stratum, text) for stratum, text in pareto_sentences(report.analysis)]
+
+
+TRADE_OFFS = Section(id="pareto", title="Trade-offs", note=_NOTE, blocks=_blocks, entries=_entries, nouns="strata")

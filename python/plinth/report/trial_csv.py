@@ -5,7 +5,7 @@ import io
 
 from plinth.model.report import Report
 from plinth.model.shown import shown
-from plinth.report.new_orders import notice_of
+from plinth.report.sections.new_orders import notice_of
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TRIAL_COLUMNS = (

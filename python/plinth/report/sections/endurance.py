@@ -1,14 +1,19 @@
-"""Texts about bytes written, shared by the terminal, Markdown and `plinth endurance`."""
+"""Bytes written by each variant and to each disk, and the resulting life of a drive; also for `plinth endurance`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
+
+from rich.text import Text
 
 from plinth.model.base import Gap
 from plinth.model.drive import Rating
 from plinth.model.endurance import DeviceWritten, Flow, StorageWritten, VariantEndurance, Written
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds, number, percent
-from plinth.model.units import format_decimal_size
+from plinth.model.report import Report
+from plinth.model.units import format_decimal_size, format_size
+from plinth.model.wear import SmartReading
+from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
 
 _FLOWS: dict[Flow, str] = {
     "data": "data",
@@ -16,7 +21,7 @@ _FLOWS: dict[Flow, str] = {
     "wal_written": "WAL, as written",
     "full_page_images": "full-page images, at most",
 }
-HEADS = ("Written", "Per transaction", "Per day", "Amplification", "Drive life")
+_HEADS = ("Variant", "Written", "Per transaction", "Per day", "Amplification", "Drive life")
 
 
 class WrittenRow(NamedTuple):
@@ -123,3 +128,76 @@ def _share_of_wal(account: VariantEndurance) -> str:
     """State the upper bound of the share of full-page images in the WAL."""
     sizes = {flow.flow: flow.bytes_per_transaction.value for flow in account.flows}
     return f": {percent(sizes['full_page_images'] / sizes['wal'], 0)} of the WAL" if sizes.get("wal") else ""
+
+
+def _blocks(report: Report) -> list[Block]:
+    accounts = [variant.endurance for variant in report.analysis.variants if variant.endurance is not None]
+    rows = [(account.label, *row) for account in accounts for row in written_rows(account)]
+    if not rows:
+        return []
+    return [
+        Table(_HEADS, rows),
+        f"{ENDURANCE.note} {report.drive_life}",
+        Bullets([f"{account.label}: caveat: {caveat}" for account in accounts for caveat in written_caveats(account)]),
+        Bullets(list(written_gaps(accounts))),
+    ]
+
+
+def _entries(report: Report) -> list[Entry]:
+    """List the bytes of each variant by storage, if any storage was counted."""
+    accounts = [
+        variant.endurance
+        for variant in report.analysis.variants
+        if variant.endurance is not None and variant.endurance.flows and not variant.is_aa_twin
+    ]
+    if not any(account.storages for account in accounts):
+        return []
+    return [
+        [
+            *entry(account.label, written_sentence(account)),
+            *(Text(f"  caveat: {caveat}", style="yellow") for caveat in written_caveats(account)),
+        ]
+        for account in accounts
+    ]
+
+
+ENDURANCE = Section(
+    id="endurance",
+    title="Endurance",
+    note="Medians of the trials' measured phases with their 95 % intervals; bytes per day assume the rate shown. "
+    "Amplification: bytes written by the devices directly below the file system for each byte that PostgreSQL wrote to "
+    "what is stored on them. A disk that others use counts their writes, too; devices on top of one another each count "
+    "the same bytes.",
+    blocks=_blocks,
+    entries=_entries,
+    heading=lambda report: "Written by variant",
+)
+
+
+def endurance_used(reading: SmartReading | None) -> str:
+    """Format the used share of a drive's rated endurance: "3 %"; "n/a" where the drive does not report it."""
+    if reading is None or reading.percentage_used is None:
+        return NOT_AVAILABLE
+    return f"{reading.percentage_used:g} %"
+
+
+def _wear_blocks(report: Report) -> list[Block]:
+    rows = [
+        (
+            disk.disk,
+            disk.model or NOT_AVAILABLE,
+            ", ".join(disk.storages),
+            format_size(disk.written_bytes),
+            " to ".join(endurance_used(reading) for reading in (disk.before, disk.after)),
+        )
+        for disk in (report.wear.disks if report.wear else ())
+    ]
+    return [Table(("Disk", "Model", "Storages", "Written", "Endurance used"), rows)]
+
+
+WEAR = Section(
+    id="wear",
+    title="Written to disks",
+    note="From the kernel's counters, which include the writes of other programs.",
+    blocks=_wear_blocks,
+)

@@ -1,11 +1,13 @@
-"""Results of the I/O probe by storage, for the report and for comparison with published figures."""
+"""What the I/O probe measured by storage, and the comparison of it with published figures."""
 
 from collections.abc import Iterator, Sequence
 
 from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.probe_io import IoResult, IoSide, StorageIo
 from plinth.model.published import PublishedIo
-from plinth.model.report import IoFigure
+from plinth.model.report import IoFigure, Report
+from plinth.report.sections.section import Entry, Section, Table, entry
+from plinth.report.text import latency
 
 
 def io_figures(found: Sequence[StorageIo]) -> tuple[IoFigure, ...]:
@@ -23,18 +25,21 @@ def published_io(wanted: PublishedIo, found: Sequence[StorageIo]) -> float | Non
     return None
 
 
-def io_lines(figures: Sequence[IoFigure], most: int) -> list[tuple[str, str]]:
-    """Return storage and time, and a summary of at most `most` jobs: "sequential scan, reads 152,000 IOPS, 1,245 MB/s; 4 more"."""
+def _entries(report: Report) -> list[Entry]:
+    """List a summary for each storage and time."""
     places: dict[tuple[str, str], list[IoFigure]] = {}
-    for figure in figures:
+    for figure in report.io:
         places.setdefault((figure.storage, figure.moment), []).append(figure)
-    return [(f"{storage}, {moment}", _summary(of, most)) for (storage, moment), of in places.items()]
+    return [entry(f"{storage}, {moment}", _summary(of)) for (storage, moment), of in places.items()]
 
 
-def _summary(figures: Sequence[IoFigure], most: int) -> str:
-    """Summarise one probe of one storage. Of reads by position, only the first and the last are included."""
+def _summary(figures: Sequence[IoFigure]) -> str:
+    """Summarise some jobs of a probe: "sequential scan, reads 152,000 IOPS, 1,245 MB/s; 4 more".
+
+    Of reads by position, only the first and the last are included.
+    """
     last = max(figure.position or 0 for figure in figures)
-    shown = [figure for figure in figures if figure.position in (None, 0, last)][:most]
+    shown = [figure for figure in figures if figure.position in (None, 0, last)][:_MAX_JOBS]
     left = len(figures) - len(shown)
     return "; ".join([*map(_words, shown), *([f"{left} more"] if left else [])])
 
@@ -92,3 +97,32 @@ def _row(found: StorageIo, result: IoResult, side: IoSide | None) -> IoFigure:
         latency_p99_ns=side.percentiles_ns.get("99") if side else None,
         unavailable=result.unavailable,
     )
+
+
+_HEADS = ("Storage", "When", "Job", "Operation", "IOPS", "MB/s", "p50", "p99")
+_MAX_JOBS = 4
+"""Maximum number of jobs that a terminal lists for each storage; the other forms list all."""
+
+
+def _cells(figure: IoFigure) -> tuple[str, ...]:
+    if figure.iops is None or figure.bytes_per_s is None:
+        known = (f"{NOT_AVAILABLE}: {figure.unavailable}", "", "", "")
+    else:
+        percentiles = (figure.latency_p50_ns, figure.latency_p99_ns)
+        known = (
+            number(figure.iops),
+            number(figure.bytes_per_s / 1e6),
+            *(NOT_AVAILABLE if one is None else latency(one) for one in percentiles),
+        )
+    return figure.storage, figure.moment, figure.job, figure.side or "", *known
+
+
+IO = Section(
+    id="io",
+    title="Storage I/O measured by fio",
+    note="Measured on a separate file while no server ran. Empty: before anything was put on the storage; loaded: with "
+    "all datasets; measured: after the last trial. Latency is from submission to completion.",
+    blocks=lambda report: [Table(_HEADS, [_cells(figure) for figure in report.io])],
+    entries=_entries,
+    nouns="storages",
+)

@@ -7,10 +7,11 @@ from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.outage import Outage, OutageText
 from plinth.model.units import format_count, format_decimal_size, format_duration
+from plinth.report.sections.section import Section, sentences_of, table_of
 
 
 def outage_texts(contents: BundleContents) -> tuple[OutageText, ...]:
-    """Of every variant whose trials had faults of servers, in the order of the plan."""
+    """Return the texts of every variant whose trials had faults of servers, in the order of the plan."""
     by_variant: dict[str, list[Outage]] = {}
     for one in contents.trials:
         if one.trial.outage is not None:
@@ -23,7 +24,7 @@ def outage_texts(contents: BundleContents) -> tuple[OutageText, ...]:
 
 
 def outage_sentence(text: OutageText) -> str:
-    """What the terminal says of one."""
+    """Return what the terminal says of a variant."""
     return (
         f"{text.faults}; without writes {text.gap}: {text.parts}; {text.lost}; {text.rejoin} "
         f"({format_count(text.trials, 'trial')})"
@@ -31,7 +32,7 @@ def outage_sentence(text: OutageText) -> str:
 
 
 def outage_text(label: str, outages: Sequence[Outage]) -> OutageText:
-    """The outages of the trials of one variant, by its label."""
+    """Summarise the outages of the trials of a variant with the label `label`."""
     return OutageText(
         variant=label,
         trials=len(outages),
@@ -127,3 +128,28 @@ def _strayed(outages: Sequence[Outage]) -> str:
         f" (in {sum(name in one.strayed and one.primary == primary for one in outages)} of {len(outages)})"
         for name, primary in sorted(cases)
     )
+
+
+OUTAGES = Section(
+    id="outages",
+    title="Faults and failover",
+    note="Without writes is the clients' own time, from the last commit that was acknowledged before the fault to the first that was "
+    "sent and acknowledged after it. Its parts are timed by the steps of the failover: detect from the fault on, promote until the "
+    "standby is out of recovery, first write until a client's commit is acknowledged there. Lost commits are those of the ledger "
+    "that the node which takes writes in the end does not have.",
+    blocks=table_of(
+        lambda report: report.outages,
+        {
+            "Variant": lambda one: one.variant,
+            "Trials": lambda one: str(one.trials),
+            "Faults": lambda one: one.faults,
+            "Without writes": lambda one: one.gap,
+            "Parts": lambda one: one.parts,
+            "Commits": lambda one: one.lost,
+            "Old primary": lambda one: one.rejoin,
+        },
+    ),
+    entries=sentences_of(lambda report: report.outages, lambda one: one.variant, outage_sentence),
+    in_summary=True,
+    page="storage",
+)

@@ -1,19 +1,26 @@
-"""New orders a minute of the TPC-C-derived workload in words, and what has to be said beside them."""
+"""New orders a minute of the TPC-C-derived workload in words, and what has to be said with them."""
 
-from plinth.model.analysis import Analysis, VariantResult
+from rich.text import Text
+
+from plinth.model.analysis import VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.dataset import TpccDataset
 from plinth.model.figures import NOT_AVAILABLE, bounds
 from plinth.model.plan import Variant
-from plinth.model.report import TpccDeviation, TpccTexts
+from plinth.model.report import Report, TpccDeviation, TpccTexts
 from plinth.model.tpcc_notice import NOTICE, TpccConduct, deviations
-from plinth.report.text import rate
+from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
+from plinth.report.text import rate, variant_name
 
-NEW_ORDER_HEADS = ("Variant", "NOPM, median [interval]", "Of the most that pacing allows")
+_HEADS = ("Variant", "NOPM, median [interval]", "Of the most that pacing allows")
+_NOTE = (
+    "NOPM: new orders that were committed, a minute of the measured phase; those that are rolled back on purpose are not "
+    "counted. The median of the trials with its 95 % interval."
+)
 
 
 def tpcc_texts(contents: BundleContents) -> TpccTexts | None:
-    """The notice and every deviation, with the variants that it is of; None where no variant has this workload."""
+    """Return the notice and every deviation with its variants; None where no variant has this workload."""
     of_variants = {
         variant.label: deviations(_conduct(variant, contents))
         for variant in contents.plan.variants
@@ -23,11 +30,6 @@ def tpcc_texts(contents: BundleContents) -> TpccTexts | None:
         return None
     every = dict.fromkeys(text for texts in of_variants.values() for text in texts)
     return TpccTexts(notice=NOTICE, deviations=tuple(_deviation(text, of_variants) for text in every))
-
-
-def new_order_rows(analysis: Analysis) -> list[tuple[VariantResult, str, str]]:
-    """Variants with their NOPM and efficiency, those of this workload."""
-    return [(one, rate(one.nopm), efficiency_text(one)) for one in analysis.variants if one.nopm is not None]
 
 
 def new_order_sentence(of: VariantResult) -> str:
@@ -82,3 +84,39 @@ def _conduct(variant: Variant, contents: BundleContents) -> TpccConduct:
 
 def _percent(part: float) -> str:
     return f"{100 * part:.3g} %"
+
+
+def _blocks(report: Report) -> list[Block]:
+    if report.tpcc is None:
+        return []
+    rows = [
+        (variant_name(variant), rate(variant.nopm), efficiency_text(variant))
+        for variant in report.analysis.variants
+        if variant.nopm is not None
+    ]
+    return [
+        Table(_HEADS, rows),
+        _NOTE if rows else "",
+        report.tpcc.notice,
+        "Deviations from the specification, by the options of this run:",
+        Bullets(deviation_texts(report.tpcc)),
+    ]
+
+
+def _entries(report: Report) -> list[Entry]:
+    variants = [variant for variant in report.analysis.variants if variant.nopm is not None and not variant.is_aa_twin]
+    return [entry(variant.label, new_order_sentence(variant)) for variant in variants] if report.tpcc else []
+
+
+NEW_ORDERS = Section(
+    id="new_orders",
+    title="New orders per minute",
+    note=_NOTE,
+    blocks=_blocks,
+    entries=_entries,
+    closing=lambda report: [Text(report.tpcc.notice, style="dim")] if report.tpcc else [],
+    details=lambda report: (
+        [Text(f"Deviations: {'; '.join(deviation_texts(report.tpcc))}.", style="dim")] if report.tpcc else []
+    ),
+    in_summary=True,
+)

@@ -6,24 +6,40 @@ published one.
 """
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from plinth.model.analysis import Analysis, Comparison, VariantResult
 from plinth.model.estimate import Estimate
 from plinth.model.experiment import Experiment, factor_path, with_levels
+from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.level import Level, level_text
 from plinth.model.plan import Plan, Variant
 from plinth.model.probe_io import StorageIo
 from plinth.model.published import Levels, PublishedFigure, PublishedIo, PublishedRatio, PublishedStatement
-from plinth.model.report import PublishedBeside, PublishedFactRow, PublishedRatioRow, PublishedRow
-from plinth.report.io import published_io
+from plinth.model.report import PublishedBeside, PublishedFactRow, PublishedRatioRow, PublishedRow, Report
+from plinth.report.sections.io import published_io
+from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
+from plinth.report.text import latency, rate, ratio
 
 _ABSENT = object()
+_FIGURE_HEADS = (
+    "Variant",
+    "tps, published",
+    "tps, ours",
+    "Ratio to baseline, published",
+    "Ratio to baseline, ours",
+    "Mean latency ± standard deviation, published",
+    "Mean latency ± standard deviation, ours",
+    "Note",
+)
+_RATIO_HEADS = ("Finding", "Our variants", "Ratio, published", "Ratio, ours", "Note")
+_NOT_MEASURED = f"{NOT_AVAILABLE}: not measured here"
 
 
 def published_beside(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = ()) -> PublishedBeside | None:
-    """Return the study that the experiment refers to beside this run; None if it refers to none."""
+    """Compare this run with the study that the experiment refers to; None if it refers to none."""
     if plan.reference is None:
         return None
     match = _Match(plan, analysis)
@@ -187,24 +203,27 @@ def _ratio_to_baseline(
     return None
 
 
-def _ratio_rows(ratio: PublishedRatio, match: _Match) -> Iterator[PublishedRatioRow]:
+def _ratio_rows(published: PublishedRatio, match: _Match) -> Iterator[PublishedRatioRow]:
     """Yield a row for each pair of variants that differ only in the levels of the ratio."""
-    if not (match.covers(ratio.levels) and match.covers(ratio.to)):
+    if not (match.covers(published.levels) and match.covers(published.to)):
         return
-    pairs = _pairs(match.variants(ratio.levels), match.variants(ratio.to), {*ratio.levels, *ratio.to})
-    apart = {key: level for key, level in ratio.levels.items() if ratio.to.get(key) != level}
-    sides = [match.stands_for(apart), match.stands_for({key: level for key, level in ratio.to.items() if key in apart})]
+    pairs = _pairs(match.variants(published.levels), match.variants(published.to), {*published.levels, *published.to})
+    apart = {key: level for key, level in published.levels.items() if published.to.get(key) != level}
+    sides = [
+        match.stands_for(apart),
+        match.stands_for({key: level for key, level in published.to.items() if key in apart}),
+    ]
     stands_for = " over ".join(side for side in sides if side)
     for over, under in pairs or [(None, None)]:
         yield PublishedRatioRow(
-            what=ratio.what,
+            what=published.what,
             stands_for=(stands_for or None) if over else None,
-            published_low=ratio.low,
-            published_high=ratio.high,
+            published_low=published.low,
+            published_high=published.high,
             variant=over.label if over else None,
             to=under.label if under else None,
             ratio=_ratio_of(over, under, match) if over and under else None,
-            note=ratio.note,
+            note=published.note,
         )
 
 
@@ -230,3 +249,132 @@ def _ratio_of(over: Variant, under: Variant, match: _Match) -> Estimate | None:
         n=statistics.median_low([upper.n, lower.n]),
         method="ratio of the medians",
     )
+
+
+def published_ratio(row: PublishedRatioRow) -> str:
+    """Format a published ratio: 1.4x, or 2 to 3x."""
+    low, high = number(row.published_low), number(row.published_high)
+    return f"{low}x" if low == high else f"{low} to {high}x"
+
+
+def published_figure(row: PublishedRow) -> str:
+    """Format a published throughput, with its ratio to the baseline if that was published: 1,897 tps (9.13x)."""
+    of_baseline = "" if row.published_ratio is None else f" ({number(row.published_ratio)}x)"
+    return f"{number(row.published_tps)} tps{of_baseline}"
+
+
+def mean_latency(mean_ns: float | None, stddev_ns: float | None) -> str:
+    """Format a mean with its standard deviation, if known: 76.9 ms ± 55.2 ms."""
+    if mean_ns is None:
+        return NOT_AVAILABLE
+    return latency(mean_ns) + ("" if stddev_ns is None else f" ± {latency(stddev_ns)}")
+
+
+def published_fact(row: PublishedFactRow) -> str:
+    """Format a published figure of I/O and ours: published 40,656 per s; ours 12,300 per s."""
+    ours = _NOT_MEASURED if row.ours is None else f"{number(row.ours)} {row.unit}"
+    return f"published {number(row.published)} {row.unit}; ours {ours}"
+
+
+def our_figure(row: PublishedRow) -> str:
+    """Format our throughput and ratio: 17,200 tps (7.9x [7.1, 8.8])."""
+    if row.tps is None:
+        return NOT_AVAILABLE
+    return f"{number(row.tps.value)} tps" + (f" ({ratio(row.ratio)})" if row.ratio else "")
+
+
+def published_tables(beside: PublishedBeside) -> list[Table]:
+    """Return a table of published figures and one of published ratios, with ours."""
+    figures = [
+        (
+            row.label + _stand_in(row),
+            number(row.published_tps),
+            rate(row.tps) if row.variant else _NOT_MEASURED,
+            NOT_AVAILABLE if row.published_ratio is None else f"{number(row.published_ratio)}x",
+            ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
+            mean_latency(row.published_latency_ns, row.published_latency_stddev_ns),
+            mean_latency(row.latency_ns, row.latency_stddev_ns),
+            row.note or "",
+        )
+        for row in beside.figures
+    ]
+    ratios = [
+        (
+            row.what + _stand_in(row),
+            f"{row.variant} / {row.to}" if row.variant else _NOT_MEASURED,
+            published_ratio(row),
+            ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
+            row.note or "",
+        )
+        for row in beside.ratios
+    ]
+    return [Table(_FIGURE_HEADS, figures), Table(_RATIO_HEADS, ratios)]
+
+
+def _stand_in(row: PublishedRow | PublishedRatioRow) -> str:
+    return f" (for {row.stands_for})" if row.stands_for else ""
+
+
+def _blocks(report: Report) -> list[Block]:
+    """Begin with the source, and end with what the experiment does not measure."""
+    beside = report.published
+    if beside is None:
+        return []
+    of = beside.reference
+    url = f" ({of.url})" if of.url else ""
+    return [
+        f"{of.title}. {of.source}{url}. {of.machine}. {of.conditions}.",
+        *published_tables(beside),
+        Bullets(
+            [
+                *(f"{row.what}: {published_fact(row)}" for row in beside.facts),
+                *of.finding,
+                *(f"{fact.what}: {number(fact.value)} {fact.unit}" for fact in of.fact if fact.measured_by is None),
+            ]
+        ),
+        beside.other_figures,
+    ]
+
+
+def _entries(report: Report) -> list[Entry]:
+    """List what was measured here."""
+    beside = report.published
+    if beside is None:
+        return []
+    ratios = [row for row in beside.ratios if row.variant]
+    pairs = Counter(row.what for row in ratios)
+    rows = [
+        *((row.label, row.stands_for, published_figure(row), our_figure(row)) for row in beside.figures if row.variant),
+        *(
+            (
+                row.what if pairs[row.what] == 1 else f"{row.what} ({row.variant})",
+                row.stands_for,
+                published_ratio(row),
+                ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
+            )
+            for row in ratios
+        ),
+    ]
+    return [
+        *(
+            entry(what, f"published {published}; ours {ours}", aside=f"; for {of}" if of else "")
+            for what, of, published, ours in rows
+        ),
+        *(entry(fact.what, published_fact(fact)) for fact in beside.facts if fact.ours is not None),
+    ]
+
+
+def _heading(report: Report) -> str:
+    of = report.published.reference if report.published else None
+    return PUBLISHED.title + (f" ({of.title}, {of.date})" if of else "")
+
+
+PUBLISHED = Section(
+    id="published",
+    title="Comparison with the published study",
+    note="The published results come from another machine: compare orders and ratios rather than transactions per second.",
+    blocks=_blocks,
+    entries=_entries,
+    heading=_heading,
+    nouns="of the study",
+)

@@ -8,10 +8,11 @@ from plinth.model.figures import NOT_AVAILABLE, percent
 from plinth.model.fleet_trial import MachineTrial
 from plinth.model.report import MachineText
 from plinth.model.trial import Trial
+from plinth.report.sections.section import Section, sentences_of, table_of
 
 
 def machine_texts(contents: BundleContents) -> tuple[MachineText, ...]:
-    """Of every variant with counted trials by a fleet, in the order of the plan, and of each of its machines."""
+    """Describe each machine of every variant with counted trials by a fleet, in the order of the plan."""
     by_variant: dict[str, list[Trial]] = {}
     for one in contents.trials:
         if one.trial.fleet is not None and one.trial.status == "complete" and one.trial.excluded is None:
@@ -24,7 +25,7 @@ def machine_texts(contents: BundleContents) -> tuple[MachineText, ...]:
 
 
 def machine_sentence(text: MachineText) -> str:
-    """What the terminal says of one."""
+    """Return what the terminal says of a machine."""
     return f"{text.done}; {text.latency}; {text.busy}; {text.start}"
 
 
@@ -69,3 +70,28 @@ def _milliseconds(ns: float) -> str:
 
 def _percent(share: float) -> str:
     return percent(share, 0)
+
+
+MACHINES = Section(
+    id="machines",
+    title="Load machines",
+    note="Each machine's own part of the load; medians over the trials that count. Busy is the share of their time in which the "
+    "threads of its load engine worked or waited for a CPU, and the share of its cores' time that was not idle. A trial in which "
+    "machines began further apart than allowed is excluded.",
+    blocks=table_of(
+        lambda report: report.machines,
+        {
+            "Variant": lambda one: one.variant,
+            "Machine": lambda one: one.machine,
+            "Trials": lambda one: str(one.trials),
+            "Clients": lambda one: str(one.clients),
+            "Done": lambda one: one.done,
+            "Latency": lambda one: one.latency,
+            "Busy": lambda one: one.busy,
+            "Start": lambda one: one.start,
+        },
+    ),
+    entries=sentences_of(lambda report: report.machines, lambda one: f"{one.variant}, {one.machine}", machine_sentence),
+    nouns="machines",
+    page="storage",
+)

@@ -1,12 +1,14 @@
-"""Compares factors and settings of the variants; variants with equal values are grouped."""
+"""Factors and settings in which variants differ; variants with equal values are grouped."""
 
 from collections.abc import Mapping, Sequence
 
 from plinth.model.facts import PLACES, ServerFacts, Setting
+from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.level import level_text
 from plinth.model.pg_units import setting_text
 from plinth.model.plan import Variant
-from plinth.model.report import SettingCell, SettingRow
+from plinth.model.report import Report, SettingCell, SettingRow
+from plinth.report.sections.section import Section, Table
 
 
 def setting_rows(variants: Sequence[Variant], servers: Mapping[str, ServerFacts]) -> tuple[SettingRow, ...]:
@@ -48,7 +50,7 @@ def _setting_row(name: str, variants: Sequence[Variant], settings: Mapping[str, 
 
 
 class _Cells:
-    """Groups variants by value, whatever the source of the value."""
+    """Groups variants by value, regardless of its source."""
 
     def __init__(self) -> None:
         self._variants: dict[str, list[str]] = {}
@@ -63,3 +65,18 @@ class _Cells:
             SettingCell(text=text, source=", ".join(self._sources[text]), variants=tuple(variants))
             for text, variants in self._variants.items()
         )
+
+
+def _blocks(report: Report) -> list[Table]:
+    labels = {variant.id: variant.label for variant in report.analysis.variants}
+
+    def cells(row: SettingRow) -> str:
+        known = [f"{cell.text} ({', '.join(labels[variant] for variant in cell.variants)})" for cell in row.cells]
+        unread = [f"{NOT_AVAILABLE} ({', '.join(labels[variant] for variant in row.unread)})"] if row.unread else []
+        return "; ".join([*known, *unread])
+
+    differing = [row for row in report.settings if row.kind != "place" and (len(row.cells) > 1 or row.unread)]
+    return [Table(("Name", "Values"), [(row.name, cells(row)) for row in differing])]
+
+
+DIFFERENCES = Section(id="differences", title="Differences between variants", blocks=_blocks)

@@ -10,12 +10,13 @@ from plinth.model.report import StandbyText
 from plinth.model.standby import BaseBackup
 from plinth.model.units import format_decimal_size, format_duration
 from plinth.report.lags import Lag, lag_words, lags_of
+from plinth.report.sections.section import Section, sentences_of, table_of
 
 
 def standby_texts(
     contents: BundleContents, results: Sequence[VariantResult], lags: Sequence[Mapping[str, Lag]] | None = None
 ) -> tuple[StandbyText, ...]:
-    """Of every standby of every cluster, in the order of the plan. `lags`: of each trial of the bundle, by standby, if they are known."""
+    """Describe every standby of every cluster, in the order of the plan. `lags`: of each trial of the bundle, by standby, if they are known."""
     if lags is None:
         has_any = any(cluster.standbys for cluster in contents.plan.clusters)
         lags = [lags_of(trial) for trial in contents.trials] if has_any else []
@@ -27,7 +28,7 @@ def standby_texts(
 
 
 def standby_sentence(text: StandbyText) -> str:
-    """What the terminal says of one."""
+    """Return what the terminal says of a standby."""
     return f"from {text.upstream}, on {text.storage}; base backup {text.backup}; {text.states}; {text.lag}; {text.survival}"
 
 
@@ -57,7 +58,7 @@ def _text(
 
 
 def _survival(contents: BundleContents, cluster: PlannedCluster, results: Sequence[VariantResult]) -> str:
-    """What each loss leaves of commits, each sentence once, with the variants that it is true of."""
+    """Say what each loss leaves of commits: each sentence once, with the variants for which it is true."""
     own = {variant.id for variant in contents.plan.variants if variant.cluster == cluster.id and not variant.is_aa_twin}
     labels: dict[str, list[str]] = {}
     for result in results:
@@ -71,7 +72,7 @@ def _survival(contents: BundleContents, cluster: PlannedCluster, results: Sequen
 def _lags_of(
     contents: BundleContents, cluster: PlannedCluster, node: PlannedNode, lags: Sequence[Mapping[str, Lag]]
 ) -> dict[str, list[Lag]]:
-    """The lags of a standby in the trials that came to their end, by variant."""
+    """Return the lags of a standby in the completed trials, by variant."""
     own = {variant.id for variant in contents.plan.variants if variant.cluster == cluster.id}
     found: dict[str, list[Lag]] = {}
     for of_trial, by_standby in zip(contents.trials, lags, strict=True):
@@ -86,3 +87,27 @@ def _backup(made: BaseBackup | None) -> str:
         return f"{NOT_AVAILABLE}: it was not made"
     rate = f", {format_decimal_size(made.bytes_per_s)}/s" if made.bytes_per_s is not None else ""
     return f"{format_decimal_size(made.size_bytes)} in {format_duration(round(made.duration_s, 1))}{rate}"
+
+
+STANDBYS = Section(
+    id="standbys",
+    title="Standbys",
+    note="The base backup as pg_basebackup took it, with its checkpoint and its fsync of all files. The states are those of "
+    "pg_stat_replication before each trial, once the standby had replayed all WAL. Lags are the means of its columns in the measured time "
+    "(lowest to highest of the variants), without the moments in which nothing was behind; the charts of the trials show them over time.",
+    blocks=table_of(
+        lambda report: report.standbys,
+        {
+            "Standby": lambda one: one.name,
+            "From": lambda one: one.upstream,
+            "Storage": lambda one: one.storage,
+            "Base backup": lambda one: one.backup,
+            "Synchronous state": lambda one: one.states,
+            "Lag": lambda one: one.lag,
+            "What commits survive": lambda one: one.survival,
+        },
+    ),
+    entries=sentences_of(lambda report: report.standbys, lambda one: one.name, standby_sentence),
+    nouns="standbys",
+    page="storage",
+)
