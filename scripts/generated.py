@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from man_pages import man_pages
 from plinth.cli import COMMANDS, help_text
 from plinth.cli.disk_view import cache_text, physics_text
-from plinth.experiment import KEYS, json_schema, load_experiment, packaged_references
+from plinth.experiment import KEYS, json_schema, packaged_references, read_experiment
 from plinth.experiment.examples import EXAMPLES_FILE, Example
 from plinth.model.analysis import Analysis
 from plinth.model.columns import ColumnSpec
@@ -96,7 +96,7 @@ def schema_text(schema: dict[str, Any]) -> str:
 
 def examples_text() -> str:
     """The curated experiments with the files that they name, for the package, which has no experiments/."""
-    loaded = {path.stem: load_experiment(path) for path in sorted(EXPERIMENTS.glob("*.toml"))}
+    loaded = {path.stem: read_experiment(path) for path in sorted(EXPERIMENTS.glob("*.toml"))}
     kept = {name: Example(one.experiment.question, one.text, one.files)._asdict() for name, one in loaded.items()}
     return json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
 

@@ -26,7 +26,7 @@ for file in $(find tests -name 'test_*.py' | sort); do
     tests/e2e/test_[a-e]*) name=runs-a-to-e ;;
     tests/e2e/test_[f-p]*) name=runs-f-to-p ;;
     tests/e2e/*) name=runs-q-to-z ;;
-    tests/native/*) name=native ;;
+    tests/engine/*) name=engine ;;
     *) name="the rest" ;;
   esac
   files[$name]+="$file "
@@ -69,7 +69,7 @@ wait_for_one() {
   ended "${under_way[$pid]}" "$code"
   unset "under_way[$pid]"
 }
-for name in "the rest" native runs-f-to-p runs-q-to-z runs-a-to-e storages units; do # the longest first
+for name in "the rest" engine runs-f-to-p runs-q-to-z runs-a-to-e storages units; do # the longest first
   [ ${#under_way[@]} -lt 3 ] || wait_for_one
   if [ "$name" = units ]; then part units units & else part "$name" tests & fi
   under_way[$!]=$name

@@ -78,7 +78,7 @@ def inputs(available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
         places=lambda clusters: used(places or places_of(available_bytes, memory_bytes), clusters),
         installations={},
         dataset_size=size_of,
-        dataset_load_s=lambda dataset: 1.0,
+        populate_s=lambda dataset: 1.0,
         provision_steps=lambda clusters: [],
         trial_steps=lambda trial, variant, cluster: [],
         teardown_steps=lambda clusters: [],

@@ -6,7 +6,7 @@ from test_plan import GIB, experiment, plan_of
 from plinth.model.dataset import NumbersDataset
 from plinth.model.plan import DatasetSize, Pace
 from plinth.plan import Place
-from plinth.workload.loading import typical_load_s
+from plinth.workload.loading import typical_populate_s
 
 MEASURE = {"warmup": "1s", "duration": "9s", "repeats": 3, "aa": False}
 ONE = {"storage": {"disk": {"kind": "directory"}, "wal": {"kind": "directory"}}}
@@ -96,7 +96,7 @@ def test_only_what_is_stored_on_the_slow_disk_is_slow() -> None:
 def test_pages_are_loaded_faster_and_written_once() -> None:
     size = DatasetSize(10**10, 5 * 10**9)
     by_sql, by_pages = (
-        typical_load_s(NumbersDataset(kind="numbers", loader=loader), size) for loader in ("copy", "pages")
+        typical_populate_s(NumbersDataset(kind="numbers", loader=loader), size) for loader in ("copy", "pages")
     )
     assert 2 < by_sql / by_pages < 10
     document = {"kind": "tpcb", "scale": 100}

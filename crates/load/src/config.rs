@@ -9,8 +9,8 @@ use plinth_script::is_name;
 use serde::Deserialize;
 
 use crate::arrivals::Rate;
+use crate::commit_ledger::LedgerConfig;
 use crate::deck::MOST_CARDS;
-use crate::ledger::LedgerConfig;
 use crate::log::LogConfig;
 use crate::pacing;
 use crate::part::Part;
@@ -175,7 +175,7 @@ impl Config {
         if let Some(neither) = self
             .scripts
             .iter()
-            .find(|script| script.source.is_some() == script.native.is_some())
+            .find(|script| script.source.is_some() == script.compiled.is_some())
         {
             let message = format!(
                 "{:?}: exactly one of source and native is needed",

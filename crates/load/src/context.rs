@@ -10,12 +10,12 @@ use plinth_script::Prng;
 
 use crate::arrivals::Arrivals;
 use crate::clock::Clock;
+use crate::commit_ledger::Ledger;
 use crate::config::ShellUser;
 use crate::control::Control;
 use crate::deck::Deck;
 use crate::errors::{ErrorKind, Failure};
 use crate::events::EventKind;
-use crate::ledger::Ledger;
 use crate::log::Log;
 use crate::pacing::Pacing;
 use crate::program::Programs;

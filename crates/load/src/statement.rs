@@ -3,7 +3,7 @@
 use plinth_script::{BlockStatement, Keep, Segment, SqlCommand, Symbols, Variables, lossless};
 use plinth_wire::{EncodeError, Piece, Template};
 
-use crate::ledger::Recorded;
+use crate::commit_ledger::Recorded;
 use crate::protocol::Protocol;
 
 /// A statement, and the messages that run it.

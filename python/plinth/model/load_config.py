@@ -10,8 +10,8 @@ from typing import Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from plinth.model.base import Frozen
+from plinth.model.compiled import CompiledTransaction
 from plinth.model.connection import Connection
-from plinth.model.native import NativeTransaction
 from plinth.model.pacing import Paced
 from plinth.model.units import MAX_DURATION_S
 
@@ -136,7 +136,7 @@ class LoadConfig(Finite):
     """A load: who connects where and runs what, for how long, and what is reported."""
 
     connection: Connection
-    scripts: Sequence[LoadScript | NativeTransaction] = Field(
+    scripts: Sequence[LoadScript | CompiledTransaction] = Field(
         json_schema_extra=bounds(min_length=1),
         description="What the clients run, chosen anew for each transaction, by weight.",
     )

@@ -45,7 +45,7 @@ class PlanInputs:
     places: Callable[[Sequence[PlannedCluster]], Mapping[str, Place]]
     installations: Mapping[str, Installation]
     dataset_size: Callable[[DatasetSpec], DatasetSize]
-    dataset_load_s: Callable[[DatasetSpec], float]
+    populate_s: Callable[[DatasetSpec], float]
     provision_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
     trial_steps: Callable[[PlannedTrial, Variant, PlannedCluster], list[Step]]
     teardown_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
@@ -93,7 +93,7 @@ def plan_of_trials(
     ballast_bytes = sum(place.ballast_bytes for place in places.values())
     written = estimated_written_bytes(experiment, clusters, trials, ballast_bytes)
     written += restored_bytes(clusters, trials, variant_of, places)
-    load_s = [inputs.dataset_load_s(key.dataset) for key in keys]
+    populate_s = [inputs.populate_s(key.dataset) for key in keys]
     return Plan(
         run_id=inputs.run_id,
         experiment=experiment,
@@ -119,7 +119,7 @@ def plan_of_trials(
         destructive_targets=tuple(inputs.destructive_targets(clusters)),
         estimated_written_bytes=written,
         estimated_s=estimated_s(
-            experiment, clusters, load_s, variant_of, trials, places, inputs.host.memory_available_bytes
+            experiment, clusters, populate_s, variant_of, trials, places, inputs.host.memory_available_bytes
         ),
         warnings=(
             *map(_without_factor, inputs.removed_factors),

@@ -65,13 +65,13 @@ def _fleet_start_s(experiment: Experiment) -> float:
 def estimated_s(
     experiment: Experiment,
     clusters: Sequence[PlannedCluster],
-    load_s: Sequence[float],
+    populate_s: Sequence[float],
     variants: Mapping[str, Variant],
     trials: Sequence[PlannedTrial],
     places: Mapping[str, Place],
     memory_bytes: int,
 ) -> float:
-    """Time of the whole run: ballast and a probe of each storage, `load_s` of each cluster's dataset, then start, warm-up and load of
+    """Time of the whole run: ballast and a probe of each storage, `populate_s` of each cluster's dataset, then start, warm-up and load of
     each trial, and at last undoing, analysis and report.
 
     `variants` are by id; `places` has every storage that is used; `memory_bytes` is what is free.
@@ -83,7 +83,7 @@ def estimated_s(
         + max(usual_s, _writing_s(cluster, paces[cluster.id]))
         + _updating_s(cluster, paces[cluster.id], memory_bytes)
         + restore_s(cluster, places)
-        for cluster, usual_s in zip(clusters, load_s, strict=True)
+        for cluster, usual_s in zip(clusters, populate_s, strict=True)
     )
     storages = {storage for cluster in clusters for storage in cluster.storages}
     filling_s = sum(map(_filling_s, places.values()))

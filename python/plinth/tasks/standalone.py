@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from plinth.experiment import LoadedExperiment
+from plinth.experiment import ParsedExperiment
 from plinth.model.errors import UsageError
 from plinth.model.facts import StorageFacts
 from plinth.model.nearest import nearest
@@ -45,12 +45,12 @@ def storage_name(run_id: str) -> str:
     return run_id.removeprefix(prefix)
 
 
-def storages_of(loaded: LoadedExperiment) -> dict[str, Storage[Any]]:
+def storages_of(loaded: ParsedExperiment) -> dict[str, Storage[Any]]:
     """Every storage of an experiment, each after what it is built on, as a run would make them. Nothing is touched."""
     return _make(loaded, "RUN")
 
 
-def standalone_storages(loaded: LoadedExperiment, name: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
+def standalone_storages(loaded: ParsedExperiment, name: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
     """The storage `name` of an experiment and those that it is built on, each after what it is built on."""
     specs = loaded.experiment.storage
     if name not in specs:
@@ -70,7 +70,7 @@ def standalone_steps(storages: Mapping[str, Storage[Any]]) -> tuple[list[Step], 
 
 
 def prepare_standalone(
-    loaded: LoadedExperiment,
+    loaded: ParsedExperiment,
     name: str,
     destroy: Collection[str],
     runner: Runner,
@@ -123,7 +123,7 @@ def teardown_standalone(run: KeptRun, runner: Runner) -> CleanedRun:
     return result.runs[0]
 
 
-def _make(loaded: LoadedExperiment, run_id: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
+def _make(loaded: ParsedExperiment, run_id: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
     specs = loaded.experiment.storage
     check_answers(specs)
     return make(specs, run_id=run_id, host=host_facts(), owner=server_owner(), work_root=work_dir(), destroy=destroy)

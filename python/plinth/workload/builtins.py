@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from plinth.model.builtin import BUILTINS, BuiltinName
+from plinth.model.compiled import AccountMix, CompiledTransaction, CompiledWorkload, Keys, LedgerCommits, Tpcc
 from plinth.model.distribution import DEFAULT_PARAMETERS
-from plinth.model.native import AccountMix, Keys, LedgerCommits, NativeTransaction, NativeWorkload, Tpcc
 from plinth.model.pacing import TPCC_PACES, Pace
 from plinth.model.plan import ScriptText
 from plinth.model.tpcc_options import TpccChoices, TpccMix
@@ -41,12 +41,12 @@ class CompiledTransaction:
     """A transaction of a workload in crates/load/src/native, with its parameters."""
 
     name: str
-    parameters: Callable[[WorkloadSpec], NativeWorkload]
+    parameters: Callable[[WorkloadSpec], CompiledWorkload]
     weight: int = 1
 
-    def transaction(self, spec: WorkloadSpec) -> NativeTransaction:
+    def transaction(self, spec: WorkloadSpec) -> CompiledTransaction:
         """With the choice of rows that the workload says."""
-        return NativeTransaction(name=self.name, native=self.parameters(spec), weight=self.weight)
+        return CompiledTransaction(name=self.name, native=self.parameters(spec), weight=self.weight)
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class TpccTransaction:
 
     name: str
 
-    def transaction(self, spec: WorkloadSpec) -> NativeTransaction:
+    def transaction(self, spec: WorkloadSpec) -> CompiledTransaction:
         """With the options of the workload, and as many cards as its mix says."""
         chosen = {key: getattr(spec, key) for key in TpccChoices.model_fields}
         pace = TPCC_PACES[self.name] if spec.pacing == "spec" else Pace(0, 0)
-        return NativeTransaction(
+        return CompiledTransaction(
             name=self.name,
             native=Tpcc(**chosen),
             weight=spec.mix.weights()[self.name],

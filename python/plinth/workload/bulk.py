@@ -12,7 +12,7 @@ from plinth.model.progress import Progress, Report
 from plinth.system import cancel
 from plinth.system.full import full_hint
 
-LOAD_BYTES_PER_S = 40e6
+COPY_BYTES_PER_S = 40e6
 """COPY, keys and vacuum together, by bytes of tables and indexes, as measured on two cores."""
 
 _POLL_S = 0.2

@@ -8,7 +8,7 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.server import LoadServer
+from plinth.workload.server import DatasetServer
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,7 +24,7 @@ class Dataset(Protocol):
         """Estimated size on disk."""
         ...
 
-    def load_s(self) -> float:
+    def populate_s(self) -> float:
         """Estimated time to load, on a common SSD."""
         ...
 
@@ -36,7 +36,7 @@ class Dataset(Protocol):
         """The steps of `load`, for the plan."""
         ...
 
-    def load(self, server: LoadServer, report: Report) -> None:
+    def populate(self, server: DatasetServer, report: Report) -> None:
         """Make tables, rows, keys and statistics, and verify the row counts. Raises RunError.
 
         Whatever is raised in it, such as Interrupted by a signal, ends the streams that it started.

@@ -9,7 +9,7 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.server import LoadServer
+from plinth.workload.server import DatasetServer
 from plinth.workload.table import Column, Table
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class Generated:
         """Estimated from the widths of the columns."""
         return self._table.size()
 
-    def load_s(self) -> float:
+    def populate_s(self) -> float:
         """Estimated from its size."""
-        return self._table.load_s()
+        return self._table.populate_s()
 
     def variables(self) -> dict[str, str]:
         """How many rows there are; a scale of 1, as pgbench has it."""
@@ -49,9 +49,9 @@ class Generated:
         """The steps of its table."""
         return self._table.recipe().steps()
 
-    def load(self, server: LoadServer, report: Report) -> None:
+    def populate(self, server: DatasetServer, report: Report) -> None:
         """Make the table, its rows and its key, and verify the count."""
-        self._table.recipe().load(server, report)
+        self._table.recipe().populate(server, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Without the dead rows of earlier trials; what scripts inserted stays, for they alone know it."""

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.base import Gap
-from plinth.model.dataset import LEDGER
+from plinth.model.dataset import LOAD_PROGRESS_TABLE
 from plinth.model.loaded import LoadedIndex, LoadedTable
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _MOST_TABLES = 20
 _TABLES = f"""\
 SELECT oid::regclass::text, greatest(reltuples, 0)::bigint, pg_table_size(oid)
-FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname <> '{LEDGER}'
+FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname <> '{LOAD_PROGRESS_TABLE}'
 ORDER BY 3 DESC, 1"""
 _INDEXES = """\
 SELECT i.indexrelid::regclass::text, pg_relation_size(i.indexrelid), m.amname = 'btree',

@@ -10,7 +10,7 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.server import LoadServer
+from plinth.workload.server import DatasetServer
 from plinth.workload.sql import numbers_of
 from plinth.workload.table import Column, Table
 from plinth.workload.updates import UPDATES_PER_S, update_at_random
@@ -45,9 +45,9 @@ class Numbers:
         versions = 1 + self.spec.updates_per_row
         return DatasetSize(round(tables_bytes * versions), round(indexes_bytes * versions), sorts)
 
-    def load_s(self) -> float:
+    def populate_s(self) -> float:
         """By its size, and its updates."""
-        return self._table.load_s() + self.spec.rows * self.spec.updates_per_row / UPDATES_PER_S
+        return self._table.populate_s() + self.spec.rows * self.spec.updates_per_row / UPDATES_PER_S
 
     def variables(self) -> dict[str, str]:
         """How many rows there are, and of operators and regions; a scale of 1, as pgbench has it."""
@@ -64,12 +64,12 @@ class Numbers:
         after = [Step(id="dataset.updates", title=f"update {updates:,} rows, each drawn at random")] if updates else []
         return [*self._table.recipe().steps(), *after]
 
-    def load(self, server: LoadServer, report: Report) -> None:
+    def populate(self, server: DatasetServer, report: Report) -> None:
         """Make the table, its rows and its key, and verify the count."""
-        ledger = self._table.recipe().load(server, report)
+        progress = self._table.recipe().populate(server, report)
         updates = round(self.spec.rows * self.spec.updates_per_row)
         if updates:
-            update_at_random(server.control, ledger, self.spec, updates, report)
+            update_at_random(server.control, progress, self.spec, updates, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Without the dead rows of earlier trials, unless they are to stay."""

@@ -16,7 +16,7 @@ from plinth.system.capacity import processors
 from plinth.system.full import DISK_FULL, full_hint
 from plinth.workload.bulk import other_messages, watched
 from plinth.workload.part import Part
-from plinth.workload.server import LoadServer
+from plinth.workload.server import DatasetServer
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,7 +43,7 @@ WHERE a.attrelid = %s::regclass AND a.attnum > 0 ORDER BY a.attnum"""
 
 
 def write_pages(
-    server: LoadServer,
+    server: DatasetServer,
     spec: LoadedTables,
     generator: Generator,
     parts: Sequence[Part],

@@ -22,7 +22,7 @@ from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.dataset import Dataset, Snapshot
-from plinth.workload.server import LoadServer
+from plinth.workload.server import DatasetServer
 
 if TYPE_CHECKING:
     import psycopg
@@ -35,7 +35,7 @@ class Nothing:
         """Nothing is loaded."""
         return DatasetSize(0, 0)
 
-    def load_s(self) -> float:
+    def populate_s(self) -> float:
         """Nothing is loaded."""
         return 0.0
 
@@ -47,7 +47,7 @@ class Nothing:
         """No steps."""
         return []
 
-    def load(self, server: LoadServer, report: Report) -> None:
+    def populate(self, server: DatasetServer, report: Report) -> None:
         """Nothing is loaded."""
 
     def before_trial(self, control: "psycopg.Connection") -> Snapshot:
@@ -70,7 +70,7 @@ def is_resumable(spec: DatasetSpec) -> bool:
     return not isinstance(spec, SqlDataset)
 
 
-def load_settings(spec: DatasetSpec) -> dict[str, SettingValue]:
+def settings_while_loading(spec: DatasetSpec) -> dict[str, SettingValue]:
     """Settings of a managed server while the dataset is loaded."""
     return spec.load_settings if isinstance(spec, LoadedTables) else {}
 

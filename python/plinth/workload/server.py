@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import psycopg
 
 
-class LoadServer(Protocol):
+class DatasetServer(Protocol):
     """A server while a dataset is loaded into it."""
 
     @property

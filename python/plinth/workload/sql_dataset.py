@@ -13,8 +13,8 @@ from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.system.full import full_hint
-from plinth.workload.bulk import LOAD_BYTES_PER_S
-from plinth.workload.server import LoadServer
+from plinth.workload.bulk import COPY_BYTES_PER_S
+from plinth.workload.server import DatasetServer
 from plinth.workload.sql import numbers_of
 from plinth.workload.sql_text import Statement, statements_of
 
@@ -43,9 +43,9 @@ class Sql:
         """The size as given by the user; 0 where none was given."""
         return DatasetSize(self.spec.size_bytes or 0, 0)
 
-    def load_s(self) -> float:
+    def populate_s(self) -> float:
         """Estimated from its size."""
-        return 0.5 + self.size().total_bytes / LOAD_BYTES_PER_S
+        return 0.5 + self.size().total_bytes / COPY_BYTES_PER_S
 
     def variables(self) -> dict[str, str]:
         """The variables of the SQL files."""
@@ -66,7 +66,7 @@ class Sql:
             steps.append(Step(id="dataset.count", title=f"count the rows of {', '.join(self.spec.checks)}"))
         return steps
 
-    def load(self, server: LoadServer, report: Report) -> None:
+    def populate(self, server: DatasetServer, report: Report) -> None:
         """Run the files, vacuum, and verify the counts. Raises RunError with file and line of what failed."""
         control = server.control
         theirs = self._objects_outside_schema(control)

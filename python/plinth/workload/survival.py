@@ -12,8 +12,8 @@ from plinth.model.durability import Damage, IntegrityCheck
 from plinth.model.load import LoadResult
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.commit_ledger import CommitLedger
+from plinth.workload.commit_ledger_check import compare_ledger, prepare_ledger_tables
 from plinth.workload.dataset import Dataset, Snapshot
-from plinth.workload.ledger_check import compare_ledger, prepare_ledger_tables
 
 if TYPE_CHECKING:
     import psycopg

@@ -16,11 +16,11 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.loading import Recipe, typical_load_s
+from plinth.workload.loading import Recipe, typical_populate_s
 from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.part import Part
 from plinth.workload.partitions import Partitioned
-from plinth.workload.server import LoadServer
+from plinth.workload.server import DatasetServer
 from plinth.workload.sql import numbers_of
 from plinth.workload.survival import Survival
 
@@ -50,9 +50,9 @@ class Tpcb:
         sorts = sorts_bytes(self.spec, self.spec.scale * ROWS_PER_SCALE["pgbench_accounts"])
         return DatasetSize(round(tables), self.spec.scale * _INDEX_BYTES_PER_SCALE, sorts)
 
-    def load_s(self) -> float:
+    def populate_s(self) -> float:
         """Estimated from its size."""
-        return typical_load_s(self.spec, self.size())
+        return typical_populate_s(self.spec, self.size())
 
     def variables(self) -> dict[str, str]:
         """The scale, as pgbench hands it to scripts, and how many accounts there are."""
@@ -62,9 +62,9 @@ class Tpcb:
         """Tables, COPY, keys, vacuum, count."""
         return self._recipe().steps()
 
-    def load(self, server: LoadServer, report: Report) -> None:
+    def populate(self, server: DatasetServer, report: Report) -> None:
         """Make tables, rows, keys and statistics, and verify the row counts."""
-        self._recipe().load(server, report)
+        self._recipe().populate(server, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """As pgbench without -n: vacuum the small tables and empty the history."""

@@ -17,10 +17,10 @@ from plinth.model.step import Step
 from plinth.model.tpcc_tables import TpccSchema, rows_of
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.loading import Recipe, typical_load_s
+from plinth.workload.loading import Recipe, typical_populate_s
 from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.part import Part
-from plinth.workload.server import LoadServer
+from plinth.workload.server import DatasetServer
 from plinth.workload.tpcc_conditions import check_conditions
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ class Tpcc:
         sorts = _SORTED_KEYS * sorts_bytes(self.spec, warehouses * _LINES_PER_WAREHOUSE)
         return DatasetSize(round(tables), warehouses * _INDEXES_BYTES + _ITEMS_INDEX_BYTES, sorts)
 
-    def load_s(self) -> float:
+    def populate_s(self) -> float:
         """Estimated from its size."""
-        return typical_load_s(self.spec, self.size())
+        return typical_populate_s(self.spec, self.size())
 
     def variables(self) -> dict[str, str]:
         """The warehouses, also as the scale, and the seed, of which the constants of NURand are functions."""
@@ -64,10 +64,10 @@ class Tpcc:
         conditions = [Step(id="dataset.conditions", title=title)] if self.spec.check_consistency else []
         return [*self._recipe().steps(), *conditions]
 
-    def load(self, server: LoadServer, report: Report) -> None:
+    def populate(self, server: DatasetServer, report: Report) -> None:
         """Make tables, rows, keys and statistics, and verify the row counts and the consistency conditions."""
-        ledger = self._recipe().load(server, report)
-        if not self.spec.check_consistency or ledger.has(_CONDITIONS):
+        progress = self._recipe().populate(server, report)
+        if not self.spec.check_consistency or progress.has(_CONDITIONS):
             return
         checks = check_conditions(server.control, initial=True, report=report)
         violated = [check for check in checks if not check.ok]
@@ -78,7 +78,7 @@ class Tpcc:
                 details=[f"{check.name}: {check.got}" for check in violated],
                 hint="tell Plinth's authors, unless somebody else has written to the tables",
             )
-        ledger.mark(_CONDITIONS)
+        progress.mark(_CONDITIONS)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Vacuum the small tables, whose rows are updated all the time. What earlier trials wrote stays."""

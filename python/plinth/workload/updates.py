@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from plinth.model.dataset import NumbersDataset
 from plinth.model.progress import Progress, Report
-from plinth.workload.load_progress import Ledger
+from plinth.workload.load_progress import LoadProgress
 
 if TYPE_CHECKING:
     import psycopg
@@ -16,19 +16,19 @@ _TASK = "update rows at random"
 
 
 def update_at_random(
-    control: "psycopg.Connection", ledger: Ledger, spec: NumbersDataset, updates: int, report: Report
+    control: "psycopg.Connection", progress: LoadProgress, spec: NumbersDataset, updates: int, report: Report
 ) -> None:
     """Update that many rows, drawn one by one as clients would draw them, in transactions of 10,000.
 
-    The order of the new versions is that of the draws, so that they lie as clients would have laid them. What the ledger
+    The order of the new versions is that of the draws, so that they lie as clients would have laid them. What the progress
     says has been done is not done again.
     """
-    for done in range(ledger.times(_TASK) * _AT_ONCE, updates, _AT_ONCE):
+    for done in range(progress.times(_TASK) * _AT_ONCE, updates, _AT_ONCE):
         report(Progress(_TASK, done, updates, "rows"))
         with control.transaction():
             control.execute(f"SELECT setseed({(spec.seed + done // _AT_ONCE) % 1_000_003 / 1_000_003})".encode())
             control.execute(_block(spec, min(_AT_ONCE, updates - done)).encode())
-            ledger.mark(_TASK)
+            progress.mark(_TASK)
     report(Progress(_TASK, updates, updates, "rows"))
 
 

@@ -10,7 +10,7 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.server import LoadServer
+from plinth.workload.server import DatasetServer
 from plinth.workload.sql import numbers_of
 from plinth.workload.table import Column, Table
 from plinth.workload.written import check_written, rows_written
@@ -74,9 +74,9 @@ class Upsert:
         """About 345 bytes a row, and 22 of its key."""
         return self._table.size()
 
-    def load_s(self) -> float:
+    def populate_s(self) -> float:
         """Estimated from its size."""
-        return self._table.load_s()
+        return self._table.populate_s()
 
     def variables(self) -> dict[str, str]:
         """How many ids there are to choose from; a scale of 1, as pgbench has it."""
@@ -86,9 +86,9 @@ class Upsert:
         """The steps of its table."""
         return self._table.recipe().steps()
 
-    def load(self, server: LoadServer, report: Report) -> None:
+    def populate(self, server: DatasetServer, report: Report) -> None:
         """Make the table, its rows, its key and the functions, and verify the count."""
-        self._table.recipe().load(server, report)
+        self._table.recipe().populate(server, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Without the rows that earlier trials inserted, and without dead ones."""

@@ -3,9 +3,9 @@
 use plinth_wire::ServerError;
 
 use crate::client::Client;
+use crate::commit_ledger::{Class, LedgerError, Recorded};
 use crate::context::Context;
 use crate::errors::ClientError;
-use crate::ledger::{Class, LedgerError, Recorded};
 
 impl Client {
     /// A message with a `COMMIT`, or with a step of a two-phase commit, is about to be sent: what is not on record is not sent.

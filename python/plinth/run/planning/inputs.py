@@ -55,7 +55,7 @@ def plan_inputs(
         },
         installations=installations,
         dataset_size=lambda spec: dataset_of(spec).size(),
-        dataset_load_s=lambda spec: dataset_of(spec).load_s(),
+        populate_s=lambda spec: dataset_of(spec).populate_s(),
         provision_steps=provision_steps,
         trial_steps=lambda trial, variant, cluster: _trial_steps(
             context, trial, variant, cluster, measure, restoring, fleet

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::Transactions;
 use super::inputs::{Draws, Home};
-use crate::native::Workload;
+use crate::compiled::Workload;
 
 /// The parameters of `tpcc`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]

@@ -14,7 +14,7 @@ from plinth.model.errors import RunError
 from plinth.model.facts import Installation
 from plinth.model.tpcc_tables import SEED_QUERY, seed_comment, seed_in
 from plinth.model.trial import Check
-from plinth.run.provision.loading import LoadSession
+from plinth.run.provision.loading import DatasetSession
 from plinth.system.owner import Owner
 from plinth.workload import Dataset, dataset_of
 from plinth.workload.tpcc_conditions import check_conditions
@@ -38,8 +38,8 @@ class Place:
     def load(self) -> list[str]:
         """Load; the tasks that it reports."""
         tasks: dict[str, None] = {}
-        session = LoadSession(self.control, self.target)
-        self.dataset.load(session, lambda progress: tasks.update({progress.task: None}))
+        session = DatasetSession(self.control, self.target)
+        self.dataset.populate(session, lambda progress: tasks.update({progress.task: None}))
         return list(tasks)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

@@ -3,9 +3,9 @@
 use super::Profile;
 use super::inputs::{Customer, OrderStatusInput};
 use super::sequence::{Next, Part, Sequence, Step};
-use crate::native::answers::{AnswerError, Answers};
-use crate::native::batch::{Batch, Parameter};
-use crate::native::workload::{NativeStatement, TransactionType};
+use crate::compiled::answers::{AnswerError, Answers};
+use crate::compiled::batch::{Batch, Parameter};
+use crate::compiled::workload::{CompiledStatement, TransactionType};
 use Parameter::{Integer, LastName};
 
 const BEGIN: u8 = 0;
@@ -28,27 +28,27 @@ const PARTS: &[Part] = &[
 
 pub(super) fn transaction(begin: &'static str) -> TransactionType {
     let statements = vec![
-        NativeStatement::new(begin, 0),
-        NativeStatement::new(
+        CompiledStatement::new(begin, 0),
+        CompiledStatement::new(
             "SELECT c_id, c_balance, c_first, c_middle, c_last FROM customer \
              WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3 ORDER BY c_first",
             3,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "SELECT c_balance, c_first, c_middle, c_last FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3",
             3,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "SELECT o_id, o_entry_d, o_carrier_id FROM orders WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = $3 \
              ORDER BY o_id DESC LIMIT 1",
             3,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
              WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3",
             3,
         ),
-        NativeStatement::new("COMMIT", 0),
+        CompiledStatement::new("COMMIT", 0),
     ];
     TransactionType::reading("order-status", statements)
 }

@@ -41,14 +41,14 @@ pub(crate) struct TransactionType {
     /// How the configuration and results name it.
     pub(crate) name: &'static str,
     /// What it sends: prepared before its first transaction, all at once. A batch names them by their places in this list.
-    pub(crate) statements: Vec<NativeStatement>,
+    pub(crate) statements: Vec<CompiledStatement>,
     /// Whether its commits are looked for by a ledger; those of a transaction that writes nothing leave no trace.
     pub(crate) writes: bool,
 }
 
 impl TransactionType {
     /// One that writes.
-    pub(crate) fn writing(name: &'static str, statements: Vec<NativeStatement>) -> Self {
+    pub(crate) fn writing(name: &'static str, statements: Vec<CompiledStatement>) -> Self {
         let writes = true;
         Self {
             name,
@@ -58,7 +58,7 @@ impl TransactionType {
     }
 
     /// One that only reads.
-    pub(crate) fn reading(name: &'static str, statements: Vec<NativeStatement>) -> Self {
+    pub(crate) fn reading(name: &'static str, statements: Vec<CompiledStatement>) -> Self {
         let writes = false;
         Self {
             name,
@@ -70,13 +70,13 @@ impl TransactionType {
 
 /// A statement in SQL.
 #[derive(Debug)]
-pub(crate) struct NativeStatement {
+pub(crate) struct CompiledStatement {
     pub(crate) sql: Cow<'static, str>,
     /// How many `$1`, `$2`, ... it has.
     pub(crate) parameters: usize,
 }
 
-impl NativeStatement {
+impl CompiledStatement {
     pub(crate) fn new(sql: impl Into<Cow<'static, str>>, parameters: usize) -> Self {
         let sql = sql.into();
         Self { sql, parameters }

@@ -17,7 +17,7 @@ from native_server import Server
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.progress import Progress
-from plinth.run.provision.loading import LoadSession
+from plinth.run.provision.loading import DatasetSession
 from plinth.system.database import connect
 from plinth.workload import dataset_of
 from plinth.workload.loading import gaps
@@ -85,7 +85,9 @@ def resumed(target: Connection, spec: dict[str, Any]) -> list[Progress]:
     """Load again, to the end."""
     reported: list[Progress] = []
     with connect(target) as control:
-        dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(LoadSession(control, target), reported.append)
+        dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).populate(
+            DatasetSession(control, target), reported.append
+        )
     return reported
 
 
@@ -142,7 +144,7 @@ def resume(
         check_numbers(target, wanted)
         there = next((progress.done for progress in reported if progress.task == "load rows"), 300_000)
         if server_too and "unlogged" in spec and step in ("load rows", "make logged"):
-            assert there == 0  # recovery has emptied table and ledger
+            assert there == 0  # recovery has emptied the table and its progress
         elif step == "load rows":
             assert 0 < there < 300_000
         else:
@@ -215,7 +217,7 @@ def test_a_statement_that_outlives_its_loader_is_waited_for(
                 other.execute("COMMIT")
             reported.append(progress.task)
 
-        dataset_of(TypeAdapter(DatasetSpec).validate_python(TPCB)).load(LoadSession(control, target), report)
+        dataset_of(TypeAdapter(DatasetSpec).validate_python(TPCB)).populate(DatasetSession(control, target), report)
     assert reported[0] == "wait for what a load before has begun"
     assert "load rows" not in reported
     assert row(target, "SELECT count(*) FROM pg_index WHERE indrelid = 'pgbench_accounts'::regclass") == (1,)

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::answers::{AnswerError, Answers};
 use super::batch::{Batch, Parameter::Integer};
-use super::workload::{NativeStatement, TransactionType, Workload, WorkloadClient};
+use super::workload::{CompiledStatement, TransactionType, Workload, WorkloadClient};
 use plinth_script::Prng;
 
 const BEGIN: usize = 0;
@@ -16,10 +16,10 @@ const UPDATE: usize = 2;
 const COMMIT: usize = 3;
 
 /// What each transaction leaves, by the numbers of client and transaction.
-pub(super) fn statements() -> [NativeStatement; 2] {
+pub(super) fn statements() -> [CompiledStatement; 2] {
     let insert = "INSERT INTO plinth_ledger_commits (client, number) VALUES ($1, $2)";
     let update = "UPDATE plinth_ledger_clients SET last_number = $2 WHERE client = $1";
-    [insert, update].map(|sql| NativeStatement::new(sql, 2))
+    [insert, update].map(|sql| CompiledStatement::new(sql, 2))
 }
 
 /// Adds one of them, at its place among those of the transaction.
@@ -37,10 +37,10 @@ impl Workload for LedgerCommits {
     fn transactions(&self) -> Vec<TransactionType> {
         let [insert, update] = statements();
         let statements = vec![
-            NativeStatement::new("BEGIN", 0),
+            CompiledStatement::new("BEGIN", 0),
             insert,
             update,
-            NativeStatement::new("COMMIT", 0),
+            CompiledStatement::new("COMMIT", 0),
         ];
         vec![TransactionType::writing("ledger", statements)]
     }

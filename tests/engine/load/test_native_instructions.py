@@ -17,7 +17,7 @@ import pytest
 
 from native_server import Server
 from plinth import _native
-from plinth.workload.ledger_check import prepare_ledger_tables
+from plinth.workload.commit_ledger_check import prepare_ledger_tables
 
 KEPT = json.loads((Path(__file__).parents[3] / "benchmarks" / "instructions.json").read_text())
 TOLERANCE = 0.10

@@ -12,7 +12,7 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import RunError
 from plinth.model.progress import Progress
-from plinth.run.provision.loading import LoadSession
+from plinth.run.provision.loading import DatasetSession
 from plinth.workload import Dataset, dataset_of
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
@@ -55,7 +55,7 @@ class Place:
     def load(self, files: dict[str, str], control: "psycopg.Connection[Any] | None" = None, **spec: Any) -> Dataset:
         dataset = dataset_of(DATASETS.validate_python(SPEC | spec), FILES | files)
         self.progress: list[Progress] = []
-        dataset.load(LoadSession(control or self.control, self.target), self.progress.append)
+        dataset.populate(DatasetSession(control or self.control, self.target), self.progress.append)
         return dataset
 
     def row(self, query: str) -> tuple[Any, ...]:

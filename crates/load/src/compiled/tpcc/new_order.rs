@@ -3,10 +3,10 @@
 use super::Profile;
 use super::inputs::NewOrderInput;
 use super::sequence::{Next, Part, Sequence, Step};
-use crate::native::answers::{AnswerError, Answers};
-use crate::native::batch::{Batch, Parameter};
-use crate::native::ledger;
-use crate::native::workload::{NativeStatement, TransactionType};
+use crate::compiled::answers::{AnswerError, Answers};
+use crate::compiled::batch::{Batch, Parameter};
+use crate::compiled::commit_ledger;
+use crate::compiled::workload::{CompiledStatement, TransactionType};
 use Parameter::{Cents, Integer, Text};
 
 const BEGIN: u8 = 0;
@@ -45,31 +45,31 @@ const DIST_INFO_BYTES: usize = 24;
 
 pub(super) fn transaction(begin: &'static str, keeps_ledger: bool) -> TransactionType {
     let mut statements = vec![
-        NativeStatement::new(begin, 0),
-        NativeStatement::new(
+        CompiledStatement::new(begin, 0),
+        CompiledStatement::new(
             "SELECT c_discount, c_last, c_credit, w_tax FROM customer JOIN warehouse ON w_id = c_w_id \
              WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3",
             3,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = $1 AND d_id = $2 \
              RETURNING d_next_o_id - 1, d_tax",
             2,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "SELECT i_price, i_name, i_data FROM item WHERE i_id = $1",
             1,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "INSERT INTO orders (o_w_id, o_d_id, o_id, o_c_id, o_carrier_id, o_ol_cnt, o_all_local, o_entry_d) \
              VALUES ($1, $2, $3, $4, NULL, $5, $6, localtimestamp)",
             6,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "INSERT INTO new_order (no_w_id, no_d_id, no_o_id) VALUES ($1, $2, $3)",
             3,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "UPDATE stock SET s_quantity = s_quantity - $1 + CASE WHEN s_quantity >= $1 + 10 THEN 0 ELSE 91 END, \
              s_ytd = s_ytd + $1, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $2 \
              WHERE s_w_id = $3 AND s_i_id = $4 RETURNING CASE $5::int WHEN 1 THEN s_dist_01 WHEN 2 THEN s_dist_02 \
@@ -77,16 +77,16 @@ pub(super) fn transaction(begin: &'static str, keeps_ledger: bool) -> Transactio
              WHEN 7 THEN s_dist_07 WHEN 8 THEN s_dist_08 WHEN 9 THEN s_dist_09 ELSE s_dist_10 END, s_quantity, s_data",
             5,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, \
              ol_quantity, ol_amount, ol_dist_info) VALUES ($1, $2, $3, $4, $5, $6, NULL, $7, $8, $9)",
             9,
         ),
-        NativeStatement::new("COMMIT", 0),
-        NativeStatement::new("ROLLBACK", 0),
+        CompiledStatement::new("COMMIT", 0),
+        CompiledStatement::new("ROLLBACK", 0),
     ];
     if keeps_ledger {
-        statements.extend(ledger::statements());
+        statements.extend(commit_ledger::statements());
     }
     TransactionType::writing("new-order", statements)
 }
@@ -192,7 +192,7 @@ impl Profile for NewOrder {
                     ],
                 );
             }
-            LEDGER_INSERT | LEDGER_UPDATE => ledger::add(statement, client, batch),
+            LEDGER_INSERT | LEDGER_UPDATE => commit_ledger::add(statement, client, batch),
             ROLLBACK => batch.roll_back(statement),
             _ => batch.add(statement, &[]),
         }

@@ -7,8 +7,8 @@ import pytest
 from native_server import Finished, Load, Server
 from plinth import _native
 from plinth.load import LoadConfig, LoadScript, run
+from plinth.model.compiled import AccountMix, CompiledTransaction, Keys
 from plinth.model.connection import Connection
-from plinth.model.native import AccountMix, Keys, NativeTransaction
 
 SUM = "select sum(abalance), count(*) filter (where abalance <> 0) from pgbench_accounts"
 
@@ -108,7 +108,7 @@ def test_rows_that_are_not_there_end_the_client(accounts: Server, load: Load, fi
 
 @pytest.mark.parametrize("server", ["18"], indirect=True)
 def test_a_program_can_mix_them_with_scripts(accounts: Server) -> None:
-    lookup = NativeTransaction(name="lookup", native=AccountMix(keys=Keys(active_rows=10)), weight=3)
+    lookup = CompiledTransaction(name="lookup", native=AccountMix(keys=Keys(active_rows=10)), weight=3)
     config = LoadConfig(
         connection=Connection(**accounts.connection()),
         scripts=[lookup, LoadScript(name="one", source="SELECT 1;")],

@@ -15,7 +15,7 @@ from plinth.model.connection import Connection
 from plinth.model.errors import RunError
 from plinth.model.fleet import FleetSpec
 from plinth.workload.commit_ledger import RECORD, by_another_clock, read_commit_ledger
-from plinth.workload.ledger_check import compare_ledger, prepare_ledger_tables
+from plinth.workload.commit_ledger_check import compare_ledger, prepare_ledger_tables
 
 SOURCE = "BEGIN;\nSELECT 1;\nCOMMIT;\n"
 

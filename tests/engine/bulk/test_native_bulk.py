@@ -240,11 +240,13 @@ def piece(table: int, first_row: int, rows: int, into: str | None = None) -> dic
     return {"table": table, "first_row": first_row, "rows": rows, "into": into}
 
 
-def test_pieces_are_what_is_sent_and_the_ledger_shows_them(server: Server, database: Database, bulk: Bulk) -> None:
+def test_pieces_are_what_is_sent_and_the_progress_table_shows_them(
+    server: Server, database: Database, bulk: Bulk
+) -> None:
     database.create_tables()
     database.execute(LEDGER)
     pieces = [piece(2, 0, 10), piece(2, 500, 1_000), piece(1, 3, 1)]
-    run = bulk(server.connection(database=database.name), pieces=pieces, ledger="l", streams=2)
+    run = bulk(server.connection(database=database.name), pieces=pieces, progress_table="l", streams=2)
     assert (result := finished(run))["rows"] == 1_011 and result["errors"] == []
     assert json.loads(run.progress())["rows_total"] == 1_011
     assert database.execute("SELECT min(aid), max(aid), count(*) FROM pgbench_accounts") == [(1, 1_500, 1_010)]
@@ -253,12 +255,14 @@ def test_pieces_are_what_is_sent_and_the_ledger_shows_them(server: Server, datab
     assert database.execute("SELECT * FROM l ORDER BY 1, 2") == [(1, 3, 1), (2, 0, 10), (2, 500, 1_000)]
 
 
-def test_a_piece_that_fails_is_not_in_the_ledger(server: Server, database: Database, bulk: Bulk) -> None:
+def test_a_piece_that_fails_is_not_in_the_progress_table(server: Server, database: Database, bulk: Bulk) -> None:
     database.create_tables()
     database.execute(LEDGER)
     database.execute("ALTER TABLE pgbench_accounts ADD CHECK (aid <> 25)")
     pieces = [piece(2, 0, 10), piece(2, 20, 10), piece(2, 40, 10)]
-    (error,) = finished(bulk(server.connection(database=database.name), pieces=pieces, ledger="l", streams=1))["errors"]
+    (error,) = finished(bulk(server.connection(database=database.name), pieces=pieces, progress_table="l", streams=1))[
+        "errors"
+    ]
     assert error["sqlstate"] == "23514"
     assert database.execute("SELECT * FROM l") == [(2, 0, 10)]
     assert database.counts() == [0, 0, 10]
@@ -269,7 +273,7 @@ def test_frozen_pieces_empty_their_partition_first(server: Server, database: Dat
     database.execute(LEDGER)
     database.execute("CREATE TABLE a (LIKE pgbench_accounts); CREATE TABLE b (LIKE a); INSERT INTO b VALUES (7)")
     pieces = [piece(2, 0, 50_000, "a"), piece(2, 50_000, 50_000, "b")]
-    run = bulk(server.connection(database=database.name), pieces=pieces, ledger="l", freeze=True)
+    run = bulk(server.connection(database=database.name), pieces=pieces, progress_table="l", freeze=True)
     assert finished(run)["errors"] == []
     assert database.execute("SELECT min(aid), max(aid), count(*) FROM b") == [(50_001, 100_000, 50_000)]
     database.execute("CREATE EXTENSION IF NOT EXISTS pg_visibility")
@@ -397,7 +401,7 @@ def test_a_stream_that_cannot_connect_keeps_all_from_loading(server: Server, dat
         ),
         ({"pieces": [piece(1, 5, 6)]}, "pieces: got 6 rows from row 5 of pgbench_tellers, which has 10"),
         ({"pieces": [piece(3, 0, 1)]}, "pieces: table: got 3, allowed are 0 to 2"),
-        ({"streams": 1, "replace": True, "ledger": "l"}, "ledger: only null is allowed"),
+        ({"streams": 1, "replace": True, "progress_table": "l"}, "progress_table: only null is allowed"),
         ({"streams": 2, "replace": True}, "streams: got 2"),
         ({"streams": 0}, "streams: got 0"),
         ({"generator": {"kind": "tpcb", "scale": 0}}, "generator.scale: got 0"),

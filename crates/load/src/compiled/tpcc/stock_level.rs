@@ -3,9 +3,9 @@
 use super::Profile;
 use super::inputs::StockLevelInput;
 use super::sequence::{Next, Part, Sequence, Step};
-use crate::native::answers::{AnswerError, Answers};
-use crate::native::batch::{Batch, Parameter::Integer};
-use crate::native::workload::{NativeStatement, TransactionType};
+use crate::compiled::answers::{AnswerError, Answers};
+use crate::compiled::batch::{Batch, Parameter::Integer};
+use crate::compiled::workload::{CompiledStatement, TransactionType};
 
 const BEGIN: u8 = 0;
 const DISTRICT: u8 = 1;
@@ -22,17 +22,17 @@ const PARTS: &[Part] = &[
 
 pub(super) fn transaction(begin: &'static str) -> TransactionType {
     let statements = vec![
-        NativeStatement::new(begin, 0),
-        NativeStatement::new(
+        CompiledStatement::new(begin, 0),
+        CompiledStatement::new(
             "SELECT d_next_o_id FROM district WHERE d_w_id = $1 AND d_id = $2",
             2,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "SELECT count(DISTINCT s_i_id) FROM order_line JOIN stock ON s_w_id = $1 AND s_i_id = ol_i_id \
              WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id >= $3 - 20 AND ol_o_id < $3 AND s_quantity < $4",
             4,
         ),
-        NativeStatement::new("COMMIT", 0),
+        CompiledStatement::new("COMMIT", 0),
     ];
     TransactionType::reading("stock-level", statements)
 }

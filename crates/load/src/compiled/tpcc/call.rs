@@ -6,10 +6,10 @@
 use super::Profile;
 use super::inputs::{Customer, Input, NewOrderInput};
 use super::sequence::{Next, Part, Sequence, Step};
-use crate::native::answers::{AnswerError, Answers};
-use crate::native::batch::{Batch, Parameter};
-use crate::native::ledger;
-use crate::native::workload::{NativeStatement, TransactionType};
+use crate::compiled::answers::{AnswerError, Answers};
+use crate::compiled::batch::{Batch, Parameter};
+use crate::compiled::commit_ledger;
+use crate::compiled::workload::{CompiledStatement, TransactionType};
 use Parameter::{Cents, Integer, Integers, LastName, Null};
 
 /// What makes the procedures, in place of those that there are.
@@ -54,14 +54,14 @@ fn statements(
     given: usize,
     set: usize,
     keeps_ledger: bool,
-) -> Vec<NativeStatement> {
+) -> Vec<CompiledStatement> {
     let given_texts = (1..=given).map(|number| format!("${number}"));
     let set_texts = std::iter::repeat_n("NULL".to_owned(), set);
     let parameters: Vec<_> = given_texts.chain(set_texts).collect();
     let sql = format!("CALL {procedure}({})", parameters.join(", "));
-    let mut statements = vec![NativeStatement::new(sql, given)];
+    let mut statements = vec![CompiledStatement::new(sql, given)];
     if keeps_ledger {
-        statements.extend(ledger::statements());
+        statements.extend(commit_ledger::statements());
     }
     statements
 }
@@ -170,7 +170,7 @@ impl Profile for Call {
     fn send(&self, step: Step, client: usize, batch: &mut Batch<'_>) {
         match step.statement {
             LEDGER_INSERT | LEDGER_UPDATE => {
-                ledger::add(usize::from(step.statement), client, batch);
+                commit_ledger::add(usize::from(step.statement), client, batch);
                 batch.commits = true;
             }
             _ => self.call(batch),

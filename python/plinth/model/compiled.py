@@ -1,4 +1,4 @@
-"""Transactions of workloads that are compiled into the load engine (crates/load/src/native), beside scripts."""
+"""Transactions of compiled workloads: those that are part of the load engine (crates/load/src/compiled) and not scripts."""
 
 from typing import Annotated, Literal
 
@@ -40,13 +40,13 @@ class Tpcc(TpccChoices):
     workload: Literal["tpcc"] = "tpcc"
 
 
-NativeWorkload = Annotated[AccountMix | LedgerCommits | Tpcc, Field(discriminator="workload")]
+CompiledWorkload = Annotated[AccountMix | LedgerCommits | Tpcc, Field(discriminator="workload")]
 """The parameters of a workload."""
 
 
-class NativeTransaction(Paced):
+class CompiledTransaction(Paced):
     """A type of transaction, and how often it is chosen among others."""
 
     name: str = Field(description="Which of the workload's transactions it is: how results and errors name it.")
-    native: NativeWorkload
+    native: CompiledWorkload
     weight: int = Field(default=1, ge=0, description="Its share among all weights; 0 for never.")

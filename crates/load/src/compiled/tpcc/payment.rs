@@ -3,10 +3,10 @@
 use super::Profile;
 use super::inputs::{Customer, PaymentInput};
 use super::sequence::{Next, Part, Sequence, Step};
-use crate::native::answers::{AnswerError, Answers};
-use crate::native::batch::{Batch, Parameter};
-use crate::native::ledger;
-use crate::native::workload::{NativeStatement, TransactionType};
+use crate::compiled::answers::{AnswerError, Answers};
+use crate::compiled::batch::{Batch, Parameter};
+use crate::compiled::commit_ledger;
+use crate::compiled::workload::{CompiledStatement, TransactionType};
 use Parameter::{Cents, Integer, LastName, Text};
 
 const BEGIN: u8 = 0;
@@ -37,22 +37,22 @@ const BETWEEN_NAMES: &[u8] = b"    ";
 
 pub(super) fn transaction(begin: &'static str, keeps_ledger: bool) -> TransactionType {
     let mut statements = vec![
-        NativeStatement::new(begin, 0),
-        NativeStatement::new(
+        CompiledStatement::new(begin, 0),
+        CompiledStatement::new(
             "UPDATE warehouse SET w_ytd = w_ytd + $1 WHERE w_id = $2 \
              RETURNING w_name, w_street_1, w_street_2, w_city, w_state, w_zip",
             2,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "UPDATE district SET d_ytd = d_ytd + $1 WHERE d_w_id = $2 AND d_id = $3 \
              RETURNING d_name, d_street_1, d_street_2, d_city, d_state, d_zip",
             3,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "SELECT c_id FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3 ORDER BY c_first",
             3,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "UPDATE customer SET c_balance = c_balance - $1, c_ytd_payment = c_ytd_payment + $1, \
              c_payment_cnt = c_payment_cnt + 1, c_data = CASE WHEN c_credit = 'BC' \
              THEN left(concat_ws(' ', c_id, c_d_id, c_w_id, $2::int, $3::int, $1, c_data), 500) ELSE c_data END \
@@ -61,15 +61,15 @@ pub(super) fn transaction(begin: &'static str, keeps_ledger: bool) -> Transactio
              c_credit, c_credit_lim, c_discount, c_balance, CASE WHEN c_credit = 'BC' THEN left(c_data, 200) END",
             6,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "INSERT INTO history (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data) \
              VALUES ($1, $2, $3, $4, $5, localtimestamp, $6, $7)",
             7,
         ),
-        NativeStatement::new("COMMIT", 0),
+        CompiledStatement::new("COMMIT", 0),
     ];
     if keeps_ledger {
-        statements.extend(ledger::statements());
+        statements.extend(commit_ledger::statements());
     }
     TransactionType::writing("payment", statements)
 }
@@ -158,7 +158,7 @@ impl Profile for Payment {
                     Text(&self.data[..self.data_bytes]),
                 ],
             ),
-            LEDGER_INSERT | LEDGER_UPDATE => ledger::add(statement, client, batch),
+            LEDGER_INSERT | LEDGER_UPDATE => commit_ledger::add(statement, client, batch),
             _ => batch.add(statement, &[]),
         }
     }

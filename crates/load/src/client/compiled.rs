@@ -1,31 +1,31 @@
 //! A client's way through a transaction that is compiled in.
 
 use crate::client::{Client, State};
+use crate::commit_ledger::{Class, Recorded};
+use crate::compiled::Batch;
 use crate::context::Context;
 use crate::errors::ClientError;
-use crate::ledger::{Class, Recorded};
-use crate::native::Batch;
-use crate::program::{NativeStep, Step};
+use crate::program::{CompiledStep, Step};
 
 impl Client {
     /// Begins the transaction; whether there is something to wait for. Its statements are prepared, and the pipeline that
     /// they go through is open.
     #[inline(never)] // it must not make the way of scripts longer
-    pub(super) fn begin_native(
+    pub(super) fn begin_compiled(
         &mut self,
-        native: NativeStep,
+        compiled: CompiledStep,
         context: &mut Context<'_>,
         now_ns: u64,
     ) -> Result<bool, ClientError> {
         self.answers.clear();
-        self.workloads[native.workload].begin(native.transaction, &mut self.random);
-        self.next_batch(native, context, now_ns)
+        self.workloads[compiled.workload].begin(compiled.transaction, &mut self.random);
+        self.next_batch(compiled, context, now_ns)
     }
 
     /// Sends the next batch; `false` when there is none, because the transaction is over.
     fn next_batch(
         &mut self,
-        native: NativeStep,
+        compiled: CompiledStep,
         context: &mut Context<'_>,
         now_ns: u64,
     ) -> Result<bool, ClientError> {
@@ -33,14 +33,14 @@ impl Client {
             statements: &context.programs.statements,
             prepared: &self.prepared,
             pipeline: &mut self.pipeline,
-            first_statement: native.first_statement,
+            first_statement: compiled.first_statement,
             now_ns,
             len: 0,
             commits: false,
             rolls_back: false,
             ledger_number: self.ledger_number,
         };
-        let added = self.workloads[native.workload].next(&self.answers, &mut batch);
+        let added = self.workloads[compiled.workload].next(&self.answers, &mut batch);
         let (is_over, commits) = (batch.len == 0, batch.commits);
         self.rolls_back |= batch.rolls_back;
         added.map_err(|error| self.error(context, error))?;
@@ -95,8 +95,8 @@ impl Client {
             self.commit_answered(Class::Acknowledged, context, now_ns);
         }
         let step = context.programs.programs[self.script].steps.get(self.step);
-        if let Some(Step::Native(native)) = step
-            && self.next_batch(*native, context, now_ns)?
+        if let Some(Step::Compiled(compiled)) = step
+            && self.next_batch(*compiled, context, now_ns)?
         {
             return Ok(());
         }

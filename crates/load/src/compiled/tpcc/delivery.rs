@@ -9,10 +9,10 @@ use plinth_tpcc::DISTRICTS;
 use super::Profile;
 use super::inputs::DeliveryInput;
 use super::sequence::{Next, Part, Sequence, Step};
-use crate::native::answers::{AnswerError, Answers};
-use crate::native::batch::{Batch, Parameter};
-use crate::native::ledger;
-use crate::native::workload::{NativeStatement, TransactionType};
+use crate::compiled::answers::{AnswerError, Answers};
+use crate::compiled::batch::{Batch, Parameter};
+use crate::compiled::commit_ledger;
+use crate::compiled::workload::{CompiledStatement, TransactionType};
 use Parameter::{Cents, Integer};
 
 const BEGIN: u8 = 0;
@@ -48,33 +48,33 @@ const MOST: usize = DISTRICTS as usize;
 
 pub(super) fn transaction(begin: &'static str, keeps_ledger: bool) -> TransactionType {
     let mut statements = vec![
-        NativeStatement::new(begin, 0),
-        NativeStatement::new(
+        CompiledStatement::new(begin, 0),
+        CompiledStatement::new(
             "SELECT no_o_id FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 ORDER BY no_o_id LIMIT 1",
             2,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "DELETE FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 AND no_o_id = $3 RETURNING no_o_id",
             3,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "UPDATE orders SET o_carrier_id = $1 WHERE o_w_id = $2 AND o_d_id = $3 AND o_id = $4 RETURNING o_c_id",
             4,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "UPDATE order_line SET ol_delivery_d = localtimestamp WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3 \
              RETURNING ol_amount",
             3,
         ),
-        NativeStatement::new(
+        CompiledStatement::new(
             "UPDATE customer SET c_balance = c_balance + $1, c_delivery_cnt = c_delivery_cnt + 1 \
              WHERE c_w_id = $2 AND c_d_id = $3 AND c_id = $4",
             4,
         ),
-        NativeStatement::new("COMMIT", 0),
+        CompiledStatement::new("COMMIT", 0),
     ];
     if keeps_ledger {
-        statements.extend(ledger::statements());
+        statements.extend(commit_ledger::statements());
     }
     TransactionType::writing("delivery", statements)
 }
@@ -170,7 +170,7 @@ impl Profile for Delivery {
                 let customer = Integer(taken.customer);
                 batch.add(statement, &[amount, warehouse, district, customer]);
             }
-            LEDGER_INSERT | LEDGER_UPDATE => ledger::add(statement, client, batch),
+            LEDGER_INSERT | LEDGER_UPDATE => commit_ledger::add(statement, client, batch),
             _ => batch.add(statement, &[]),
         }
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.experiment import load_text
+from plinth.experiment import read_experiment_text
 from plinth.experiment.text_files import read_text
 from plinth.model.errors import ExperimentError, UsageError
 from plinth.model.storage import DeviceStorage
@@ -18,7 +18,7 @@ VALID = ramdisk_text(matrix='"workload.clients" = [1, 16]\n', rest='[measure]\nw
 
 
 def load(text, overrides=(), folder=Path()):
-    return load_text(text, "x.toml", folder, tuple(overrides)).experiment
+    return read_experiment_text(text, "x.toml", folder, tuple(overrides)).experiment
 
 
 def problems(text, overrides=(), folder=Path()):
@@ -321,10 +321,10 @@ def test_factors_of_keys_that_a_new_kind_does_not_have_are_removed_and_named():
         "[matrix]\n", '[matrix]\n"storage.memory.size" = ["1GiB", "2GiB"]\nserver.settings.fsync = [true, false]\n'
     )
     for override in ("storage.memory.kind=directory", 'storage.memory={kind = "directory"}'):
-        loaded = load_text(text, "x.toml", Path(), (override,))
+        loaded = read_experiment_text(text, "x.toml", Path(), (override,))
         assert loaded.removed_factors == ("storage.memory.size",)
         assert list(loaded.experiment.matrix) == ["server.settings.fsync", "storage", "workload.clients"]
-    kept = load_text(text, "x.toml", Path(), ('storage.memory={kind = "loop", size = "1GiB"}',))
+    kept = read_experiment_text(text, "x.toml", Path(), ('storage.memory={kind = "loop", size = "1GiB"}',))
     assert kept.removed_factors == ()
     assert kept.experiment.matrix["storage.memory.size"] == ["1GiB", "2GiB"]
 
@@ -332,7 +332,7 @@ def test_factors_of_keys_that_a_new_kind_does_not_have_are_removed_and_named():
 def test_a_nested_factor_of_a_replaced_kind_leaves_no_empty_table():
     nested = 'storage.memory.physics.flush_latency = ["1ms", "2ms"]'
     text = VALID.replace('storage = ["disk", "memory"]', nested)
-    loaded = load_text(text, "x.toml", Path(), ('storage.memory={kind = "directory"}',))
+    loaded = read_experiment_text(text, "x.toml", Path(), ('storage.memory={kind = "directory"}',))
     assert loaded.removed_factors == ("storage.memory.physics.flush_latency",)
     assert not any(factor.startswith("storage.memory") for factor in loaded.experiment.matrix)
 
@@ -386,14 +386,14 @@ def test_an_override_without_form_is_bad_usage(override):
 def test_scripts_are_read_beside_the_file(tmp_path):
     (tmp_path / "upsert.sql").write_text("SELECT 1;\n")
     text = VALID.replace('builtin = "tpcb-like"', 'script = "upsert.sql"')
-    assert load_text(text, "x.toml", tmp_path).files == {"upsert.sql": "SELECT 1;\n"}
+    assert read_experiment_text(text, "x.toml", tmp_path).files == {"upsert.sql": "SELECT 1;\n"}
 
 
 def test_of_several_scripts_each_has_its_weight(tmp_path):
     for name in ("read.sql", "write@2.sql"):
         (tmp_path / name).write_text("SELECT 1;\n")
     text = VALID.replace('builtin = "tpcb-like"', 'script = ["read.sql@9", "write@2.sql"]')
-    loaded = load_text(text, "x.toml", tmp_path)
+    loaded = read_experiment_text(text, "x.toml", tmp_path)
     assert sorted(loaded.files) == ["read.sql", "write@2.sql"]
     scripts = scripts_of(loaded.experiment.workload, "tpcb", loaded.files)
     assert [(script.name, script.weight) for script in scripts] == [("read.sql", 9), ("write@2.sql", 1)]

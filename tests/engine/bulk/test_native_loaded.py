@@ -12,7 +12,7 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import RunError
 from plinth.model.progress import Progress
-from plinth.run.provision.loading import LoadSession
+from plinth.run.provision.loading import DatasetSession
 from plinth.system.database import database_errors
 from plinth.workload import Dataset, dataset_of, loaded_tables
 
@@ -33,7 +33,7 @@ def load(server: Server, control: psycopg.Connection[Any], **spec: Any) -> tuple
     reported: list[Progress] = []
     dataset = dataset_of(DATASETS.validate_python(spec))
     target = Connection(**server.connection(database="loaded"))
-    dataset.load(LoadSession(control, target), reported.append)
+    dataset.populate(DatasetSession(control, target), reported.append)
     return dataset, reported
 
 

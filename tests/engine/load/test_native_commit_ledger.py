@@ -18,7 +18,7 @@ from plinth.model.commit_ledger import LedgerCheck
 from plinth.model.facts import Installation
 from plinth.system.owner import Owner
 from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
-from plinth.workload.ledger_check import compare_ledger, ledger_checks, prepare_ledger_tables
+from plinth.workload.commit_ledger_check import compare_ledger, ledger_checks, prepare_ledger_tables
 from waiting import until
 
 LEDGER = {"name": "ledger", "native": {"workload": "ledger"}}

@@ -1,4 +1,4 @@
-//! Workloads that are compiled into the engine, beside scripts.
+//! Compiled workloads: workloads that are part of the engine, as opposed to scripts.
 //!
 //! A [`Workload`] has types of transactions. Each has a weight in the configuration, as a script has, and the run chooses
 //! among all by weight. A client goes through a transaction in batches: it asks its [`WorkloadClient`] for statements,
@@ -8,8 +8,8 @@
 mod account_mix;
 mod answers;
 mod batch;
+mod commit_ledger;
 mod keys;
-mod ledger;
 mod tpcc;
 mod workload;
 
@@ -21,15 +21,15 @@ use serde::Deserialize;
 pub(crate) use account_mix::AccountMix;
 pub(crate) use answers::Answers;
 pub(crate) use batch::Batch;
-pub(crate) use ledger::LedgerCommits;
+pub(crate) use commit_ledger::LedgerCommits;
 pub use tpcc::PROCEDURES as TPCC_PROCEDURES;
 pub(crate) use tpcc::Tpcc;
-pub(crate) use workload::{NativeStatement, TransactionType, Workload, WorkloadClient};
+pub(crate) use workload::{CompiledStatement, TransactionType, Workload, WorkloadClient};
 
 /// The name of a workload, and its parameters.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "workload", rename_all = "kebab-case")]
-pub enum NativeWorkload {
+pub enum CompiledWorkload {
     /// Lookups and transfers among pgbench's accounts.
     AccountMix(AccountMix),
     /// Transactions that the ledger of commits is compared with.
@@ -46,7 +46,7 @@ pub(crate) enum LedgerRows {
     Always,
 }
 
-impl NativeWorkload {
+impl CompiledWorkload {
     /// Checks the parameters. `variables` are those of the run, such as `scale`; whether the run has a ledger of commits.
     pub(crate) fn make(
         &self,

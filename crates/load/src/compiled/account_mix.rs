@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::answers::{AnswerError, Answers};
 use super::batch::{Batch, Parameter::Integer};
 use super::keys::{Choice, Keys};
-use super::workload::{NativeStatement, TransactionType, Workload, WorkloadClient};
+use super::workload::{CompiledStatement, TransactionType, Workload, WorkloadClient};
 
 const LOOKUP: usize = 0;
 
@@ -53,16 +53,16 @@ struct Accounts {
 impl Workload for Accounts {
     fn transactions(&self) -> Vec<TransactionType> {
         let select = "SELECT abalance FROM pgbench_accounts WHERE aid = $1";
-        let lookup = vec![NativeStatement::new(select, 1)];
+        let lookup = vec![CompiledStatement::new(select, 1)];
         let transfer = vec![
-            NativeStatement::new("BEGIN", 0),
-            NativeStatement::new(format!("{select} FOR UPDATE"), 1),
-            NativeStatement::new(
+            CompiledStatement::new("BEGIN", 0),
+            CompiledStatement::new(format!("{select} FOR UPDATE"), 1),
+            CompiledStatement::new(
                 "UPDATE pgbench_accounts SET abalance = $1 WHERE aid = $2",
                 2,
             ),
-            NativeStatement::new("COMMIT", 0),
-            NativeStatement::new("ROLLBACK", 0),
+            CompiledStatement::new("COMMIT", 0),
+            CompiledStatement::new("ROLLBACK", 0),
         ];
         vec![
             TransactionType::reading("lookup", lookup),

@@ -35,7 +35,7 @@ _TWICE = ("immutable namespace", "Cannot overwrite a value", "twice", "Duplicate
 
 
 @dataclass(frozen=True)
-class LoadedExperiment:
+class ParsedExperiment:
     """An experiment, its text, and the files (path as written -> text) and the reference that it names.
 
     `full`: at the published size, by its own [full]. `removed_factors`: those of keys that went with a table that --set replaced.
@@ -59,7 +59,7 @@ class LoadedExperiment:
         return _error(problems, self.text, self.file, self.overrides)
 
 
-def load_experiment(path: Path, overrides: tuple[str, ...] = (), full: bool = False) -> LoadedExperiment:
+def read_experiment(path: Path, overrides: tuple[str, ...] = (), full: bool = False) -> ParsedExperiment:
     """Read and validate the experiment file at `path`, at its published size if `full`, then with `--set` overrides.
 
     Raises UsageError when it cannot be read and ExperimentError with every problem when it is not valid.
@@ -72,7 +72,7 @@ def load_experiment(path: Path, overrides: tuple[str, ...] = (), full: bool = Fa
             where=str(path),
             hint="`plinth init` writes one to start from",
         ) from error
-    return load_text(text, str(path), path.parent, overrides, full)
+    return read_experiment_text(text, str(path), path.parent, overrides, full)
 
 
 def _complete_specs() -> None:
@@ -82,10 +82,10 @@ def _complete_specs() -> None:
         spec.model_rebuild()
 
 
-def load_text(
+def read_experiment_text(
     text: str, file: str, folder: Path, overrides: tuple[str, ...] = (), full: bool = False
-) -> LoadedExperiment:
-    """Like `load_experiment`, for a text. `file` is its name in errors; paths in it are relative to `folder`."""
+) -> ParsedExperiment:
+    """Like `read_experiment`, for a text. `file` is its name in errors; paths in it are relative to `folder`."""
     written, overrides, connections = _without_secrets(_parse(text, file), text, file, overrides)
     document = deepcopy(flatten(written, "full"))  # --set changes its tables in place
     as_written = deepcopy(flatten(document, "matrix"))
@@ -112,7 +112,7 @@ def load_text(
     if problems or experiment is None:
         raise _error(problems, text, file, overrides)
     kept_text = toml_text(written) if connections or may_hold_secrets(text) else text
-    return LoadedExperiment(
+    return ParsedExperiment(
         experiment, file, text, kept_text, overrides, files, reference, full, removed_factors, connections
     )
 

@@ -14,7 +14,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Refused, RunError
 from plinth.model.experiment import WorkloadSpec
 from plinth.model.progress import Progress
-from plinth.run.provision.loading import LoadSession
+from plinth.run.provision.loading import DatasetSession
 from plinth.workload import Dataset, await_sessions, dataset_of, scripts_of
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
@@ -35,7 +35,7 @@ class Place:
         """Load a dataset; its progress is kept."""
         dataset = dataset_of(DATASETS.validate_python(spec))
         self.progress: list[Progress] = []
-        dataset.load(LoadSession(self.control, self.target), self.progress.append)
+        dataset.populate(DatasetSession(self.control, self.target), self.progress.append)
         return dataset
 
     def row(self, query: str) -> tuple[Any, ...]:
@@ -182,7 +182,7 @@ def test_a_table_in_the_way_is_an_error_and_stays(place: Place) -> None:
 
 
 @pytest.mark.parametrize("words", ["", "COMMENT ON TABLE plinth_load IS 'another'"])
-def test_a_ledger_that_is_not_ours_is_an_error_and_stays(place: Place, words: str) -> None:
+def test_a_progress_table_that_is_not_ours_is_an_error_and_stays(place: Place, words: str) -> None:
     place.control.execute("CREATE TABLE plinth_load AS SELECT 7 AS number")
     if words:
         place.control.execute(words.encode())

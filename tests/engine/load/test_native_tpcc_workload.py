@@ -9,17 +9,17 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from native_server import Finished, Load, Server
+from plinth.model.compiled import CompiledTransaction
 from plinth.model.connection import Connection
 from plinth.model.dataset import TpccDataset
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
-from plinth.model.native import NativeTransaction
 from plinth.model.workload import WorkloadSpec
-from plinth.run.provision.loading import LoadSession
+from plinth.run.provision.loading import DatasetSession
 from plinth.system.owner import Owner
 from plinth.workload import dataset_of, scripts_of
 from plinth.workload.commit_ledger import read_commit_ledger
-from plinth.workload.ledger_check import compare_ledger, prepare_ledger_tables
+from plinth.workload.commit_ledger_check import compare_ledger, prepare_ledger_tables
 from plinth.workload.tpcc_conditions import check_conditions
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -38,7 +38,7 @@ class Place:
         server.execute("CREATE DATABASE loaded")
         with self.connect("loaded") as control:
             connection = Connection(**server.connection(database="loaded"))
-            self.dataset.load(LoadSession(control, connection), lambda _: None)
+            self.dataset.populate(DatasetSession(control, connection), lambda _: None)
 
     def connect(self, name: str) -> psycopg.Connection[Any]:
         return psycopg.connect(
@@ -63,9 +63,9 @@ def old_place(installations: dict[str, Installation], owner: Owner) -> Iterator[
     yield from made(installations["debian"], owner, 1)
 
 
-def transactions(workload: dict[str, Any]) -> list[NativeTransaction]:
+def transactions(workload: dict[str, Any]) -> list[CompiledTransaction]:
     spec = WorkloadSpec.model_validate({"builtin": "tpcc"} | workload)
-    return [one for one in scripts_of(spec, "tpcc", {}) if isinstance(one, NativeTransaction)]
+    return [one for one in scripts_of(spec, "tpcc", {}) if isinstance(one, CompiledTransaction)]
 
 
 class Copy:
