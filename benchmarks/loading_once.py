@@ -24,7 +24,7 @@ class OfParent(DatasetSession):
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """While it is entered, the parent has stopped it."""
+        """Have the parent stop the server while the block runs."""
         self.control.close()
         have("stop")
         yield

@@ -235,7 +235,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20))]
-        /// Whatever is sent and answered in whatever order, with answers that come long after: the file has it.
+        /// The file has all that is sent and answered, in any order, with answers that come long after.
         #[test]
         fn a_file_has_what_was_sent_and_answered(
             transactions in prop::collection::vec((0..100_usize, 0..4_u8, 0..80_000_usize), 1..60_000),

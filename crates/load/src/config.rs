@@ -30,7 +30,7 @@ pub struct Config {
     pub threads: usize,
     /// How statements are sent.
     pub protocol: Protocol,
-    /// What the clients run, chosen anew for each transaction, by weight.
+    /// What the clients run, chosen again for each transaction, by weight.
     pub scripts: Vec<TransactionSource>,
     /// They are dealt from a deck, without replacement, that has as many cards of each as its weight says.
     #[serde(default)]

@@ -49,7 +49,7 @@ pub(crate) struct Context<'a> {
     pub(crate) clients_aborted: u64,
     /// Chooses scripts.
     pub(crate) choose: Prng,
-    /// What they are dealt from, if not chosen anew for each transaction.
+    /// What they are dealt from, if not chosen again for each transaction.
     pub(crate) deck: Option<Deck>,
     /// When transactions are due; `None` in a closed loop.
     pub(crate) arrivals: Option<Arrivals>,

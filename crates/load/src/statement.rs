@@ -138,7 +138,7 @@ impl Statement {
     }
 }
 
-/// The name of a statement on the server. The unnamed one is parsed anew each time.
+/// The name of a statement on the server. The unnamed one is parsed again each time.
 fn prepared_name(place: Place) -> String {
     match place.protocol {
         Protocol::Prepared => format!("plinth_{}", place.id),

@@ -162,7 +162,7 @@ def _show_script(asked: BenchOptions, value: str) -> None:
 
 
 def _latency_limit(asked: BenchOptions, value: str) -> None:
-    """In whole microseconds, as in pgbench: what is less than one is no limit."""
+    """Return the limit in whole microseconds, as pgbench does: less than one is no limit."""
     limit_us = int(_positive(value, "latency limit") * 1000)
     asked.latency_limit_ms = limit_us / 1000 if limit_us else None
 
@@ -262,7 +262,7 @@ OURS = (
 
 
 def parse(words: Sequence[str], environment: Mapping[str, str], print_message: Callable[[str], None]) -> BenchOptions:
-    """The options of a command line, judged in pgbench's order; `print_message` gets messages that are printed at
+    """Return the options of a command line, judged in pgbench's order; `print_message` gets messages that are printed at
     once.
 
     Raises BenchFailure, and ListRequested where only a listing was asked for.

@@ -13,7 +13,7 @@ _FLOAT = re.compile(rf"[{_SPACE}]*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)", re.
 
 
 def option_int(text: str, option: str, least: int, most: int) -> int:
-    """A whole number within limits; nothing but white space may follow it."""
+    """Return a whole number within limits; nothing but white space may follow it."""
     match = _INTEGER.match(text)
     if text[match.end() if match else 0 :].strip(_SPACE):
         raise BenchFailure(f'invalid value "{text}" for option {option}')
@@ -24,13 +24,13 @@ def option_int(text: str, option: str, least: int, most: int) -> int:
 
 
 def leading_int(text: str) -> int:
-    """As atoi(3): the number that the text begins with, else 0."""
+    """Return the number that the text begins with, else 0, as atoi(3) does."""
     match = _INTEGER.match(text)
     return int(match[1]) if match else 0
 
 
 def leading_float(text: str) -> float:
-    """As atof(3): the number that the text begins with, decimal or hexadecimal, else 0; also of what is not finite."""
+    """Return the decimal or hexadecimal number that the text begins with, as atof(3) does; 0 without one, or if it is not finite."""
     try:
         if match := _HEX.match(text):
             return float.fromhex(match[1])

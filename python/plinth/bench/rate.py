@@ -16,7 +16,7 @@ _MARKS = (",", ":", "..")
 
 
 def read_rate(text: str) -> "Rate":
-    """A rate of transactions a second: "100", or stages as "100:30,100..500:60,500", RATE[..RATE][:SECONDS] each."""
+    """Return a rate of transactions a second: "100", or stages as "100:30,100..500:60,500", RATE[..RATE][:SECONDS] each."""
     from plinth.model.load_config import MAX_TPS, Rate
 
     if not any(mark in text for mark in _MARKS):

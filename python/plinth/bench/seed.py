@@ -4,7 +4,7 @@ from plinth.bench.failure import BenchFailure
 
 
 def read_seed(text: str, source: str) -> int:
-    """The seed of 64 bits that `text` asks for: "time", "rand", or an unsigned number. BenchFailure names `source`."""
+    """Return the seed of 64 bits that `text` asks for: "time", "rand", or an unsigned number. BenchFailure names `source`."""
     from plinth._native import random_seed
 
     try:

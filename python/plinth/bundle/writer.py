@@ -1,7 +1,7 @@
 """Writes a bundle during a run.
 
 A trial is written into a folder with a name of its own kind (.partial-NNNN), fsynced, and renamed: after a kill
-at any instant a trial is there whole or not at all. Everything else is written beside its place and moved there.
+at any instant a trial is there whole or not at all. Everything else is written to a temporary file next to its place and moved there.
 """
 
 import contextlib
@@ -129,7 +129,7 @@ class BundleWriter:
 
     @property
     def path(self) -> Path:
-        """The path of the bundle for messages; its files are accessed by `folder`."""
+        """Return the path of the bundle for messages; its files are accessed by `folder`."""
         return self.folder.path
 
     def log(self, name: str) -> LogFile:

@@ -1,4 +1,4 @@
-"""Loads the published results that an experiment names, from Plinth's own or from a file beside the experiment."""
+"""Reads the published results that an experiment names, from Plinth's own or from a file next to the experiment."""
 
 import tomllib
 from importlib import resources

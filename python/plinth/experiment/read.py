@@ -76,7 +76,7 @@ def read_experiment(path: Path, overrides: tuple[str, ...] = (), full: bool = Fa
 
 
 def _complete_specs() -> None:
-    """Let pydantic make the schemas that experiment, clusters and plan contain once: it makes that of an incomplete class anew
+    """Let pydantic make the schemas that experiment, clusters and plan contain once: it makes that of an incomplete class again
     for each class that contains it."""
     for spec in (*SPECS.values(), *get_args(get_args(DatasetSpec)[0]), ServerSpec):
         spec.model_rebuild()

@@ -173,7 +173,9 @@ class LoadConfig(Finite):
         description="Or, instead of duration_s: how many transactions of each client are measured.",
     )
     rate: Rate | None = Field(
-        default=None, description="Without it the loop is closed: a client begins the next when one has ended."
+        default=None,
+        description="With it the loop is open, and latency counts from when a transaction was due, which avoids coordinated "
+        "omission. Without it the loop is closed: a client begins the next when one has ended.",
     )
     latency_limit_s: float | None = Field(
         json_schema_extra=bounds(gt=0, le=MAX_DURATION_S),

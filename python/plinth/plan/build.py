@@ -158,7 +158,7 @@ def _cluster(
 
 
 def _of_standby(primary: ServerSpec, standby: StandbySpec) -> ServerSpec:
-    """The server of a standby: the primary's copy on storages of its own, tablespaces beside its data directory."""
+    """Return the server of a standby: the primary's copy on storages of its own, tablespaces next to its data directory."""
     return primary.model_copy(
         update={
             "storage": standby.storage,
@@ -208,7 +208,7 @@ def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_byt
 
 
 def _of_versions(clusters: Sequence[PlannedCluster]) -> list[str]:
-    """Of servers that are newer than what Plinth knows."""
+    """Yield a notice for each server that is newer than the versions that Plinth knows."""
     found = {one.installation.major: one.installation for one in clusters if one.installation is not None}
     return [
         f"server.version = {major}: PostgreSQL {installation.version} is newer than {NEWEST_VERSION}, the newest that this Plinth "
@@ -219,7 +219,7 @@ def _of_versions(clusters: Sequence[PlannedCluster]) -> list[str]:
 
 
 def _of_terminals(experiment: Experiment, variants: Sequence[Variant]) -> list[str]:
-    """Of paced tpcc without ten terminals for each warehouse: its NOPM and efficiency are bounded by the clients."""
+    """Yield a notice for paced tpcc without ten terminals per warehouse: the clients limit its NOPM and efficiency."""
     if not isinstance(experiment.dataset, TpccDataset):
         return []
     paced = [variant for variant in variants if variant.workload.pacing == "spec"]
@@ -234,7 +234,7 @@ def _of_terminals(experiment: Experiment, variants: Sequence[Variant]) -> list[s
 
 
 def _of_patroni(measure: MeasureSpec, variants: Sequence[Variant]) -> list[str]:
-    """Of loads that end before Patroni has to be done."""
+    """Yield a notice for each load that ends before Patroni has to be done."""
     kills = [action for action in measure.actions if isinstance(action, KillAction)]
     if not kills:
         return []

@@ -22,7 +22,7 @@ class Place:
     """A storage, and the source of its space.
 
     That is another storage (`on`), or a file system or memory, which storages of the same `key` share. It takes
-    `takes_bytes` whatever is stored in it, or as much as is stored. `usable_bytes` is what can be stored in it at most.
+    `takes_bytes` for any content, or as much as is stored. `usable_bytes` is what can be stored in it at most.
     `ballast_bytes` of that are written before anything is stored.
     `pace` is how fast it is, where that is known, as of an emulated disk. `shares_blocks`: the copy that
     `measure.restore` asks for is known to share its blocks with the files.
@@ -83,8 +83,8 @@ def needs_of(
             sum_of.names |= dict.fromkeys(_takers(name, place, clusters))
             sum_of.by_storage[name] = takes_bytes
         if place.usable_bytes is not None and stored[name]:
-            beside = f" beside {format_size(place.ballast_bytes)} of ballast" if place.ballast_bytes else ""
-            what = f"capacity of storage {name}{beside}"
+            ballast = f" after {format_size(place.ballast_bytes)} of ballast" if place.ballast_bytes else ""
+            what = f"capacity of storage {name}{ballast}"
             needs.append(
                 Need(
                     what=what,

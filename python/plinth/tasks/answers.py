@@ -26,7 +26,7 @@ class _CachedAnswer(Frozen):
 
 
 def answer_of(folder: BundleFolder) -> BundleAnswer:
-    """The answer of a bundle's analysis; from the cache when none of its files has changed since.
+    """Return the answer of a bundle's analysis; from the cache when none of its files has changed since.
 
     Raises what the analysis does of a bundle that cannot be read.
     """
@@ -47,7 +47,7 @@ def _marked(analysis: Analysis) -> str:
 
 
 def bundle_state(folder: BundleFolder) -> str:
-    """A digest of the state of every file that an analysis reads: which it is, how long, and when it was changed (inode(7))."""
+    """Return a digest of the state of every file that an analysis reads: which it is, how long, and when it was changed (inode(7))."""
     digest = hashlib.sha256(__version__.encode())
     for entry in folder.walk():
         if not entry.is_file or entry.name.startswith(("derived/", "logs/")):
@@ -67,7 +67,7 @@ def _read(file: Path) -> _CachedAnswer | None:
 
 
 def _write(file: Path, answer: _CachedAnswer) -> None:
-    """Without a state directory that we may write to, the next listing takes as long as this one."""
+    """Write the answer to the cache. Without a writable state directory the next listing takes as long as this one."""
     partial = file.with_suffix(f".{os.getpid()}")
     with suppress(OSError, PlinthError):
         ensure(file.parent)

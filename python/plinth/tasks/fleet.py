@@ -22,7 +22,7 @@ class FleetFound(NamedTuple):
 def check_machines(
     loaded: ParsedExperiment, server: str | None, log: LogFile, ssh_config: Path | None = None
 ) -> FleetFound:
-    """What is found of each machine. `server` is a connection string; without it the experiment's external server has to be
+    """Return what is found of each machine. `server` is a connection string; without it the experiment's external server has to be
     reached, and of a managed one, which does not run now, it is not asked. `ssh_config` is the configuration of ssh that the
     command line names.
 

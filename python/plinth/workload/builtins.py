@@ -23,7 +23,7 @@ class KeyedScript:
     weight: int = 1
 
     def transaction(self, spec: WorkloadSpec) -> ScriptText:
-        """With the choice of rows, and as many statements, as the workload says."""
+        """Return the script with the choice of rows and the number of statements of the workload."""
         source = f"\\set {self.key} {self._draw(spec)}\n{self.rest}" * spec.statements
         if spec.statements > 1:
             source = f"BEGIN;\n{source}END;\n"
@@ -45,7 +45,7 @@ class CompiledTransaction:
     weight: int = 1
 
     def transaction(self, spec: WorkloadSpec) -> CompiledTransaction:
-        """With the choice of rows that the workload says."""
+        """Return the transaction with the choice of rows of the workload."""
         return CompiledTransaction(name=self.name, native=self.parameters(spec), weight=self.weight)
 
 
@@ -56,7 +56,7 @@ class TpccTransaction:
     name: str
 
     def transaction(self, spec: WorkloadSpec) -> CompiledTransaction:
-        """With the options of the workload, and as many cards as its mix says."""
+        """Return the transaction with the options of the workload and as many cards as its mix says."""
         chosen = {key: getattr(spec, key) for key in TpccChoices.model_fields}
         pace = TPCC_PACES[self.name] if spec.pacing == "spec" else Pace(0, 0)
         return CompiledTransaction(
@@ -114,7 +114,7 @@ _OWN: dict[str, Builtin] = {
 
 
 def builtin_of(name: BuiltinName) -> Builtin:
-    """The transactions of a built-in workload."""
+    """Return the transactions of a built-in workload."""
     return (_pgbench_script(name),) if BUILTINS[name].is_pgbench else _OWN[name]
 
 

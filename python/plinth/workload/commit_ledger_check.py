@@ -73,7 +73,7 @@ def prepare_ledger_tables(control: "psycopg.Connection", clients: int) -> None:
 
 
 def commit_levels_seen(control: "psycopg.Connection") -> list[SettingSeen]:
-    """The values of synchronous_commit that transactions of scripts had when they committed. Raises psycopg.Error."""
+    """Return the values of synchronous_commit that transactions of scripts had when they committed. Raises psycopg.Error."""
     row = control.execute("SELECT coalesce(bit_or(commit_levels), 0) FROM plinth_ledger_clients").fetchone()
     assert row is not None, "an aggregate gives a row"
     return [
@@ -129,7 +129,7 @@ def compare_ledger(
 
 
 def ledger_checks(check: LedgerCheck) -> list[Check]:
-    """What must hold after a trial: nothing that was acknowledged is missing, and nothing else contradicts the ledger."""
+    """Return what must hold after a trial: nothing that was acknowledged is missing, and nothing else contradicts the ledger."""
     others = {kind: count for kind, count in check.counts.items() if kind != "lost commit"}
     evidence = [finding.sentence for finding in check.findings]
     lost = [one for one in evidence if one.startswith("lost commit")]
@@ -167,7 +167,7 @@ def _no_tables() -> _Tables:
 
 
 def _read_tables(control: "psycopg.Connection") -> _Tables:
-    """Both tables as of one snapshot."""
+    """Return both tables as of one snapshot."""
     import numpy as np
 
     with control.transaction():
@@ -196,10 +196,10 @@ class _Contradiction(NamedTuple):
 
 
 class _Comparison:
-    """A ledger beside the tables, both by one key for client and number."""
+    """A ledger and the tables, both with one key for client and number."""
 
     def __init__(self, ledger: CommitLedger, database: _Tables, visible: _Tables, is_standby: bool) -> None:
-        """`visible` has the tables as recovery left them, `database` once prepared transactions were committed as well."""
+        """Match the rows to the ledger. `visible` has the tables as recovery left them, `database` once prepared transactions were committed as well."""
         import numpy as np
 
         self._records = ledger.decided
@@ -236,7 +236,7 @@ class _Comparison:
         """Rows of transactions that were sent after the last of their client that the ledger has."""
 
     def _is_within(self, rows: "NDArray[Any]", clients: int) -> "NDArray[Any]":
-        """Which rows have a client and a number among those of the ledger."""
+        """Return which rows have a client and a number among those of the ledger."""
         return (
             (rows["client"] >= 0)
             & (rows["client"] < clients)
@@ -245,16 +245,16 @@ class _Comparison:
         )
 
     def indeterminate_there(self) -> int:
-        """How many that were not answered have committed."""
+        """Return how many of the unanswered transactions have committed."""
         return int((self._is_there & (self._records["class"] == _CLASS["indeterminate"])).sum())
 
     def oldest_lost_ns(self) -> int | None:
-        """When the first of the lost commits had been acknowledged."""
+        """Return when the first of the lost commits had been acknowledged."""
         lost = self._acknowledged_ns(is_kept=False)
         return int(lost.min()) if len(lost) else None
 
     def timeline(self, cut_ns: int) -> CommitTimeline | None:
-        """When commits were acknowledged that are there, and that are not, from before the first of these to the power cut."""
+        """Return when commits were acknowledged that are there, and that are not, from before the first of these to the power cut."""
         import numpy as np
 
         kept, lost = self._acknowledged_ns(is_kept=True), self._acknowledged_ns(is_kept=False)
@@ -277,7 +277,7 @@ class _Comparison:
         return self._records["answered_ns"][wanted].astype("int64")
 
     def contradictions(self) -> Iterator[_Contradiction]:
-        """Everything that contradicts the ledger."""
+        """Yield everything that contradicts the ledger."""
         yield from self._of_class("acknowledged", False, "lost commit", "its row is missing")
         yield from self._of_prepared()
         if not self._is_standby:
@@ -291,7 +291,7 @@ class _Comparison:
         yield from self._partial()
 
     def finding(self, of: _Contradiction) -> LedgerFinding:
-        """The answer that the client got, and when, for a finding."""
+        """Return the answer that the client got, and when, for a finding."""
         record = self._record(of.client, of.number)
         if record is None:
             return LedgerFinding(**of._asdict(), commit_class=None)
@@ -308,7 +308,7 @@ class _Comparison:
             yield _Contradiction(kind, int(record["client"]), int(record["number"]), detail)
 
     def _of_prepared(self) -> Iterator[_Contradiction]:
-        """Of transactions with PREPARE TRANSACTION: those that are missing, in the wrong state, or further than they were sent."""
+        """Yield the prepared transactions that are missing, in the wrong state, or further than they were sent."""
         yield from self._of_class("prepared", False, "lost commit", "neither is it prepared, nor is its row there")
         only_prepared = self._is_there & ~self._is_visible & (self._records["class"] == _CLASS["acknowledged"])
         for record in self._records[only_prepared]:
@@ -331,7 +331,7 @@ class _Comparison:
                 yield _Contradiction("never sent", client, number, "its row is there")
 
     def _last_of_clients(self, clients: int | None) -> dict[int, int]:
-        """The last number of each client that the ledger has, where later ones may be missing in it."""
+        """Return the last number of each client that the ledger has, where later ones may be missing in it."""
         last = dict.fromkeys(range(clients or 0), 0)
         if clients is not None:
             ends = self._records[_ends(self._records["client"])]
@@ -353,7 +353,7 @@ class _Comparison:
             yield _Contradiction("torn payload", int(row["client"]), int(row["number"]), detail)
 
     def _partial(self) -> Iterator[_Contradiction]:
-        """Clients whose last number is not the greatest among their rows."""
+        """Yield a contradiction for each client whose last number is not the greatest among its rows."""
         import numpy as np
 
         rows, last = self._database.rows, dict(self._database.last_numbers)
@@ -393,7 +393,7 @@ class _Comparison:
 
 
 def _ends(sorted_values: "NDArray[Any]") -> "NDArray[np.int64]":
-    """Where the last of each run of equal values is."""
+    """Return where the last of each run of equal values is."""
     import numpy as np
 
     if not len(sorted_values):

@@ -52,7 +52,7 @@ class _Found(NamedTuple):
 
 
 def settings_of_scripts(scripts: Iterable[TransactionText], variables: Iterable[str] = ()) -> list[SettingSeen]:
-    """The durability settings that scripts set; `variables` are those that are set from outside.
+    """Return the durability settings that scripts set; `variables` are those that are set from outside.
 
     A setting whose name is an expression counts as synchronous_commit, whose value is then not known.
     """
@@ -69,7 +69,7 @@ def settings_of_scripts(scripts: Iterable[TransactionText], variables: Iterable[
 
 
 def settings_of_functions(control: "psycopg.Connection", scripts: Iterable[TransactionText]) -> list[SettingSeen]:
-    """The durability settings that functions of the database set, by their SET clauses and their text.
+    """Return the durability settings that functions of the database set, by their SET clauses and their text.
 
     It is certain of functions whose name a script mentions, and of those of triggers; whether the load calls others is not known.
     Raises psycopg.Error.
@@ -88,7 +88,7 @@ def settings_of_functions(control: "psycopg.Connection", scripts: Iterable[Trans
 
 
 def settings_of_actions(actions: Iterable[str], *, reconnects: bool) -> list[SettingSeen]:
-    """The durability settings that SQL of actions changes for the sessions of the load while it runs; a reading before or after it may miss them.
+    """Return the durability settings that SQL of actions changes for the sessions of the load while it runs; a reading before or after it may miss them.
 
     What ALTER DATABASE and ALTER ROLE set only new sessions have: `reconnects` says that each transaction begins one.
     """
@@ -126,7 +126,7 @@ def _assignments(text: str) -> Iterator[_Found]:
 
 
 def _literal(text: str) -> str | None:
-    """The value of a literal or a bare word; None of a variable or an expression."""
+    """Return the value of a literal or a bare word; None of a variable or an expression."""
     text = text.strip()
     if match := re.fullmatch(r"[eE]?('+|\")(?P<inside>[^'\"]*)('+|\")", text):
         return match["inside"]

@@ -21,25 +21,25 @@ class Dataset(Protocol):
     """Tables and rows: how they are made, prepared for a trial, and checked after it."""
 
     def size(self) -> DatasetSize:
-        """Estimated size on disk."""
+        """Return the estimated size on disk."""
         ...
 
     def populate_s(self) -> float:
-        """Estimated time to load, on a common SSD."""
+        """Return the estimated time to populate it, on a common SSD."""
         ...
 
     def variables(self) -> dict[str, str]:
-        """Variables that scripts may use, such as scale."""
+        """Return the variables that scripts may use, such as scale."""
         ...
 
     def steps(self) -> list[Step]:
-        """The steps of `load`, for the plan."""
+        """Return the steps of `load`, for the plan."""
         ...
 
     def populate(self, server: DatasetServer, report: Report) -> None:
         """Make tables, rows, keys and statistics, and verify the row counts. Raises RunError.
 
-        Whatever is raised in it, such as Interrupted by a signal, ends the streams that it started.
+        Anything raised in it, such as Interrupted by a signal, ends the streams that it started.
         """
         ...
 
@@ -50,11 +50,11 @@ class Dataset(Protocol):
     def after_trial(
         self, control: "psycopg.Connection", before: Snapshot, workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """The checks of the database after the trial."""
+        """Return the checks of the database after the trial."""
         ...
 
     def after_cut(self, control: "psycopg.Connection", before: Snapshot, workload: WorkloadSpec) -> list[Check]:
-        """The invariants: what must hold after a crash, whichever transactions of the workload have committed; none where
+        """Return the invariants: what must hold after a crash, whichever transactions of the workload have committed; none where
         nothing is known of it.
 
         `before` is of `before_trial`. Raises psycopg.Error for tables that cannot be read.

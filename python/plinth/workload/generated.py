@@ -1,4 +1,4 @@
-"""A table of the user's own, of generated columns."""
+"""A custom table of generated columns."""
 
 from typing import TYPE_CHECKING
 
@@ -34,19 +34,19 @@ class Generated:
         )
 
     def size(self) -> DatasetSize:
-        """Estimated from the widths of the columns."""
+        """Estimate by the widths of the columns."""
         return self._table.size()
 
     def populate_s(self) -> float:
-        """Estimated from its size."""
+        """Estimate by its size."""
         return self._table.populate_s()
 
     def variables(self) -> dict[str, str]:
-        """How many rows there are; a scale of 1, as pgbench has it."""
+        """Return how many rows there are; a scale of 1, as pgbench has it."""
         return {"scale": "1", "rows": str(self.spec.rows)}
 
     def steps(self) -> list[Step]:
-        """The steps of its table."""
+        """Return the steps of its table."""
         return self._table.recipe().steps()
 
     def populate(self, server: DatasetServer, report: Report) -> None:
@@ -54,16 +54,16 @@ class Generated:
         self._table.recipe().populate(server, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
-        """Without the dead rows of earlier trials; what scripts inserted stays, for they alone know it."""
+        """Remove the dead rows of earlier trials; what scripts inserted stays, since only they know it."""
         control.execute(f"VACUUM {self._table.name}".encode())
         return {}
 
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """No checks: nothing is known about what scripts do."""
+        """Return no checks: nothing is known about what scripts do."""
         return []
 
     def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """No invariants: nothing is known about what scripts do."""
+        """Return no invariants: nothing is known about what scripts do."""
         return []

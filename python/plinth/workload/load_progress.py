@@ -1,8 +1,8 @@
-"""The load progress: which parts of a dataset are already loaded, recorded in a table that is written to in the same
+"""Load progress: which parts of a dataset are already loaded, recorded in a table that is written to in the same
 transactions.
 
-So whatever ends a load, and however (kill -9 of Plinth, of the server, of both), a piece of rows or a finished step is in the
-progress exactly when it is in the database. The progress is unlogged where the tables are: recovery from a crash empties both.
+However a load ends (kill -9 of Plinth, of the server, of both), a piece of rows or a finished step is thus recorded in the
+table exactly when it is in the database. The table is unlogged where the others are: recovery from a crash empties both.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class LoadProgress:
     """The progress of one dataset, in the schema that tables are made in."""
 
     def __init__(self, control: "psycopg.Connection", dataset: str) -> None:
-        """`dataset` describes what is loaded, with everything that decides which rows there are."""
+        """Prepare the progress of a load. `dataset` describes what is loaded, with everything that decides which rows there are."""
         self._control = control
         self._dataset = dataset
 
@@ -41,9 +41,9 @@ class LoadProgress:
         self._control.execute(f"SELECT pg_advisory_unlock({_LOCK})".encode())
 
     def is_begun(self) -> bool:
-        """Whether the tables are there, and the progress still records what is in them.
+        """Return whether the tables are there, and progress still records what is in them.
 
-        Refused when it is the progress of something else.
+        Raises Refused when it is the progress of something else.
         """
         if not self._is_there(LOAD_PROGRESS_TABLE):
             return False
@@ -52,7 +52,7 @@ class LoadProgress:
         ).fetchone()
         if found is None or found[0] != self._dataset:
             raise Refused(
-                f"the table {LOAD_PROGRESS_TABLE} is there already, of another dataset or of somebody else",
+                f"the table {LOAD_PROGRESS_TABLE} is there already, of another dataset or another program",
                 where=f"schema {self._schema()}",
                 details=[f"it says: {found and found[0]}", f"asked for: {self._dataset}"],
                 hint="give a database of its own in server.connection, or drop what was loaded",
@@ -60,9 +60,9 @@ class LoadProgress:
         return self.has(_BEGUN)
 
     def begin(self, create: Sequence[str], tables: Sequence[str], *, unlogged: bool) -> None:
-        """Make tables and progress, all or nothing. What an emptied progress of ours recorded is made anew.
+        """Make the tables and the progress table, all or nothing. Tables of an emptied progress table of ours are made again.
 
-        Refused when one of `tables` is there that is not ours.
+        Raises Refused when one of `tables` is there that is not ours.
         """
         with self._control.transaction():
             self._control.execute(f"SELECT pg_advisory_xact_lock({_LOCK})".encode())
@@ -82,11 +82,11 @@ class LoadProgress:
                 self._control.execute(statement.encode())
 
     def has(self, step: str) -> bool:
-        """Whether a step is done."""
+        """Return whether a step is done."""
         return self.times(step) > 0
 
     def times(self, step: str) -> int:
-        """The number of times that a step has been done."""
+        """Return the number of times that a step has been done."""
         row = self._control.execute(
             f"SELECT count(*) FROM {LOAD_PROGRESS_TABLE} WHERE step = %s".encode(), (step,)
         ).fetchone()
@@ -98,27 +98,27 @@ class LoadProgress:
         self._control.execute(self.marking(step).encode())
 
     def marking(self, step: str) -> str:
-        """The statement that records it, for the transaction of the step itself."""
+        """Return the statement that records it, for the transaction of the step itself."""
         return f"INSERT INTO {LOAD_PROGRESS_TABLE} (step) VALUES ({_literal(step)})"
 
     def counting(self, table: str) -> str:
-        """The statement that counts the rows of a table and writes the number down."""
+        """Return the statement that counts the rows of a table and writes the number down."""
         return f"INSERT INTO {LOAD_PROGRESS_TABLE} (step, row_count) SELECT {_literal(f'rows of {table}')}, count(*) FROM {table}"
 
     def check_count(self, table: str, rows: int) -> None:
-        """Raises RunError unless that many rows were counted; those of a table before trials changed it."""
+        """Raise RunError unless that many rows were counted, which was before trials changed the table."""
         query = f"SELECT max(row_count), min(row_count) FROM {LOAD_PROGRESS_TABLE} WHERE step = %s"
         row = self._control.execute(query.encode(), (f"rows of {table}",)).fetchone()
         if row != (rows, rows):
             raise RunError(f"{table} has {row and row[0]:,} rows after the load instead of {rows:,}")
 
     def pieces(self, table_number: int) -> list[tuple[int, int]]:
-        """The rows that are there of one table: the first and how many, in their order."""
+        """Return the rows that are there of one table: the first and how many, in their order."""
         query = f"SELECT first_row, row_count FROM {LOAD_PROGRESS_TABLE} WHERE table_number = %s ORDER BY first_row"
         return [(int(first), int(count)) for first, count in self._control.execute(query.encode(), (table_number,))]
 
     def _schema(self) -> str:
-        """The schema that tables are made in, as SQL has its name."""
+        """Return the schema that tables are made in, as SQL has its name."""
         row = self._control.execute("SELECT quote_ident(current_schema())").fetchone()
         assert row is not None and row[0] is not None, "there is one that tables are made in"
         return str(row[0])
@@ -138,6 +138,6 @@ class LoadProgress:
 
 
 def _literal(text: str) -> str:
-    """A string as SQL has it."""
+    """Return a string as SQL has it."""
     quoted = text.replace("'", "''")
     return f"'{quoted}'" if "\\" not in text else "E'" + quoted.replace("\\", "\\\\") + "'"

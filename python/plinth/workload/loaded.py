@@ -24,7 +24,7 @@ WHERE i.indrelid = %s::regclass ORDER BY 2 DESC, 1"""
 
 
 def loaded_tables(control: "psycopg.Connection[Any]") -> tuple[tuple[LoadedTable, ...], tuple[Gap, ...]]:
-    """The tables of the schema that is loaded into, the largest first, and what of them could not be read.
+    """Return the tables of the schema that is loaded into, the largest first, and what of them could not be read.
 
     Nothing is left in the database: what must be installed to look is rolled back.
     """
@@ -54,7 +54,7 @@ def _indexes(control: "psycopg.Connection[Any]", table: str, gaps: dict[Gap, Non
 
 
 def _levels(control: "psycopg.Connection[Any]", index: str, gaps: dict[Gap, None]) -> int | None:
-    """From the B-tree's metapage, which pageinspect reads; it is installed for as long as that takes."""
+    """Read the levels from the B-tree's metapage by pageinspect, which is installed for as long as that takes."""
     import psycopg
 
     try:
@@ -68,7 +68,7 @@ def _levels(control: "psycopg.Connection[Any]", index: str, gaps: dict[Gap, None
 
 
 def _lookup_buffers(control: "psycopg.Connection[Any]", table: str, key: str) -> int | None:
-    """Pages that a lookup of the first key touches, in memory or not. None of a table without rows."""
+    """Return the number of pages that a lookup of the first key touches, in memory or not; None for a table without rows."""
     # Not min(), which not every type that can be a key has.
     first = control.execute(
         f"SELECT quote_literal({key}::text) FROM {table} ORDER BY {key} LIMIT 1".encode()

@@ -1,4 +1,4 @@
-"""The load of a dataset, whatever it is: tables, pieces of rows, keys, vacuum, count; each once, however often it is begun."""
+"""How any dataset is populated: tables, pieces of rows, keys, vacuum, count; each once, however often it is begun."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _GROWING_VERSION = 160_000
 # Of a table that one stream fills in one transaction, so that it is not long until it is there again after a kill.
 _MOST_IN_ONE_BYTES = 8 * 2**30
 
-# So large that a commit is nothing beside it; so small that little is sent again after a kill, and streams end together.
+# So large that a commit is negligible; so small that little is sent again after a kill, and streams end together.
 _PIECE_BYTES = 32 * 2**20
 _MOST_PIECES = 20_000
 
@@ -63,33 +63,33 @@ class Recipe:
 
     @property
     def rows(self) -> int:
-        """The rows of all tables."""
+        """Return the rows of all tables."""
         return sum(self.counts.values())
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """All tables, partitions not counted."""
+        """Return all tables, partitions not counted."""
         return tuple(self.counts)
 
     @property
     def sessions(self) -> int:
-        """The number of concurrent sessions."""
+        """Return the number of concurrent sessions."""
         return sessions_of(self.spec)
 
     def streams(self, server_version: int) -> int:
-        """Of COPY, where the dataset does not say: as many as there are sessions, or one, frozen, where more gain nothing."""
+        """Return the number of COPY streams if the dataset does not say: one per session, or one, frozen, where more gain nothing."""
         if self.spec.streams is not None or self.spec.partitions:
             return self.sessions
         is_small = self._largest * self.row_bytes <= _MOST_IN_ONE_BYTES
         return 1 if is_small and _FREEZING_VERSION <= server_version < _GROWING_VERSION else self.sessions
 
     def freezes(self, server_version: int) -> bool:
-        """Rows can be frozen by COPY only in the transaction that has emptied the table: of one stream, or of partitions."""
+        """Return whether COPY freezes rows: they can be frozen only in the transaction that has emptied the table: of one stream, or of partitions."""
         is_allowed = self.streams(server_version) == 1 or self.spec.partitions > 0
         return is_allowed and server_version >= _FREEZING_VERSION
 
     def steps(self) -> list[Step]:
-        """Tables, rows, keys, vacuum, count: for the plan."""
+        """Return the steps for the plan: tables, rows, keys, vacuum, count."""
         titles = [
             ("tables", "; ".join(self.create)),
             *(self._page_titles() if self.spec.writes_pages else self._copy_titles()),
@@ -168,7 +168,7 @@ class Recipe:
             self._run(server, progress, report, "build keys", jobs)
 
     def _write_pages(self, server: DatasetServer, progress: LoadProgress, report: Report) -> LoadProgress:
-        """Returns the progress in the session that there is once the server has been started again."""
+        """Write the pages, and return the progress in the session to the server that was started again."""
         if self.parts and not progress.has("pages"):
             write_pages(server, self.spec, self.generator, self.parts, self.row_bytes, report)
             progress = self._progress(server)
@@ -187,7 +187,7 @@ class Recipe:
                     "freeze": freeze,
                     "pieces": pieces,
                     "progress_table": LOAD_PROGRESS_TABLE,
-                    # A crash of the server that takes back rows takes back what the progress says of them.
+                    # A crash of the server that takes back rows takes back the progress with them.
                     "prepare": [*PREPARE, "SET synchronous_commit = off"],
                 },
                 server.target,
@@ -200,7 +200,7 @@ class Recipe:
             )
 
     def _pieces(self, progress: LoadProgress, *, whole: bool) -> Iterator[dict[str, Any]]:
-        """The rows that are not there yet; `whole`: a part is one piece."""
+        """Yield the rows that are not there yet; `whole`: a part is one piece."""
         there = {table: progress.pieces(table) for table in {part.table for part in self.parts}}
         for part in self.parts:
             row_bytes = part.row_bytes or self.row_bytes
@@ -212,7 +212,7 @@ class Recipe:
                     yield {"table": part.table, "into": part.name, "first_row": start, "rows": count}
 
     def _make_logged(self, server: DatasetServer, progress: LoadProgress, report: Report) -> None:
-        """All at once, with the progress: either all survive a crash, or it shows that none did."""
+        """Make all tables logged in one transaction, progress included: either all survive a crash, or it shows that none did."""
         sql = [f"ALTER TABLE {table} SET LOGGED" for table in (*self.stores, LOAD_PROGRESS_TABLE)]
         self._run(server, progress, report, "make logged", {"logged": ("; ".join(sql),)})
 
@@ -226,7 +226,7 @@ class Recipe:
         *,
         in_transaction: bool = True,
     ) -> None:
-        """Do what of `steps`, statements by the name that the progress has for them, is not done."""
+        """Run those of `steps`, statements by the name under which progress is recorded, that are not done."""
         missing = {step: sql for step, sql in steps.items() if not progress.has(step)}
         settings = [*PREPARE, *self._maintenance().settings(server.control)]
 
@@ -245,7 +245,7 @@ class Recipe:
 
     @property
     def _largest(self) -> int:
-        """Rows of the largest table or partition."""
+        """Return the number of rows of the largest table or partition."""
         return max((part.rows for part in self.parts), default=0)
 
     def _maintenance(self) -> Maintenance:
@@ -253,7 +253,7 @@ class Recipe:
         return Maintenance(self.spec, max(1, min(self.sessions, alike)))
 
     def _vacuum_sql(self) -> list[tuple[str, ...]]:
-        """The statements for each table. Partitions are analyzed with their table."""
+        """Return the statements for each table. Partitions are analyzed with their table."""
         return [self._vacuum_of(table) for table in self.stores]
 
     def _vacuum_of(self, table: str) -> tuple[str, ...]:
@@ -264,12 +264,12 @@ class Recipe:
         return (f"VACUUM ANALYZE {table}",)
 
     def _analyze_sql(self) -> str:
-        """Of tables that have partitions, with these."""
+        """Return the ANALYZE of tables with partitions, which includes these."""
         return "ANALYZE " + ", ".join(table for table in self.tables if table not in self.stores)
 
 
 def typical_populate_s(spec: LoadedTables, size: DatasetSize) -> float:
-    """The estimated time of a load on a common SSD."""
+    """Return the estimated time of a load on a common SSD."""
     if spec.writes_pages:
         built = 0 if spec.writes_keys else size.indexes_bytes
         return RESTART_S + (size.total_bytes - built) / PAGES_BYTES_PER_S + built / COPY_BYTES_PER_S
@@ -277,7 +277,7 @@ def typical_populate_s(spec: LoadedTables, size: DatasetSize) -> float:
 
 
 def gaps(first: int, end: int, there: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The ranges of first <= row < end, as (first, end), that `there`, ordered pairs of first row and count, leaves out."""
+    """Yield the ranges of first <= row < end, as (first, end), that `there`, ordered pairs of first row and count, leaves out."""
     at = first
     for start, count in there:
         if start + count <= at:
@@ -302,7 +302,7 @@ _PHASES = (
 
 
 def _under_way(control: "psycopg.Connection", pids: list[int]) -> str:
-    """The work of backends, by the server's progress views: "building index: scanning table 43 %"."""
+    """Return the work of backends, by the server's progress views: "building index: scanning table 43 %"."""
     if not pids:
         return ""
     found = control.execute(_PHASES, {"pids": pids}).fetchall()

@@ -40,17 +40,17 @@ class Numbers:
         )
 
     def size(self) -> DatasetSize:
-        """About 45 bytes a row, and 22 of its key; once more for each update of every row."""
+        """Return about 45 bytes per row, and 22 of its key; once more for each update of every row."""
         tables_bytes, indexes_bytes, sorts = self._table.size()
         versions = 1 + self.spec.updates_per_row
         return DatasetSize(round(tables_bytes * versions), round(indexes_bytes * versions), sorts)
 
     def populate_s(self) -> float:
-        """By its size, and its updates."""
+        """Estimate by its size and its updates."""
         return self._table.populate_s() + self.spec.rows * self.spec.updates_per_row / UPDATES_PER_S
 
     def variables(self) -> dict[str, str]:
-        """How many rows there are, and of operators and regions; a scale of 1, as pgbench has it."""
+        """Return how many rows there are, and of operators and regions; a scale of 1, as pgbench has it."""
         return {
             "scale": "1",
             "rows": str(self.spec.rows),
@@ -59,7 +59,7 @@ class Numbers:
         }
 
     def steps(self) -> list[Step]:
-        """The steps of its table, and its updates."""
+        """Return the steps of its table, and its updates."""
         updates = round(self.spec.rows * self.spec.updates_per_row)
         after = [Step(id="dataset.updates", title=f"update {updates:,} rows, each drawn at random")] if updates else []
         return [*self._table.recipe().steps(), *after]
@@ -72,7 +72,7 @@ class Numbers:
             update_at_random(server.control, progress, self.spec, updates, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
-        """Without the dead rows of earlier trials, unless they are to stay."""
+        """Remove the dead rows of earlier trials, unless they are to stay."""
         if self.spec.vacuum:
             control.execute("VACUUM numbers")
         return {"written": rows_written(control, "numbers")}
@@ -80,14 +80,14 @@ class Numbers:
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """Every acknowledged update has written a row."""
+        """Check that every acknowledged update has written a row."""
         if workload.is_read_only is not False:
             return []
         written = rows_written(control, "numbers") - before["written"]
         return [check_written("numbers", written, workload.statements, result)]
 
     def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """The built-in workloads neither insert nor delete rows."""
+        """Check the number of rows, of which the built-in workloads neither insert nor delete any."""
         if workload.builtin is None:
             return []
         (rows,) = numbers_of(control, "SELECT count(*) FROM numbers")

@@ -57,26 +57,26 @@ class Nothing:
     def after_trial(
         self, control: "psycopg.Connection", before: Snapshot, workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """No checks: nothing is known about the tables."""
+        """Return no checks: nothing is known about the tables."""
         return []
 
     def after_cut(self, control: "psycopg.Connection", before: Snapshot, workload: WorkloadSpec) -> list[Check]:
-        """No invariants."""
+        """Return no invariants."""
         return []
 
 
 def is_resumable(spec: DatasetSpec) -> bool:
-    """Whether `load` resumes a load that was killed; the user's own SQL files do not know what is there."""
+    """Return whether `load` resumes a load that was killed; the user's own SQL files do not know what is there."""
     return not isinstance(spec, SqlDataset)
 
 
 def settings_while_loading(spec: DatasetSpec) -> dict[str, SettingValue]:
-    """Settings of a managed server while the dataset is loaded."""
+    """Return settings of a managed server while the dataset is loaded."""
     return spec.load_settings if isinstance(spec, LoadedTables) else {}
 
 
 def dataset_of(spec: DatasetSpec, files: Mapping[str, str] | None = None) -> Dataset:
-    """The dataset that a specification asks for; `files` are the texts of the SQL files that it names, by path as written.
+    """Return the dataset that a specification asks for; `files` are the texts of the SQL files that it names, by path as written.
 
     Imports the modules of that kind only, since they are many.
     """

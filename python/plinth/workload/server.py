@@ -15,20 +15,20 @@ class DatasetServer(Protocol):
 
     @property
     def control(self) -> "psycopg.Connection":
-        """The session that tables are made in; another one once the server has been stopped and started."""
+        """Return the session that tables are made in; another one once the server has been stopped and started."""
         ...
 
     @property
     def target(self) -> Connection:
-        """Where further sessions connect."""
+        """Return where further sessions connect."""
         ...
 
     def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
-        """What sends rows of about `size_bytes` in their tables by COPY: of this process, or of several machines."""
+        """Return what sends rows of about `size_bytes` in their tables by COPY: of this process, or of several machines."""
         ...
 
     def stopped(self) -> AbstractContextManager[None]:
-        """While it is entered, the server is shut down and its files are at rest. Refused of one that we may not stop.
+        """Shut the server down while the block runs, so that its files are at rest. Raises Refused for one that we may not stop.
 
         It is started again at the end, but not where something was raised within.
         """

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def numbers_of(control: "psycopg.Connection", query: str) -> tuple[int, ...]:
-    """The single row of integers that a query returns."""
+    """Return the single row of integers that a query returns."""
     row = control.execute(query.encode()).fetchone()
     assert row is not None, "an aggregate gives one row"
     return tuple(int(value) for value in row)

@@ -40,19 +40,19 @@ class Sql:
         self._files = files
 
     def size(self) -> DatasetSize:
-        """The size as given by the user; 0 where none was given."""
+        """Return the size as given by the user; 0 where none was given."""
         return DatasetSize(self.spec.size_bytes or 0, 0)
 
     def populate_s(self) -> float:
-        """Estimated from its size."""
+        """Estimate by its size."""
         return 0.5 + self.size().total_bytes / COPY_BYTES_PER_S
 
     def variables(self) -> dict[str, str]:
-        """The variables of the SQL files."""
+        """Return the variables of the SQL files."""
         return self.spec.all_variables()
 
     def steps(self) -> list[Step]:
-        """A step a file, vacuum, count. Raises UsageError for a file that cannot be run."""
+        """Return a step a file, vacuum, count. Raises UsageError for a file that cannot be run."""
         self._statements("before_trial")
         steps = [
             Step(id=f"dataset.{key}.{number}", title=f"{_TITLES[key]}: {file}, {_counted(list(statements))}")
@@ -85,7 +85,7 @@ class Sql:
             raise RunError(
                 f"made outside of the schema that goes with this run, and so left behind: {names}",
                 where="dataset.schema, dataset.load",
-                hint="leave out names of schemas: on a server of somebody else's all is made in Plinth's; drop these by hand",
+                hint="leave out names of schemas: on an external server all objects are made in Plinth's schema; drop these by hand",
             )
         for number, table in enumerate(tables := _tables(control)):
             report(Progress("vacuum", number, len(tables), "tables", table))
@@ -93,7 +93,7 @@ class Sql:
         self._verify(control)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
-        """By the files for it, and without the dead rows of earlier trials; what else scripts did stays."""
+        """Run the files for it, and remove dead rows of earlier trials; all else that scripts did stays."""
         for statement in self._statements("before_trial"):
             _execute(control, statement)
         control.execute("RESET ALL")
@@ -105,11 +105,11 @@ class Sql:
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """No checks: nothing is known about what scripts do."""
+        """Return no checks: nothing is known about what scripts do."""
         return []
 
     def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """No invariants: nothing is known about what scripts do."""
+        """Return no invariants: nothing is known about what scripts do."""
         return []
 
     def _statements(self, key: str) -> list[Statement]:
@@ -137,7 +137,7 @@ class Sql:
                 raise RunError(f"{table} has {count:,} rows after the load instead of {rows:,}", where=where)
 
     def _objects_outside_schema(self, control: "psycopg.Connection") -> dict[int, str]:
-        """The objects of ours outside of the schema that is dropped with the run; none where the whole cluster is
+        """Return the objects of ours outside of the schema that is dropped with the run; none where the whole cluster is
         removed."""
         (schema,) = _column(control, "SELECT current_schema()")
         return {} if schema == _MAKES_AT_HOME else dict(control.execute(_ELSEWHERE.encode()).fetchall())
@@ -157,7 +157,7 @@ def _execute(control: "psycopg.Connection", statement: Statement) -> None:
 
 
 def _failure(error: "psycopg.Error", statement: Statement) -> RunError:
-    """With the line that the server means, or else the one that the statement begins at."""
+    """Return the failure with the line that the server means, or else the first line of the statement."""
     position = int(error.diag.statement_position or 1)
     line = statement.line + statement.text.count("\n", 0, position - 1)
     state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
@@ -175,7 +175,7 @@ def _first_line(error: "psycopg.Error") -> str:
 
 
 def _found(control: "psycopg.Connection", table: str, where: str) -> str:
-    """The table's name as the server writes it. Raises RunError when there is none."""
+    """Return the table's name as the server writes it. Raises RunError when there is none."""
     (name,) = _column(control, "SELECT to_regclass(%s)::text", [table])
     if name is None:
         raise RunError(f"there is no table {table} after the load", where=where)
@@ -183,7 +183,7 @@ def _found(control: "psycopg.Connection", table: str, where: str) -> str:
 
 
 def _tables(control: "psycopg.Connection") -> list[str]:
-    """The tables that the files have made, as far as they are in our schema."""
+    """Return the tables that the files have made, as far as they are in our schema."""
     return _column(control, f"SELECT oid::regclass::text FROM pg_class WHERE {_OURS} ORDER BY 1")
 
 

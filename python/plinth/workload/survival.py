@@ -45,13 +45,13 @@ class CountsCommits(Protocol):
 
 
 def counts_commits(workload: WorkloadSpec, dataset: Dataset) -> bool:
-    """Whether the tables of the dataset show how many transactions of the workload have committed."""
+    """Return whether the tables of the dataset show how many transactions of the workload have committed."""
     history = workload.builtin is not None and BUILTINS[workload.builtin].leaves_history
     return history and isinstance(dataset, CountsCommits)
 
 
 def knows_commits(workload: WorkloadSpec, dataset: Dataset) -> bool:
-    """Whether surviving commits can be determined after a power cut."""
+    """Return whether surviving commits can be determined after a power cut."""
     return workload.keeps_ledger or counts_commits(workload, dataset)
 
 

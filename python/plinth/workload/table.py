@@ -41,18 +41,18 @@ class Table:
     """Further statements, once the rows are there."""
 
     def size(self) -> DatasetSize:
-        """From the widths of the columns: rows are aligned to 8 bytes and lie in whole pages."""
+        """Estimate by the widths of the columns: rows are aligned to 8 bytes and lie in whole pages."""
         pages = -(-self.rows // self._rows_a_page())
         if self.key is None:
             return DatasetSize(pages * 8192, 0)
         return DatasetSize(pages * 8192, round(self.rows * _KEY_BYTES), sorts_bytes(self.spec, self.rows))
 
     def populate_s(self) -> float:
-        """Estimated from its size."""
+        """Estimate by its size."""
         return typical_populate_s(self.spec, self.size())
 
     def recipe(self) -> Recipe:
-        """The recipe by which it is loaded."""
+        """Return the recipe by which it is loaded."""
         spec = self.spec
         partitioned = self._partitioned()
         place = "" if spec.tablespace is None else f' TABLESPACE "{spec.tablespace}"'

@@ -45,21 +45,21 @@ class Tpcb:
         self.spec = spec
 
     def size(self) -> DatasetSize:
-        """About 15.8 MB for each unit of scale, more with a lower fill factor."""
+        """Return about 15.8 MB for each unit of scale, more with a lower fill factor."""
         tables = self.spec.scale * _HEAP_BYTES_PER_SCALE * 100 / self.spec.fillfactor
         sorts = sorts_bytes(self.spec, self.spec.scale * ROWS_PER_SCALE["pgbench_accounts"])
         return DatasetSize(round(tables), self.spec.scale * _INDEX_BYTES_PER_SCALE, sorts)
 
     def populate_s(self) -> float:
-        """Estimated from its size."""
+        """Estimate by its size."""
         return typical_populate_s(self.spec, self.size())
 
     def variables(self) -> dict[str, str]:
-        """The scale, as pgbench hands it to scripts, and how many accounts there are."""
+        """Return the scale, as pgbench hands it to scripts, and how many accounts there are."""
         return {"scale": str(self.spec.scale), "rows": str(self.spec.scale * ROWS_PER_SCALE["pgbench_accounts"])}
 
     def steps(self) -> list[Step]:
-        """Tables, COPY, keys, vacuum, count."""
+        """Return the steps: tables, COPY, keys, vacuum, count."""
         return self._recipe().steps()
 
     def populate(self, server: DatasetServer, report: Report) -> None:
@@ -67,7 +67,7 @@ class Tpcb:
         self._recipe().populate(server, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
-        """As pgbench without -n: vacuum the small tables and empty the history."""
+        """Vacuum the small tables and empty the history, as pgbench does without -n."""
         control.execute("VACUUM pgbench_branches")
         control.execute("VACUUM pgbench_tellers")
         control.execute("TRUNCATE pgbench_history")
@@ -76,7 +76,7 @@ class Tpcb:
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """Every acknowledged transaction left one row of history, and its delta in each balance. Transfers keep the sum."""
+        """Check that every acknowledged transaction left one row of history, and its delta in each balance. Transfers keep the sum."""
         if workload.builtin == "account-mix":
             return self._transfers_kept(control, before)
         if workload.is_read_only is not False:
@@ -100,7 +100,7 @@ class Tpcb:
         return [*checks, *self._deltas_in_balances(control, before, workload, delta)]
 
     def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """Each transaction that has committed is whole: its delta is in history and in each balance. Transfers keep the sum."""
+        """Check that each transaction that has committed is whole: its delta is in history and in each balance. Transfers keep the sum."""
         if workload.builtin == "account-mix":
             return self._transfers_kept(control, before)
         if workload.builtin is None or not BUILTINS[workload.builtin].leaves_history:
@@ -109,7 +109,7 @@ class Tpcb:
         return self._deltas_in_balances(control, before, workload, delta)
 
     def count_commits(self, control: "psycopg.Connection", result: LoadResult) -> Survival:
-        """By the rows of history: one for each commit."""
+        """Count the commits by the rows of history: one for each."""
         totals = result.totals
         (written,) = numbers_of(control, "SELECT count(*) FROM pgbench_history")
         unanswered = totals.failed + totals.open

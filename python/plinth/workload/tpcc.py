@@ -43,23 +43,23 @@ class Tpcc:
         self.spec = spec
 
     def size(self) -> DatasetSize:
-        """About 105 MB for each warehouse, and 13 MB of items; more with a lower fill factor."""
+        """Return about 105 MB for each warehouse, and 13 MB of items; more with a lower fill factor."""
         warehouses = self.spec.warehouses
         tables = (warehouses * _TABLES_BYTES + _ITEMS_BYTES) * 100 / self.spec.fillfactor
         sorts = _SORTED_KEYS * sorts_bytes(self.spec, warehouses * _LINES_PER_WAREHOUSE)
         return DatasetSize(round(tables), warehouses * _INDEXES_BYTES + _ITEMS_INDEX_BYTES, sorts)
 
     def populate_s(self) -> float:
-        """Estimated from its size."""
+        """Estimate by its size."""
         return typical_populate_s(self.spec, self.size())
 
     def variables(self) -> dict[str, str]:
-        """The warehouses, also as the scale, and the seed, of which the constants of NURand are functions."""
+        """Return the warehouses, also as the scale, and the seed, of which the constants of NURand are functions."""
         warehouses = str(self.spec.warehouses)
         return {"scale": warehouses, "warehouses": warehouses, "seed": str(self.spec.seed)}
 
     def steps(self) -> list[Step]:
-        """Tables, COPY, keys, vacuum, count, and the consistency conditions."""
+        """Return the steps: tables, COPY, keys, vacuum, count, and the consistency conditions."""
         title = "check consistency conditions 1 to 12"
         conditions = [Step(id="dataset.conditions", title=title)] if self.spec.check_consistency else []
         return [*self._recipe().steps(), *conditions]
@@ -76,7 +76,7 @@ class Tpcc:
                 "the dataset is not what it must be after the load",
                 where="dataset tpcc",
                 details=[f"{check.name}: {check.got}" for check in violated],
-                hint="tell Plinth's authors, unless somebody else has written to the tables",
+                hint="tell Plinth's authors, unless another program has written to the tables",
             )
         progress.mark(_CONDITIONS)
 
@@ -89,11 +89,11 @@ class Tpcc:
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """The consistency conditions, but for the one of the initial population."""
+        """Check the consistency conditions, except the one of the initial population."""
         return self.after_cut(control, before, workload)
 
     def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """The same conditions: transactions keep them, whichever of them have committed."""
+        """Check the same conditions: transactions keep them, whichever of them have committed."""
         return check_conditions(control, initial=False) if self.spec.check_consistency else []
 
     def _recipe(self) -> Recipe:
@@ -138,14 +138,14 @@ def _quoted(name: str | None) -> str | None:
 
 @cache
 def _order_lines(warehouses: tuple[int, ...], seed: int) -> tuple[int, ...]:
-    """The rows of order_line of so many warehouses: each order has from 5 to 15, drawn by the seed."""
+    """Return the rows of order_line of so many warehouses: each order has from 5 to 15, drawn by the seed."""
     from plinth._native import tpcc_order_lines
 
     return tuple(tpcc_order_lines(warehouses, seed))
 
 
 def _procedures() -> tuple[str, ...]:
-    """Their statements name tables, and depend on none: they are of use whichever form the workload has."""
+    """Return the stored procedures, which depend on no table: they are made for every form of the workload."""
     from plinth._native import tpcc_procedures
 
     return tuple(tpcc_procedures())

@@ -20,8 +20,8 @@ def update_at_random(
 ) -> None:
     """Update that many rows, drawn one by one as clients would draw them, in transactions of 10,000.
 
-    The order of the new versions is that of the draws, so that they lie as clients would have laid them. What the progress
-    says has been done is not done again.
+    The order of the new versions is that of the draws, so that they lie as clients would have laid them. Updates that
+    progress records are not done again.
     """
     for done in range(progress.times(_TASK) * _AT_ONCE, updates, _AT_ONCE):
         report(Progress(_TASK, done, updates, "rows"))
@@ -33,7 +33,7 @@ def update_at_random(
 
 
 def _block(spec: NumbersDataset, updates: int) -> str:
-    # The number is drawn before: random() in the condition would be drawn anew for every row of the table.
+    # The number is drawn before: random() in the condition would be drawn again for every row of the table.
     return f"""\
 DO $$ DECLARE drawn bigint; BEGIN
     FOR i IN 1..{updates} LOOP

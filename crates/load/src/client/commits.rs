@@ -56,7 +56,7 @@ impl Client {
         }
     }
 
-    /// The server has said something beside its answers.
+    /// The server has said something in addition to its answers.
     #[cold]
     pub(super) fn noticed(&mut self, body: &[u8], context: &mut Context<'_>, now_ns: u64) {
         if self.commit.is_some() && ServerError::parse(body).is_synchronous_wait_cancelled() {

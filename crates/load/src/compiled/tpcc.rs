@@ -56,7 +56,7 @@ impl Workload for Transactions {
     }
 
     fn session_options(&self) -> Option<&'static str> {
-        // A call is a transaction by itself, and there is no BEGIN that could name its isolation.
+        // A call is a whole transaction, and there is no BEGIN that could name its isolation.
         (self.form == Form::Procedures).then(|| self.isolation.session_option())
     }
 

@@ -24,7 +24,7 @@ pub(crate) trait Workload: fmt::Debug + Send + Sync {
 
 /// What a client of a workload keeps, from one transaction to the next too.
 pub(crate) trait WorkloadClient: fmt::Debug + Send {
-    /// Draws what a transaction needs. A transaction that is tried again begins anew with `random` as it was, and so
+    /// Draws what a transaction needs. A transaction that is tried again begins again with `random` as it was, and so
     /// with the same inputs.
     fn begin(&mut self, transaction: usize, random: &mut Prng);
 

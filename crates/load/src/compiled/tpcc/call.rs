@@ -1,6 +1,6 @@
 //! The form `procedures`: a transaction is one call of a procedure in the server, which sends nothing but the inputs.
 //!
-//! A call is a transaction by itself, which ends with the round trip, so that the procedure of a new order can roll it back.
+//! A call is a whole transaction, which ends with the round trip, so that the procedure of a new order can roll it back.
 //! With a ledger, its two statements follow the call in the same round trip and so in the same transaction.
 
 use super::Profile;

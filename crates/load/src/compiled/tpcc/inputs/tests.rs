@@ -29,7 +29,7 @@ fn at_home() -> At {
     }
 }
 
-/// The inputs of transactions of a type; `change` sets the parameters anew before each.
+/// The inputs of transactions of a type; `change` sets the parameters again before each.
 fn inputs(transaction: usize, mut change: impl FnMut(&mut Draws, &mut Prng)) -> Vec<Input> {
     let (mut draws, mut random, mut other) = (draws(), Prng::seeded(11), Prng::seeded(12));
     let input = |_| {
@@ -41,7 +41,7 @@ fn inputs(transaction: usize, mut change: impl FnMut(&mut Draws, &mut Prng)) -> 
 
 fn unchanged(_: &mut Draws, _: &mut Prng) {}
 
-/// C drawn anew for each transaction.
+/// C drawn again for each transaction.
 fn with_other_constants(draws: &mut Draws, random: &mut Prng) {
     draws.constants = Constants::of_seed(random.next_u64());
 }
