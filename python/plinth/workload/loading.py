@@ -12,12 +12,12 @@ from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.workload.bulk import COPY_BYTES_PER_S, copy
+from plinth.workload.dataset import Dataset, DatasetServer
 from plinth.workload.load_progress import PREPARE, LoadProgress
 from plinth.workload.maintenance import Maintenance, sessions_of
 from plinth.workload.pages import PAGES_BYTES_PER_S, RESTART_S, write_pages
 from plinth.workload.parallel import Job, run_parallel
-from plinth.workload.part import Part as Part
-from plinth.workload.server import DatasetServer
+from plinth.workload.partitions import Part
 
 if TYPE_CHECKING:
     import psycopg
@@ -266,6 +266,26 @@ class Recipe:
     def _analyze_sql(self) -> str:
         """Return the ANALYZE of tables with partitions, which includes these."""
         return "ANALYZE " + ", ".join(table for table in self.tables if table not in self.stores)
+
+
+class RecipeDataset(Dataset):
+    """A dataset that is populated by a recipe."""
+
+    def recipe(self) -> Recipe:
+        """Return the recipe by which it is populated."""
+        raise NotImplementedError
+
+    def populate_s(self) -> float:
+        """Estimate by its size."""
+        return typical_populate_s(self.recipe().spec, self.size())
+
+    def steps(self) -> list[Step]:
+        """Return the steps of the recipe."""
+        return self.recipe().steps()
+
+    def populate(self, server: DatasetServer, report: Report) -> None:
+        """Make tables, rows, keys and statistics, and verify the row counts."""
+        self.recipe().populate(server, report)
 
 
 def typical_populate_s(spec: LoadedTables, size: DatasetSize) -> float:

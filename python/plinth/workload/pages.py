@@ -15,8 +15,8 @@ from plinth.model.progress import Report
 from plinth.system.capacity import processors
 from plinth.system.full import DISK_FULL, full_hint
 from plinth.workload.bulk import other_messages, watched
-from plinth.workload.part import Part
-from plinth.workload.server import DatasetServer
+from plinth.workload.dataset import DatasetServer
+from plinth.workload.partitions import Part
 
 if TYPE_CHECKING:
     import psycopg

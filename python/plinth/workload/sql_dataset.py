@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.dataset import SqlDataset
 from plinth.model.errors import RunError
-from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
-from plinth.model.trial import Check
-from plinth.model.workload import WorkloadSpec
 from plinth.system.full import full_hint
 from plinth.workload.bulk import COPY_BYTES_PER_S
-from plinth.workload.server import DatasetServer
-from plinth.workload.sql import numbers_of
+from plinth.workload.dataset import Dataset, DatasetServer, numbers_of
 from plinth.workload.sql_text import Statement, statements_of
 
 if TYPE_CHECKING:
@@ -32,7 +28,7 @@ WHERE c.relkind IN ('r', 'p', 'm', 'v', 'S', 'f') AND n.nspname <> current_schem
 AND c.relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user)"""
 
 
-class Sql:
+class Sql(Dataset):
     """What the SQL files of one specification make; `files` has their texts by path as written."""
 
     def __init__(self, spec: SqlDataset, files: Mapping[str, str]) -> None:
@@ -101,16 +97,6 @@ class Sql:
             for table in _tables(control):
                 control.execute(f"VACUUM {table}".encode())
         return {}
-
-    def after_trial(
-        self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
-    ) -> list[Check]:
-        """Return no checks: nothing is known about what scripts do."""
-        return []
-
-    def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """Return no invariants: nothing is known about what scripts do."""
-        return []
 
     def _statements(self, key: str) -> list[Statement]:
         variables = self.spec.all_variables()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from plinth.model.dataset import LoadedTables
 from plinth.model.generator import ColumnsGenerator, ColumnValues, SequenceValues
 from plinth.model.plan import DatasetSize
-from plinth.workload.loading import Recipe, typical_populate_s
+from plinth.workload.loading import Recipe
 from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.partitions import Partitioned
 
@@ -46,10 +46,6 @@ class Table:
         if self.key is None:
             return DatasetSize(pages * 8192, 0)
         return DatasetSize(pages * 8192, round(self.rows * _KEY_BYTES), sorts_bytes(self.spec, self.rows))
-
-    def populate_s(self) -> float:
-        """Estimate by its size."""
-        return typical_populate_s(self.spec, self.size())
 
     def recipe(self) -> Recipe:
         """Return the recipe by which it is loaded."""

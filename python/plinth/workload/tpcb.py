@@ -12,16 +12,12 @@ from plinth.model.durability import Damage
 from plinth.model.generator import TpcbGenerator
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
-from plinth.model.progress import Report
-from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.loading import Recipe, typical_populate_s
+from plinth.workload.dataset import numbers_of
+from plinth.workload.loading import Recipe, RecipeDataset
 from plinth.workload.maintenance import sorts_bytes
-from plinth.workload.part import Part
-from plinth.workload.partitions import Partitioned
-from plinth.workload.server import DatasetServer
-from plinth.workload.sql import numbers_of
+from plinth.workload.partitions import Part, Partitioned
 from plinth.workload.survival import Survival
 
 if TYPE_CHECKING:
@@ -38,7 +34,7 @@ _HEAP_BYTES_PER_SCALE = 13_500_000  # 61 rows a page of 8 kB
 _INDEX_BYTES_PER_SCALE = 2_250_000
 
 
-class Tpcb:
+class Tpcb(RecipeDataset):
     """The tpcb dataset at one scale."""
 
     def __init__(self, spec: TpcbDataset) -> None:
@@ -50,21 +46,9 @@ class Tpcb:
         sorts = sorts_bytes(self.spec, self.spec.scale * ROWS_PER_SCALE["pgbench_accounts"])
         return DatasetSize(round(tables), self.spec.scale * _INDEX_BYTES_PER_SCALE, sorts)
 
-    def populate_s(self) -> float:
-        """Estimate by its size."""
-        return typical_populate_s(self.spec, self.size())
-
     def variables(self) -> dict[str, str]:
         """Return the scale, as pgbench hands it to scripts, and how many accounts there are."""
         return {"scale": str(self.spec.scale), "rows": str(self.spec.scale * ROWS_PER_SCALE["pgbench_accounts"])}
-
-    def steps(self) -> list[Step]:
-        """Return the steps: tables, COPY, keys, vacuum, count."""
-        return self._recipe().steps()
-
-    def populate(self, server: DatasetServer, report: Report) -> None:
-        """Make tables, rows, keys and statistics, and verify the row counts."""
-        self._recipe().populate(server, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Vacuum the small tables and empty the history, as pgbench does without -n."""
@@ -165,7 +149,8 @@ class Tpcb:
             balances["accounts"] = "SELECT coalesce(sum(abalance), 0) FROM pgbench_accounts"
         return {table: numbers_of(control, query)[0] for table, query in balances.items()}
 
-    def _recipe(self) -> Recipe:
+    def recipe(self) -> Recipe:
+        """Return the recipe of its tables."""
         spec = self.spec
         place = "" if spec.tablespace is None else f' TABLESPACE "{spec.tablespace}"'
         index_place = "" if spec.index_tablespace is None else f' USING INDEX TABLESPACE "{spec.index_tablespace}"'

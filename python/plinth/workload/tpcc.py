@@ -17,10 +17,10 @@ from plinth.model.step import Step
 from plinth.model.tpcc_tables import TpccSchema, rows_of
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.loading import Recipe, typical_populate_s
+from plinth.workload.dataset import DatasetServer
+from plinth.workload.loading import Recipe, RecipeDataset
 from plinth.workload.maintenance import sorts_bytes
-from plinth.workload.part import Part
-from plinth.workload.server import DatasetServer
+from plinth.workload.partitions import Part
 from plinth.workload.tpcc_conditions import check_conditions
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _ITEMS_INDEX_BYTES = 2_260_000
 _CONDITIONS = "conditions"
 
 
-class Tpcc:
+class Tpcc(RecipeDataset):
     """The tpcc dataset of some warehouses."""
 
     def __init__(self, spec: TpccDataset) -> None:
@@ -49,10 +49,6 @@ class Tpcc:
         sorts = _SORTED_KEYS * sorts_bytes(self.spec, warehouses * _LINES_PER_WAREHOUSE)
         return DatasetSize(round(tables), warehouses * _INDEXES_BYTES + _ITEMS_INDEX_BYTES, sorts)
 
-    def populate_s(self) -> float:
-        """Estimate by its size."""
-        return typical_populate_s(self.spec, self.size())
-
     def variables(self) -> dict[str, str]:
         """Return the warehouses, also as the scale, and the seed, of which the constants of NURand are functions."""
         warehouses = str(self.spec.warehouses)
@@ -62,11 +58,11 @@ class Tpcc:
         """Return the steps: tables, COPY, keys, vacuum, count, and the consistency conditions."""
         title = "check consistency conditions 1 to 12"
         conditions = [Step(id="dataset.conditions", title=title)] if self.spec.check_consistency else []
-        return [*self._recipe().steps(), *conditions]
+        return [*super().steps(), *conditions]
 
     def populate(self, server: DatasetServer, report: Report) -> None:
         """Make tables, rows, keys and statistics, and verify the row counts and the consistency conditions."""
-        progress = self._recipe().populate(server, report)
+        progress = self.recipe().populate(server, report)
         if not self.spec.check_consistency or progress.has(_CONDITIONS):
             return
         checks = check_conditions(server.control, initial=True, report=report)
@@ -96,7 +92,8 @@ class Tpcc:
         """Check the same conditions: transactions keep them, whichever of them have committed."""
         return check_conditions(control, initial=False) if self.spec.check_consistency else []
 
-    def _recipe(self) -> Recipe:
+    def recipe(self) -> Recipe:
+        """Return the recipe of its tables."""
         spec = self.spec
         schema = self._schema()
         order_lines = _order_lines(schema.bounds(), spec.seed)

@@ -6,12 +6,10 @@ from plinth.model.dataset import UpsertDataset
 from plinth.model.generator import SequenceValues, TextValues, TimestampValues
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
-from plinth.model.progress import Report
-from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.server import DatasetServer
-from plinth.workload.sql import numbers_of
+from plinth.workload.dataset import numbers_of
+from plinth.workload.loading import Recipe, RecipeDataset
 from plinth.workload.table import Column, Table
 from plinth.workload.written import check_written, rows_written
 
@@ -48,7 +46,7 @@ EXCEPTION WHEN unique_violation THEN
 END $$"""
 
 
-class Upsert:
+class Upsert(RecipeDataset):
     """The upsert dataset at one size."""
 
     def __init__(self, spec: UpsertDataset) -> None:
@@ -74,21 +72,13 @@ class Upsert:
         """Return about 345 bytes per row, and 22 of its key."""
         return self._table.size()
 
-    def populate_s(self) -> float:
-        """Estimate by its size."""
-        return self._table.populate_s()
+    def recipe(self) -> Recipe:
+        """Return the recipe of its table."""
+        return self._table.recipe()
 
     def variables(self) -> dict[str, str]:
         """Return how many ids there are to choose from; a scale of 1, as pgbench has it."""
         return {"scale": "1", "rows": str(self.spec.greatest_id)}
-
-    def steps(self) -> list[Step]:
-        """Return the steps of its table."""
-        return self._table.recipe().steps()
-
-    def populate(self, server: DatasetServer, report: Report) -> None:
-        """Make the table, its rows, its key and the functions, and verify the count."""
-        self._table.recipe().populate(server, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Remove the rows that earlier trials inserted, and dead ones."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from plinth.model.load import LoadResult
 from plinth.model.trial import Check
 from plinth.system import cancel
-from plinth.workload.sql import numbers_of
+from plinth.workload.dataset import numbers_of
 
 if TYPE_CHECKING:
     import psycopg

@@ -8,8 +8,9 @@ import pytest
 from native_server import Server
 from plinth.model.dataset import NumbersDataset, TpcbDataset
 from plinth.system.capacity import processors
-from plinth.workload.loading import Part, Recipe
+from plinth.workload.loading import Recipe
 from plinth.workload.maintenance import Maintenance
+from plinth.workload.partitions import Part
 
 CHOSEN = [f"SET max_parallel_maintenance_workers = {processors() - 1}"]
 
