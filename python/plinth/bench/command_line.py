@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 from plinth.bench.failure import BenchFailure
 from plinth.bench.fleet_options import complete_fleet
 from plinth.bench.getopt_long import options, usage
-from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int
+from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int, read_rate, read_seed
 from plinth.bench.options import BenchOptions
-from plinth.bench.rate import read_rate
 from plinth.bench.scripts import BenchScript, ListRequested, builtin, script_file, show
-from plinth.bench.seed import read_seed
 from plinth.bench.tpcc_options import (
     DELIVERIES,
     FORMS,

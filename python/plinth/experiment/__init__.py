@@ -6,8 +6,7 @@ from plinth.experiment.full_template import full_template
 from plinth.experiment.published import packaged_references, read_reference
 from plinth.experiment.read import ParsedExperiment, read_experiment, read_experiment_text
 from plinth.experiment.rights import KEYS, confirmations
-from plinth.experiment.schema import json_schema
-from plinth.experiment.template import template
+from plinth.experiment.template import json_schema, template
 
 __all__ = [
     "KEYS",

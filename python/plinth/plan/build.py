@@ -25,7 +25,7 @@ from plinth.model.step import Step
 from plinth.model.tpcc_notice import TERMINALS_PER_WAREHOUSE
 from plinth.model.units import format_count, format_duration, format_size
 from plinth.plan.cuts import cut_steps, order_cuts
-from plinth.plan.needs import Place, needs_of
+from plinth.plan.needs import StoragePlace, needs_of
 from plinth.plan.order import order_trials
 from plinth.plan.preparation import is_restored, restored_bytes
 from plinth.plan.sizes import estimated_written_bytes, node_bytes
@@ -42,7 +42,7 @@ class PlanInputs:
 
     run_id: str
     host: HostFacts
-    places: Callable[[Sequence[PlannedCluster]], Mapping[str, Place]]
+    places: Callable[[Sequence[PlannedCluster]], Mapping[str, StoragePlace]]
     installations: Mapping[str, Installation]
     dataset_size: Callable[[DatasetSpec], DatasetSize]
     populate_s: Callable[[DatasetSpec], float]

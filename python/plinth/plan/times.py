@@ -11,7 +11,7 @@ from plinth.model.experiment import Experiment, MeasureSpec
 from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
 from plinth.model.probe_kinds import IoShape
-from plinth.plan.needs import Place
+from plinth.plan.needs import StoragePlace
 from plinth.plan.preparation import bytes_without_copy, cache_s, restore_s
 
 _INITDB_S = 3.0
@@ -68,7 +68,7 @@ def estimated_s(
     populate_s: Sequence[float],
     variants: Mapping[str, Variant],
     trials: Sequence[PlannedTrial],
-    places: Mapping[str, Place],
+    places: Mapping[str, StoragePlace],
     memory_bytes: int,
 ) -> float:
     """Return the time of the whole run: ballast and a probe of each storage, `populate_s` of each cluster's dataset, then start, warm-up and load of
@@ -144,13 +144,13 @@ def _cutting_s(experiment: Experiment, variants: Mapping[str, Variant]) -> float
     return tested * (cuts_s + recordings * (durability.record_s + _RECORDING_S) + durability.atlas * _IMAGE_S)
 
 
-def _filling_s(place: Place) -> float:
+def _filling_s(place: StoragePlace) -> float:
     """Return the time to write the ballast of a storage."""
     limit = place.pace.write_bytes_per_s if place.pace is not None else None
     return place.ballast_bytes / min(limit or _BALLAST_BYTES_PER_S, _BALLAST_BYTES_PER_S)
 
 
-def _paces(cluster: PlannedCluster, places: Mapping[str, Place]) -> dict[str, Pace]:
+def _paces(cluster: PlannedCluster, places: Mapping[str, StoragePlace]) -> dict[str, Pace]:
     """Return the paces of those of its storages for which they are known."""
     found = {name: places[name].pace for name in cluster.bytes_by_storage}
     return {name: pace for name, pace in found.items() if pace is not None}

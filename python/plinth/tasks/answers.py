@@ -12,10 +12,10 @@ from plinth.bundle import BundleFolder
 from plinth.model.analysis import Analysis
 from plinth.model.base import Frozen
 from plinth.model.errors import PlinthError
-from plinth.model.history import BundleAnswer
+from plinth.model.figures import bounds, number, times
+from plinth.model.history import BundleAnswer, ListedHeadline
 from plinth.system.paths import cache_dir, ensure
 from plinth.tasks.analysis import analyse_bundle
-from plinth.tasks.headline import headline_of
 
 
 class _CachedAnswer(Frozen):
@@ -37,13 +37,37 @@ def answer_of(folder: BundleFolder) -> BundleAnswer:
     if kept is not None and kept.state == state:
         return kept.answer
     analysis = analyse_bundle(folder)[1]
-    answer = BundleAnswer(text=_marked(analysis), headline=headline_of(analysis))
+    answer = BundleAnswer(text=_marked(analysis), headline=_headline(analysis))
     _write(file, _CachedAnswer(state=state, answer=answer))
     return answer
 
 
 def _marked(analysis: Analysis) -> str:
     return f"Changed after its run: {analysis.answer}" if analysis.altered else analysis.answer
+
+
+def _headline(analysis: Analysis) -> ListedHeadline | None:
+    """Return the largest figure of the report; where nothing is compared, the throughput; None if nothing was measured."""
+    headline = analysis.headline
+    if headline is None:
+        return _throughput(analysis)
+    if headline.missing is not None:
+        return ListedHeadline(figure="undecided", value=None, note=headline.missing)
+    if headline.ratio is None:
+        if headline.figure is None:
+            return None
+        return ListedHeadline(figure=headline.figure, value=None, note=headline.note)
+    return ListedHeadline(figure=times(headline.ratio), value=headline.ratio.value, note=headline.note)
+
+
+def _throughput(analysis: Analysis) -> ListedHeadline | None:
+    measured = next(((one, one.tps) for one in analysis.variants if one.tps is not None), None)
+    if measured is None:
+        return None
+    variant, tps = measured
+    return ListedHeadline(
+        figure=f"{number(tps.value)} tps{bounds(tps, number)}", value=tps.value, note=f"throughput of {variant.label}"
+    )
 
 
 def bundle_state(folder: BundleFolder) -> str:

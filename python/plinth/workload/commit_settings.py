@@ -45,7 +45,7 @@ _FUNCTIONS = """
 """
 
 
-class _Found(NamedTuple):
+class _Assignment(NamedTuple):
     name: str
     value: str | None
     text: str
@@ -106,23 +106,23 @@ def _seen(text: str, where: str, *, certain: bool) -> Iterator[SettingSeen]:
         yield SettingSeen(name=name, value=value, where=f"{where}: {' '.join(statement.split())}", certain=certain)
 
 
-def _assignments(text: str) -> Iterator[_Found]:
+def _assignments(text: str) -> Iterator[_Assignment]:
     for match in _SET.finditer(text):
         value = _literal(match["value"])
         if value is None or value.lower() != "default":  # as the session began, which is read back
-            yield _Found(match["name"].lower(), value, match[0])
+            yield _Assignment(match["name"].lower(), value, match[0])
     for match in _ESCAPED_NAME.finditer(text):
-        yield _Found("synchronous_commit", None, match[0])
+        yield _Assignment("synchronous_commit", None, match[0])
     for match in _SET_CONFIG.finditer(text):
         name = _literal(match["name"])
         if name is None:
-            yield _Found("synchronous_commit", None, match[0].rstrip(", ") + ", ...)")
+            yield _Assignment("synchronous_commit", None, match[0].rstrip(", ") + ", ...)")
         elif name.lower() in DURABILITY_SETTINGS:
-            yield _Found(name.lower(), _literal(match["value"]), match[0].rstrip(", ") + ", ...)")
+            yield _Assignment(name.lower(), _literal(match["value"]), match[0].rstrip(", ") + ", ...)")
     for match in _UPDATE_VIEW.finditer(text):
         named = [name for name in DURABILITY_SETTINGS if name in match["rest"].lower()]
         for name in named:
-            yield _Found(name, _literal(match["value"]), match[0])
+            yield _Assignment(name, _literal(match["value"]), match[0])
 
 
 def _literal(text: str) -> str | None:
