@@ -32,7 +32,7 @@ from plinth.system.lock import LOCK_FILE
 from plinth.system.log_file import LogFile
 from plinth.system.run_key import RunKey
 
-_MADE_ANEW = ("storage-", "dataset-", "backup-", "server-", "standby-")
+_MADE_AGAIN = ("storage-", "dataset-", "backup-", "server-", "standby-")
 """Prefixes of names in env/ that describe storages and servers, which each extension of a run creates again."""
 
 
@@ -122,7 +122,7 @@ class BundleWriter:
         folder.make_folder(kept)
         for entry in folder.entries("env"):
             name = entry.name.removeprefix("env/")
-            if entry.is_file and name.startswith(_MADE_ANEW):
+            if entry.is_file and name.startswith(_MADE_AGAIN):
                 folder.write_durably(f"{kept}/{name}", folder.read_bytes(entry.name))
         replace_plan(folder, writer.manifest, key, before, plan)
         return writer

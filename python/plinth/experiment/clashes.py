@@ -25,7 +25,6 @@ class _Given(NamedTuple):
     """Where a key was given first, and as what."""
 
     line: int
-    is_list: bool
     is_table: bool
 
 
@@ -50,7 +49,7 @@ def clash_at(text: str, line: int) -> Clash | None:
                 is_whole = length == len(path)
                 value = None if is_header else _value(document, path[len(table) : length])
                 is_table = is_header or not is_whole or isinstance(value, dict)
-                given.setdefault(path[:length], _Given(begin, isinstance(value, list), is_table))
+                given.setdefault(path[:length], _Given(begin, is_table))
     return None
 
 
