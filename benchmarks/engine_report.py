@@ -41,7 +41,7 @@ def table(row: Row, runs: Sequence[Run]) -> str:
 
 
 def reported(is_reached: bool) -> str:
-    """Return the ratio in words."""
+    """Return the outcome in words."""
     return "reached" if is_reached else "not reached"
 
 

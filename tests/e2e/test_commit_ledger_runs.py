@@ -1,4 +1,4 @@
-"""Trials with a ledger of commits: each looks for every acknowledged one, and what is missing fails it."""
+"""Trials with a commit ledger: each looks for every acknowledged one, and what is missing fails it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The ledger of commits of a load by a fleet: as one engine's, with times of the coordinator's clock."""
+"""The commit ledger of a load by a fleet: as one engine's, with times of the coordinator's clock."""
 
 import os
 import signal

@@ -32,13 +32,13 @@ pub(crate) use workload::{CompiledStatement, TransactionType, Workload, Workload
 pub enum CompiledWorkload {
     /// Lookups and transfers among pgbench's accounts.
     AccountMix(AccountMix),
-    /// Transactions that the ledger of commits is compared with.
+    /// Transactions that the commit ledger is compared with.
     Ledger(LedgerCommits),
     /// The transactions of the TPC-C-derived workload.
     Tpcc(Tpcc),
 }
 
-/// Whether transactions leave rows that a ledger of commits can be compared with.
+/// Whether transactions leave rows that a commit ledger can be compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LedgerRows {
     Never,
@@ -47,7 +47,7 @@ pub(crate) enum LedgerRows {
 }
 
 impl CompiledWorkload {
-    /// Checks the parameters. `variables` are those of the run, such as `scale`; whether the run has a ledger of commits.
+    /// Checks the parameters. `variables` are those of the run, such as `scale`; whether the run has a commit ledger.
     pub(crate) fn make(
         &self,
         variables: &BTreeMap<String, String>,

@@ -95,7 +95,7 @@ pub struct Config {
     /// A log of transactions.
     #[serde(default)]
     pub log: Option<LogConfig>,
-    /// A ledger of commits.
+    /// A commit ledger.
     #[serde(default)]
     pub ledger: Option<LedgerConfig>,
     /// Who runs the commands of `\shell` and `\setshell`; by default, the user of this process.

@@ -68,7 +68,7 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
-    /// The ledger of commits.
+    /// The commit ledger.
     #[error("cannot {what} the ledger {}: {}; commits are not sent without their record", path.display(), system_words(source))]
     Ledger {
         /// The file.

@@ -28,7 +28,7 @@ class AccountMix(Frozen):
 
 
 class LedgerCommits(Frozen):
-    """Transaction `ledger`: one row inserted and one updated, for a ledger of commits to be compared with."""
+    """Transaction `ledger`: one row inserted and one updated, for a commit ledger to be compared with."""
 
     workload: Literal["ledger"] = "ledger"
 

@@ -99,7 +99,7 @@ class LogFiles(Finite):
 
 
 class LedgerFiles(Frozen):
-    """The ledger of commits: the answer to each, in files named THREAD.ledger (docs/internals/ledger.md)."""
+    """The commit ledger: the answer to each, in files named THREAD.ledger (docs/internals/ledger.md)."""
 
     folder: str = Field(description="An existing folder without a ledger, which is not on a disk under test.")
     first_number: int = Field(

@@ -1,4 +1,4 @@
-"""The ledger of commits that a load has written: its files, as arrays. docs/internals/ledger.md describes the format."""
+"""The commit ledger that a load has written: its files, as arrays. docs/internals/ledger.md describes the format."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,6 +1,6 @@
 """Which of a load's commits survived a power cut, and for which workloads that can be checked.
 
-With a ledger of commits each of them is looked for by client and number. Without one the rows that each commit of some
+With a commit ledger each of them is looked for by client and number. Without one the rows that each commit of some
 built-in workloads leaves are counted.
 """
 

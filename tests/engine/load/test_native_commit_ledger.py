@@ -1,4 +1,4 @@
-"""The ledger of commits: what the engine records of them, and what a comparison with a real server's tables finds."""
+"""The commit ledger: what the engine records of them, and what a comparison with a real server's tables finds."""
 
 import json
 import os

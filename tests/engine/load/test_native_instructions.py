@@ -39,7 +39,7 @@ LEDGER = " with a ledger"
 
 
 def config(server: Server, name: str, transactions: int, folder: Path) -> dict[str, Any]:
-    """A load of one of pgbench's scripts, by its name, perhaps with the ledger of commits behind it."""
+    """A load of one of pgbench's scripts, by its name, perhaps with the commit ledger behind it."""
     script = name.removesuffix(LEDGER)
     ledger = folder / f"{name} {transactions}"
     if keeps_ledger := script != name:

@@ -1,4 +1,4 @@
-//! `ledger`: transactions that leave one row each, and change one, for the ledger of commits to be compared with.
+//! `ledger`: transactions that leave one row each, and change one, for the commit ledger to be compared with.
 //!
 //! All of a transaction is one round trip: nothing slows it but the commit. A client's numbers ascend, so its changed row says
 //! how many rows it has left; a transaction of which only a part survived shows as a difference of the two.

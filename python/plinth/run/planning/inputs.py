@@ -139,7 +139,7 @@ def _trial_steps(
     fleet: FleetSpec | None,
 ) -> list[Step]:
     workload = variant.workload
-    ledger = "ledger of commits, " if workload.keeps_ledger else ""
+    ledger = "commit ledger, " if workload.keeps_ledger else ""
     checkpoint = "CHECKPOINT, then " if measure.cache == "as-is" else ""
     load = (
         f"trial {trial.number}, {variant.label}: {checkpoint}{', '.join(s.name for s in variant.scripts)} by "

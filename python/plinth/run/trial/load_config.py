@@ -35,7 +35,7 @@ def load_of(
 ) -> LoadConfig:
     """The configuration of the load's driver; `variables` are the dataset's, `shell` runs shell commands of scripts.
 
-    `ledger` is the folder for the ledger of commits, of a workload that keeps one. `retry_connect_s`: clients without a connection
+    `ledger` is the folder for the commit ledger, of a workload that keeps one. `retry_connect_s`: clients without a connection
     try again after that pause.
     """
     return LoadConfig(
