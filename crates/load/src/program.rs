@@ -100,7 +100,10 @@ impl Programs {
         let in_sql = config.protocol != Protocol::Simple;
         if config.check_variables {
             let given = config.variables.keys().map(String::as_str);
-            let of_ledger = [commit_ledger::CLIENT_VARIABLE, ledger::NUMBER_VARIABLE];
+            let of_ledger = [
+                commit_ledger::CLIENT_VARIABLE,
+                commit_ledger::NUMBER_VARIABLE,
+            ];
             let of_ledger = of_ledger.into_iter().filter(|_| keeps_ledger);
             let known: Vec<_> = given.chain(AUTOMATIC_VARIABLES).chain(of_ledger).collect();
             plinth_script::check_variables(&scripts, &symbols, &known, in_sql)?;

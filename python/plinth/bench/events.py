@@ -89,7 +89,7 @@ def _failed_part(name: str, said: str) -> str:
 
 
 def _not_stored(where: str, said: str) -> Iterable[str]:
-    """Return a result that cannot become variables: pgbench names the column apart."""
+    """Return the lines about a result that cannot become variables; pgbench names the column in a separate one."""
     name = re.search(r'invalid variable name: "(.*)"$', said, re.DOTALL)
     if name is None:
         return (f"{where}: {said}",)

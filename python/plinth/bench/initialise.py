@@ -151,7 +151,7 @@ class Initialisation:
         return TpcbGenerator(self._asked.scale)
 
     def _may_freeze(self) -> bool:
-        """Return whether rows may be frozen: not in partitions, and as in pgbench not before 14, which does not mark frozen pages all-visible."""
+        """Return whether rows may be frozen: as in pgbench, only without partitions, and only in PostgreSQL 14 and later."""
         rows = self._connection.execute(f"select relkind from pg_class where oid = to_regclass('{self.tables[0]}')")
         return rows == [("r",)] and self._connection.server_version >= 140000
 

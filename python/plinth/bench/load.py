@@ -144,7 +144,7 @@ class BenchLoad:
         }
 
     def _shell_user(self) -> dict[str, Any] | None:
-        """Return the user for shell commands: for root the user who runs servers, with our environment, since the script is the caller's."""
+        """Return the user for shell commands, with our environment: root runs them as the user who runs servers."""
         if not any(command["name"] in SHELL_COMMANDS for each in self._commands for command in each):
             return None
         if self._asked.fleet is not None:  # where each agent finds out who that is

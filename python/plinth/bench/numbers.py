@@ -37,7 +37,7 @@ def leading_int(text: str) -> int:
 
 
 def leading_float(text: str) -> float:
-    """Return the decimal or hexadecimal number that the text begins with, as atof(3) does; 0 without one, or if it is not finite."""
+    """Return the number that the text begins with, as atof(3) does; 0 without one, or if it is not finite."""
     try:
         if match := _HEX.match(text):
             return float.fromhex(match[1])

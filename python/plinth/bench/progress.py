@@ -64,7 +64,7 @@ class Progress:
 
 
 def _reader() -> "Callable[[dict[str, Any]], Second]":
-    """Import the reader of series before the load begins, which an import would disturb, and only for a load that reports progress."""
+    """Import what reports progress before the load begins, which an import would disturb."""
     from plinth.model.load import Second
 
     return Second.model_validate

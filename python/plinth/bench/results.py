@@ -20,7 +20,7 @@ def report(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> str:
 
 @contextmanager
 def json_file(place: str | None, out: TextIO) -> Iterator[TextIO | None]:
-    """Yield the file of --json; `out` for "-", which then has nothing else on it. Opened before the load, for what was measured would be lost without it."""
+    """Yield the file of --json, or `out` for "-". It is opened before the load, so that no result is lost because it cannot be."""
     if place is None or place == "-":
         yield None if place is None else out
         return

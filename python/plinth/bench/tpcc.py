@@ -50,7 +50,7 @@ class TpccTables(NamedTuple):
 
 @answers_of_postgresql()
 def read_warehouses(connection: LibpqConnection) -> TpccTables:
-    """Return the facts of the run that are read from the tables. Raises BenchFailure when they are missing or were not made by Plinth."""
+    """Read the facts of the run from the tables. Raises BenchFailure when they are missing or were not made by Plinth."""
     hint = f'Perhaps you need to do initialization ("plinth bench -i -b tpcc -s WAREHOUSES") in database "{connection.database}".'
     try:
         ((warehouses,),) = connection.execute("select count(*) from warehouse")
@@ -123,7 +123,7 @@ def closing_lines(asked: "BenchOptions", tables: TpccTables, result: "LoadResult
 
 
 def figures(asked: "BenchOptions", tables: TpccTables, result: "LoadResult") -> dict[str, object]:
-    """Return the same for --json."""
+    """Return the figures for --json."""
     return {
         "warehouses": tables.warehouses,
         "nopm": nopm_of(result),

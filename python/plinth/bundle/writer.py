@@ -299,5 +299,5 @@ def _recording_of_cut(cut: PlannedCut) -> str:
 
 
 def _ledger_of_cut(cut: PlannedCut) -> str:
-    """Return the number of a live cut, or of the recording that an image belongs to."""
+    """Return the folder of its ledger, by the number of a live cut or the recording that an image belongs to."""
     return f"ledgers/cut-{cut.number:05d}" if cut.recording is None else f"ledgers/{recording_name(cut)}"

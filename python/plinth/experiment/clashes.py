@@ -29,7 +29,7 @@ class _Given(NamedTuple):
 
 
 def clash_at(text: str, line: int) -> Clash | None:
-    """Return the clash of the statement at `line` of `text`, which the parser stopped at, with an earlier one. None where none is found."""
+    """Return the clash of the statement at `line`, where the parser stopped, with an earlier one; None without one."""
     given: dict[Path, _Given] = {}
     sizes: dict[Path, int] = {}
     table: Path = ()

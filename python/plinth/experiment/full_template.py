@@ -147,7 +147,7 @@ def _allowed(annotation: object) -> str:
 
 
 def _shown_value(field: FieldInfo) -> object:
-    """Return the default, or where there is none an example or the first of the allowed values; of true or false the one that does something."""
+    """Return the default; without one an example, or the first of the allowed values, or for a Boolean the one with an effect."""
     default = field.get_default(call_default_factory=True, validated_data={})
     if default not in (None, (), {}, PydanticUndefined) and not isinstance(default, BaseModel):
         return default

@@ -1,4 +1,4 @@
-"""The experiment file of `plinth init`, short, to begin with (`full_template.py` has every key), and the JSON Schema of such files."""
+"""The short experiment file of `plinth init`, and the JSON Schema of such files; `full_template.py` has every key."""
 
 import json
 import shlex

@@ -17,8 +17,11 @@ _ImageKind = tuple[CutPoint, CutMode, int]
 
 
 def order_cuts(variants: Sequence[Variant], durability: DurabilitySpec | None, seed: int) -> list[PlannedCut]:
-    """Return the cuts in the order in which they run; those of one round have the same mode, moment and seed. The A/A twin, which is the
-    baseline once more, has none. The images of a recording follow one another."""
+    """Return the cuts in the order in which they run.
+
+    Those of one round have the same mode, moment and seed; the images of a recording follow one another. The A/A twin, which
+    is the baseline once more, has none.
+    """
     if durability is None:
         return []
     kinds = list(product(durability.moments, durability.modes))

@@ -71,8 +71,10 @@ def estimated_s(
     places: Mapping[str, StoragePlace],
     memory_bytes: int,
 ) -> float:
-    """Return the time of the whole run: ballast and a probe of each storage, `populate_s` of each cluster's dataset, then start, warm-up and load of
-    each trial, and at last undoing, analysis and report.
+    """Return the time of the whole run.
+
+    It has ballast and a probe of each storage, `populate_s` of each cluster's dataset, then start, warm-up and load of each
+    trial, and finally undoing, analysis and report.
 
     `variants` are by id; `places` has every storage that is used; `memory_bytes` is what is free.
     """

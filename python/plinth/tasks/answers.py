@@ -71,7 +71,7 @@ def _throughput(analysis: Analysis) -> ListedHeadline | None:
 
 
 def bundle_state(folder: BundleFolder) -> str:
-    """Return a digest of the state of every file that an analysis reads: which it is, how long, and when it was changed (inode(7))."""
+    """Return a digest of all files that an analysis reads: their identity, length and time of change (inode(7))."""
     digest = hashlib.sha256(__version__.encode())
     for entry in folder.walk():
         if not entry.is_file or entry.name.startswith(("derived/", "logs/")):

@@ -25,8 +25,8 @@ Answer = Callable[[BundleFolder], tuple[BundleAnswer | None, str | None]]
 def history_of(directory: Path, *, with_answers: bool = True) -> History:
     """Return all bundles below `directory`, or that one if it is a bundle itself; symbolic links are not followed.
 
-    Answers are worked out by analysing each bundle, which takes most of the time, and kept in the cache. A bundle that cannot be read is listed with
-    the reason; UsageError only when there is no such directory.
+    Answers take an analysis of each bundle, which is most of the time, and are kept in the cache. A bundle that cannot be read
+    is listed with the reason. Raises UsageError only when there is no such directory.
     """
     root = BundleFolder(directory)
     answer = answer_or_reason if with_answers else _not_asked

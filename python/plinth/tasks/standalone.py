@@ -103,7 +103,7 @@ def prepare_standalone(
 
 
 def kept_run(name: str) -> KeptRun:
-    """Return the standalone storage of this name, which may also be that of its run. UsageError, with what there is, for another name."""
+    """Return the standalone storage of this name or run. Raises UsageError, which lists those that exist, for another name."""
     there, unreadable = kept_runs()
     for run in there:
         if name in (run.run_id, storage_name(run.run_id)):

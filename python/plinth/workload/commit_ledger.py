@@ -71,7 +71,8 @@ class CommitLedger:
         """Return the records, those of prepared transactions with the class that their second step gives them.
 
         Once COMMIT PREPARED was answered a transaction is acknowledged, and once ROLLBACK PREPARED was, aborted; while that is
-        not answered it is indeterminate, as is the last one of a client whose last records may be missing. It stays prepared in all other cases: it must be there in the one way or the other.
+        not answered it is indeterminate, as is the last one of a client whose last records may be missing. In all other cases it
+        stays prepared, and must be there either way.
         """
         import numpy as np
 
@@ -221,8 +222,10 @@ def header_of(start: bytes, where: str) -> "np.void":
 
 
 def by_another_clock(content: bytes, more_ns: int, where: str) -> bytes:
-    """Return a file's content with `more_ns` added to all its times, as of a clock that is that much ahead. RunError, with `where`, for
-    what is no file of a ledger."""
+    """Return a file's content with `more_ns` added to all its times, as of a clock that is that much ahead.
+
+    Raises RunError, with `where`, for content that is not of a ledger.
+    """
     import numpy as np
 
     header_of(content, where)

@@ -199,7 +199,7 @@ class _Comparison:
     """A ledger and the tables, both with one key for client and number."""
 
     def __init__(self, ledger: CommitLedger, database: _Tables, visible: _Tables, is_standby: bool) -> None:
-        """Match the rows to the ledger. `visible` has the tables as recovery left them, `database` once prepared transactions were committed as well."""
+        """Match rows to the ledger: `visible` are those after recovery, `database` those once prepared transactions were committed."""
         import numpy as np
 
         self._records = ledger.decided
@@ -254,7 +254,7 @@ class _Comparison:
         return int(lost.min()) if len(lost) else None
 
     def timeline(self, cut_ns: int) -> CommitTimeline | None:
-        """Return when commits were acknowledged that are there, and that are not, from before the first of these to the power cut."""
+        """Return when surviving and lost commits were acknowledged, from before the first lost one to the power cut."""
         import numpy as np
 
         kept, lost = self._acknowledged_ns(is_kept=True), self._acknowledged_ns(is_kept=False)

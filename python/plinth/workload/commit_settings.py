@@ -88,9 +88,10 @@ def settings_of_functions(control: "psycopg.Connection", scripts: Iterable[Trans
 
 
 def settings_of_actions(actions: Iterable[str], *, reconnects: bool) -> list[SettingSeen]:
-    """Return the durability settings that SQL of actions changes for the sessions of the load while it runs; a reading before or after it may miss them.
+    """Return the durability settings that SQL of actions changes for the load's sessions while it runs.
 
-    What ALTER DATABASE and ALTER ROLE set only new sessions have: `reconnects` says that each transaction begins one.
+    A reading before or after the load may miss them. What ALTER DATABASE and ALTER ROLE set applies to new sessions only:
+    `reconnects` says that each transaction begins one.
     """
     found: list[SettingSeen] = []
     for sql in actions:

@@ -77,14 +77,14 @@ class Recipe:
         return sessions_of(self.spec)
 
     def streams(self, server_version: int) -> int:
-        """Return the number of COPY streams if the dataset does not say: one per session, or one, frozen, where more gain nothing."""
+        """Return the number of COPY streams: the dataset's, else one per session, or one, frozen, where more gain nothing."""
         if self.spec.streams is not None or self.spec.partitions:
             return self.sessions
         is_small = self._largest * self.row_bytes <= _MOST_IN_ONE_BYTES
         return 1 if is_small and _FREEZING_VERSION <= server_version < _GROWING_VERSION else self.sessions
 
     def freezes(self, server_version: int) -> bool:
-        """Return whether COPY freezes rows: they can be frozen only in the transaction that has emptied the table: of one stream, or of partitions."""
+        """Return whether COPY freezes rows, which is possible only in the transaction that emptied the table or partition."""
         is_allowed = self.streams(server_version) == 1 or self.spec.partitions > 0
         return is_allowed and server_version >= _FREEZING_VERSION
 

@@ -60,7 +60,7 @@ class Tpcb(RecipeDataset):
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """Check that every acknowledged transaction left one row of history, and its delta in each balance. Transfers keep the sum."""
+        """Check that every acknowledged transaction left its row of history and its deltas, and that transfers kept the sum."""
         if workload.builtin == "account-mix":
             return self._transfers_kept(control, before)
         if workload.is_read_only is not False:
@@ -84,7 +84,7 @@ class Tpcb(RecipeDataset):
         return [*checks, *self._deltas_in_balances(control, before, workload, delta)]
 
     def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """Check that each transaction that has committed is whole: its delta is in history and in each balance. Transfers keep the sum."""
+        """Check that committed transactions are whole, with their delta in history and balances, and that transfers kept the sum."""
         if workload.builtin == "account-mix":
             return self._transfers_kept(control, before)
         if workload.builtin is None or not BUILTINS[workload.builtin].leaves_history:

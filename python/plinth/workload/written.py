@@ -43,7 +43,7 @@ def rows_written(control: "psycopg.Connection", table: str) -> int:
 
 
 def check_written(table: str, written: int, per_transaction: int, result: LoadResult) -> Check:
-    """Check that every acknowledged transaction has written `per_transaction` rows, and that only attempted ones have written any."""
+    """Check that acknowledged transactions have written `per_transaction` rows each, and only attempted ones any."""
     totals = result.totals
     least = totals.done * per_transaction
     most = least + (totals.open + totals.failed + totals.retries) * per_transaction

@@ -33,7 +33,8 @@ impl NewFile {
         let wanted =
             fs::metadata(model).map_err(|error| PieceError::Io("look at the table's", error))?;
         let path = with_suffix(target, SUFFIX);
-        let file = create_new(&path).map_err(|error| PieceError::Io("make a file next to", error))?;
+        let file =
+            create_new(&path).map_err(|error| PieceError::Io("make a file next to", error))?;
         let new = Self {
             file,
             path,
