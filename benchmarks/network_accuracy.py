@@ -1,4 +1,4 @@
-"""The accuracy of the emulated network: round trips beside the delays that were asked for, and CPU time of the delay line.
+"""The accuracy of the emulated network: round trips compared with the delays that were asked for, and CPU time of the delay line.
 
 Run as root: .venv/bin/python benchmarks/network_accuracy.py [COUNT]
 """

@@ -1,4 +1,4 @@
-"""What observing a server costs a tick: CPU time of the observer's threads and of its backends, beside idle clients.
+"""What observing a server costs a tick: CPU time of the observer's threads and of its backends, with idle clients.
 
     sudo .venv/bin/python benchmarks/observer_cost.py [--clients 16] [--ticks 60] [--rounds 3]
 
@@ -32,7 +32,7 @@ INTERVAL_S = 0.5
 
 
 def measure(cluster: Server, ticks: int) -> dict[str, float]:
-    """Microseconds a tick, by who used them."""
+    """Return microseconds a tick, by who used them."""
     observer = Observer(
         cluster.connection,
         devices=(),
@@ -51,7 +51,7 @@ def measure(cluster: Server, ticks: int) -> dict[str, float]:
 
 
 def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
-    """The round that cost least, of a server in memory with so many clients connected."""
+    """Return the round that cost least, of a server in memory with so many clients connected."""
     owner, runner = server_owner(), Runner()
     with server_folder() as folder, ExitStack() as stack:
         os.environ["PLINTH_STATE_DIR"] = str(folder / "state")

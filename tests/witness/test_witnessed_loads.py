@@ -21,7 +21,7 @@ from plinth.witness.protocol import MAX_RECORDS
 from plinth.witness.stream import LedgerTail
 from plinth.witness.verify import record_refused_recovery, verdict, verify_last_round
 from plinth.workload.commit_ledger import CommitLedger
-from plinth.workload.ledger_check import compare_ledger
+from plinth.workload.commit_ledger_check import compare_ledger
 from waiting import wait_until
 from witnessing import WitnessHere, round_json
 

@@ -40,7 +40,7 @@ def complete_fleet(asked: BenchOptions) -> None:
 
 
 def fleet_words(fleet: "FleetSpec") -> str:
-    """Its machines, for messages."""
+    """Return the machines of the fleet, for messages."""
     from plinth.model.units import format_count
 
     if fleet.is_on_ray:
@@ -52,7 +52,7 @@ def fleet_words(fleet: "FleetSpec") -> str:
 
 
 def _fleet_of(machines: str, command: str | None) -> "FleetSpec":
-    """ "3" is as many processes of this machine, "3@auto" as many machines of a Ray cluster, everything else a list of hosts."""
+    """Read a fleet: "3" is three processes on this machine, "3@auto" three machines of a Ray cluster, all else a list of hosts."""
     from pydantic import ValidationError
 
     from plinth.model.fleet import FleetSpec
@@ -84,7 +84,7 @@ def _fleet_of(machines: str, command: str | None) -> "FleetSpec":
 
 
 def _given(machines: str) -> dict[str, object]:
-    """The keys of [fleet] that the option's value stands for."""
+    """Return the keys of [fleet] that the option's value stands for."""
     from plinth.model.fleet import MAX_MACHINES, RAY_ADDRESS
 
     if machines.strip().lstrip("+-").isdecimal():
@@ -121,7 +121,7 @@ def _not_unicode(asked: BenchOptions) -> Iterator[str]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether no byte of it is a lone surrogate."""
+    """Return whether no byte of it is a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -58,7 +58,7 @@ def read_plan(bundle: Path | BundleFolder) -> Plan:
 
 
 def read_question(bundle: Path | BundleFolder) -> str:
-    """Read the question of a bundle's experiment from its plan, of which nothing else is validated: `read_plan` takes ten times as long."""
+    """Read the question of a bundle's experiment without validating the rest of its plan, which takes ten times as long."""
     folder = folder_of(bundle)
     text = folder.read_text("plan.json")
     try:

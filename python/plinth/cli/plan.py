@@ -32,11 +32,11 @@ def plan(
     """
     from plinth.cli.app import show_error
     from plinth.cli.plan_view import show_plan
-    from plinth.experiment import load_experiment
+    from plinth.experiment import read_experiment
     from plinth.report import check_viewer
     from plinth.run import find_obstacles, make_plan
 
-    loaded = load_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
+    loaded = read_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
     check_viewer()
     bundle = Path("bundles/RUN")
     made = make_plan(loaded, run_id="RUN", bundle=bundle, fit=scale_to_fit)

@@ -80,7 +80,7 @@ def run(
     from plinth.cli.bundle_experiment import bundle_of, confirm, overrides_of
     from plinth.cli.live import open_listener
     from plinth.cli.plan_view import full_size_sentence
-    from plinth.experiment import load_experiment
+    from plinth.experiment import read_experiment
     from plinth.report import check_viewer
     from plinth.run import make_plan, run_plan
 
@@ -89,9 +89,9 @@ def run(
     overrides = with_shortcuts(overrides, repeats, duration, clients)
     shared = bundle_of(file)
     if shared is None:
-        loaded = load_experiment(file, overrides, full)
+        loaded = read_experiment(file, overrides, full)
     else:
-        loaded = load_experiment(shared / "experiment.toml", (*overrides_of(shared), *overrides), full)
+        loaded = read_experiment(shared / "experiment.toml", (*overrides_of(shared), *overrides), full)
         confirm(loaded, shared, yes)
     require_objectives(loaded.experiment.objectives, fail_on, junit)
     ssh_config = checked_ssh_config(ssh_config, loaded.experiment.fleet)

@@ -1,4 +1,4 @@
-"""Loads the published results that an experiment names, from Plinth's own or from a file beside the experiment."""
+"""Reads the published results that an experiment names, from Plinth's own or from a file next to the experiment."""
 
 import tomllib
 from importlib import resources
@@ -26,7 +26,7 @@ def packaged_references() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(_SUFFIX) for file in folder.iterdir() if file.name.endswith(_SUFFIX)))
 
 
-def load_reference(name: str, folder: Path) -> Reference:
+def read_reference(name: str, folder: Path) -> Reference:
     """Load the built-in reference `name`, or the file `name`, relative to `folder`, if it ends with .toml.
 
     Raises Problem, located at the experiment's key, if it does not exist or is not valid.
@@ -59,7 +59,7 @@ def named_reference(document: dict[str, Any], folder: Path, problems: list[Probl
     if not isinstance(name, str):
         return None  # other types are reported by the validation of the experiment
     try:
-        return load_reference(name, folder)
+        return read_reference(name, folder)
     except Problem as problem:
         problems.append(problem)
         return None

@@ -1,6 +1,6 @@
 """Removes secrets of connection strings from an experiment's document before it is processed further.
 
-What is validated, planned, shown and kept has only connection strings without secrets; the whole ones stay beside it in
+What is validated, planned, shown and kept has only connection strings without secrets; the whole ones stay outside of it, in
 memory, for the code that connects.
 """
 

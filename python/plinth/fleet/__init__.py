@@ -20,7 +20,7 @@ merge.py        one result of all agents': counts of equal buckets are added
 task.py         what all agents do together: opened, polled, closed
 load.py         `FleetLoad`, a `plinth.load.LoadDriver`
 copying.py      `FleetCopy`: the rows of a dataset, sent by all machines; agent_copy.py: an agent's part
-ledger.py       ledgers of commits, collected from all; agent_ledger.py: an agent's
+ledger.py       commit ledgers, collected from all; agent_ledger.py: an agent's
 starting.py     what an agent starts while it answers
 executors/      how agents are started: on this machine, by ssh, by Ray
 check.py        whether the machines of a fleet can drive a load

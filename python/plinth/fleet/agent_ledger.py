@@ -1,4 +1,4 @@
-"""The ledger of commits that an agent's engine writes, until the coordinator has it."""
+"""The commit ledger that an agent's engine writes, until the coordinator has it."""
 
 import os
 import shutil

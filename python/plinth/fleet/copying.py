@@ -1,6 +1,6 @@
 """`FleetCopy`: the rows of a dataset, sent by the bulk loaders of several machines, as a `plinth.workload.bulk.Loader`.
 
-Pieces are dealt in turn. Each is a transaction with its row in the ledger of the database, so that what a machine has sent is there or
+Pieces are dealt in turn. Each is a transaction with its row in the table of load progress, so that what a machine has sent is there or
 not, however it ends; the next load sends what is missing.
 """
 

@@ -1,4 +1,4 @@
-"""The ledgers of commits of all agents, collected into the folder that the load was to write."""
+"""The commit ledgers of all agents, collected into the folder that the load was to write."""
 
 from collections.abc import Sequence
 from pathlib import Path

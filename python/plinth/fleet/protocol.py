@@ -12,7 +12,7 @@ The coordinator sends requests, and gets a reply to each, in order; nothing is s
     measure   Measuring                when the warm-up ends
     stop      Done
     collect   Collected                the result
-    ledger    LedgerPiece, and bytes   a piece of a file of the ledger of commits, once the load has ended
+    ledger    LedgerPiece, and bytes   a piece of a file of the commit ledger, once the load has ended
     copy      Done                     connecting the streams that send rows has begun
     copied    Copied                   how far they are, and at their end the result; `stop` ends them, too
 

@@ -1,4 +1,4 @@
-"""The result of comparing the ledger of commits with the database."""
+"""The result of comparing the commit ledger with the database."""
 
 from typing import Literal, get_args
 

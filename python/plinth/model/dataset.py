@@ -12,7 +12,7 @@ from plinth.model.columns import ColumnSpec, SequenceColumn, tuple_bytes
 from plinth.model.files import Files
 from plinth.model.units import SizeBytes
 
-LEDGER = "plinth_load"
+LOAD_PROGRESS_TABLE = "plinth_load"
 """The table beside those that Plinth fills, which records what is in them."""
 _SYSTEM_COLUMNS = {"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"}
 _MOST_COLUMNS = 1600
@@ -251,8 +251,8 @@ class GeneratedDataset(LoadedTables):
 
     @model_validator(mode="after")
     def _names_that_can_be(self) -> "GeneratedDataset":
-        if self.table == LEDGER:
-            raise ValueError(f"table: {LEDGER!r} is the name of Plinth's own table beside it")
+        if self.table == LOAD_PROGRESS_TABLE:
+            raise ValueError(f"table: {LOAD_PROGRESS_TABLE!r} is the name of Plinth's own table beside it")
         if taken := [name for name in self.columns if name in _SYSTEM_COLUMNS]:
             raise ValueError(f"columns: {', '.join(taken)}: PostgreSQL has a column of that name in every table")
         if len(self.columns) > _MOST_COLUMNS:

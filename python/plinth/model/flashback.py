@@ -13,7 +13,7 @@ from plinth.model.write_facts import UNKNOWN, canonical
 
 class SnapshotAction(TimedAction):
     """A snapshot of all files of the primary, taken by their storage while the load runs. When the load has ended the files go back to
-    it, the server recovers, and the ledger of commits is compared with what is there."""
+    it, the server recovers, and the commit ledger is compared with what is there."""
 
     do: Literal["snapshot"]
 

@@ -10,8 +10,8 @@ from typing import Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from plinth.model.base import Frozen
+from plinth.model.compiled import CompiledTransaction
 from plinth.model.connection import Connection
-from plinth.model.native import NativeTransaction
 from plinth.model.pacing import Paced
 from plinth.model.units import MAX_DURATION_S
 
@@ -99,7 +99,7 @@ class LogFiles(Finite):
 
 
 class LedgerFiles(Frozen):
-    """The ledger of commits: the answer to each, in files named THREAD.ledger (docs/internals/ledger.md)."""
+    """The commit ledger: the answer to each, in files named THREAD.ledger (docs/internals/ledger.md)."""
 
     folder: str = Field(description="An existing folder without a ledger, which is not on a disk under test.")
     first_number: int = Field(
@@ -136,7 +136,7 @@ class LoadConfig(Finite):
     """A load: who connects where and runs what, for how long, and what is reported."""
 
     connection: Connection
-    scripts: Sequence[LoadScript | NativeTransaction] = Field(
+    scripts: Sequence[LoadScript | CompiledTransaction] = Field(
         json_schema_extra=bounds(min_length=1),
         description="What the clients run, chosen anew for each transaction, by weight.",
     )
@@ -173,7 +173,9 @@ class LoadConfig(Finite):
         description="Or, instead of duration_s: how many transactions of each client are measured.",
     )
     rate: Rate | None = Field(
-        default=None, description="Without it the loop is closed: a client begins the next when one has ended."
+        default=None,
+        description="With it the loop is open, and latency counts from when a transaction was due, which avoids coordinated "
+        "omission. Without it the loop is closed: a client begins the next when one has ended.",
     )
     latency_limit_s: float | None = Field(
         json_schema_extra=bounds(gt=0, le=MAX_DURATION_S),

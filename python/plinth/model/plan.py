@@ -7,12 +7,12 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name
+from plinth.model.compiled import CompiledTransaction
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import PlannedCut
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.level import Level
-from plinth.model.native import NativeTransaction
 from plinth.model.network import NetworkSpec
 from plinth.model.patroni import PatroniSpec
 from plinth.model.published import Reference
@@ -168,7 +168,7 @@ class ScriptText(Frozen):
     weight: int = 1
 
 
-TransactionText = ScriptText | NativeTransaction
+TransactionText = ScriptText | CompiledTransaction
 """What a client runs: a script, or a transaction that is compiled into the load engine."""
 
 

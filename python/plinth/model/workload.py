@@ -94,8 +94,9 @@ class WorkloadSpec(TpccOptions):
     )
     rate: Annotated[float, Field(le=MAX_TPS)] | list[RateStage] | None = Field(
         default=None,
-        description="Transactions that are due each second, over all clients, however long others take (an open loop); one "
-        "number, or stages that step and ramp from the start of measuring. Default: a client begins when it has finished.",
+        description="Transactions that are due each second, over all clients, however long others take (an open loop): latency "
+        "counts from when they are due, which avoids coordinated omission. One number, or stages that step and ramp from the "
+        "start of measuring. Default: a client begins when it has finished.",
         examples=[500],
     )
     arrivals: Literal["poisson", "uniform"] = Field(

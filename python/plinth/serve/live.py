@@ -12,7 +12,7 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from plinth.bundle import BundleFolder, LiveTail, Place, read_manifest
+from plinth.bundle import BundleFolder, LivePlace, LiveTail, read_manifest
 from plinth.bundle.live import LiveChunk
 from plinth.model.errors import PlinthError
 from plinth.model.live import LiveEnd, LiveLine, LiveMessage, LivePage
@@ -78,7 +78,7 @@ class LiveStreams:
         if self._open >= MAX_STREAMS:
             reason = f"{MAX_STREAMS} live pages are open: close one\n"
             return PlainTextResponse(reason, HTTPStatus.SERVICE_UNAVAILABLE)
-        tail = LiveTail(folder, Place.parse(after) if after else None)
+        tail = LiveTail(folder, LivePlace.parse(after) if after else None)
         return StreamingResponse(self._counted(folder, tail), media_type="text/event-stream")
 
     async def _counted(self, folder: BundleFolder, tail: LiveTail) -> AsyncIterator[str]:

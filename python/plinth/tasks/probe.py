@@ -1,4 +1,4 @@
-"""`plinth probe`: the probes of directories that somebody names."""
+"""`plinth probe`: the probes of given directories."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth import __version__
 from plinth.load.engine import Load
+from plinth.model.compiled import CompiledTransaction, LedgerCommits
 from plinth.model.connection import Connection, Tcp
 from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.load_config import LedgerFiles, LoadConfig
-from plinth.model.native import LedgerCommits, NativeTransaction
 from plinth.model.witness import PROTOCOL_VERSION, Hello, LoadEnd, TestedServer
 from plinth.run.interrupt import InterruptGuard
 from plinth.system import cancel
@@ -121,7 +121,7 @@ def _started(wanted: WitnessedLoad, threads: int, stream: LedgerStream) -> Load:
         load = Load(
             LoadConfig(
                 connection=replace(wanted.connection, tcp=_with_short_timeouts(wanted.connection.tcp)),
-                scripts=[NativeTransaction(name="ledger", native=LedgerCommits())],
+                scripts=[CompiledTransaction(name="ledger", native=LedgerCommits())],
                 clients=wanted.clients,
                 threads=threads,
                 duration_s=wanted.duration_s,

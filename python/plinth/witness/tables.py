@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from plinth.model.errors import RunError, UsageError
 from plinth.model.witness import RISKY_SETTINGS, LoadEnd, TestedServer, WitnessRound
 from plinth.system.database import database_errors
-from plinth.workload.ledger_check import prepare_ledger_tables
+from plinth.workload.commit_ledger_check import prepare_ledger_tables
 
 if TYPE_CHECKING:
     import psycopg

@@ -18,7 +18,7 @@ from plinth.system.database import connect, database_errors
 from plinth.witness.rounds import WitnessFolder
 from plinth.witness.tables import RoundInTables, check_is_same, check_tables, is_of, round_in_tables, tested_server
 from plinth.workload.commit_ledger import CommitLedger
-from plinth.workload.ledger_check import compare_ledger
+from plinth.workload.commit_ledger_check import compare_ledger
 
 if TYPE_CHECKING:
     import psycopg

@@ -69,7 +69,7 @@ def _of_workload(workload: WorkloadSpec) -> Iterator[Problem]:
         )
     if not workload.keeps_ledger:
         yield Problem(
-            "with faults of servers, a ledger of commits is needed: it says for how long none was acknowledged, and which are lost",
+            "with faults of servers, a commit ledger is needed: it says for how long none was acknowledged, and which are lost",
             path=["workload"],
             hint='set workload.ledger = true, or workload.builtin = "ledger"',
         )

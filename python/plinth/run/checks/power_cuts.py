@@ -79,7 +79,7 @@ def _of_atlas(durability: DurabilitySpec, storages: Sequence[Storage], workload:
         )
     if not workload.keeps_ledger:
         found["atlas ledger"] = Problem(
-            "an atlas needs a ledger of commits: each image is of another moment of the load",
+            "an atlas needs a commit ledger: each image is of another moment of the load",
             path=["durability", "atlas"],
             hint='set workload.ledger = true, or workload.builtin = "ledger"',
         )

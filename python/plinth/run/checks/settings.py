@@ -22,7 +22,7 @@ from plinth.server import (
 )
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
-from plinth.workload import load_settings
+from plinth.workload import settings_while_loading
 
 
 class _Judges(NamedTuple):
@@ -97,7 +97,7 @@ class SettingsCheck:
                 for problem in judges.probe.problems(settings):
                     wrong.append(Problem(problem.message, path=[*path, *problem.path[2:]], hint=problem.hint))
             yield from wrong
-            own = load_settings(cluster.dataset)
+            own = settings_while_loading(cluster.dataset)
             first = next((one.settings for one in expanded.variants if one.cluster == cluster.id), {})
             if wrong or not own or judges.probe.problems(first):
                 continue
@@ -141,7 +141,7 @@ def _unique(problems: Iterable[Problem]) -> list[Problem]:
 
 def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[str, SettingValue]]]:
     """The settings that the server must accept during the load, each with the table of the file that gives it."""
-    yield ["dataset", "load_settings"], dict(load_settings(dataset))
+    yield ["dataset", "load_settings"], dict(settings_while_loading(dataset))
     if isinstance(dataset, LoadedTables) and dataset.maintenance_work_mem is not None:
         yield ["dataset"], {"maintenance_work_mem": dataset.maintenance_work_mem}
 
@@ -159,11 +159,11 @@ def _standby_problems(
     yield from standby_problems(probe, variant.settings, standbys, variant.standby_settings, promoted)
     if problem := probe.standby_problem(variant.settings, standbys_of(PRIMARY, standbys)):
         yield problem
-    own = {name.lower(): name for name in load_settings(cluster.dataset)}
+    own = {name.lower(): name for name in settings_while_loading(cluster.dataset)}
     blamed = next((own[name] for name in STANDBY_SETTINGS if name in own), None)
     alone = {
         name: value for name, value in variant.settings.items() if not standbys or name.lower() != STANDBY_SETTINGS[0]
     }
-    while_loading = {**alone, **load_settings(cluster.dataset)}
+    while_loading = {**alone, **settings_while_loading(cluster.dataset)}
     if blamed is not None and (problem := probe.standby_problem(while_loading)):
         yield Problem(problem.message, path=["dataset", "load_settings", blamed], hint=problem.hint)

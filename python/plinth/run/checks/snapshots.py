@@ -40,7 +40,7 @@ def _of_measure(measure: MeasureSpec) -> Iterator[Problem]:
 def _of_ledger(keeps_ledger: bool) -> Iterator[Problem]:
     if not keeps_ledger:
         yield Problem(
-            "with snapshots, a ledger of commits is needed: it says which commits have to be in them",
+            "with snapshots, a commit ledger is needed: it says which commits have to be in them",
             path=["workload"],
             hint='set workload.ledger = true, or workload.builtin = "ledger"',
         )

@@ -11,7 +11,7 @@ from plinth.model.outage import Failover, Outage, may_lose
 from plinth.model.trial import Check
 from plinth.run.faults.server_faults import Marks, ServerFaults
 from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
-from plinth.workload.ledger_check import compare_ledger, ledger_checks
+from plinth.workload.commit_ledger_check import compare_ledger, ledger_checks
 
 if TYPE_CHECKING:
     import psycopg

@@ -15,7 +15,7 @@ from plinth.model.plan import PlannedCluster, PlannedNode, PlannedTrial, Variant
 from plinth.model.step import Step
 from plinth.model.units import format_count
 from plinth.model.workload import WorkloadSpec
-from plinth.plan import MEMORY, Place, PlanInputs
+from plinth.plan import MEMORY, PlanInputs, StoragePlace
 from plinth.run.checks.destroy import destructive_targets
 from plinth.run.context import RunContext
 from plinth.run.fleet import copying_words, machines_words
@@ -55,7 +55,7 @@ def plan_inputs(
         },
         installations=installations,
         dataset_size=lambda spec: dataset_of(spec).size(),
-        dataset_load_s=lambda spec: dataset_of(spec).load_s(),
+        populate_s=lambda spec: dataset_of(spec).populate_s(),
         provision_steps=provision_steps,
         trial_steps=lambda trial, variant, cluster: _trial_steps(
             context, trial, variant, cluster, measure, restoring, fleet
@@ -88,10 +88,10 @@ def _provision_steps(
     return steps
 
 
-def _place(storage: Storage, restoring: Restoring) -> Place:
+def _place(storage: Storage, restoring: Restoring) -> StoragePlace:
     """How fast a storage is, where its space comes from, and how much of it there is for the server's user."""
     source = storage.needs_from()
-    place = Place(
+    place = StoragePlace(
         takes_bytes=storage.needs_bytes(),
         usable_bytes=storage.usable_bytes(),
         ballast_bytes=storage.ballast_bytes(),
@@ -139,7 +139,7 @@ def _trial_steps(
     fleet: FleetSpec | None,
 ) -> list[Step]:
     workload = variant.workload
-    ledger = "ledger of commits, " if workload.keeps_ledger else ""
+    ledger = "commit ledger, " if workload.keeps_ledger else ""
     checkpoint = "CHECKPOINT, then " if measure.cache == "as-is" else ""
     load = (
         f"trial {trial.number}, {variant.label}: {checkpoint}{', '.join(s.name for s in variant.scripts)} by "

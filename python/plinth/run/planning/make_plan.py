@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from plinth.experiment import LoadedExperiment
+from plinth.experiment import ParsedExperiment
 from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.errors import PlinthError, Problem, together
 from plinth.model.experiment import Experiment
@@ -40,7 +40,7 @@ from plinth.workload import (
 )
 
 
-def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool = False) -> Plan:
+def make_plan(loaded: ParsedExperiment, *, run_id: str, bundle: Path, fit: bool = False) -> Plan:
     """The plan of an experiment on this machine; nothing is changed by making it.
 
     Raises UsageError for scripts that do not parse, ExperimentError for settings that the server would refuse, and
@@ -59,7 +59,7 @@ def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool 
 class _Planner:
     """Caches what does not change between the plans of --scale-to-fit."""
 
-    def __init__(self, loaded: LoadedExperiment, run_id: str, bundle: Path) -> None:
+    def __init__(self, loaded: ParsedExperiment, run_id: str, bundle: Path) -> None:
         self.loaded = loaded
         self.run_id = run_id
         self.bundle = bundle

@@ -45,7 +45,7 @@ def snapshot_steps(
     for one in reversed(snapshots):
         check = Step(
             id=f"{one.taking().id}.check",
-            title=f"start {cluster.id}, which recovers; compare the ledger of commits with snapshot {one.number}, and check all files",
+            title=f"start {cluster.id}, which recovers; compare the commit ledger with snapshot {one.number}, and check all files",
         )
         steps += [*one.going_back(), check, one.removing()]
     return [_of_trial(step, trial, variant) for step in steps]

@@ -24,8 +24,8 @@ from plinth.server.integrity.transaction_status import check_transaction_status,
 from plinth.server.written_relations import session_settings
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger
+from plinth.workload.commit_ledger_check import commit_levels_seen
 from plinth.workload.dataset import Dataset, Snapshot
-from plinth.workload.ledger_check import commit_levels_seen
 from plinth.workload.prepared import commit_prepared, unfinished
 from plinth.workload.survival import INVARIANTS, broken_invariants, surviving_commits
 

@@ -69,7 +69,7 @@ class Writer(Protocol):
         ...
 
     def make_cut_ledger(self, cut: PlannedCut) -> Path:
-        """Make the empty folder for the ledger of the commits before a cut, or of its recording."""
+        """Make the empty folder for the commit ledger before a cut, or of its recording."""
         ...
 
     def drop_cut_ledger(self, cut: PlannedCut) -> None:

@@ -9,7 +9,7 @@ from plinth.run.context import RunContext
 from plinth.run.faults.stall import StallWatch
 from plinth.run.fleet import fleet_loader
 from plinth.run.listener import Listener
-from plinth.run.provision.loading import LoadSession, load_dataset
+from plinth.run.provision.loading import DatasetSession, populate_dataset
 from plinth.run.provision.node_settings import settings_of_node
 from plinth.run.provision.restoring import loaded_copies
 from plinth.server import (
@@ -25,7 +25,7 @@ from plinth.server import (
 )
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
-from plinth.workload import dataset_of, load_settings
+from plinth.workload import dataset_of, settings_while_loading
 
 
 class ClusterPreparation:
@@ -79,7 +79,7 @@ class ClusterPreparation:
                 copy.restore(self._listener.progress)
         # Standbys come once all is loaded: until then no commit may wait for them.
         alone = {name: value for name, value in first.settings.items() if name.lower() != STANDBY_SETTINGS[0]}
-        primary.start({**(alone if planned.standbys else first.settings), **load_settings(planned.dataset)})
+        primary.start({**(alone if planned.standbys else first.settings), **settings_while_loading(planned.dataset)})
         if not is_there:
             primary.make_tablespaces()
             self._journal.record(whole)
@@ -144,12 +144,12 @@ class ClusterPreparation:
         fleet = fleet_loader(self._plan.experiment.fleet, self._runner, context.log("fleet.log"), context.ssh_config)
         with (
             database_errors("load the dataset", planned.id),
-            LoadSession(connect(target), target, managed, fleet) as session,
+            DatasetSession(connect(target), target, managed, fleet) as session,
         ):
             if isinstance(server, ExternalServer):
                 server.check_makes_in_schema(session.control)
             dataset = dataset_of(planned.dataset, self._plan.dataset_files)
-            loaded = load_dataset(planned, dataset, session, stalls.passing_on(self._listener.progress))
+            loaded = populate_dataset(planned, dataset, session, stalls.passing_on(self._listener.progress))
         if writer is None or (resuming and planned.id in read_loaded(writer.folder)):
             return  # it was looked at when all of it had been loaded
         if resuming:

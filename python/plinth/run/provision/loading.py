@@ -12,7 +12,7 @@ from plinth.model.loaded import LoadedDataset, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
 from plinth.server import connect
-from plinth.workload import Dataset, LoadServer, loaded_tables
+from plinth.workload import Dataset, DatasetServer, loaded_tables
 from plinth.workload.bulk import Loader, bulk_loader
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class TaskClock:
         return tuple(LoadTask(name=name, duration_s=last - first) for name, (first, last) in self._reported.items())
 
 
-class LoadSession:
+class DatasetSession:
     """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `cluster`
     one that is left alone. Rows are sent from this machine, or by the machines of a `fleet`. Closed at the end of its block."""
 
@@ -87,11 +87,11 @@ class LoadSession:
         self.control = connect(self.target)
 
 
-def load_dataset(planned: PlannedCluster, dataset: Dataset, server: LoadServer, report: Report) -> LoadedDataset:
+def populate_dataset(planned: PlannedCluster, dataset: Dataset, server: DatasetServer, report: Report) -> LoadedDataset:
     """Load `dataset`, and measure its tables. Raises RunError."""
     clock = TaskClock(report)
     began = time.monotonic()
-    dataset.load(server, clock.report)
+    dataset.populate(server, clock.report)
     load_s = time.monotonic() - began
     tables, gaps = loaded_tables(server.control)
     return LoadedDataset(

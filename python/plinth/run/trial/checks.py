@@ -9,7 +9,7 @@ from plinth.model.units import format_count
 from plinth.model.workload import Driver, WorkloadSpec
 from plinth.run.faults.server_faults import ServerFaults
 from plinth.workload.commit_ledger import read_commit_ledger
-from plinth.workload.ledger_check import compare_ledger, ledger_checks
+from plinth.workload.commit_ledger_check import compare_ledger, ledger_checks
 
 if TYPE_CHECKING:
     import psycopg

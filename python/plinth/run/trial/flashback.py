@@ -1,4 +1,4 @@
-"""Going back to the snapshots of a trial, the last first: restored, recovered, and compared with the ledger of commits."""
+"""Going back to the snapshots of a trial, the last first: restored, recovered, and compared with the commit ledger."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from plinth import load
 from plinth.load import LoadConfig, LoadScript, Rate, Stage
+from plinth.model.compiled import CompiledTransaction
 from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec
 from plinth.model.load_config import LedgerFiles, ShellUser
-from plinth.model.native import NativeTransaction
 from plinth.model.plan import ScriptText, TransactionText
 from plinth.model.workload import WorkloadSpec
 from plinth.run.trial.warmup import check_warmup
@@ -35,7 +35,7 @@ def load_of(
 ) -> LoadConfig:
     """The configuration of the load's driver; `variables` are the dataset's, `shell` runs shell commands of scripts.
 
-    `ledger` is the folder for the ledger of commits, of a workload that keeps one. `retry_connect_s`: clients without a connection
+    `ledger` is the folder for the commit ledger, of a workload that keeps one. `retry_connect_s`: clients without a connection
     try again after that pause.
     """
     return LoadConfig(
@@ -73,7 +73,7 @@ def check_load(
     load.check_load(workload, scripts, variables, config)
 
 
-def _configured(transaction: TransactionText) -> LoadScript | NativeTransaction:
+def _configured(transaction: TransactionText) -> LoadScript | CompiledTransaction:
     if isinstance(transaction, ScriptText):
         return LoadScript(name=transaction.name, source=transaction.source, weight=transaction.weight)
     return transaction

@@ -46,7 +46,7 @@ from plinth.server import ExternalServer, Server, connect, database_errors
 from plinth.system import cancel
 from plinth.system.owner import shell_user
 from plinth.workload import Dataset, await_sessions, dataset_of
-from plinth.workload.ledger_check import prepare_ledger_tables
+from plinth.workload.commit_ledger_check import prepare_ledger_tables
 
 if TYPE_CHECKING:
     import psycopg

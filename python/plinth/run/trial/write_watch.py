@@ -20,8 +20,8 @@ from plinth.server.written_relations import (
     written_since,
 )
 from plinth.storage import describe
+from plinth.workload.commit_ledger_check import commit_levels_seen
 from plinth.workload.commit_settings import settings_of_actions, settings_of_functions, settings_of_scripts
-from plinth.workload.ledger_check import commit_levels_seen
 
 if TYPE_CHECKING:
     import psycopg
