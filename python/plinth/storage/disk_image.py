@@ -13,9 +13,9 @@ from plinth.model.errors import PlinthError, Refused
 from plinth.model.step import Step, Undo
 from plinth.model.storage import FilesystemName
 from plinth.storage.actions import Action, make_folder, make_labelled
-from plinth.storage.devices.attach import attach, confirm_attached
 from plinth.storage.devices.disk_control import DiskControl
-from plinth.storage.devices.disk_start import DISK_FILE, serve_action
+from plinth.storage.devices.disk_daemon import DISK_FILE, serve_action
+from plinth.storage.devices.loop_device import attach, confirm_attached
 from plinth.storage.filesystem import run_with_kernel_log
 from plinth.system.daemon import ANSWER_TIMEOUT_S
 from plinth.system.journal import Journal

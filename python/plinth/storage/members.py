@@ -8,7 +8,7 @@ from plinth.model.errors import Refused
 from plinth.model.storage import LvmStorage, MdStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BlockStorage
-from plinth.storage.devices.signatures import signatures_of
+from plinth.storage.devices.block_device import signatures_of
 from plinth.storage.folder import FolderStorage
 from plinth.storage.requirements import Requirements
 from plinth.system.directory import filesystem_label

@@ -13,9 +13,8 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.storage import Reference
 from plinth.storage.actions import Action
-from plinth.storage.ballast import fill_action, fill_of, with_ballast
 from plinth.storage.capacity import filesystem_of, usable_bytes
-from plinth.storage.filling import free_again
+from plinth.storage.filling import fill_action, fill_of, free_again, with_ballast
 from plinth.storage.inspect.describe import storage_facts
 from plinth.storage.requirements import Requirements
 from plinth.system.directory import label_of

@@ -1,5 +1,6 @@
-"""Identifying one block device for certain: a name such as /dev/sdb may be another disk by the next command.
+"""One block device: which one it is, and what is on it.
 
+A name such as /dev/sdb may be another disk by the next command.
 `Identity` is what must not change between looking and writing. Sources: linux/fs.h (ioctls), the kernel's
 Documentation/ABI/stable/sysfs-block (diskseq, since Linux 5.15: a number that no two disks of one boot share), and
 SPC-4 7.8.15 for the page of SCSI's vital product data that holds the serial number.
@@ -8,6 +9,7 @@ SPC-4 7.8.15 for the page of SCSI's vital product data that holds the serial num
 import array
 import errno
 import fcntl
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from typing import NamedTuple
 
 from plinth.model.errors import PlinthError, Refused
 from plinth.system.failures import from_os_error
+from plinth.system.runner import CommandError, Runner
 
 SYSFS = Path("/sys")
 BY_ID = Path("/dev/disk/by-id")
@@ -25,6 +28,7 @@ _BLKGETSIZE64 = 0x80081272
 _BLKGETDISKSEQ = 0x80081280
 _BLKROGET = 0x125E
 _VPD_HEADER_BYTES = 4
+_BLKID_NOTHING_FOUND = 2
 
 
 class Identity(NamedTuple):
@@ -165,3 +169,57 @@ def _not_opened(error: OSError, path: Path) -> PlinthError:
     if error.errno in (errno.ENXIO, errno.ENOMEDIUM):
         return Refused("no disk is behind it", where=str(path), hint="name a device of /dev/disk/by-id")
     return from_os_error(error, "open the device", path)
+
+
+class Signature(NamedTuple):
+    """One signature: "ext4", "linux_raid_member", "gpt", ...; `offset_bytes` is where on the device its magic is."""
+
+    type: str
+    offset_bytes: int
+    label: str | None
+    uuid: str | None
+
+    def __str__(self) -> str:
+        label = f" labelled {self.label!r}" if self.label else ""
+        return f"{self.type}{label} at byte {self.offset_bytes}"
+
+
+def signatures_command(device: Path) -> tuple[str, ...]:
+    """The command that shows the signatures on `device`; it changes nothing."""
+    return ("wipefs", "--no-act", "--json", str(device))
+
+
+def signatures_of(device: Path, runner: Runner) -> tuple[Signature, ...]:
+    """Every signature of a device or file. Raises a PlinthError when it cannot be read."""
+    completed = runner.run(signatures_command(device))
+    if not completed.stdout.strip():
+        return ()  # as some versions say that there is none
+    try:
+        rows = json.loads(completed.stdout)["signatures"]
+        return tuple(Signature(row["type"], int(row["offset"], 16), row["label"], row["uuid"]) for row in rows)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refused(
+            f"cannot determine what is on the device: wipefs answered in an unknown form ({error})",
+            where=" ".join(completed.argv),
+            details=completed.stdout.splitlines()[:5],
+        ) from error
+
+
+def device_label(device: Path, runner: Runner) -> str | None:
+    """The label of the file system on a block device, read from it by blkid; None without one."""
+    return _probed(device, "LABEL", runner)
+
+
+def partuuid_of(partition: Path, runner: Runner) -> str | None:
+    """The PARTUUID of a partition as the table of its disk has it now, which a link in /dev/disk may have outlived."""
+    return _probed(partition, "PART_ENTRY_UUID", runner)
+
+
+def _probed(device: Path, tag: str, runner: Runner) -> str | None:
+    """What blkid reads from a block device, past its cache."""
+    try:
+        return runner.run(("blkid", "-p", "-o", "value", "-s", tag, str(device))).stdout.strip() or None
+    except CommandError as error:
+        if error.completed.exit_code == _BLKID_NOTHING_FOUND:
+            return None
+        raise

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from plinth.model.base import Frozen
 from plinth.model.errors import Refused, RunError
-from plinth.storage.devices.block_device import identity_of, opened, resolve
-from plinth.storage.devices.signatures import Signature, signatures_of
+from plinth.storage.devices.block_device import Signature, identity_of, opened, resolve, signatures_of
 from plinth.system.directory import nearest_label
 from plinth.system.failures import from_os_error
 from plinth.system.runner import Runner

@@ -13,12 +13,11 @@ from pathlib import Path
 from time import monotonic
 
 from plinth.model.errors import Refused
-from plinth.storage.devices.block_device import Identity, device_number, identity_of, opened, resolve
+from plinth.storage.devices.block_device import Identity, device_number, identity_of, opened, resolve, signatures_of
 from plinth.storage.devices.loop_device import backing_of
-from plinth.storage.devices.signatures import signatures_of
 from plinth.storage.guards.decide import RequestedDevice, reasons_against, refusal
-from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.state import read_state
+from plinth.storage.guards.uses import opened_by
 from plinth.system import cancel
 from plinth.system.runner import Runner
 

@@ -10,18 +10,18 @@ from plinth.model.errors import Refused
 from plinth.storage.devices.block_device import (
     SYSFS,
     Identity,
+    Signature,
     disk_folder,
     identity_of,
     is_partition,
     is_read_only,
     opened,
+    partuuid_of,
     resolve,
     serial_of,
+    signatures_of,
 )
 from plinth.storage.devices.device_ends import read_ends
-from plinth.storage.devices.labelled_filesystem import partuuid_of
-from plinth.storage.devices.signatures import Signature, signatures_of
-from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.uses import (
     NotExamined,
     Numbers,
@@ -29,6 +29,7 @@ from plinth.storage.guards.uses import (
     btrfs_on,
     loops_on,
     mounts_everywhere,
+    opened_by,
     outside_processes,
     swap_areas,
     swaps,

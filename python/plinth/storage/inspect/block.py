@@ -13,6 +13,7 @@ from plinth.system.readings import Readings, Value
 _SECTOR_BYTES = 512  # sysfs counts in these whatever the device's own sectors are
 _SERIAL_SHOWN = 6
 _IN_MEMORY = {"zram": "zram", "brd": "ram"}  # kind: how its devices' names begin
+SYSFS = Path("/sys")
 
 
 class Device(NamedTuple):
@@ -129,3 +130,16 @@ def _shortened(text: str) -> Value:
 
 def _entries(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def filesystem_of(device: str, sysfs: Path = SYSFS) -> Path | None:
+    """The folder of the mounted file system that has the device of that kernel name; None when none has."""
+    for folder in (sysfs / "fs/btrfs").glob("*/devices"):
+        if device in (member.name for member in folder.iterdir()):
+            return folder.parent
+    return None
+
+
+def profiles_of(filesystem: Path, use: str) -> list[str]:
+    """How "data", "metadata" or "system" is spread: raid0, single, ..., each that holds any of it."""
+    return sorted(entry.name for entry in (filesystem / "allocation" / use).iterdir() if entry.is_dir())

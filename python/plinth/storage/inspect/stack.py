@@ -14,8 +14,7 @@ from plinth.model.facts import StackNode
 from plinth.model.place import EMULATED, MEMORY, NETWORK
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import daemons
-from plinth.storage.inspect.block import device_folder, read_device
-from plinth.storage.inspect.btrfs_sysfs import SYSFS, filesystem_of
+from plinth.storage.inspect.block import SYSFS, device_folder, filesystem_of, read_device
 from plinth.system.daemon import Daemon
 from plinth.system.mounts import MOUNTINFO, Mount, mount_of
 from plinth.system.readings import Readings

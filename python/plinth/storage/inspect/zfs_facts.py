@@ -6,7 +6,7 @@ from pathlib import Path
 from plinth.model.base import Gap
 from plinth.model.errors import PlinthError
 from plinth.model.facts import Fact, StackNode, StorageFacts
-from plinth.storage.devices.zfs_fuse import COMMAND_TIMEOUT_S
+from plinth.storage.devices.zfs import COMMAND_TIMEOUT_S
 from plinth.storage.inspect.stack import read_members
 from plinth.system.runner import Runner
 

@@ -8,7 +8,7 @@ from plinth.model.storage import BtrfsStorage
 from plinth.storage.actions import Action
 from plinth.storage.filesystem import FILESYSTEM_REQUIREMENTS, FILESYSTEM_UNDO, Filesystem
 from plinth.storage.folder import FolderStorage
-from plinth.storage.inspect.btrfs_sysfs import filesystem_of, profiles_of
+from plinth.storage.inspect.block import filesystem_of, profiles_of
 from plinth.storage.members import BLANK_MEMBERS, check_blank, sizes_of
 from plinth.system.runner import Runner
 

@@ -13,17 +13,26 @@ from plinth.model.plan import Pace
 from plinth.model.storage import EmulatedStorage
 from plinth.storage.actions import Action, make_folder, make_labelled
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
-from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import (
+    DISK_FILE,
     abort_hung,
+    complaint_about,
     daemons,
+    disk_profiles,
     find_hung,
     kill_daemon,
+    serve_action,
     stop_daemon,
 )
-from plinth.storage.devices.disk_start import DISK_FILE, serve_action
 from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
+from plinth.storage.devices.loop_device import (
+    LOOP_REQUIREMENTS,
+    LOOP_UNDO,
+    attach,
+    check_loop_devices,
+    confirm_attached,
+)
 from plinth.storage.disk_image import DiskImage, RecordedFilesystem
 from plinth.storage.images import Images
 from plinth.storage.preflight import check_new_directory
@@ -156,7 +165,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
         where = ["storage", self.name]
         profile = self._profile()
         if profile is None:
-            known = [one.name for one in _profiles()]
+            known = [one.name for one in disk_profiles()]
             message = f"there is no profile {self.spec.profile!r}; allowed: {', '.join(known)}"
             return [Problem(message, path=[*where, "profile"], hint=nearest(self.spec.profile, known))]
         if complaint := self.complaint_about(Physics()):
@@ -182,7 +191,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
             return None
         own = {**self.spec.physics.model_dump(exclude_none=True), **change.model_dump(exclude_none=True)}
         physics = self.spec.physics.model_copy(update=own)
-        return _complaint(self.configs[0].model_copy(update={"physics": physics}))
+        return complaint_about(self.configs[0].model_copy(update={"physics": physics}))
 
     def confirm_devices(self) -> None:
         """Each daemon serves the disk that was asked for, and is attached."""
@@ -287,7 +296,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
                 disk.set_physics(self._physics_over(profile))
 
     def _profile(self) -> DiskProfile | None:
-        return next((profile for profile in _profiles() if profile.name == self.spec.profile), None)
+        return next((profile for profile in disk_profiles() if profile.name == self.spec.profile), None)
 
     def _physics_over(self, profile: DiskProfile) -> Physics:
         changed = {name: value for name, value in self.spec.physics if value is not None}
@@ -300,17 +309,5 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return self.folder / f"{mount.name}.log"
 
 
-def _complaint(config: DiskConfig) -> str | None:
-    from plinth.storage.devices.disk_server import complaint_about
-
-    return complaint_about(config)
-
-
 def _physics_keys() -> list[str]:
     return [field.alias or name for name, field in Physics.model_fields.items()]
-
-
-def _profiles() -> tuple[DiskProfile, ...]:
-    from plinth.storage.devices.disk_server import disk_profiles  # the engine's library is slow to load
-
-    return disk_profiles()

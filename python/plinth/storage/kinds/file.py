@@ -6,7 +6,13 @@ from typing import Any
 
 from plinth.model.storage import FileStorage
 from plinth.storage.actions import Action
-from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
+from plinth.storage.devices.loop_device import (
+    LOOP_REQUIREMENTS,
+    LOOP_UNDO,
+    attach,
+    check_loop_devices,
+    confirm_attached,
+)
 from plinth.storage.folder import FolderStorage
 from plinth.storage.images import Images
 from plinth.storage.protocol import Storage

@@ -7,7 +7,13 @@ from typing import Any, ClassVar
 from plinth.model.storage import LoopStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
-from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
+from plinth.storage.devices.loop_device import (
+    LOOP_REQUIREMENTS,
+    LOOP_UNDO,
+    attach,
+    check_loop_devices,
+    confirm_attached,
+)
 from plinth.storage.images import Images
 from plinth.storage.protocol import Storage
 from plinth.system.runner import Runner

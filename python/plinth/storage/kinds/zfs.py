@@ -13,18 +13,23 @@ from plinth.model.step import Step, Undo
 from plinth.model.storage import ZfsStorage
 from plinth.storage.actions import Action, make_folder, mount
 from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
-from plinth.storage.devices.zfs_fuse import (
+from plinth.storage.devices.zfs import (
     CACHE_MB,
     COMMAND_TIMEOUT_S,
+    DATASET,
+    GONE,
     PROGRAM,
+    PROPERTY,
+    ZFS,
     ZFS_FUSE_PROGRAMS,
     ZfsFuse,
     abort_hung,
+    destroy_pool,
     find_hung,
+    kernel_has_zfs,
     mount_point_in,
     stop_zfs_fuse,
 )
-from plinth.storage.devices.zfs_pool import DATASET, GONE, PROPERTY, ZFS, destroy_pool, kernel_has_zfs
 from plinth.storage.folder import FolderStorage
 from plinth.storage.inspect.zfs_facts import with_pool
 from plinth.storage.members import BLANK_MEMBERS, check_blank, sizes_of
