@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plinth.observe import host_facts
-from plinth.observe.devices import Devices, flushes_uncounted, real_devices
+from plinth.observe.diskstats import Devices, flushes_uncounted, real_devices
 from plinth.observe.host import CPU_MODES, HostActivity, HostCpu, HostMemory, HostStat, cpu_seconds, pressure
 from plinth.observe.proc import number_of
 from plinth.observe.source import Source

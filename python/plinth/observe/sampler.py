@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from plinth.model.base import Gap
+from plinth.model.trial import Sample
 from plinth.observe.gaps import Outages
 from plinth.observe.source import Reading, RepeatedlySampled, Source, reason_of
 
@@ -207,3 +208,22 @@ def stop_all(samplers: Sequence[Sampler], timeout_s: float) -> list[Sampler]:
         sampler.interrupt()
     deadline_s += timeout_s
     return [sampler for sampler in waiting if not sampler.ended(deadline_s)]
+
+
+def to_samples(sampler: Sampler, t0_ns: int) -> Iterator[Sample]:
+    """Return all readings of a sampler, with times since `t0_ns`."""
+    for source in sampler.sources:
+        series = sampler.series[source.name]
+        if source.sparse:
+            series = list(_filled(series))
+        for read_ns, readings in series:
+            for reading in readings:
+                yield Sample(read_ns - t0_ns, source.name, reading.object, reading.metric, reading.value)
+
+
+def _filled(series: Series) -> Iterator[tuple[int, list[Reading]]]:
+    """Add zeros to a sparse source's readings for objects that are present only at other times."""
+    seen = dict.fromkeys((of, metric) for _, readings in series for of, metric, _ in readings)
+    for read_ns, readings in series:
+        had = {(of, metric) for of, metric, _ in readings}
+        yield read_ns, [*readings, *(Reading(*key, 0.0) for key in seen if key not in had)]

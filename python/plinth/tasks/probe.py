@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe
 from plinth.model.probe_io import IoJob, IoProbe, IoProbeKind
-from plinth.observe.devices import Flushes
+from plinth.observe.diskstats import Flushes
 from plinth.probe.fsync import cases, check_directory
 from plinth.probe.fsync_probe import ROUNDS, probe_cases
 from plinth.probe.io_probe import probe_jobs

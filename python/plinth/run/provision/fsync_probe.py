@@ -11,7 +11,7 @@ from plinth.model.plan import Plan
 from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe, Plausibility
 from plinth.model.probe_kinds import DEFAULT_METHOD, METHODS, SyncMethod
 from plinth.model.storage import EmulatedStorage
-from plinth.observe.devices import Flushes
+from plinth.observe.diskstats import Flushes
 from plinth.probe.fsync import cases
 from plinth.probe.fsync_probe import probe_cases
 from plinth.run.listener import Listener
