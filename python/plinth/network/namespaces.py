@@ -1,4 +1,4 @@
-"""The steps of an emulated network, and how they are undone: network namespaces with a TUN device for each node, and the daemon that joins them."""
+"""Network namespaces with a TUN device for each node, and the daemon that joins them: their steps, and how they are undone."""
 
 import ipaddress
 import os
@@ -31,7 +31,7 @@ _TUN = Path("/dev/net/tun")
 
 
 def network_daemons(control: Path, label: str) -> list[int]:
-    """The processes of ours that serve a network with this control socket."""
+    """Return the processes of ours that serve a network with this control socket."""
     return [found.pid for found in find_daemons(_SERVE, {"--control": str(control), "--label": label})]
 
 
@@ -119,7 +119,7 @@ class NetworkLayout:
         check_socket_path(self.control.path, hint="set PLINTH_STATE_DIR to a shorter path")
 
     def actions(self) -> list[Action]:
-        """The steps of making it, in order."""
+        """Return the steps of making it, in order."""
         folder = make_labelled("network.folder", self.folder, self.label, current_user())
         return [folder, *(action for place in self.places for action in self._node(place)), self._serve()]
 

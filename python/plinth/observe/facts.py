@@ -29,7 +29,7 @@ _VM_SETTINGS = (
     "overcommit_memory",
     "nr_hugepages",
 )
-MOUNT_PROBE = "unshare(2) and mount(2) of a tmpfs, in a mount namespace of their own"
+MOUNT_PROBE = "unshare(2) and mount(2) of a tmpfs, in a separate mount namespace"
 # linux/sched.h and linux/mount.h
 _CLONE_NEWNS = 0x00020000
 _MS_NOSUID = 0x2

@@ -18,11 +18,12 @@ from plinth.observe.latest import latest_figures
 from plinth.observe.process_sources import ProcessCpu, ProcessDelay, ProcessIo
 from plinth.observe.processes import Processes, RunProcesses
 from plinth.observe.sampler import Sampler, stop_all, to_samples
-from plinth.observe.source import RepeatedlySampled, Source, Unreadable
+from plinth.observe.source import Source, Unreadable
 from plinth.system.log_file import LogFile
 
 if TYPE_CHECKING:
     from plinth.observe.session import Session
+    from plinth.observe.wait_events import WaitProfile
 
 _FIRST_READING_TIMEOUT_S = 5.0
 _LAST_READING_TIMEOUT_S = 2.0
@@ -136,7 +137,7 @@ class Observer:
         session: "Session",
         sources: Sequence[Source],
         interval_s: float,
-        repeatedly_sampled: Sequence[RepeatedlySampled] = (),
+        repeatedly_sampled: Sequence["WaitProfile"] = (),
     ) -> Sampler:
         return Sampler(
             name,

@@ -66,7 +66,7 @@ class GroupSums:
         self._sums[group] = tuple(map(sum, zip(self._sums.get(group, self._zero), counters, strict=True)))
 
     def total(self) -> Counters:
-        """The sum over all groups."""
+        """Return the sum over all groups."""
         return tuple(map(sum, zip(self._zero, *self._sums.values(), strict=True)))
 
     def shown(self, group: str) -> Counters:
@@ -210,11 +210,11 @@ class _Groups:
                 continue
 
     def processes(self, group: str) -> int:
-        """How many of the server's processes are in a group now."""
+        """Return how many of the server's processes are in a group now."""
         return sum(child.group == group for child in self._children.values()) + (group == OTHER_POSTGRES)
 
     def readings(self, groups: Iterable[str]) -> list[Reading]:
-        """The sums of these groups."""
+        """Return the sums of these groups."""
         return [reading for group in groups for reading in self._of_group(group)]
 
     def _of_group(self, group: str) -> list[Reading]:
@@ -256,7 +256,7 @@ class ProcessDelay:
         self._kept = Path("/proc/self/schedstat").exists()
 
     def read(self) -> Readout:
-        """The server's groups and the load engine."""
+        """Read the server's groups and the load engine."""
         if not self._kept:
             raise Unreadable("this kernel keeps no /proc/PID/schedstat")
         missing = self._groups.read_server() | self._read_engine()

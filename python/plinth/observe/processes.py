@@ -158,15 +158,15 @@ class Processes:
         self._files.keep({member.path for member in kept if member is not None})
 
     def read(self, path: str) -> bytes:
-        """The start of a file of one of the processes. Raises OSError, naming the file."""
+        """Return the start of a file of one of the processes. Raises OSError, naming the file."""
         return self._files.read(path)
 
     def schedstat(self, member: Member) -> bytes:
-        """Its schedstat (kernel documentation, sched-stats). Raises OSError, naming the file."""
+        """Return its schedstat (kernel documentation, sched-stats). Raises OSError, naming the file."""
         return self._files.read(f"{member.path}/schedstat")
 
     def engine_threads(self) -> list[Member]:
-        """The threads of the load engine's process, but for the observer's, and a driver's processes. Raises OSError when it has ended."""
+        """Return the threads of the load engine's process, but for the observer's, and a driver's processes. Raises OSError when it has ended."""
         ours = set(self._own_threads())
         threads = (int(name) for name in os.listdir(f"{self.engine.path}/task"))  # noqa: PTH208 - every tick: no Path for each
         return [
@@ -178,7 +178,7 @@ class Processes:
         return [_process(LOAD_ENGINE, pid) for pid in self._further_engines()]
 
     def own_threads(self) -> list[Member]:
-        """The observer's threads."""
+        """Return the observer's threads."""
         return [Member(OBSERVER, thread, f"/proc/self/task/{thread}") for thread in self._own_threads()]
 
 
@@ -202,7 +202,7 @@ def children_by_search(parent: int) -> list[int]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    """Each process of the host with its parent."""
+    """Return each process of the host with its parent."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             yield int(folder.name), int(stat_fields(str(folder))[PARENT])
@@ -211,7 +211,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def _family_of(roots: Iterable[int], but: Collection[int | None]) -> list[int]:
-    """These processes and their descendants, without this process and without `but` and theirs."""
+    """Return these processes and their descendants, without this process and without `but` and theirs."""
     children: dict[int, list[int]] = {}
     for pid, parent in _parents():
         children.setdefault(parent, []).append(pid)

@@ -3,11 +3,15 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from plinth.model.base import Gap
 from plinth.model.trial import Sample
 from plinth.observe.gaps import Outages
-from plinth.observe.source import Reading, RepeatedlySampled, Source, reason_of
+from plinth.observe.source import Reading, Source, reason_of
+
+if TYPE_CHECKING:
+    from plinth.observe.wait_events import WaitProfile
 
 Series = list[tuple[int, list[Reading]]]
 """Readings of one source: (time of the monotonic clock, all that was read then)."""
@@ -19,8 +23,8 @@ class Sampler:
 
     Sources in `repeatedly_sampled` are sampled `samples_per_interval` times in each interval. All sources are read
     with the last of these samples, so that a reading covers one interval. Where reading takes longer than its time,
-    ticks are missed rather than late. `measure` moves the schedule to a measured phase. `interrupt` ends a wait of a source, from another thread; `close` is called at
-    the end, in the sampler's own. `name` is for people: "the host".
+    ticks are missed rather than late. `measure` moves the schedule to a measured phase. `interrupt` ends a wait of a source,
+    from another thread; `close` is called at the end, in the sampler's thread. `name` is for people: "the host".
     """
 
     def __init__(
@@ -30,7 +34,7 @@ class Sampler:
         *,
         t0_ns: int,
         interval_s: float,
-        repeatedly_sampled: Sequence[RepeatedlySampled] = (),
+        repeatedly_sampled: Sequence["WaitProfile"] = (),
         samples_per_interval: int = 1,
         interrupt: Callable[[], None] = lambda: None,
         close: Callable[[], None] = lambda: None,
@@ -151,7 +155,7 @@ class Sampler:
         return self._step_ns != self._interval_ns and abs(self._phase_ns[0] - self._t0_ns) < self._step_ns // 2
 
     def _due_in_phase(self, now_ns: int) -> int:
-        """When to read next, once the measured phase is known. No interval is shorter than half a one."""
+        """Return when to read next, once the measured phase is known. No interval is shorter than half of one."""
         assert self._phase_ns is not None, "measure() has set it"
         self._t0_ns = begin_ns = self._phase_ns[0]
         rested_ns = self._last_tick_ns + self._step_ns // 2
@@ -161,7 +165,7 @@ class Sampler:
         return self._or_end_of_phase(next_ns if next_ns == begin_ns or next_ns > rested_ns else next_ns + self._step_ns)
 
     def _or_end_of_phase(self, next_ns: int) -> int:
-        """The phase's end in place of a tick next to it. Samples of a state stay within intervals: they have no growth to bound."""
+        """Return the end of the phase instead of a tick next to it. Samples of a state stay within intervals."""
         if self._phase_ns is None or self._step_ns != self._interval_ns:
             return next_ns
         end_ns = self._phase_ns[1]

@@ -251,7 +251,7 @@ class Session:
         return {sql: rows_of(result, self._codec) for sql, result in answered}
 
     def _results(self, wire: pq.abc.PGconn) -> list[pq.abc.PGresult]:
-        """Up to the end of the pipeline. Waits in poll(2), for libpq's own wait would keep all other threads waiting, too."""
+        """Return the results up to the end of the pipeline. Waits in poll(2): libpq's own wait would block all other threads."""
         results: list[pq.abc.PGresult] = []
         arrived = select.poll()
         arrived.register(wire.socket, select.POLLIN)

@@ -76,7 +76,7 @@ def seconds(names: str, since: int = 13, until: int = 99, needs: str | None = No
 
 
 def needed_settings(views: Sequence[View]) -> tuple[str, ...]:
-    """Settings that determine what the views count."""
+    """Return settings that determine what the views count."""
     needs = {need for view in views for need in (view.needs, *(column.needs for column in view.columns)) if need}
     return tuple(sorted(needs))
 

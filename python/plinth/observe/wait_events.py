@@ -70,7 +70,7 @@ class WaitProfile:
         self._missed = None
 
     def read(self) -> Readout:
-        """Processes by kind and wait, and clients by state; how many looks it is of. Raises Unreadable when there was none."""
+        """Return processes by kind and wait, clients by state, and the number of looks. Raises Unreadable without any."""
         looks, self._looks = self._looks, []
         if not looks:
             raise Unreadable(self._missed or "there was no look")
@@ -79,7 +79,7 @@ class WaitProfile:
 
 
 def profile(looks: Sequence[Iterable[Row]]) -> Readout:
-    """Of looks with rows of (kind, state, wait, processes) the mean. The server hides from us what is another role's.
+    """Return the mean of looks with rows of (kind, state, wait, processes). The server hides what belongs to other roles.
 
     Raises Unreadable when the state of a client's session is not shown: without it sums would be too small.
     """

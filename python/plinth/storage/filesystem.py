@@ -124,7 +124,7 @@ class Filesystem:
             )
 
     def failure(self) -> str | None:
-        """The failure when the kernel has made it read-only, as it does after an error of the device."""
+        """Return the failure when the kernel has made it read-only, as it does after an error of the device."""
         try:
             read_only = statvfs_with_timeout(self.storage.mount_point).f_flag & os.ST_RDONLY
         except OSError as error:
@@ -134,7 +134,7 @@ class Filesystem:
         return None
 
     def with_features(self, facts: StorageFacts, runner: Runner) -> StorageFacts:
-        """`facts` with what mkfs made, and with a gap for each mount option that the kernel does not show."""
+        """Add the features of its file system to `facts`; what could not be read, or is not shown, as gaps."""
         return with_features(facts, self.kind, self.devices[0], self.mount_options, runner)
 
     def _make(self, argv: tuple[str, ...], runner: Runner) -> None:
@@ -173,7 +173,7 @@ def _run(argv: tuple[str, ...], runner: Runner) -> None:
 
 
 def _before_usage(stderr: str) -> list[str]:
-    """The output of a program before it lists all of its options."""
+    """Return the output of a program before it lists all of its options."""
     lines = stderr.splitlines()
     usage = next((index for index, line in enumerate(lines) if line.lower().startswith("usage")), None)
     return lines[:usage] if usage else []
@@ -210,7 +210,7 @@ def unmount_filesystem(point: Path, label: str, runner: Runner) -> None:
 
 
 def mounted_label(point: Path, runner: Runner) -> str | None:
-    """The label of the file system mounted on `point`; None without one.
+    """Return the label of the file system mounted on `point`; None without one.
 
     Asked of the file system (FS_IOC_GETFSLABEL), which knows it even when its disk does not answer any more; where that
     is too old to be asked, of the disk. btrfs, which reads its root directory once more, is asked by sysfs.
@@ -236,7 +236,7 @@ def _is_on_own_device(mount: Mount, folder: Path) -> bool:
 
 
 def _label_in_sysfs(device: Path) -> str | None:
-    """The label of the mounted btrfs that `device` is one of the devices of; None where it is of none."""
+    """Return the label of the mounted btrfs that `device` is one of the devices of; None where it is of none."""
     for entry in _BTRFS.glob(f"*/devices/{device.name}"):
         with contextlib.suppress(FileNotFoundError):  # unmounted in this very moment
             return (entry.parent.parent / "label").read_text().rstrip("\n") or None

@@ -19,7 +19,7 @@ from plinth.system.runner import Runner
 from plinth.system.timeout import statvfs_with_timeout
 
 BALLAST_FILE = ".plinth-ballast"
-"""The ballast file is in the root of the file system; data directories have directories of their own."""
+"""The ballast file is in the root of the file system, where no data directory is."""
 _CHUNK_BYTES = 4 * 2**20
 _SYNC_BYTES = 64 * 2**20
 """The interval of fsync, so that the reported progress is on the disk and little memory is dirty."""
@@ -37,7 +37,7 @@ _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c
 
 
 def fill_of(spec: object) -> float:
-    """The share of the file system that is to be in use; 0 for kinds that have none of their own."""
+    """Return the share of the file system that is to be in use; 0 for kinds that have no such setting."""
     return getattr(spec, "fill", 0.0)
 
 
@@ -50,7 +50,7 @@ def fill_action(step_id: str, name: str, root: Path, share: float, report: Repor
 
 
 def with_ballast(facts: StorageFacts, root: Path, share: float) -> StorageFacts:
-    """`facts` with a note of the ballast, as it is found in `root`. OSError when it is gone."""
+    """Add a note of the ballast to `facts`, as it is found in `root`. Raises OSError when it is gone."""
     size_bytes = (root / BALLAST_FILE).stat().st_size
     note = (
         f"fill = {share:g}: {format_size(size_bytes)} of random bytes were written to {BALLAST_FILE} in it before the data "
@@ -110,7 +110,7 @@ def _confirm(root: Path, share: float) -> None:
 
 
 def _used_and_usable(root: Path) -> tuple[int, int]:
-    """Bytes in use, and bytes that an ordinary user could use if it were empty: as df(1) counts them."""
+    """Return bytes in use, and bytes that an ordinary user could use if it were empty: as df(1) counts them."""
     space = statvfs_with_timeout(root)
     used = (space.f_blocks - space.f_bfree) * space.f_frsize
     return used, used + space.f_bavail * space.f_frsize
@@ -120,7 +120,7 @@ def fill_up(root: Path) -> int:
     """Take all free space of the file system that is mounted on `root`; returns the size of the file that does.
 
     Space is allocated where the file system can do that (fallocate), so that its disk has nothing to write, else filled with random
-    bytes. Raises Refused for a directory that is not the root of a file system of its own.
+    bytes. Raises Refused for a directory that is not the root of a file system.
     """
     if not os.path.ismount(root):
         raise Refused("it shares its file system with other directories, which would be full, too", where=str(root))
@@ -161,7 +161,7 @@ def _allocate(file: int, root: Path) -> None:
 
 
 def _fallocate(file: int, offset: int, length: int) -> int:
-    """fallocate(2), for which posix_fallocate(3) would write where there is none; returns errno, or 0."""
+    """Call fallocate(2), for which posix_fallocate(3) would write where there is none; return errno, or 0."""
     return 0 if _libc.fallocate(file, 0, offset, length) == 0 else ctypes.get_errno()
 
 

@@ -12,7 +12,7 @@ from plinth.model.errors import MissingCapability
 from plinth.system.runner import CommandError, Runner
 
 COREUTILS = ("test", "sync")
-"""Programs that every system has, so that nobody declares them."""
+"""Programs that every system has, so that no kind declares them."""
 DRIVER_PROGRAMS = ("modprobe",)
 
 
@@ -41,7 +41,7 @@ class Requirements(NamedTuple):
     """Those that only some settings, some machines, or facts need. Its user reports what is missing without it."""
 
     def plus(self, *others: "Requirements") -> "Requirements":
-        """All that this one and the others name."""
+        """Return all that this one and the others name."""
         every = (self, *others)
         return Requirements(
             root=any(one.root for one in every),
@@ -52,12 +52,12 @@ class Requirements(NamedTuple):
 
 
 def kernel_feature(module: str, *paths: Path) -> KernelFeature:
-    """A part of the kernel that is there when one of `paths` is."""
+    """Return a part of the kernel that is there when one of `paths` is."""
     return KernelFeature(module, lambda: any(map(os.path.lexists, paths)), f"{module} in the kernel")
 
 
 def kernel_filesystem(name: str) -> KernelFeature:
-    """A file system of the kernel's (filesystems(5)); mount(8) lets the kernel load it."""
+    """Return a file system of the kernel's (filesystems(5)), which mount(8) lets the kernel load."""
     return KernelFeature(name, lambda: _knows_filesystem(name), f"{name} in the kernel")
 
 
@@ -67,7 +67,7 @@ def _knows_filesystem(name: str) -> bool:
 
 
 def driver_feature(module: str, sign: Path) -> KernelFeature:
-    """A driver that `require_driver` loads when it is needed."""
+    """Return a driver that `require_driver` loads when it is needed."""
     return kernel_feature(module, sign)._replace(loaded_on_demand=True)
 
 

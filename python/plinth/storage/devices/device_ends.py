@@ -30,7 +30,7 @@ class DeviceUndoState(Frozen):
 
 
 def read_ends(fd: int, size_bytes: int) -> tuple[bytes, bytes]:
-    """The first and the last MiB of an open device."""
+    """Return the first and the last MiB of an open device."""
     return os.pread(fd, ENDS_BYTES, 0), os.pread(fd, ENDS_BYTES, max(0, size_bytes - ENDS_BYTES))
 
 

@@ -1,7 +1,7 @@
 """Daemons of emulated disks: started as a step, found by their own arguments, and ended with their mount.
 
 A daemon that hangs blocks every process that uses its disk, including umount and losetup. So it is killed before anything that
-is stored on it is undone: its connection to the kernel is closed, and whatever waited for it gets an error.
+is stored on it is undone: its connection to the kernel is closed, and what waited for it gets an error.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _UNMOUNT_TIMEOUT_S = 60.0  # of the file that is served: nothing of it is kept i
 
 
 def daemons(mount: Path, label: str | None = None) -> list[Daemon]:
-    """The processes that were started to serve a disk on `mount` (with `label`, if one is given)."""
+    """Return the processes that were started to serve a disk on `mount` (with `label`, if one is given)."""
     return find_daemons((SERVE_MODULE,), {"--mount": str(mount)} | ({} if label is None else {"--label": label}))
 
 
@@ -47,7 +47,7 @@ def abort_hung(mount: Path, label: str) -> None:
 
 
 def find_hung(mount: Path, label: str) -> HungDaemon | None:
-    """The daemon of a disk of ours that did not answer in time; None when there is none."""
+    """Return the daemon of a disk of ours that did not answer in time; None when there is none."""
     hanging = [found.pid for found in daemons(mount, label) if found.hangs()]
     if not hanging:
         return None

@@ -67,7 +67,7 @@ def serve(config: Mapping[str, Any], ready: Callable[[dict[str, Any]], object]) 
 
 
 def _check(mount: Path) -> None:
-    """Checks that are better made before the start than reported after it."""
+    """Check before the start what is better refused than reported after it."""
     if not FUSE_DEVICE.exists():
         raise MissingCapability(
             "this system has no FUSE, which emulated disks are served by",
@@ -85,7 +85,7 @@ def _check(mount: Path) -> None:
 
 
 def as_plinth_error(error: "_native.DiskError", doing: str, place: Path, hint: str) -> PlinthError:
-    """The engine's error while `doing` something, at `place` unless it names another."""
+    """Return the engine's error while `doing` something, at `place` unless it names another."""
     if error.usage:
         return UsageError(error.message, hint="`plinth disk serve --help` explains the options")
     if error.errno is not None:

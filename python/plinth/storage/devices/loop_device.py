@@ -53,7 +53,7 @@ class Backing(NamedTuple):
 
 
 def backing_of(fd: int) -> Backing | None:
-    """The backing file of an open loop device, even if it was renamed; None when the device is not attached."""
+    """Return the backing file of an open loop device, even if it was renamed; None when the device is not attached."""
     status = array.array("B", bytes(_STATUS_BYTES))
     try:
         fcntl.ioctl(fd, _LOOP_GET_STATUS64, status)
@@ -67,16 +67,16 @@ def backing_of(fd: int) -> Backing | None:
 
 
 def loops_of(image: Path) -> list[Path]:
-    """The loop devices, as /dev/loop0, whose backing file is `image`, also when that has been deleted since.
+    """Return the loop devices, as /dev/loop0, whose backing file is `image`, also when that has been deleted since.
 
-    Only text is compared, so that an image on a disk that does not answer blocks nobody.
+    Only text is compared, so that an image on a disk that does not answer blocks nothing.
     """
     devices = (Path("/dev") / folder.name for folder in _BLOCK.glob("loop*"))
     return sorted(device for device in devices if _image_of(device) == str(image))
 
 
 def _image_of(device: Path) -> str | None:
-    """The path of the file that backs a loop device; None when none does, such as once another process has detached it."""
+    """Return the path of the file that backs a loop device; None when none does, such as once another process has detached it."""
     try:
         backing = (_BLOCK / device.name / "loop" / "backing_file").read_bytes()
     except OSError as error:
@@ -87,7 +87,7 @@ def _image_of(device: Path) -> str | None:
 
 
 def mounts_of_lost_images() -> list[Mount]:
-    """The mounts of loop devices whose image nobody serves any more, since the FUSE daemon that did has ended."""
+    """Return the mounts of loop devices whose image nobody serves any more, since the FUSE daemon that did has ended."""
     return [mount for mount in mounts() if mount.source.startswith("/dev/loop") and _is_lost(Path(mount.source))]
 
 
@@ -111,7 +111,7 @@ def detach_loops(image: Path, label: str, runner: Runner) -> None:
 
 
 def in_use(device: Path) -> str | None:
-    """The holder of a claim on a block device, for people; None when no mount, array, volume or swap area claims
+    """Return the holder of a claim on a block device, for people; None when no mount, array, volume or swap area claims
     it."""
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
@@ -125,7 +125,7 @@ def in_use(device: Path) -> str | None:
 
 
 def _decoded(number: int) -> int:
-    """A device number from the kernel's huge_encode_dev (linux/kdev_t.h), as stat(2) gives it."""
+    """Convert a device number of the kernel's huge_encode_dev (linux/kdev_t.h) to that of stat(2)."""
     return os.makedev((number >> 8) & 0xFFF, (number & 0xFF) | ((number >> 12) & 0xFFF00))
 
 
@@ -138,7 +138,7 @@ def _detach(device: Path, image: Path, label: str, runner: Runner) -> None:
             where=str(device),
             hint=f"detach it yourself if it is not wanted: losetup -d {device}",
         )
-    # What was unmounted here may be held for a moment yet, as by a process that has a mount namespace of its own.
+    # What was unmounted here may be held for a moment yet, as by a process in another mount namespace.
     if not _within_timeout(lambda: in_use(device) is None) and (reason := in_use(device)):
         raise Refused(f"not detached: it is in use ({reason})", where=str(device), hint="unmount what is on it first")
     runner.run(("losetup", "-d", str(device)))

@@ -70,7 +70,7 @@ class ZfsFuse:
         return ("nsenter", f"--mount={self._namespace}", "--")
 
     def command(self, places: list[Path]) -> tuple[str, ...]:
-        """The command that starts it. `places` are the files and devices of pools."""
+        """Return the command that starts it. `places` are the files and devices of pools."""
         options = ["--no-daemon", "--no-kstat-mount", "--max-arc-size", str(CACHE_MB), "--pidfile", str(self._pid_file)]
         kept = [_LIBRARY, self._pid_file.parent, *places]
         return private_run.command(self.shared, _RUN_FOLDERS, kept, [PROGRAM, *options])
@@ -94,7 +94,7 @@ class ZfsFuse:
             raise from_os_error(error, f"link to the mount namespace of {PROGRAM}", self._namespace) from error
 
     def pids(self) -> list[int]:
-        """The processes that were started as it: one, or none."""
+        """Return the processes that were started as it: one, or none."""
         return [int(process.name) for process in Path("/proc").glob("[0-9]*") if self._is_it(process)]
 
     def is_running(self) -> bool:
@@ -121,7 +121,7 @@ class ZfsFuse:
             )
 
     def log_tail(self) -> list[str]:
-        """The end of its log."""
+        """Return the end of its log."""
         try:
             return self._log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
         except OSError as error:
@@ -133,7 +133,7 @@ class ZfsFuse:
 
 
 def mount_point_in(folder: Path) -> Path:
-    """Where the dataset of the storage with that folder is mounted, by the kernel's ZFS and by zfs-fuse."""
+    """Return where the dataset of the storage with that folder is mounted, by the kernel's ZFS and by zfs-fuse."""
     return folder / "pool" / "mount"
 
 
@@ -145,7 +145,7 @@ def abort_hung(shared: Path) -> None:
 
 
 def find_hung(shared: Path) -> HungDaemon | None:
-    """A zfs-fuse of ours that does not answer for as long as its commands may take; None when there is none."""
+    """Return a zfs-fuse of ours that does not answer for as long as its commands may take; None when there is none."""
     fuse = ZfsFuse(shared.parent)
     hanging = fuse.pids()
     if not hanging or fuse.answers(mount_point_in(shared.parent), COMMAND_TIMEOUT_S):
@@ -165,7 +165,7 @@ def stop_zfs_fuse(shared: Path, label: str) -> None:
 
 
 def _answers(pid: int) -> bool:
-    """Whether the process has become zfs-fuse, in a namespace of its own by then, and listens."""
+    """Whether the process has become zfs-fuse, which is then in its namespace, and listens."""
     try:
         if Path(f"/proc/{pid}/exe").readlink().name != PROGRAM:
             return False

@@ -46,7 +46,7 @@ class NotExamined(NamedTuple):
 
 
 def mounts_everywhere(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], list[NotExamined]]:
-    """Mounts of these devices in every mount namespace that a process is in."""
+    """Return mounts of these devices in every mount namespace that a process is in."""
     found: list[Use] = []
     unseen: list[NotExamined] = []
     seen: set[str] = set()
@@ -71,12 +71,12 @@ def mounts_everywhere(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], l
 
 
 def swaps(numbers: Numbers, proc: Path = PROC) -> list[Use]:
-    """Swap areas on these devices."""
+    """Return swap areas on these devices."""
     return [Use(name, "swap") for path in swap_areas(proc) if (name := named(str(path), numbers))]
 
 
 def swap_areas(proc: Path = PROC) -> list[Path]:
-    """Devices and files that the kernel swaps to, as in /proc/swaps."""
+    """Return devices and files that the kernel swaps to, as in /proc/swaps."""
     try:
         lines = (proc / "swaps").read_text().splitlines()[1:]
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def swap_areas(proc: Path = PROC) -> list[Path]:
 
 
 def loops_on(numbers: Numbers, sysfs: Path) -> tuple[list[Use], list[NotExamined]]:
-    """Loop devices that these devices back: they make no claim on them, and any mount namespace may have made them."""
+    """Return loop devices that these devices back: they make no claim on them, and any mount namespace may have made them."""
     found: list[Use] = []
     unseen: list[NotExamined] = []
     for folder in sorted((sysfs / "block").glob("loop*")):
@@ -102,7 +102,7 @@ def loops_on(numbers: Numbers, sysfs: Path) -> tuple[list[Use], list[NotExamined
 
 
 def btrfs_on(numbers: Numbers, sysfs: Path) -> list[Use]:
-    """Mounted btrfs file systems that have these devices as members; the mount table names one member only."""
+    """Return mounted btrfs file systems that have these devices as members; the mount table names one member only."""
     return [
         Use(name, f"btrfs {link.parents[1].name}")
         for link in (sysfs / "fs/btrfs").glob("*/devices/*")
@@ -111,14 +111,14 @@ def btrfs_on(numbers: Numbers, sysfs: Path) -> list[Use]:
 
 
 def outside_processes(proc: Path = PROC) -> list[NotExamined]:
-    """That there may be processes which /proc does not show, as in a container; nothing where it shows all."""
+    """Return that /proc may not show all processes, as in a container; nothing where it shows all."""
     if str((proc / "self/ns/pid").readlink()) == _INITIAL_PID_NAMESPACE:
         return []
     return [NotExamined("processes outside this container", "its /proc does not show them")]
 
 
 def processes(proc: Path) -> Iterator[Path]:
-    """Folders of processes, the oldest first."""
+    """Return folders of processes, the oldest first."""
     return iter(sorted((path for path in proc.iterdir() if path.name.isdigit()), key=lambda path: int(path.name)))
 
 
@@ -128,7 +128,7 @@ def is_gone(error: OSError) -> bool:
 
 
 def who(folder: Path) -> str:
-    """A process for people, given as /proc/PID."""
+    """Return words for a process, given as /proc/PID."""
     try:
         return f"process {folder.name} ({(folder / 'comm').read_text(errors='replace').strip()})"
     except OSError:
@@ -136,7 +136,7 @@ def who(folder: Path) -> str:
 
 
 def named(path: str, numbers: Numbers) -> str | None:
-    """The device that a path of the kernel's means; in other namespaces the same path may not be there."""
+    """Return the device that a path of the kernel's means; in other namespaces the same path may not be there."""
     try:
         found = Path(path).stat()
     except (OSError, ValueError):
@@ -152,7 +152,7 @@ def _number_in(link: Path, numbers: Numbers) -> str | None:
 
 
 def _loop_backing_number(device: Path) -> str | None:
-    """The number of the block device that backs a loop device; None when it is a file, or nothing."""
+    """Return the number of the block device that backs a loop device; None when it is a file, or nothing."""
     fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
         backing = backing_of(fd)
@@ -162,7 +162,7 @@ def _loop_backing_number(device: Path) -> str | None:
 
 
 def opened_by(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], list[NotExamined]]:
-    """Processes, other than this one, that have these devices open, mapped, or registered with io_uring."""
+    """Return processes, other than this one, that have these devices open, mapped, or registered with io_uring."""
     look = _ProcessScan(numbers, proc)
     for folder in processes(proc):
         if folder.name != str(os.getpid()):
@@ -229,7 +229,7 @@ class _ProcessScan:
 
     @contextmanager
     def _noting_errors(self, what: str) -> Iterator[None]:
-        """What cannot be examined is reported; processes that have ended meanwhile need not be."""
+        """Note what cannot be examined; a process that has ended meanwhile need not be."""
         try:
             yield
         except OSError as error:
@@ -247,5 +247,5 @@ def _closed_meanwhile() -> Iterator[None]:
 
 
 def _as_named(addresses: str) -> str:
-    """A range as map_files names it: without the zeros in front that `maps` may have."""
+    """Return a range as map_files names it: without the zeros in front that `maps` may have."""
     return "-".join(f"{int(address, 16):x}" for address in addresses.split("-"))

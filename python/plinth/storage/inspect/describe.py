@@ -19,17 +19,17 @@ _SHOWN_AS = {"barrier=0": "nobarrier", "barrier=1": "barrier", "defaults": "rw"}
 
 
 def describe(path: Path) -> StorageFacts:
-    """The facts of the place where `path`, a directory or a file, is stored."""
+    """Return the facts of the place where `path`, a directory or a file, is stored."""
     return _facts(None, "directory", path, ())
 
 
 def storage_facts(name: str, kind: str, path: Path, notes: tuple[str, ...]) -> StorageFacts:
-    """The facts of the storage at `path`, as found now. Raises a PlinthError when `path` cannot be looked at."""
+    """Return the facts of the storage at `path`, as found now. Raises a PlinthError when `path` cannot be looked at."""
     return _facts(name, kind, path, notes)
 
 
 def _facts(name: str | None, kind: str, path: Path, notes: tuple[str, ...]) -> StorageFacts:
-    """The facts as of `storage_facts`; without a name it is called as what `path` leads to."""
+    """Return the facts as of `storage_facts`; without a name it is called as what `path` leads to."""
     try:
         real, stack, space = call_with_timeout(
             lambda: (Path(os.path.realpath(path)), read_stack(path), os.statvfs(path)), path
@@ -55,7 +55,7 @@ def _facts(name: str | None, kind: str, path: Path, notes: tuple[str, ...]) -> S
 
 
 def raw_facts(name: str, kind: str, paths: Sequence[Path], notes: tuple[str, ...]) -> StorageFacts:
-    """The facts of a storage that is not mounted: the block devices, or files, that it gives to another."""
+    """Return the facts of a storage that is not mounted: the block devices, or files, that it gives to another."""
     try:
         members, sizes_bytes = call_with_timeout(lambda: (read_members(paths), list(map(_size_bytes, paths))), paths[0])
     except OSError as error:
@@ -78,7 +78,7 @@ def raw_facts(name: str, kind: str, paths: Sequence[Path], notes: tuple[str, ...
 
 
 def _size_bytes(path: Path) -> int:
-    """The size of a block device, or of a file."""
+    """Return the size of a block device, or of a file."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.lseek(fd, 0, os.SEEK_END)
@@ -89,7 +89,7 @@ def _size_bytes(path: Path) -> int:
 def with_features(
     facts: StorageFacts, kind: str, device: Path, mount_options: Sequence[str], runner: Runner
 ) -> StorageFacts:
-    """`facts` with the features of its file system; what could not be read, or is not shown, as gaps."""
+    """Add the features of its file system to `facts`; what could not be read, or is not shown, as gaps."""
     found: list[Fact] = []
     gaps = [
         Gap(what=f"mount option {option}", reason="the kernel took it, but does not show it as in effect")
@@ -110,7 +110,7 @@ def with_features(
 
 
 def _shown(option: str, facts: StorageFacts) -> bool:
-    """An option as it was given, or with what the kernel adds to it: compress=zstd is shown as compress=zstd:3."""
+    """Return an option as it was given, or with what the kernel adds to it: compress=zstd is shown as compress=zstd:3."""
     in_effect = [
         word
         for node in facts.stack[:2]

@@ -28,7 +28,7 @@ _LAYOUT = ("segtype", "stripes", "stripe_size", "lv_size")
 
 
 def lvm_command(program: str, devices: Sequence[Path], *arguments: str) -> tuple[str, ...]:
-    """A command of LVM that sees no devices but `devices`, and writes no backup of metadata to /etc.
+    """Return a command of LVM that sees no devices but `devices`, and writes no backup of metadata to /etc.
 
     Links to devices are found in their own folders. Without udev LVM itself makes the nodes of volumes.
     """
@@ -71,7 +71,7 @@ def remove_volume_group(undo_state: Path, label: str, runner: Runner) -> None:
 
 
 def groups_of(devices: Sequence[Path], runner: Runner) -> dict[Path, str]:
-    """The devices that LVM has marked, and the volume group of each; "" for one that is in none."""
+    """Return the devices that LVM has marked, and the volume group of each; "" for one that is in none."""
     argv = lvm_command("pvs", devices, "--reportformat", "json", "-o", "pv_name,vg_name")
     rows = json.loads(runner.run(argv).stdout)["report"][0]["pv"]
     by_node = {device.resolve(): device for device in devices}
@@ -79,7 +79,7 @@ def groups_of(devices: Sequence[Path], runner: Runner) -> dict[Path, str]:
 
 
 class Lvm(StorageOfMembers[LvmStorage]):
-    """One volume in a volume group of its own."""
+    """One volume in a separate volume group."""
 
     requirements = BLANK_MEMBERS.plus(
         Requirements(
@@ -97,20 +97,20 @@ class Lvm(StorageOfMembers[LvmStorage]):
     }
 
     def capacity_bytes(self) -> int | None:
-        """The requested size, or the total capacity of the members."""
+        """Return the requested size, or the total capacity of the members."""
         sizes = sizes_of(self, self.spec.members)
         return self.spec.size_bytes or (None if sizes is None else sum(sizes))
 
     def device_paths(self) -> list[Path]:
-        """The node that LVM makes for the volume."""
+        """Return the node that LVM makes for the volume."""
         return [Path("/dev") / self.mark / _VOLUME]
 
     def power_cut_refusal(self) -> str:
-        """The reason: it is not assembled again after a power cut."""
+        """Return the reason: it is not assembled again after a power cut."""
         return f"{self.name} is of kind lvm: its volume group would have to be activated again, which Plinth does not do yet"
 
     def check(self, runner: Runner) -> None:
-        """The kernel has the driver, and there is no volume group of that name."""
+        """Raise a PlinthError unless the kernel has the driver, and there is no volume group of that name."""
         require_driver("device-mapper driver (dm)", _MODULE, _SIGN, runner)
         super().check(runner)
         node = self.device_paths()[0]
@@ -121,7 +121,7 @@ class Lvm(StorageOfMembers[LvmStorage]):
         """Make the group and the volume."""
         members = self.members
         group = self._lvm("vgcreate", self.mark, *map(str, members))
-        # What a former file system left within blank members is nobody's: without the answer lvcreate would give up.
+        # Remains of a former file system in blank members belong to no one: without the answer lvcreate would give up.
         wiped = ("--wipesignatures", "y", "--yes")
         volume = self._lvm("lvcreate", "--name", _VOLUME, *wiped, *self._shape(), *self._size(), self.mark)
         undo_state = self.undo_state_folder / "volume-group.json"
@@ -153,7 +153,7 @@ class Lvm(StorageOfMembers[LvmStorage]):
         ]
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """As of every block storage, with how the volume uses its members."""
+        """Return the facts as every block storage, with how the volume uses its members."""
         facts = super().facts(runner)
         source = " ".join(self._report)
         added = tuple(Fact(name=name, value=value, source=source) for name, value in self._layout(runner).items())
@@ -173,7 +173,7 @@ class Lvm(StorageOfMembers[LvmStorage]):
         return self._lvm("lvs", "--reportformat", "json", "--units", "b", "--nosuffix", "-o", columns, self.mark)
 
     def _layout(self, runner: Runner) -> dict[str, str]:
-        """How LVM says that the volume uses its members."""
+        """Return how LVM says that the volume uses its members."""
         segments = json.loads(runner.run(self._report).stdout)["report"][0]["lv"]  # a linear one has one a member
         return {column: " and ".join(dict.fromkeys(row[column] for row in segments)) for column in _LAYOUT}
 

@@ -27,7 +27,7 @@ _NOTHING_TO_WAIT_FOR = 1
 
 
 def array_node(name: str) -> Path:
-    """The node of the array called `name`: a link that mdadm makes."""
+    """Return the node of the array called `name`: a link that mdadm makes."""
     return _NODES / name
 
 
@@ -39,7 +39,7 @@ def save_array(path: Path, name: str, members: Sequence[Path]) -> None:
 def stop_array(undo_state: Path, label: str, runner: Runner) -> None:
     """Stop the array that `undo_state` names, and take its name off its members; nothing when nothing was saved.
 
-    Off the members, so that nobody assembles it anew. Members that have another name are left alone; mdadm refuses to
+    The name is removed so that nothing assembles the array again. Members of another name are left alone; mdadm refuses to
     stop an array that is in use.
     """
     content = read_undo_state(undo_state, label)
@@ -59,7 +59,7 @@ def stop_array(undo_state: Path, label: str, runner: Runner) -> None:
 
 
 def member_name(device: Path, runner: Runner) -> str | None:
-    """The name of the array that a block device belongs to by its superblock; None when it belongs to none."""
+    """Return the name of the array that a block device belongs to by its superblock; None when it belongs to none."""
     completed = runner.run(("mdadm", "--examine", "--export", str(device)), allowed_exit_codes=(0, 1))
     for line in completed.stdout.splitlines():
         key, _, value = line.partition("=")
@@ -69,7 +69,7 @@ def member_name(device: Path, runner: Runner) -> str | None:
 
 
 def _held_by(members: Sequence[Path]) -> list[Path]:
-    """The arrays that hold one of `members`."""
+    """Return the arrays that hold one of `members`."""
     holders = {link.name for member in members for link in (_SYSFS / member.resolve().name / "holders").iterdir()}
     return [Path("/dev") / name for name in sorted(holders) if (_SYSFS / name / "md").is_dir()]
 
@@ -93,7 +93,7 @@ class Md(StorageOfMembers[MdStorage]):
     }
 
     def capacity_bytes(self) -> int | None:
-        """The smallest member's size, times the number of members that the level leaves for data."""
+        """Return the smallest member's size, times the number of members that the level leaves for data."""
         sizes = sizes_of(self, self.spec.members)
         if sizes is None:
             return None
@@ -101,15 +101,15 @@ class Md(StorageOfMembers[MdStorage]):
         return min(sizes) * {0: count, 1: 1, 10: count // 2, 5: count - 1, 6: count - 2}[self.spec.level]
 
     def device_paths(self) -> list[Path]:
-        """The node that mdadm makes for that name."""
+        """Return the node that mdadm makes for that name."""
         return [array_node(self.mark)]
 
     def power_cut_refusal(self) -> str:
-        """The reason: it is not assembled again after a power cut."""
+        """Return the reason: it is not assembled again after a power cut."""
         return f"{self.name} is of kind md: its array would have to be assembled again, which Plinth does not do yet"
 
     def check(self, runner: Runner) -> None:
-        """The kernel has the driver and the level, and there is no array of that name."""
+        """Raise a PlinthError unless the kernel has the driver and the level, and there is no array of that name."""
         require_driver("md driver", _MODULE, _SIGN, runner)
         level = f"raid{self.spec.level}"
         require_driver(f"md driver for {level}", _MODULES[self.spec.level], _SIGN, runner, word=f"[{level}]")
@@ -154,7 +154,7 @@ class Md(StorageOfMembers[MdStorage]):
         ]
 
     def confirm_devices(self) -> None:
-        """Level, chunk and members are as asked, and none is missing or being written anew."""
+        """Raise RunError unless level, chunk and members are as asked, and no member is missing or being rebuilt."""
         folder = Path("/sys/block") / self.device_paths()[0].resolve().name
         array = folder / "md"
         asked = {"level": f"raid{self.spec.level}", "raid_disks": str(len(self.members))}

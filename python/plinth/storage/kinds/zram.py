@@ -63,7 +63,7 @@ def set_up_zram(device: Path, size_bytes: int, algorithm: str | None) -> None:
 
 
 def size_and_algorithm(device: Path) -> tuple[int, str]:
-    """Of a device, which may be named by a link of ours: its size in bytes, and its compression."""
+    """Return the size in bytes and the compression of a device, which may be named by a link of ours."""
     folder = _BLOCK / Path(os.path.realpath(device)).name
     algorithm = (folder / "comp_algorithm").read_text()
     return int((folder / "disksize").read_text()), algorithm.partition("[")[2].partition("]")[0]
@@ -87,7 +87,7 @@ def remove_zram(undo_state: Path, label: str) -> None:
 
 
 def _added_since(before: list[str], undo_state: Path) -> str | None:
-    """The device that we added and died before we could write down: new since then, and never given a size."""
+    """Return the device that we added before we died without noting it: new since then, and never given a size."""
     new = [name for name in _devices() if name not in before and _size(name) == 0]
     if len(new) > 1:
         raise Refused(
@@ -111,7 +111,7 @@ def _diskseq(name: str) -> int:
 
 
 class Zram(BlockStorage[ZramStorage]):
-    """Devices that are added for the run, beside those that are there."""
+    """Devices that are added for the run to those that are there."""
 
     requirements = Requirements(root=True, kernel=(ZRAM,))
     undo_handlers: ClassVar[UndoHandlers] = {
@@ -123,19 +123,19 @@ class Zram(BlockStorage[ZramStorage]):
     }
 
     def needs_from(self) -> Memory:
-        """Memory."""
+        """Return memory."""
         return "memory"
 
     def needs_bytes(self) -> int:
-        """The size in memory if nothing can be compressed."""
+        """Return the size in memory if nothing can be compressed."""
         return self.spec.size_bytes * self.spec.count
 
     def capacity_bytes(self) -> int:
-        """The size of one."""
+        """Return the size of one."""
         return self.spec.size_bytes
 
     def device_paths(self) -> list[Path]:
-        """Links to the devices."""
+        """Return links to the devices."""
         return self.numbered(self.folder, "device", self.spec.count)
 
     def block_actions(self) -> list[Action]:
@@ -143,7 +143,7 @@ class Zram(BlockStorage[ZramStorage]):
         return [action for link in self.device_paths() for action in self._device_actions(link)]
 
     def check(self, runner: Runner) -> None:
-        """The kernel has zram."""
+        """Raise a PlinthError unless the kernel has zram."""
         super().check(runner)
         if not ZRAM.is_there():
             raise MissingCapability(
@@ -153,7 +153,7 @@ class Zram(BlockStorage[ZramStorage]):
             )
 
     def confirm_devices(self) -> None:
-        """Size and compression are as asked."""
+        """Raise RunError unless size and compression are as asked."""
         for link in self.device_paths():
             size_bytes, algorithm = size_and_algorithm(link)
             asked = (self.spec.size_bytes, self.spec.algorithm or algorithm)
@@ -163,7 +163,7 @@ class Zram(BlockStorage[ZramStorage]):
                 )
 
     def notes(self) -> tuple[str, ...]:
-        """A note that its capacity depends on the data."""
+        """Return a note that its capacity depends on the data."""
         if self.needs_bytes() <= self.host.memory_available_bytes:
             return ()
         return (
