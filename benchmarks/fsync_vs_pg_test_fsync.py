@@ -49,7 +49,7 @@ def theirs(bindir: Path, directory: Path, seconds: int) -> dict[tuple[str, str],
 
 def ours(directory: Path, seconds: float) -> dict[tuple[str, str], float]:
     """Return the same of the fsync probe."""
-    from plinth.probe.fsync import FsyncTarget, cases
+    from plinth.probe.fsync_probe import FsyncTarget, cases
 
     found: dict[tuple[str, str], float] = {}
     with FsyncTarget(directory) as target:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from plinth.model.experiment import ServerSpec  # noqa: E402
-from plinth.observe import Observer  # noqa: E402
+from plinth.observe import Observer, RunProcesses  # noqa: E402
 from plinth.run.undo import UNDO_HANDLERS  # noqa: E402
 from plinth.server import Server, ServerLayout, connect, find_installation  # noqa: E402
 from plinth.system.directory import make_directory  # noqa: E402
@@ -36,8 +36,7 @@ def measure(cluster: Server, ticks: int) -> dict[str, float]:
     observer = Observer(
         cluster.connection,
         devices=(),
-        postmaster_pid=cluster.postmaster_pid,
-        engine_pid=os.getpid(),
+        processes=RunProcesses(cluster.postmaster_pid),
         interval_s=INTERVAL_S,
     )
     observer.start(time.monotonic_ns())

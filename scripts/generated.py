@@ -47,7 +47,7 @@ from plinth.model.storage_options import DATASET, MKFS, MOUNT, POOL
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration
 from plinth.report import schema
-from plinth.storage.devices.disk_server import disk_profiles
+from plinth.storage.devices.disk_daemon import disk_profiles
 from study_pages import study_pages
 
 ROOT = Path(__file__).resolve().parent.parent

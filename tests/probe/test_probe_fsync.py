@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from emulated_disks import served
 from plinth.model.probe import GROUPS, FsyncOptions, FsyncProbe, FsyncResult
-from plinth.probe.figures import percentile
+from plinth.probe.fsync_probe import percentile
 from plinth.tasks.probe import probe_fsync
 from probing import QUICK, Command, left_in
 

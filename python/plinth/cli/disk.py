@@ -132,7 +132,7 @@ def profiles(
 ) -> int:
     """Show the built-in profiles with their resulting figures; with a name, all parameters and their sources."""
     from plinth.cli.disk_view import profile_table, profile_text
-    from plinth.storage.devices.disk_server import disk_profiles
+    from plinth.storage.devices.disk_daemon import disk_profiles
 
     found = {profile.name: profile for profile in disk_profiles()}
     if name is not None and name not in found:

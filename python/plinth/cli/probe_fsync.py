@@ -105,7 +105,7 @@ def fsync(
 def _fsync(
     paths: tuple[Path, ...], options: "FsyncOptions", seconds: float, rounds: int, quiet: bool
 ) -> "tuple[FsyncProbe, ...]":
-    from plinth.probe.fsync import cases
+    from plinth.probe.fsync_probe import cases
     from plinth.run.interrupt import InterruptGuard
     from plinth.tasks.probe import probe_fsync
 

@@ -14,7 +14,7 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import DirectoryStorage
 from plinth.model.units import format_size
 from plinth.observe import host_facts
-from plinth.probe.fsync import check_directory
+from plinth.probe.fsync_probe import check_directory
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Server, ServerLayout, connect, database_errors, find_installation

@@ -27,9 +27,8 @@ from plinth.model.load import LoadResult, Totals
 from plinth.model.load_config import LoadConfig, LoadScript
 from plinth.model.plan import ScriptText
 from plinth.observe.host import HostStat
-from plinth.observe.process_groups import LOAD_ENGINE
 from plinth.observe.process_sources import ProcessCpu
-from plinth.observe.processes import Processes
+from plinth.observe.processes import LOAD_ENGINE, Processes, RunProcesses
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
@@ -237,11 +236,7 @@ def test_a_stop_lets_transactions_end_and_cuts_off_and_cancels_those_that_do_not
 def test_the_cpu_of_clients_is_observed_as_the_load_engines(here: Server, begun: Begun) -> None:
     load = begun(config(here, "SELECT 1;", duration_s=60))
     processes = Processes(
-        postmaster_pid=None,
-        engine_pid=os.getpid(),
-        own_backends=lambda: (),
-        own_threads=list,
-        further_engines=lambda: load.processes,
+        RunProcesses(None, further_engines=lambda: load.processes),
     )
     source = ProcessCpu(processes, HostStat())
 

@@ -124,8 +124,8 @@ class StallWatch:
     def _session_waits(self) -> str:
         # psycopg takes long to import, and most loads never stall.
         from plinth.observe.session import Session
-        from plinth.observe.session_waits import session_waits
         from plinth.observe.source import Unreadable
+        from plinth.observe.wait_events import session_waits
 
         self._session = session = Session(self._target, local=self._local)
         try:

@@ -12,7 +12,7 @@ from plinth.model.place import EMULATED, NETWORK
 from plinth.model.progress import Progress
 from plinth.model.trial import CacheState, Check
 from plinth.model.units import format_size
-from plinth.observe.devices import Devices
+from plinth.observe.diskstats import Devices
 from plinth.run.provision.topology import Node
 from plinth.server import Relation, RelationReader, connect, database_errors, relations
 from plinth.system import cancel

@@ -1,6 +1,5 @@
 """One trial: the server with its settings, the load, what is observed beside it, and what must hold afterwards."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from plinth.model.standby import StandbyFacts
 from plinth.model.trial import CacheState, Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
 from plinth.model.workload import Driver
 from plinth.model.write_facts import WriteFacts, as_settings, settings_in_force
-from plinth.observe import Observation, Observer
+from plinth.observe import Observation, Observer, RunProcesses
 from plinth.run.faults.emulated_disks import TrialDisks
 from plinth.run.faults.failures import reason_of
 from plinth.run.faults.full_storage import with_hint_at_full
@@ -359,10 +358,11 @@ class TrialRunner:
         return Observer(
             node.server.connection,
             devices=tuple(devices),
-            postmaster_pid=node.postmaster_pid,
-            engine_pid=os.getpid(),
-            further_engines=lambda: self._running.processes if self._running is not None else (),
-            other_servers=[pid for pid in others if pid is not None],
+            processes=RunProcesses(
+                node.postmaster_pid,
+                further_engines=lambda: self._running.processes if self._running is not None else (),
+                other_servers=[pid for pid in others if pid is not None],
+            ),
             log=node.log,
             storages=[self._storages[name] for name in cluster.storages],
         )

@@ -1,27 +1,77 @@
-"""The steps of an emulated network: a network namespace with a TUN device for each node, and the daemon that joins them."""
+"""Network namespaces with a TUN device for each node, and the daemon that joins them: their steps, and how they are undone."""
 
 import ipaddress
 import os
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plinth.model.errors import MissingCapability
+from plinth.model.errors import MissingCapability, Refused, RunError
 from plinth.model.network import NetworkConfig, NodePlace
 from plinth.model.step import Step, Undo
-from plinth.network.control import NetworkControl
-from plinth.network.server import serve_command
-from plinth.network.undo import NAMESPACES
+from plinth.network.daemon import NetworkControl, serve_command
 from plinth.system.action import Action, make_labelled
-from plinth.system.daemon import start_daemon
+from plinth.system.daemon import find_daemons, start_daemon
+from plinth.system.ending import handles, kill_all, send
 from plinth.system.log_file import LogFile
 from plinth.system.owner import current_user
+from plinth.system.process import all_exit
 from plinth.system.runner import Runner
+from plinth.system.undo import UndoHandler, UndoHandlers
 from plinth.system.unix_socket import check_socket_path
 
+NAMESPACES = Path("/run/netns")
+"""Where ip-netns(8) has the files of network namespaces."""
+_SERVE = ("network", "serve")
+_END_TIMEOUT_S = 10.0
 _ADDRESSES = ipaddress.IPv4Network("10.119.0.0/24")  # seen in the namespaces only: it may be in use outside of them
 _DEVICE = "plinth0"
 _TUN = Path("/dev/net/tun")
+
+
+def network_daemons(control: Path, label: str) -> list[int]:
+    """Return the processes of ours that serve a network with this control socket."""
+    return [found.pid for found in find_daemons(_SERVE, {"--control": str(control), "--label": label})]
+
+
+def stop_network(control: Path, label: str) -> None:
+    """End the daemon; nothing when it has ended."""
+
+    def pids() -> list[int]:
+        return network_daemons(control, label)
+
+    with handles(pids) as found:
+        for pidfd in found.values():
+            send(pidfd, signal.SIGTERM)
+        all_exit(list(found.values()), _END_TIMEOUT_S)
+    if left := kill_all(pids, _END_TIMEOUT_S):
+        raise RunError(f"the emulated network's daemon could not be ended: pid {left[0]}", where=str(control))
+
+
+def delete_namespace(path: Path, label: str, runner: Runner) -> None:
+    """Delete a network namespace; nothing when it is gone. Refused for one that does not have our label in its name."""
+    if path.parent != NAMESPACES or not path.name.startswith(f"{label}-"):
+        raise Refused(f"not deleted: it does not have our label {label!r}", where=str(path))
+    if path.exists():
+        runner.run(("ip", "netns", "delete", path.name))
+
+
+def _delete_command(what: Undo) -> tuple[str, ...]:
+    return ("ip", "netns", "delete", Path(what.path).name)
+
+
+NETWORK_UNDO: UndoHandlers = {
+    "delete_network_namespace": UndoHandler(
+        lambda what, runner: delete_namespace(Path(what.path), what.label, runner),
+        lambda what: f"delete the network namespace {Path(what.path).name}",
+        _delete_command,
+    ),
+    "stop_network": UndoHandler(
+        lambda what, runner: stop_network(Path(what.path), what.label),
+        lambda what: f"end the daemon of the emulated network with the control socket {what.path}",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +119,7 @@ class NetworkLayout:
         check_socket_path(self.control.path, hint="set PLINTH_STATE_DIR to a shorter path")
 
     def actions(self) -> list[Action]:
-        """The steps of making it, in order."""
+        """Return the steps of making it, in order."""
         folder = make_labelled("network.folder", self.folder, self.label, current_user())
         return [folder, *(action for place in self.places for action in self._node(place)), self._serve()]
 

@@ -1,8 +1,8 @@
-"""A zfs-fuse of our own for one storage, isolated from others: starting it, finding it by its arguments, and ending
-it.
+"""ZFS pools, and a zfs-fuse for one storage, isolated from others (zpool(8), zfs(8)).
 
-zfs-fuse(8) has one socket, /run/zfs/zfs_socket, which zpool(8) and zfs(8) know no other way to. So each has a /run of
-its own (private_run.py), and the tools are run in its mount namespace.
+A pool is known by its name and by a property of ours, and is destroyed only while it has both. zfs-fuse(8) has one socket,
+/run/zfs/zfs_socket, and zpool(8) and zfs(8) know no other way to it. So each zfs-fuse has a private /run (private_run.py), and
+the tools run in its mount namespace.
 """
 
 import os
@@ -12,13 +12,17 @@ import time
 from pathlib import Path
 
 from plinth.model.errors import Refused, RunError
+from plinth.storage.devices.fuse import FUSE
+from plinth.storage.requirements import KernelFeature
 from plinth.system import cancel, private_run
 from plinth.system.directory import nearest_label
 from plinth.system.ending import kill_all
 from plinth.system.failures import from_os_error
 from plinth.system.log_file import LogFile
+from plinth.system.mounts import Mount, mounts
+from plinth.system.namespaces import unmount_copies
 from plinth.system.process import arguments
-from plinth.system.runner import Runner
+from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import statvfs_with_timeout
 from plinth.system.undo import HungDaemon
 
@@ -34,6 +38,21 @@ _LOOK_AGAIN_S = 0.01
 _ANSWER_TIMEOUT_S = 5.0
 _END_TIMEOUT_S = 15.0
 _LOG_LINES = 5
+PROPERTY = "org.plinth:storage"
+"""User property of a pool of ours; its value is the name of the storage's folder."""
+_ASK_TIMEOUT_S = 10.0
+_BUSY_TIMEOUT_S = 15.0
+_BUSY_PAUSE_S = 0.05
+_BUSY = ("could not unmount datasets", "pool is busy", "target is busy")
+DATASET = "data"
+ZFS = KernelFeature(
+    "zfs",
+    lambda: Path("/dev/zfs").exists() or (Path("/usr/sbin/zfs-fuse").exists() and FUSE.is_there()),
+    "zfs in the kernel, or zfs-fuse",
+    hint="zfs-fuse serves without: package zfs-fuse",
+)
+GONE = ("no such pool", "dataset does not exist")
+"""Words of zpool and zfs about what is not there."""
 
 
 class ZfsFuse:
@@ -51,7 +70,7 @@ class ZfsFuse:
         return ("nsenter", f"--mount={self._namespace}", "--")
 
     def command(self, places: list[Path]) -> tuple[str, ...]:
-        """The command that starts it. `places` are the files and devices of pools."""
+        """Return the command that starts it. `places` are the files and devices of pools."""
         options = ["--no-daemon", "--no-kstat-mount", "--max-arc-size", str(CACHE_MB), "--pidfile", str(self._pid_file)]
         kept = [_LIBRARY, self._pid_file.parent, *places]
         return private_run.command(self.shared, _RUN_FOLDERS, kept, [PROGRAM, *options])
@@ -75,7 +94,7 @@ class ZfsFuse:
             raise from_os_error(error, f"link to the mount namespace of {PROGRAM}", self._namespace) from error
 
     def pids(self) -> list[int]:
-        """The processes that were started as it: one, or none."""
+        """Return the processes that were started as it: one, or none."""
         return [int(process.name) for process in Path("/proc").glob("[0-9]*") if self._is_it(process)]
 
     def is_running(self) -> bool:
@@ -102,7 +121,7 @@ class ZfsFuse:
             )
 
     def log_tail(self) -> list[str]:
-        """The end of its log."""
+        """Return the end of its log."""
         try:
             return self._log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
         except OSError as error:
@@ -114,7 +133,7 @@ class ZfsFuse:
 
 
 def mount_point_in(folder: Path) -> Path:
-    """Where the dataset of the storage with that folder is mounted, by the kernel's ZFS and by zfs-fuse."""
+    """Return where the dataset of the storage with that folder is mounted, by the kernel's ZFS and by zfs-fuse."""
     return folder / "pool" / "mount"
 
 
@@ -126,7 +145,7 @@ def abort_hung(shared: Path) -> None:
 
 
 def find_hung(shared: Path) -> HungDaemon | None:
-    """A zfs-fuse of ours that does not answer for as long as its commands may take; None when there is none."""
+    """Return a zfs-fuse of ours that does not answer for as long as its commands may take; None when there is none."""
     fuse = ZfsFuse(shared.parent)
     hanging = fuse.pids()
     if not hanging or fuse.answers(mount_point_in(shared.parent), COMMAND_TIMEOUT_S):
@@ -146,7 +165,7 @@ def stop_zfs_fuse(shared: Path, label: str) -> None:
 
 
 def _answers(pid: int) -> bool:
-    """Whether the process has become zfs-fuse, in a namespace of its own by then, and listens."""
+    """Whether the process has become zfs-fuse, which is then in its namespace, and listens."""
     try:
         if Path(f"/proc/{pid}/exe").readlink().name != PROGRAM:
             return False
@@ -155,3 +174,63 @@ def _answers(pid: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def kernel_has_zfs() -> bool:
+    """Whether the kernel's own ZFS is loaded."""
+    return Path("/sys/module/zfs").is_dir()
+
+
+def destroy_pool(point: Path, name: str, runner: Runner) -> None:
+    """Destroy the pool `name`, whose dataset is mounted on `point`, if it has our property; nothing when it is gone.
+
+    A zfs-fuse of our own that does not answer is killed: its pools are in use nowhere else. What it had mounted goes.
+    """
+    folder = point.parent.parent
+    fuse = ZfsFuse(folder)
+    if fuse.is_running():
+        try:
+            _destroy(name, point, fuse.inside, runner)
+        except CommandError as error:
+            if not error.timed_out and fuse.is_running():
+                raise
+            fuse.end()
+    elif kernel_has_zfs():
+        _destroy(name, point, (), runner)
+    while any(_is_its(mount, point, name) for mount in mounts()):
+        runner.run(("umount", str(point)), timeout_s=COMMAND_TIMEOUT_S)
+    unmount_copies(lambda mount: _is_its(mount, point, name), runner)
+
+
+def _is_its(mount: Mount, point: Path, name: str) -> bool:
+    return (mount.source, mount.point) == (f"{name}/{DATASET}", str(point))
+
+
+def _destroy(name: str, point: Path, inside: tuple[str, ...], runner: Runner) -> None:
+    value = point.parent.parent.name
+    asked = (*inside, "zfs", "get", "-H", "-o", "value", PROPERTY, name)
+    try:
+        found = runner.run(asked, timeout_s=_ASK_TIMEOUT_S).stdout.strip()
+    except CommandError as error:
+        if any(gone in error.completed.stderr for gone in GONE):
+            return
+        raise
+    if found != value:
+        raise Refused(
+            f"pool {name} is not destroyed: its property {PROPERTY} is {found!r}, not {value!r}, so it is not ours",
+            where=name,
+            hint=f"destroy it yourself if it is not wanted: zpool destroy {name}",
+        )
+    deadline = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            # A copy of the mount in any namespace keeps the pool busy; and the kernel tells a FUSE file system only
+            # afterwards that a file was closed, or that it was unmounted.
+            unmount_copies(lambda mount: _is_its(mount, point, name), runner)
+            runner.run((*inside, "zpool", "destroy", name), timeout_s=COMMAND_TIMEOUT_S)
+            return
+        except CommandError as error:
+            busy = any(words in error.completed.stderr for words in _BUSY)
+            if not busy or time.monotonic() > deadline:
+                raise
+        cancel.sleep(_BUSY_PAUSE_S)
