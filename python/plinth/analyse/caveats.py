@@ -261,7 +261,7 @@ def _bottleneck(judged: JudgedTrial) -> str | None:
         return f"its {'threads' if engine.driver is None else 'processes'} were busy more than {percent(BUSY_ENGINE, 0)} of the time"
     if engine.loop_lag_p99_ns is None:
         return None
-    if judged.latency and engine.loop_lag_p99_ns > judged.latency.percentile_ns(500):
+    if judged.latency and engine.loop_lag_p99_ns > judged.latency.percentile_ns(0.5):
         return "at p99 replies waited in it longer than the median latency"
     return None
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from plinth.analyse.bootstrap import of_trials
-from plinth.analyse.latency import Latency, merge, percentiles_of, read
+from plinth.analyse.latency import percentiles_of
 from plinth.model.analysis import TransactionResult, TrialTransactions
 from plinth.model.contents import TrialContents
+from plinth.model.histogram import Buckets
 from plinth.model.load import Totals
 from plinth.model.plan import Variant
 
@@ -49,20 +50,20 @@ def transaction_results(trials: Sequence[TrialContents], variant: Variant, seed:
 
 def _of_trial(contents: TrialContents, name: str) -> TrialTransactions:
     latency, totals = _latency(contents, name), _totals(contents, name)
-    done = totals.done if totals is not None else latency.count if latency is not None else 0
+    done = latency.count if totals is None else totals.done
     return TrialTransactions(
         name=name,
         tps=done / (contents.trial.measured_ns / 1e9),
         done=done,
         failed=totals.failed if totals else None,
         retried=totals.retried if totals else None,
-        latency_p50_ns=latency.percentile_ns(500) if latency else None,
-        latency_p99_ns=latency.percentile_ns(990) if latency else None,
+        latency_p50_ns=latency.percentile_ns(0.5) if latency else None,
+        latency_p99_ns=latency.percentile_ns(0.99) if latency else None,
     )
 
 
-def _latency(contents: TrialContents, name: str) -> Latency | None:
-    return merge(read(one) for one in contents.histograms if one.scope == "transaction" and one.script == name)
+def _latency(contents: TrialContents, name: str) -> Buckets:
+    return Buckets.of(one for one in contents.histograms if one.scope == "transaction" and one.script == name)
 
 
 def _totals(contents: TrialContents, name: str) -> Totals | None:

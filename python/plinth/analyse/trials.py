@@ -10,7 +10,7 @@ from plinth.analyse.attribution import attribute, wait_shares
 from plinth.analyse.bootstrap import estimate, stated
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.analyse.due import keeps_up, log_share_in_time
-from plinth.analyse.latency import Latency, merge_scope, merge_transactions, percentiles_of, statement_latencies
+from plinth.analyse.latency import percentiles, percentiles_of, statement_latencies
 from plinth.analyse.machine_cpu import machine_cpu
 from plinth.analyse.machine_load import machine_load
 from plinth.analyse.new_orders import nopm_of, trial_nopm
@@ -35,6 +35,7 @@ from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottlenec
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.errors import RunError
 from plinth.model.estimate import Estimate
+from plinth.model.histogram import Buckets
 from plinth.model.latency import LatencyPercentiles
 from plinth.model.open_loop import OpenLoop
 from plinth.model.plan import Variant
@@ -52,7 +53,7 @@ class JudgedTrial:
 
     contents: TrialContents
     excluded: str | None
-    latency: Latency | None
+    latency: Buckets
     steadiness: Steadiness
     seen: Window | None
     bottleneck: Bottleneck | None
@@ -79,7 +80,7 @@ class JudgedTrial:
     def point(self) -> TrialPoint:
         """The trial for tables and dots, whether it counts or not."""
         trial = self.contents.trial
-        latency = self.latency.percentiles() if self.latency else None
+        latency = percentiles(self.latency) if self.latency else None
         totals = trial.measured or trial.totals
         load = machine_load(self.seen)
         return TrialPoint(
@@ -136,7 +137,7 @@ class Measured:
     def log_p99(self) -> dict[int, float]:
         """log(p99 latency in ns) of the counted trials, by block."""
         known = ((one.contents.trial.block, one.latency) for one in self.counted if one.latency)
-        return {block: math.log(max(latency.percentile_ns(990), 1)) for block, latency in known}
+        return {block: math.log(max(latency.percentile_ns(0.99), 1)) for block, latency in known}
 
     def tps(self, seed: int) -> Estimate | None:
         """Median of the counted trials with its interval."""
@@ -188,7 +189,8 @@ class Measured:
         )
 
     def _of_scope(self, scope: str) -> LatencyPercentiles | None:
-        return percentiles_of(merge_scope(judged.contents.histograms, scope) for judged in self.counted)
+        each = (judged.contents.histograms for judged in self.counted)
+        return percentiles_of(Buckets.of(one for one in of_trial if one.scope == scope) for of_trial in each)
 
     def bottleneck(self) -> VariantBottleneck | None:
         """The most frequent bottleneck of the counted trials; its sentence is that of the trial with the highest
@@ -270,7 +272,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
     return JudgedTrial(
         contents,
         excluded,
-        merge_transactions(contents.histograms),
+        Buckets.transactions(contents.histograms),
         steadiness(contents.series),
         seen,
         bottleneck,
