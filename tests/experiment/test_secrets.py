@@ -5,8 +5,8 @@ from datetime import date, datetime, time
 
 import pytest
 
+from plinth.common.secrets import UnreadableConnection, holds_secrets, split, without_secrets
 from plinth.experiment.toml_text import toml_text
-from plinth.model.secrets import UnreadableConnection, holds_secrets, split, without_secrets
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ class BenchLoad:
             self._start(run)
             self._follow(run, progress, time.time_ns())
             given = run.result()
+        from plinth.common.shown import bytes_shown_in_json
         from plinth.model.load import LoadResult  # only now: the first transaction does not wait for it
-        from plinth.model.shown import bytes_shown_in_json
 
         self.result = LoadResult.model_validate_json(bytes_shown_in_json(given))
         return self._outcome()

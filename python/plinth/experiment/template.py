@@ -4,8 +4,8 @@ import json
 import shlex
 from pathlib import Path
 
+from plinth.common.shown import shown
 from plinth.model.experiment import SPEC_VERSION
-from plinth.model.shown import shown
 
 _SCHEMA = Path(__file__).with_name("experiment.schema.json")
 QUESTION = "How much faster is PostgreSQL in memory than on this machine's disk?"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from plinth.common.shown import bytes_shown_in_json
 from plinth.model.errors import Interrupted, RunError, UsageError
 from plinth.model.histogram import nearest_rank
 from plinth.model.load_config import LoadConfig, LoadScript
-from plinth.model.shown import bytes_shown_in_json
 from plinth.system import cancel
 
 if TYPE_CHECKING:

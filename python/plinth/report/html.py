@@ -1,7 +1,7 @@
 """The HTML report: the built viewer with the report embedded as JSON, in one file that needs no network."""
 
+from plinth.common.shown import shown_in_json
 from plinth.model.report import Report
-from plinth.model.shown import shown_in_json
 from plinth.report.viewer import PLACE, viewer_parts
 
 

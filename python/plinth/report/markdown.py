@@ -1,9 +1,9 @@
 """Renders the report as Markdown, for an issue, a wiki or a commit message."""
 
+from plinth.common.shown import shown
 from plinth.model.doctor import Remedy
 from plinth.model.figures import NOT_AVAILABLE, number, percent
 from plinth.model.report import PublishedBeside, Report, SettingRow
-from plinth.model.shown import shown
 from plinth.model.units import format_duration, format_size
 from plinth.report.commits import commit_row
 from plinth.report.flashbacks import FLASHBACK_HEADS, flashback_row

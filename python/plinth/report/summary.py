@@ -6,6 +6,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from plinth.common.terminal import text_console
 from plinth.model.analysis import Analysis
 from plinth.model.caveat import Caveat
 from plinth.model.figures import percent_or_times
@@ -13,7 +14,6 @@ from plinth.model.flashback import FlashbackText
 from plinth.model.outage import OutageText
 from plinth.model.report import TpccTexts
 from plinth.model.safety import GRADES, Safety, SafetyGrade
-from plinth.model.terminal import text_console
 from plinth.report.ranking_table import NARROWEST, print_answer, safety_style
 from plinth.report.terminal_lists import (
     durability_lines,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from plinth.common.terminal import text_console
 from plinth.model.analysis import Analysis, VariantResult
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.flashback import FlashbackText
@@ -17,7 +18,6 @@ from plinth.model.report import (
     StandbyText,
     TpccTexts,
 )
-from plinth.model.terminal import text_console
 from plinth.report.commits import commit_sentence
 from plinth.report.groups import group_notes
 from plinth.report.io import io_lines

@@ -7,11 +7,11 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from plinth.common.libpq import make_conninfo
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, PlinthError, Reported, RunError
 from plinth.model.facts import ServerFacts
-from plinth.model.libpq import make_conninfo
 from plinth.model.server_spec import OLDEST_VERSION
 from plinth.model.step import Step, Undo
 from plinth.server.facts import external_facts

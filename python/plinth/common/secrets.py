@@ -1,13 +1,13 @@
 """Secrets in connection strings, which nothing that is kept or shown may have.
 
-libpq itself parses connection strings, and knows which parameters are secret (model/libpq.py).
+libpq itself parses connection strings, and knows which parameters are secret (common/libpq.py).
 """
 
 import re
 from typing import NamedTuple
 
-from plinth.model.libpq import ConninfoError, keywords, make_conninfo, parse
-from plinth.model.nearest import nearest
+from plinth.common.libpq import ConninfoError, keywords, make_conninfo, parse
+from plinth.common.nearest import nearest
 
 # libpq marks passwords as such, but these only as options for debugging.
 _ALSO_SECRET = ("scram_client_key", "scram_server_key")

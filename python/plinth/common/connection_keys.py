@@ -1,7 +1,7 @@
 """Which parameters a connection string of an experiment may have: those that reach the server, and none that make libpq load a library,
 write a file, or take a password from a file that another user chose."""
 
-from plinth.model.libpq import ConninfoError, parameters
+from plinth.common.libpq import ConninfoError, parameters
 
 _ALLOWED = frozenset(
     (

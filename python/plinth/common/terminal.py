@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.segment import Segment
 
-from plinth.model.shown import shown
+from plinth.common.shown import shown
 
 
 class ShowingConsole(Console):
