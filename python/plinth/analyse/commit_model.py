@@ -17,7 +17,7 @@ from plinth.model.commit_model import CommitModel
 from plinth.model.contents import BundleContents
 from plinth.model.plan import DATA_ROLE, PRIMARY, WAL_ROLE, PlannedNode, Variant
 from plinth.model.probe_kinds import DEFAULT_METHOD
-from plinth.model.standby import Quorum, quorum_of
+from plinth.model.synchronous_standby_names import Quorum, quorum_of
 from plinth.model.write_facts import canonical
 
 _COMMITS = {"end", "commit"}

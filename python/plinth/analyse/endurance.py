@@ -1,4 +1,5 @@
-"""What the trials of a bundle wrote in their measured phases, to which device, for what; and how long a drive lasts that way."""
+"""Endurance of drives: what the trials of a bundle wrote in their measured phases, to which device and for what (data, WAL, an SLOG
+of a ZFS pool), and how long a drive lasts at that rate."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple

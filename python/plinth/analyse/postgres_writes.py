@@ -3,6 +3,7 @@ version."""
 
 from typing import NamedTuple
 
+from plinth.analyse.wal_per_transaction import images_rate, wal_rate
 from plinth.analyse.window import Window
 from plinth.model.trial import Trial
 
@@ -72,21 +73,6 @@ def postgres_writes(trial: Trial, seen: Window) -> PostgresWrites:
         ),
         missing=missing,
     )
-
-
-def wal_rate(seen: Window) -> float | None:
-    """Bytes of WAL that the server generated, a second: by its position, which is that of the moment."""
-    position = seen.rate("pg_wal", "all", "insert_lsn_bytes")
-    return seen.rate("pg_wal", "all", "wal_bytes") if position is None else position  # a standby has none
-
-
-def images_rate(seen: Window) -> float | None:
-    """Full-page images a second: as many as pg_stat_wal has for its bytes of WAL, in all bytes that there are."""
-    images, wal = seen.growth("pg_wal", "all", "wal_fpi"), wal_rate(seen)
-    counted_bytes = seen.growth("pg_wal", "all", "wal_bytes")
-    if images is None or wal == 0:
-        return images
-    return images / counted_bytes * wal if counted_bytes and wal is not None else None
 
 
 def has_reported(trial: Trial, seen: Window) -> bool:

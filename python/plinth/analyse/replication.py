@@ -15,7 +15,7 @@ from typing import NamedTuple
 from plinth.analyse.window import Window
 from plinth.model.base import SettingValue
 from plinth.model.bottleneck import Evidence
-from plinth.model.standby import Quorum, quorum_of
+from plinth.model.synchronous_standby_names import Quorum, quorum_of
 
 SOURCE = "pg_replication"
 _WAL = "pg_wal"

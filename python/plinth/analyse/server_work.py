@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from plinth.analyse.bootstrap import of_trials
-from plinth.analyse.postgres_writes import REPORTED_TOO_LATE, has_reported, images_rate, wal_rate
+from plinth.analyse.postgres_writes import REPORTED_TOO_LATE, has_reported
+from plinth.analyse.wal_per_transaction import images_per_transaction, wal_per_transaction
 from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import ServerWork, TrialWork
 from plinth.model.base import Gap
@@ -25,8 +26,8 @@ def trial_work(trial: Trial, seen: Window) -> TrialWork:
     second, so that in a short phase what the views tell is too little, or of others' work alone.
     """
     figures = {
-        "wal_bytes": _each(trial, wal_rate(seen)),
-        "full_page_images": _each(trial, images_rate(seen)),
+        "wal_bytes": wal_per_transaction(trial, seen),
+        "full_page_images": images_per_transaction(trial, seen),
         "buffer_hits": _buffer_hits(trial, seen),
     }
     missing = {field: _why_missing(trial, seen, field) for field, figure in figures.items() if figure is None}
@@ -60,11 +61,6 @@ def _why_missing(trial: Trial, seen: Window, field: str) -> str:
     if seen.growth_of_all(source, metric) is None:
         return why_unread(trial, source)
     return "no page was asked for" if field == "buffer_hits" and has_reported(trial, seen) else REPORTED_TOO_LATE
-
-
-def _each(trial: Trial, rate_per_s: float | None) -> float | None:
-    # Rates, since the readings that bound the growth were not taken exactly when the measured phase begins and ends.
-    return rate_per_s / trial.tps if rate_per_s is not None and trial.tps else None
 
 
 def _buffer_hits(trial: Trial, seen: Window) -> float | None:

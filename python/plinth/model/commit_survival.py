@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from plinth.model.base import SettingValue
-from plinth.model.standby import PRIMARY, quorum_of
+from plinth.model.standby import PRIMARY
+from plinth.model.synchronous_standby_names import quorum_of
 from plinth.model.write_facts import UNKNOWN, canonical
 
 _UNSEEN = "what survives is not known: synchronous_commit is set to a value that only shows while it runs"

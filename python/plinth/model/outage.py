@@ -6,7 +6,8 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen, SettingValue
-from plinth.model.standby import PRIMARY, quorum_of
+from plinth.model.standby import PRIMARY
+from plinth.model.synchronous_standby_names import quorum_of
 from plinth.model.write_facts import UNKNOWN, canonical
 
 _WAITING = ("on", "remote_apply", "remote_write")

@@ -13,7 +13,7 @@ from plinth.common.nearest import nearest
 from plinth.model.base import SettingValue
 from plinth.model.errors import Problem
 from plinth.model.facts import Installation
-from plinth.model.standby import quorum_of
+from plinth.model.synchronous_standby_names import quorum_of
 from plinth.server.values import setting_text
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
