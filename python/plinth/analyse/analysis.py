@@ -10,6 +10,7 @@ from plinth.analyse.adaptive import Adaptive, Pair
 from plinth.analyse.answer import answer_of
 from plinth.analyse.caveats import caveats
 from plinth.analyse.commit_model import commit_models
+from plinth.analyse.commit_survival import survival_of
 from plinth.analyse.comparison import Outcome, Ratio
 from plinth.analyse.curves import curves_of
 from plinth.analyse.cut_controls import controls_of
@@ -17,10 +18,8 @@ from plinth.analyse.durability import durability_of, with_test
 from plinth.analyse.effects import effects_of
 from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
 from plinth.analyse.grouping import group_variants
-from plinth.analyse.new_orders import efficiency_of
 from plinth.analyse.objectives import judge_objectives
 from plinth.analyse.pareto import pareto_fronts
-from plinth.analyse.pattern_findings import trial_patterns
 from plinth.analyse.preparation import preparations
 from plinth.analyse.safety import judge
 from plinth.analyse.schedule import (
@@ -32,14 +31,14 @@ from plinth.analyse.schedule import (
     schedule_order,
     scheduled_outcome,
 )
+from plinth.analyse.transactions import efficiency_of
+from plinth.analyse.trial_patterns import trial_patterns
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
-from plinth.model.analysis import Analysis, Comparison, NoiseFloor, VariantResult
-from plinth.model.commit_survival import survival_of
+from plinth.model.analysis import Analysis, BySchedule, Comparison, NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.estimate import Estimate
 from plinth.model.factors import Design, design_of
 from plinth.model.facts import ServerFacts
-from plinth.model.open_loop import BySchedule
 from plinth.model.plan import Variant
 from plinth.model.safety import Safety
 from plinth.model.standby import PRIMARY

@@ -5,19 +5,17 @@ from datetime import UTC, datetime
 
 from plinth.analyse.adaptive import Adaptive
 from plinth.analyse.bootstrap import MIN_TRIALS
-from plinth.analyse.due import keeps_up
 from plinth.analyse.machine_load import LOAD_CHECKS
 from plinth.analyse.preparation import not_reached, not_steady_after_warmup
-from plinth.analyse.trials import JudgedTrial, Measured, name_trials
+from plinth.analyse.trials import JudgedTrial, Measured, keeps_up, name_trials
 from plinth.analyse.wording import commit_clause, missed_text
-from plinth.model.analysis import NoiseFloor, VariantResult
+from plinth.model.analysis import NoiseFloor, TrialPattern, VariantResult
 from plinth.model.caveat import Caveat, CaveatKind, by_weight
 from plinth.model.contents import BundleContents
 from plinth.model.factors import Design
 from plinth.model.figures import more_command, percent
 from plinth.model.safety import SafetyGrade
 from plinth.model.trial import Trial
-from plinth.model.trial_pattern import TrialPattern
 from plinth.model.units import format_count, format_duration
 
 MANY_FAILURES = 0.01

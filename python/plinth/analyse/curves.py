@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from plinth.analyse.answer import CurveSummary, curve_effect, curve_sentence
 from plinth.analyse.scaling import Levels, gains_end, holds_end, knee, scalability
 from plinth.analyse.schedule import schedule_limit
-from plinth.analyse.sweep_wording import CurveSummary, curve_effect, curve_sentence
 from plinth.analyse.trials import Measured
 from plinth.model.factors import Design
 from plinth.model.labels import RATE, levels_label

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from plinth.analyse.safety import judge
-from plinth.model.analysis import VariantResult
+from plinth.model.analysis import CutControl, CutControls, VariantResult
 from plinth.model.contents import BundleContents
-from plinth.model.cut_controls import CutControl, CutControls
 from plinth.model.plan import Variant
 from plinth.model.safety import SafetyGrade
 from plinth.model.units import format_count

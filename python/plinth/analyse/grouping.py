@@ -7,9 +7,8 @@ from typing import Literal
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.simultaneous import MOST_PAIRS, Ratios, Together, compact_letters, pairs_of
 from plinth.analyse.trials import Measured
-from plinth.model.analysis import NoiseFloor
+from plinth.model.analysis import Grouping, NoiseFloor
 from plinth.model.factors import Design
-from plinth.model.grouping import Grouping
 from plinth.model.sweep import Stratum
 
 FEWEST = 3

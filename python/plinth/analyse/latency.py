@@ -4,9 +4,8 @@ percentiles cannot; of a variant each is the median of its trials' own.
 
 from collections.abc import Iterable
 
-from plinth.model.analysis import StatementLatency
+from plinth.model.analysis import LatencyPercentiles, StatementLatency
 from plinth.model.histogram import Buckets
-from plinth.model.latency import LatencyPercentiles
 from plinth.model.load import Histogram
 from plinth.model.sample_statistics import median_of_trials
 

@@ -10,9 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from plinth.analyse.blocks import LogsByBlock, without_blocks
 from plinth.analyse.bootstrap import LEVEL, MIN_TRIALS, Floats, median
 from plinth.analyse.comparison import ALPHA, EQUIVALENCE, compare, inverse, stated_ratio
+from plinth.analyse.simultaneous import LogsByBlock, without_blocks
 from plinth.model.estimate import Estimate, Interval
 from plinth.model.figures import percent
 from plinth.model.sweep import Knee, ScalabilityFit

@@ -15,10 +15,9 @@ import numpy as np
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.comparison import FEW_TRIALS, Outcome, compare, stated_ratio
 from plinth.analyse.trials import Measured
-from plinth.model.analysis import Verdict
+from plinth.model.analysis import BySchedule, ScheduleKept, Verdict
 from plinth.model.estimate import Estimate
 from plinth.model.figures import number
-from plinth.model.open_loop import BySchedule, ScheduleKept
 from plinth.model.sweep import ScheduleLevel, ScheduleLimit, Stratum
 from plinth.model.units import format_duration
 

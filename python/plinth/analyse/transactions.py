@@ -1,14 +1,19 @@
 """The types of transactions of a workload of several, each by itself: throughput, latency and outcomes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from plinth.analyse.bootstrap import of_trials
 from plinth.analyse.latency import percentiles_of
 from plinth.model.analysis import TransactionResult, TrialTransactions
 from plinth.model.contents import TrialContents
+from plinth.model.dataset import DatasetSpec, TpccDataset
+from plinth.model.estimate import Estimate, Interval
 from plinth.model.histogram import Buckets
 from plinth.model.load import Totals
 from plinth.model.plan import Variant
+from plinth.model.tpcc_notice import NEW_ORDER, efficiency, new_orders_per_minute
+from plinth.model.trial import Trial
+from plinth.model.workload import WorkloadSpec
 
 
 def trial_transactions(contents: TrialContents, variant: Variant) -> tuple[TrialTransactions, ...]:
@@ -74,3 +79,35 @@ def _totals(contents: TrialContents, name: str) -> Totals | None:
 def _sum(totals: Sequence[Totals | None], field: str) -> int | None:
     known = [one for one in totals if one is not None]
     return sum(getattr(one, field) for one in known) if len(known) == len(totals) else None
+
+
+def trial_nopm(trial: Trial, workload: WorkloadSpec) -> float | None:
+    """NOPM of a trial's measured phase; None of other workloads than tpcc, and of a trial that measured nothing."""
+    if workload.builtin != "tpcc":
+        return None
+    orders = next((one.measured for one in trial.scripts if one.name == NEW_ORDER), None)
+    return None if orders is None else new_orders_per_minute(orders.done, orders.rolled_back, trial.measured_ns)
+
+
+def nopm_of(trials: Iterable[float | None], seed: int) -> Estimate | None:
+    """The median over trials with its interval; None where none is known."""
+    known = [nopm for nopm in trials if nopm is not None]
+    return of_trials(known, seed) if known else None
+
+
+def efficiency_of(nopm: Estimate | None, workload: WorkloadSpec, dataset: DatasetSpec) -> Estimate | None:
+    """NOPM in parts of the most that the specification's pacing allows: the same interval in another unit.
+
+    None without that pacing.
+    """
+    if nopm is None or workload.pacing != "spec" or not isinstance(dataset, TpccDataset):
+        return None
+    warehouses = dataset.warehouses
+
+    def part(value: float) -> float:
+        return efficiency(value, warehouses)
+
+    interval = nopm.interval and Interval(
+        low=part(nopm.interval.low), high=part(nopm.interval.high), level=nopm.interval.level
+    )
+    return nopm.model_copy(update={"value": part(nopm.value), "interval": interval})

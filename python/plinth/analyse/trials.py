@@ -4,25 +4,26 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from plinth.analyse.attribution import SOURCES as ATTRIBUTION_SOURCES
 from plinth.analyse.attribution import attribute, wait_shares
 from plinth.analyse.bootstrap import estimate, stated
 from plinth.analyse.ceiling import commit_ceiling
-from plinth.analyse.due import keeps_up, log_share_in_time
 from plinth.analyse.latency import percentiles, percentiles_of, statement_latencies
 from plinth.analyse.machine_cpu import machine_cpu
 from plinth.analyse.machine_load import machine_load
-from plinth.analyse.new_orders import nopm_of, trial_nopm
 from plinth.analyse.postgres_writes import SOURCES as WRITES_SOURCES
 from plinth.analyse.postgres_writes import PostgresWrites, postgres_writes
 from plinth.analyse.process_io import process_io
 from plinth.analyse.server_work import server_work, trial_work
 from plinth.analyse.steady import Steadiness, steadiness
-from plinth.analyse.transactions import transaction_results, trial_transactions
+from plinth.analyse.transactions import nopm_of, transaction_results, trial_nopm, trial_transactions
 from plinth.analyse.window import Window, measured_phase
 from plinth.model.analysis import (
     CommitCeiling,
+    LatencyPercentiles,
+    OpenLoop,
     ProcessIo,
     ServerWork,
     StatementLatency,
@@ -36,10 +37,45 @@ from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.errors import RunError
 from plinth.model.estimate import Estimate
 from plinth.model.histogram import Buckets
-from plinth.model.latency import LatencyPercentiles
-from plinth.model.open_loop import OpenLoop
 from plinth.model.plan import Variant
+from plinth.model.totals import Totals
 from plinth.model.trial import Trial
+
+MANY_MISSED = 0.01
+"""Share of an open loop's schedule that may be missed before the server is said not to keep up."""
+
+
+class Due(Protocol):
+    """Counts of transactions that were due."""
+
+    @property
+    def scheduled(self) -> int:
+        """All of them."""
+        ...
+
+    @property
+    def skipped(self) -> int:
+        """Not begun, as too late."""
+        ...
+
+    @property
+    def open(self) -> int:
+        """Still waiting at the end."""
+        ...
+
+
+def keeps_up(due: Due, clients: int) -> bool:
+    """Whether at most MANY_MISSED of the transactions due were skipped, or left waiting at the end of the trial (or of each trial).
+
+    As many as there are clients may be under way at the end, which is no waiting.
+    """
+    return due.skipped + max(0, due.open - clients) <= MANY_MISSED * due.scheduled
+
+
+def log_share_in_time(done: Totals | None) -> float:
+    """Return the log of the share of what was done that was within the latency limit; of none in time, as of one, which has a logarithm."""
+    return math.log(max(done.done - done.late, 1) / done.done) if done is not None and done.late else 0.0
+
 
 _CONFIDENCE = ("high", "medium", "low")
 

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from plinth.analyse.comparison import EQUIVALENCE, Outcome
-from plinth.model.analysis import Comparison, VariantResult
+from plinth.model.analysis import BySchedule, Comparison, Headline, OpenLoop, VariantResult
 from plinth.model.estimate import Estimate
 from plinth.model.figures import more_command, percent, times_of
-from plinth.model.headline import Headline
-from plinth.model.open_loop import BySchedule, OpenLoop
 from plinth.model.safety import GRADES, SafetyBasis, SafetyGrade
 
 

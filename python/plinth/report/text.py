@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-from plinth.model.analysis import Analysis, CommitCeiling, Comparison, VariantResult
+from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds, more_command, number, percent, percent_or_times, times
-from plinth.model.latency import LatencyPercentiles
 from plinth.model.report import PublishedFactRow, PublishedRatioRow, PublishedRow
 from plinth.model.units import format_count, format_decimal_size
 from plinth.model.waits import CLIENT_KINDS
