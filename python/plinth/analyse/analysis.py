@@ -46,7 +46,7 @@ from plinth.model.sweep import Sweep
 
 
 def analyse(contents: BundleContents) -> Analysis:
-    """What the bundle says. Pure: the seed of the bootstrap is the experiment's, so the same bundle gives the same."""
+    """Analyse a bundle. Pure: the seed of the bootstrap is the experiment's, so the same bundle gives the same."""
     seed = contents.plan.experiment.measure.seed
     design = design_of(contents.plan)
     measured = judge_trials(contents)
@@ -152,7 +152,7 @@ def _result(measured: Measured, contents: BundleContents, seed: int, letters: Ma
 
 
 def _judged(contents: BundleContents, variant: Variant, server: ServerFacts | None) -> Safety:
-    """The grade from facts, and what standbys add to it."""
+    """Return the grade from facts, and what standbys add to it."""
     judged = judge(variant, contents.storages_of(variant), server, contents.writes_of(variant))
     standbys = contents.cluster_of(variant).standbys
     losing = {PRIMARY: judged.reasons[0]} if judged.grade in ("does not keep", "unknown") else {}
@@ -168,7 +168,7 @@ def _judged(contents: BundleContents, variant: Variant, server: ServerFacts | No
 
 
 def _ordered(results: list[VariantResult], design: Design, orders: Mapping[str, Order | None]) -> list[VariantResult]:
-    """By stratum; within it the fastest first, what has no figures last. Levels of a numeric factor are in their order and
+    """Sort by stratum; within it the fastest first, what has no figures last. Levels of a numeric factor are in their order and
     have no rank. The A/A twin is listed after its baseline and shares its rank.
 
     The fastest is that with the most throughput or, where `orders` has keys for the baseline's stratum, with the lowest one.
@@ -194,21 +194,21 @@ def _ordered(results: list[VariantResult], design: Design, orders: Mapping[str, 
 
 
 def _slowness(result: VariantResult, order: Order | None) -> tuple[float, ...]:
-    """A key that sorts the fastest first: that of `order` where there is one, else throughput."""
+    """Return a key that sorts the fastest first: that of `order` where there is one, else throughput."""
     if result.tps is None:
         return (math.inf,)
     return order.keys[result.id] if order else (-result.tps.value,)
 
 
 def _aa_pair(measured: dict[str, Measured], seed: int) -> Ratio | None:
-    """The ratio of the A/A pair; None without one, and where no block has a counted trial of both sides."""
+    """Return the ratio of the A/A pair; None without one, and where no block has a counted trial of both sides."""
     baseline = next(one for one in measured.values() if one.variant.is_baseline)
     twin = next((one for one in measured.values() if one.variant.is_aa_twin), None)
     return comparison.compare(twin.log_in_time, baseline.log_in_time, seed, family=1) if twin else None
 
 
 def _ratios(measured: dict[str, Measured], design: Design, seed: int) -> dict[Pair, Ratio]:
-    """The ratio of each variant to the baseline of its stratum, by their ids; only where blocks have both."""
+    """Return the ratio of each variant to the baseline of its stratum, by their ids; only where blocks have both."""
     pairs = design.pairs
     found = {
         (variant, baseline): comparison.compare(
@@ -222,7 +222,7 @@ def _ratios(measured: dict[str, Measured], design: Design, seed: int) -> dict[Pa
 def _outcomes(
     contents: BundleContents, measured: dict[str, Measured], design: Design, noise: NoiseFloor | None
 ) -> dict[Pair, Outcome]:
-    """What is reported of each comparison, by the rule that ended the trials where there was one."""
+    """Return what is reported of each comparison, by the rule that ended the trials where there was one."""
     ratios = _ratios(measured, design, contents.plan.experiment.measure.seed)
     adaptive = Adaptive.of(contents.plan, design)
     found = (
@@ -240,7 +240,7 @@ def _compare(
     latencies: Mapping[Pair, Estimate | None],
     target: float | None,
 ) -> list[Comparison]:
-    """Verdicts and sentences, in the order of the results."""
+    """Return verdicts and sentences, in the order of the results."""
     places = {id_: place for place, id_ in enumerate(by_id)}
     comparisons: list[Comparison] = []
     for of, to in sorted(outcomes, key=lambda pair: places[pair[0]]):
@@ -267,7 +267,7 @@ def _compare(
 def _deciding_schedule(
     outcome: Outcome, variant: Measured, baseline: Measured, latency: Estimate | None
 ) -> BySchedule | None:
-    """How a schedule compares two variants; None where that decides nothing, since trials or latencies are too few."""
+    """Return how a schedule compares two variants; None where that decides nothing, since trials or latencies are too few."""
     found = by_schedule(variant, baseline)
     if found == "neither keeps up":
         return found
@@ -278,7 +278,7 @@ def _deciding_schedule(
 def _sentence(
     found: Comparison, outcome: Outcome, variant: VariantResult, baseline: VariantResult, target: float | None
 ) -> str:
-    """What a comparison found: of latency or schedule, where these decide, else of throughput."""
+    """Return what a comparison found: of latency or schedule, where these decide, else of throughput."""
     sides = [wording.Side(one.label, one.safety.grade) for one in (variant, baseline)]
     if found.latency_p99:
         return wording.scheduled_sentence([(variant.label, found.latency_p99)], baseline.label, sides)
@@ -291,7 +291,7 @@ def _sentence(
 def _about_ratio(
     ratio: Estimate, variant: Measured, baseline: Measured, by_id: Mapping[str, VariantResult]
 ) -> str | None:
-    """Why the ratio is not that of the throughputs in the table: late transactions are not in it, or blocks are."""
+    """Return why the ratio is not that of the throughputs in the table: late transactions are not in it, or blocks are."""
     late = [text for one in (variant, baseline) if (text := late_text(one))]
     if late:
         return f"the ratio is of what was done within the latency limit, which excludes {' and '.join(late)}"

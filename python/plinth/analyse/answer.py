@@ -51,7 +51,7 @@ class CurveSummary:
 
 
 def curve_sentence(summary: CurveSummary) -> str:
-    """How throughput goes along a curve: "throughput rises to 5.1x 1 client (95 % CI 4.8 to 5.4) at 16 clients; above, nothing
+    """Return how throughput goes along a curve: "throughput rises to 5.1x 1 client (95 % CI 4.8 to 5.4) at 16 clients; above, nothing
     is gained". Without a full stop."""
     labels, last = summary.labels, len(summary.labels) - 1
     if summary.gained == 0 and summary.held == last:
@@ -69,7 +69,7 @@ def curve_sentence(summary: CurveSummary) -> str:
 
 
 def curve_effect(summary: CurveSummary, variants: Sequence[str]) -> CurveEffect | None:
-    """The ratio that the sentence of a curve tells first; None where that is none."""
+    """Return the ratio that the sentence of a curve tells first; None where that is none."""
     gained, last = summary.gained, len(summary.labels) - 1
     if gained == 0 and summary.held == last:
         return None
@@ -99,7 +99,7 @@ def _rise_sentence(summary: CurveSummary, until: int) -> str:
 
 
 def _last_step_clause(summary: CurveSummary) -> str:
-    """Whether the last step still gains."""
+    """Return whether the last step still gains."""
     last = len(summary.labels) - 1
     step = summary.levels.ratio(last, last - 1)
     if step is not None and step.interval is not None and step.interval.low > 1:
@@ -138,7 +138,7 @@ def sweep_answer(results: Sequence[VariantResult], comparisons: Sequence[Compari
 def _headline(
     curves: Sequence[ScalingCurve], contests: Sequence["_LevelComparison"], by_id: Mapping[str, VariantResult]
 ) -> Headline | None:
-    """The figure of the first sentence: the rate that is kept, the strongest decided comparison, or the rise of a curve."""
+    """Return the figure of the first sentence: the rate that is kept, the strongest decided comparison, or the rise of a curve."""
     limit = next((curve for curve in curves if curve.schedule is not None), None)
     if limit is not None and limit.schedule is not None:
         kept = limit.schedule.kept_until
@@ -170,7 +170,7 @@ def _headline(
 
 
 def _along(factor: Factor, curves: Sequence[ScalingCurve]) -> list[str]:
-    """A sentence for each of the first curves; one for all together that are inconclusive."""
+    """Return a sentence for each of the first curves; one for all together that are inconclusive."""
     still_open = [curve for curve in curves if curve.sentence.startswith(_EFFECT)]
     if len(still_open) <= _FEW_OPEN:
         still_open = []
@@ -188,7 +188,7 @@ def _along(factor: Factor, curves: Sequence[ScalingCurve]) -> list[str]:
 
 
 def _sides(results: Iterable[VariantResult], sweep: Sweep) -> list[Side]:
-    """Each combination of named levels once, since what becomes of a commit does not depend on clients or rows; where a level alone
+    """Return each combination of named levels once, since what becomes of a commit does not depend on clients or rows; where a level alone
     decides it, such as memory, that level."""
     numbers = {factor.name for factor in sweep.factors if factor.unit is not None or factor.is_workload}
     found: list[tuple[Mapping[str, Level], SafetyGrade]] = [
@@ -200,7 +200,7 @@ def _sides(results: Iterable[VariantResult], sweep: Sweep) -> list[Side]:
 
 
 def _decides(levels: Mapping[str, Level], found: Sequence[tuple[Mapping[str, Level], SafetyGrade]]) -> str:
-    """The first of these levels with which every variant has the same grade; else all of them."""
+    """Return the first of these levels with which every variant has the same grade; else all of them."""
     for name, level in levels.items():
         if len({grade for others, grade in found if others.get(name) == level}) == 1:
             return level_label(name, level)
@@ -239,7 +239,7 @@ class _LevelComparison:
 def _contests(
     by_id: Mapping[str, VariantResult], comparisons: Sequence[Comparison], sweep: Sweep
 ) -> list[_LevelComparison]:
-    """The combinations of compared levels, the largest decided effects first."""
+    """Return the combinations of compared levels, the largest decided effects first."""
     fixed = [factor for factor in sweep.factors if factor.name not in sweep.compared]
     axis = next((factor.name for factor in fixed if factor.unit is not None), None)
     found: dict[tuple[str, str, str], list[tuple[str, Comparison]]] = {}
@@ -261,7 +261,7 @@ def _contests(
 
 
 def _level_comparisons(contests: Sequence[_LevelComparison]) -> list[str]:
-    """A sentence for each of the first; one for all together that are inconclusive."""
+    """Return a sentence for each of the first; one for all together that are inconclusive."""
     still_open = [contest for contest in contests if contest.is_open]
     if len(still_open) <= _FEW_OPEN:
         still_open = []
@@ -276,7 +276,7 @@ def _level_comparisons(contests: Sequence[_LevelComparison]) -> list[str]:
 
 
 def _open_sentence(contests: Sequence[_LevelComparison]) -> str:
-    """Those in which nothing is decided at any level, together: "inconclusive at every level: memory ran at 0.9x to 2.1x disk"."""
+    """Return those in which nothing is decided at any level, together: "inconclusive at every level: memory ran at 0.9x to 2.1x disk"."""
     parts = []
     for contest in contests[:_MOST_NAMED]:
         ratios = [one.ratio.value for one in contest.comparisons]
@@ -297,7 +297,7 @@ _SAID: dict[Verdict, str] = {
 
 
 def _comparison_sentence(contest: _LevelComparison) -> str:
-    """ "memory wins from 4 clients on: 2.1x disk (95 % CI 1.9 to 2.3) at 4 clients, ...; it is inconclusive up to 2 clients"."""
+    """Return "memory wins from 4 clients on: 2.1x disk (95 % CI 1.9 to 2.3) at 4 clients, ...; it is inconclusive up to 2 clients"."""
     at = f"{contest.at}: " if contest.at else ""
     if contest.is_open:
         places = range(len(contest.comparisons))
@@ -320,7 +320,7 @@ def _comparison_sentence(contest: _LevelComparison) -> str:
 
 
 def _schedule_parts(contest: _LevelComparison) -> list[str]:
-    """Where a schedule decides: which side keeps up with it."""
+    """Tell, where a schedule decides, which side keeps up with it."""
     places = {
         by: [place for place, one in enumerate(contest.comparisons) if one.by_schedule == by]
         for by in ("same schedule", "keeps the schedule", "misses the schedule", "as asked")
@@ -336,14 +336,14 @@ def _schedule_parts(contest: _LevelComparison) -> list[str]:
 
 
 def _ratios(places: Sequence[int], contest: _LevelComparison) -> str:
-    """The smallest and the largest of the ratios at these levels."""
+    """Return the smallest and the largest of the ratios at these levels."""
     by_size = sorted(places, key=lambda place: contest.comparisons[place].ratio.value)
     ends = [(place, contest.comparisons[place].ratio) for place in sorted({by_size[0], by_size[-1]})]
     return _at_ends(ends, contest.baseline, contest.labels, is_one=len(places) == 1)
 
 
 def _at_ends(ends: Sequence[tuple[int, Estimate]], base: str, labels: Sequence[str], *, is_one: bool) -> str:
-    """Ratios at one or two levels, the base said once: "3.0x disk (95 % CI 2.9 to 3.1) at 8 clients, 1.5x (...) at 16 clients"."""
+    """Return ratios at one or two levels, the base said once: "3.0x disk (95 % CI 2.9 to 3.1) at 8 clients, 1.5x (...) at 16 clients"."""
     if is_one:
         return times_of(ends[0][1], base)
     return ", ".join(
@@ -353,14 +353,14 @@ def _at_ends(ends: Sequence[tuple[int, Estimate]], base: str, labels: Sequence[s
 
 
 def _briefly(ratio: Estimate) -> Estimate:
-    """Among others, that trials are too few is enough to say; the table has how many would do."""
+    """Shorten a note: among others, it is enough to say that trials are too few; the table has how many it takes."""
     if ratio.interval is not None or ratio.more_trials is None:
         return ratio
     return ratio.model_copy(update={"note": NOT_ENOUGH})
 
 
 def _scheduled_part(contest: _LevelComparison, places: Sequence[int]) -> str:
-    """Where both keep up with the schedule of an open loop: p99 latency at the first and the last of these levels."""
+    """Tell, where both keep up with the schedule of an open loop, p99 latency at the first and the last of these levels."""
     ends = [
         (place, ratio)
         for place in sorted({places[0], places[-1]})
@@ -371,7 +371,7 @@ def _scheduled_part(contest: _LevelComparison, places: Sequence[int]) -> str:
 
 
 def _where(places: Sequence[int], contest: _LevelComparison) -> str:
-    """Levels in words: "from 4 clients on", "up to 2 clients", "at 1 client and 8 clients"."""
+    """Return levels in words: "from 4 clients on", "up to 2 clients", "at 1 client and 8 clients"."""
     labels, last = contest.labels, len(contest.labels) - 1
     if contest.is_along_number and len(places) > 1 and places[-1] - places[0] == len(places) - 1:
         if len(places) == len(labels):
@@ -423,7 +423,7 @@ def ranking_answer(
 
 
 def decided(one: Comparison) -> Verdict:
-    """The verdict; of latencies where both sides keep up with one schedule."""
+    """Return the verdict; of latencies where both sides keep up with one schedule."""
     if one.latency_p99 is None:
         return one.verdict
     if one.is_undecided or one.latency_p99.interval is None:
@@ -432,7 +432,8 @@ def decided(one: Comparison) -> Verdict:
 
 
 def undecided_text(comparisons: Sequence[Comparison]) -> str:
-    """How many comparisons are undecided, and why: "of 7 comparisons, 3 inconclusive (2: the interval includes 1; 1: ...)"; "" for none."""
+    """Return how many comparisons are undecided, and why: "of 7 comparisons, 3 inconclusive (2: the interval includes 1; 1: ...)"; ""
+    for none."""
     reasons = Counter(_why(one) for one in comparisons if decided(one) == "undecided")
     if not reasons:
         return ""
@@ -451,7 +452,7 @@ def _reasons(reasons: Mapping[str, int]) -> str:
 
 
 def _short_name(result: VariantResult, baseline: VariantResult) -> str:
-    """Of several factors only the levels that are not the baseline's, so that the effect is not buried in its name."""
+    """Name only the levels that are not the baseline's, so that the effect is not buried in its name."""
     if len(baseline.levels) < 2 or result.is_aa_twin:
         return result.label
     if result.id == baseline.id:
@@ -471,7 +472,7 @@ def _leading(
     *,
     mixed: bool,
 ) -> tuple[list[Comparison], str]:
-    """The comparisons that are named, the headline's first, and the first sentence."""
+    """Return the comparisons that are named, the headline's first, and the first sentence."""
     base = names[comparisons[0].baseline]
     by_schedule = any(one.by_schedule for one in comparisons)  # the results are in the order of their ranks
     winners = [one for one in comparisons if decided(one) == "better"]
@@ -506,7 +507,7 @@ def _ran(one: Comparison, names: Mapping[str, str], by_id: Mapping[str, VariantR
 
 
 def _fastest(labels: Sequence[str], of: int) -> str:
-    """Which variants cannot be told apart as the fastest."""
+    """Return which variants cannot be told apart as the fastest."""
     first, *others = labels
     if not others:
         return f"{first} is faster than each of the others"
@@ -519,7 +520,7 @@ def _fastest(labels: Sequence[str], of: int) -> str:
 
 
 def _counted(comparisons: Sequence[Comparison], target: float | None, *, has_winners: bool) -> str | None:
-    """What the answer does not name, by outcome, with why it is undecided. Once winners are named, only the undecided matter."""
+    """Return what the answer does not name, by outcome, with why it is undecided. Once winners are named, only the undecided matter."""
     undecided = [one for one in comparisons if decided(one) == "undecided"]
     words: dict[Verdict, str] = {"undecided": INCONCLUSIVE}
     if not has_winners:
@@ -564,7 +565,7 @@ def _compared(
 
 
 def _scheduled(by_id: dict[str, VariantResult], comparisons: Sequence[Comparison]) -> Told:
-    """Of open loops that all keep up with their schedule: p99 latency, the lowest first."""
+    """Tell the p99 latencies of open loops that all keep up with their schedule, the lowest first."""
     ordered = sorted(comparisons, key=lambda one: one.latency_p99.value if one.latency_p99 else 0.0)
     latencies = [(by_id[one.variant].label, one.latency_p99) for one in ordered if one.latency_p99 is not None]
     sides = [wording.Side(one.label, one.safety.grade) for one in by_id.values() if not one.is_aa_twin]
@@ -573,7 +574,7 @@ def _scheduled(by_id: dict[str, VariantResult], comparisons: Sequence[Comparison
 
 
 def _alone(results: Sequence[VariantResult]) -> str:
-    """Where nothing is compared: the only variant that was measured, or why none was."""
+    """Tell, where nothing is compared, the only variant that was measured, or why none was."""
     fastest = results[0]
     if fastest.tps is None:
         failed = (trial for result in results for trial in result.trials if trial.failure)
@@ -586,7 +587,7 @@ def _alone(results: Sequence[VariantResult]) -> str:
 
 
 def _with_power_cuts(answer: str, results: Sequence[VariantResult]) -> str:
-    """Damage by power cuts leads the answer; that there was none ends it."""
+    """Return damage by power cuts leads the answer; that there was none ends it."""
     tests = [(result.label, result.durability) for result in results if result.durability is not None]
     cuts = power_cut_sentence(tests)
     if cuts is None:

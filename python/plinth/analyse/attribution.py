@@ -49,7 +49,7 @@ class ClientStates(NamedTuple):
     looks: float
 
     def share(self, kind: BottleneckKind) -> float:
-        """The share of the clients' time that went to this kind."""
+        """Return the share of the clients' time that went to this kind."""
         return self.in_class.get(kind, 0.0) / self.clients if self.clients else 0.0
 
     @property
@@ -58,7 +58,7 @@ class ClientStates(NamedTuple):
         return {kind: n for kind, n in self.in_class.items() if kind not in ("server CPU", "other processes")}
 
     def parts(self) -> dict[str, float]:
-        """The number of clients by what they are at, in parts that add up to all of them."""
+        """Return the number of clients by what they are at, in parts that add up to all of them."""
         spent: dict[str, float] = {**self.waits}
         in_server = self.in_class.get("server CPU", 0.0)
         if self.working is None:
@@ -72,7 +72,7 @@ class ClientStates(NamedTuple):
 
 
 def client_states(seen: Window, clients: int, machine: MachineCpu | None = None) -> ClientStates | None:
-    """The wait profile by class; None where there is none. A client without a session, or between two, is idle.
+    """Return the wait profile by class; None where there is none. A client without a session, or between two, is idle.
 
     `machine` says how much of the run queue is the neighbours' doing: a process waits for those that run meanwhile.
     """
@@ -101,7 +101,7 @@ def client_states(seen: Window, clients: int, machine: MachineCpu | None = None)
 
 
 def _by_class(seen: Window) -> tuple[dict[BottleneckKind, float], dict[str, float], dict[str, float]]:
-    """Clients by the kind that their wait is a sign of; of the others, by event, those that pause and the rest."""
+    """Return clients by the kind that their wait is a sign of; of the others, by event, those that pause and the rest."""
     in_class: dict[BottleneckKind, float] = {}
     pauses: dict[str, float] = {}
     unclassed: dict[str, float] = {}
@@ -134,7 +134,7 @@ def evidence_of(
     cores: int,
     ceiling: CommitCeiling | None,
 ) -> tuple[Evidence, ...]:
-    """The shares of the clients' time, largest first, then what belongs to this kind of bottleneck.
+    """Return the shares of the clients' time, largest first, then what belongs to this kind of bottleneck.
 
     `spent` is what `clients` were at, in numbers of clients.
     """
@@ -177,7 +177,7 @@ def _cpu(trial: Trial, seen: Window, cores: int) -> Iterator[Evidence]:
 
 
 def _ceiling(of: CommitCeiling | None) -> Iterator[Evidence]:
-    """How near its commits came to what the storage lets through, by the fsync probe."""
+    """Return how near its commits came to what the storage lets through, by the fsync probe."""
     if of is None or of.unavailable is not None:
         return
     if of.reached is not None:
@@ -263,7 +263,7 @@ def attribute(
     ceiling: CommitCeiling | None = None,
     settings: Mapping[str, SettingValue] = MappingProxyType({}),
 ) -> Bottleneck:
-    """The bottleneck of the trial. `cores` are the host's; `clients` those of the workload; `settings` the server's; pure.
+    """Return the bottleneck of the trial. `cores` are the host's; `clients` those of the workload; `settings` the server's; pure.
 
     `ceiling` is that of its storage's commits: it decides nothing, but shows whether waits for the WAL are caused by
     the storage.
@@ -287,7 +287,7 @@ def attribute(
 
 
 def wait_shares(windows: Iterable[Window]) -> tuple[WaitShare, ...]:
-    """The wait profile over several trials, commonest first; of idle clients it has nothing."""
+    """Return the wait profile over several trials, commonest first; of idle clients it has nothing."""
     sums: dict[str, float] = {}
     counted = 0
     for seen in windows:
@@ -328,7 +328,7 @@ def _find(
 
 
 def _of_idle(trial: Trial, seen: Window, machine: MachineCpu | None) -> BottleneckKind:
-    """What kept most backends idle: the load engine, who kept it from working, or the clients' own pace."""
+    """Return what kept most backends idle: the load engine, who kept it from working, or the clients' own pace."""
     if (engine_utilisation(trial, seen) or 0.0) >= STARVED:
         shares = _engine_shares(trial, seen, machine)
         return max(shares, key=lambda kind: shares[kind])
@@ -336,7 +336,7 @@ def _of_idle(trial: Trial, seen: Window, machine: MachineCpu | None) -> Bottlene
 
 
 def _engine_shares(trial: Trial, seen: Window, machine: MachineCpu | None) -> dict[BottleneckKind, float]:
-    """Of the time that the load engine worked or waited for a CPU, the shares by who had the CPU: those that it waited for,
+    """Return, of the time that the load engine worked or waited for a CPU, the shares by who had the CPU: those that it waited for,
     or itself. Of a fleet all is the engines' own: who else worked on their machines is not known."""
     if machine is None or trial.fleet is not None:
         return {"load engine": 1.0}
@@ -350,7 +350,7 @@ def _engine_shares(trial: Trial, seen: Window, machine: MachineCpu | None) -> di
 
 
 def _crowded(seen: Window, wanted: float, cores: int) -> bool:
-    """Whether backends use or want about all cores; not known for a server on another machine, since the figures are of the
+    """Return whether backends use or want about all cores; not known for a server on another machine, since the figures are of the
     clients' host."""
     return client_work(seen) is not None and wanted >= CROWDED * cores
 
@@ -361,7 +361,7 @@ def _schedule_was_kept(trial: Trial) -> bool:
 
 
 def engine_utilisation(trial: Trial, seen: Window) -> float | None:
-    """The share of their time that the load engine's threads worked or waited for a CPU; None where it is not known. Of a fleet,
+    """Return the share of their time that the load engine's threads worked or waited for a CPU; None where it is not known. Of a fleet,
     those of the busiest machine: with it a part of the load falls behind."""
     if trial.fleet is not None:
         busiest = trial.fleet.busiest
@@ -373,13 +373,13 @@ def engine_utilisation(trial: Trial, seen: Window) -> float | None:
 
 
 def _engine_cores(seen: Window) -> tuple[float, float]:
-    """Cores that the load engine's threads used, and threads that waited for one."""
+    """Return cores that the load engine's threads used, and threads that waited for one."""
     spent = seen.rates("process_cpu", ENGINE, *TIMES) or 0.0
     return spent, seen.rates("process_delay", ENGINE, "run_delay_s") or 0.0
 
 
 def _confidence(found: _Finding, states: ClientStates, starved: float | None, disturbed: bool) -> Confidence:
-    """The confidence, by the winner's lead over the next kind, the number of samples, whether the load engine's
+    """Return the confidence, by the winner's lead over the next kind, the number of samples, whether the load engine's
     time is known, and whether neighbours slowed all that was measured."""
     kind = found.kind
     unseen = kind == "client limit" and found.part == "idle" and starved is None
@@ -430,7 +430,7 @@ def _sentence(
 
 
 def _cpu_sentence(found: _Finding, states: ClientStates, trial: Trial, seen: Window, machine: MachineCpu) -> str:
-    """Who had the CPU that backends or the load engine waited for: neighbours, or of what the engine waited for, the server."""
+    """Return who had the CPU that backends or the load engine waited for: neighbours, or of what the engine waited for, the server."""
     by_neighbours = found.kind == "other processes"
     name, had = ("other processes of this machine", "these") if by_neighbours else ("server CPU", "the server")
     used = f"other processes used {machine.clause()}, the server {machine.server:.2f}"

@@ -56,7 +56,7 @@ class _Pair:
 def compare_runs(
     runs: Sequence[Run], metrics: Sequence[Metric] = (), allowed: Iterable[Allowance] = ()
 ) -> RunsComparison:
-    """Every later run against the first. Without `metrics`: the throughput, and of open loops the p99 latency.
+    """Compare every later run with the first. Without `metrics`: the throughput, and of open loops the p99 latency.
 
     Raises UsageError where a run must not be compared at all, or where no variant may be.
     """
@@ -97,7 +97,7 @@ def compare_runs(
 
 
 def match_variants(first: RunFigures, later: RunFigures) -> list[tuple[VariantFigures, VariantFigures]]:
-    """The variants that two runs have in common: of the same levels, else of the same label; or the only one of each.
+    """Return the variants that two runs have in common: of the same levels, else of the same label; or the only one of each.
 
     A/A twins are left out: each is compared in its own run.
     """
@@ -128,7 +128,7 @@ def _check(runs: Sequence[Run], allowed: frozenset[Allowance]) -> None:
 
 
 def require_complete(run: Run, allowed: Iterable[Allowance]) -> None:
-    """Raises UsageError for a run that did not complete, unless "incomplete" is allowed."""
+    """Raise UsageError for a run that did not complete, unless "incomplete" is allowed."""
     if run.figures.status != "complete" and "incomplete" not in allowed:
         raise UsageError(
             f"the run is not complete (status: {run.figures.status}): which trials are missing may depend on what they gave",
@@ -167,7 +167,7 @@ def _pair(
 
 
 def _figures(trials: Iterable[TrialFigures], metric: Metric) -> list[float]:
-    """Throughput of an open loop is of what was done in time, as far as that is known."""
+    """Return throughput of an open loop is of what was done in time, as far as that is known."""
     if metric == "tps":
         return [trial.in_time_tps or trial.tps for trial in trials]
     values = (getattr(trial, f"{metric}_ns") for trial in trials)
@@ -175,7 +175,7 @@ def _figures(trials: Iterable[TrialFigures], metric: Metric) -> list[float]:
 
 
 def _judged(pairs: Sequence[_Pair], floors: Sequence[NoiseFloor | None], seed: int) -> tuple[RunsRatio, ...]:
-    """Verdicts, corrected over all ratios together."""
+    """Return verdicts, corrected over all ratios together."""
     compared = [pair.ratio for pair in pairs if pair.ratio is not None]
     held = iter(comparison.holm([ratio.p_value for ratio in compared]))
     permuted = iter(comparison.holm([ratio.permutation_p_value for ratio in compared]))
@@ -191,7 +191,7 @@ def _judged(pairs: Sequence[_Pair], floors: Sequence[NoiseFloor | None], seed: i
 
 
 def _floor(run: RunFigures) -> NoiseFloor | None:
-    """What the A/A pair of a run shows; None without one."""
+    """Return what the A/A pair of a run shows; None without one."""
     logs = [
         {trial.block: math.log(trial.tps) for trial in variant.trials}
         for wanted in ("is_aa_twin", "is_baseline")
@@ -232,7 +232,7 @@ def _compare(
 
 
 def _by_schedule(pair: _Pair) -> Verdict | None:
-    """The verdict on a throughput of which only one run kept the schedule, in all trials, and the other in none; else None."""
+    """Return the verdict on a throughput of which only one run kept the schedule, in all trials, and the other in none; else None."""
     kept = [{trial.kept for trial in side.trials} for side in (pair.before, pair.after)]
     fewest = min(len(pair.before.trials), len(pair.after.trials))
     if pair.metric != "tps" or fewest < MIN_TRIALS or kept not in ([{True}, {False}], [{False}, {True}]):
@@ -266,7 +266,7 @@ def _sentence(pair: _Pair, verdict: Verdict, ratio: Estimate, more: int | None) 
 
 
 def _answer(ratios: Sequence[RunsRatio]) -> str:
-    """One sentence with the number of ratios by outcome, the worst first."""
+    """Return one sentence with the number of ratios by outcome, the worst first."""
     if len(ratios) == 1:
         return ratios[0].sentence
     counts = [(sum(one.verdict == verdict for one in ratios), word) for verdict, word in _ORDER.items()]
@@ -327,7 +327,7 @@ Pairs = Sequence[tuple[VariantFigures, VariantFigures]]
 def caveats(
     runs: Sequence[RunFigures], differences: Sequence[Difference], pairs: Pairs, floors: Sequence[NoiseFloor | None]
 ) -> tuple[str, ...]:
-    """The most important first. `pairs` are the variants as matched, `floors` what each run's A/A pair showed."""
+    """Return the most important first. `pairs` are the variants as matched, `floors` what each run's A/A pair showed."""
     return (
         _not_interleaved(runs),
         *_derived_workload(runs),
@@ -453,7 +453,7 @@ Matched = Sequence[tuple[VariantFigures, VariantFigures]]
 def refusals(
     runs: tuple[RunFigures, RunFigures], pair: tuple[VariantFigures, VariantFigures], allowed: frozenset[Allowance]
 ) -> tuple[str, ...]:
-    """Why the same figure of a variant in two runs must not be compared; empty where it may be."""
+    """Return why the same figure of a variant in two runs must not be compared; empty where it may be."""
     before, after = pair
     found: list[str] = []
     for kind in (*_NEVER, *_ASKED):
@@ -470,7 +470,7 @@ def refusals(
 
 
 def differences(first: RunFigures, later: Sequence[tuple[RunFigures, Matched]]) -> tuple[Difference, ...]:
-    """Every condition that is not the same in all runs: of whole runs, then of matched variants; alike ones once."""
+    """Return every condition that is not the same in all runs: of whole runs, then of matched variants; alike ones once."""
     whole = [_of(run.conditions) for run in (first, *(run for run, _ in later))]
     found: dict[tuple[ConditionKind, str, tuple[str | None, ...]], list[str]] = {}
     for kind in _KINDS:
@@ -499,7 +499,7 @@ def _of(conditions: Iterable[Condition]) -> Conditions:
 
 
 def _partner(variant: VariantFigures, pairs: Matched) -> VariantFigures | None:
-    """None where a run has no such variant, which says nothing about its conditions."""
+    """Return None where a run has no such variant, which says nothing about its conditions."""
     return next((after for before, after in pairs if before is variant), None)
 
 
@@ -513,7 +513,7 @@ def _differing(sides: Sequence[Conditions | None], kind: ConditionKind) -> Itera
 
 
 def _value(side: Conditions | None, kind: ConditionKind, name: str) -> str | None:
-    """A setting that was not listed has its default, for the list holds all others."""
+    """Return a setting that was not listed has its default, for the list holds all others."""
     if side is None:
         return None
     listed = any(of == "settings" and name != "listen" for of, name in side)

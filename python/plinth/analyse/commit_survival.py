@@ -43,7 +43,7 @@ def survival_of(
     standbys: Collection[str],
     losing: Mapping[str, str] = MappingProxyType({}),
 ) -> CommitSurvival | None:
-    """What a commit survives that a primary with these settings, in any spelling, has acknowledged; None without standbys.
+    """Return what a commit survives that a primary with these settings, in any spelling, has acknowledged; None without standbys.
 
     `losing` has why a node does not keep what it has flushed, or why that is not known: of those that are not trusted to.
     """

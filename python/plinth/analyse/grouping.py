@@ -23,7 +23,7 @@ def group_variants(
     seed: int,
     scheduled: Collection[str] = (),
 ) -> tuple[Grouping, ...]:
-    """Of each stratum of at least three variants, by throughput; the chance of any false difference in all of them is 5 %.
+    """Group each stratum of at least three variants by throughput; the chance of any false difference in all of them is 5 %.
 
     As for verdicts, where the A/A pair was told apart, what differs no more than that pair is not told apart. Strata whose baseline is
     `scheduled` are not grouped: their throughput is what a schedule asks for.

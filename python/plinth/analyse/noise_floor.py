@@ -11,7 +11,7 @@ REPEATS = (3, 5, 10, 20)
 
 
 def work_noise(work: str, what: str, sides: tuple[Mapping[int, float], Mapping[int, float]], seed: int) -> WorkNoise:
-    """The noise in how often a second some work was done, by block, on either side of each (at least one block)."""
+    """Return the noise in how often a second some work was done, by block, on either side of each (at least one block)."""
     first, second = ({block: math.log(rate) for block, rate in side.items()} for side in sides)
     pair = compare(first, second, seed, family=1)
     assert pair is not None, "both sides are of the same blocks"

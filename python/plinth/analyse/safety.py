@@ -34,7 +34,7 @@ _WRITEBACK = "data=writeback"
 
 
 def storage_findings(role: str, storage: StorageFacts | None) -> list[Finding]:
-    """What is known of the storage that has `role`; None: its facts were never read."""
+    """Return what is known of the storage that has `role`; None: its facts were never read."""
     if storage is None:
         whose = "its facts" if role == DATA_ROLE else f"the facts of that of {role}"
         return [unknown(f"{whose} were never read")]
@@ -51,7 +51,7 @@ def storage_findings(role: str, storage: StorageFacts | None) -> list[Finding]:
 
 
 def unknown(why: str) -> Finding:
-    """A storage of which too little is known."""
+    """Judge a storage of which too little is known."""
     return "unknown", f"the storage cannot be judged: {why}"
 
 
@@ -71,7 +71,7 @@ def _of_options(subject: str, filesystem: str, options: Sequence[str]) -> Iterat
 
 
 def _of_layers(name: str, stack: Sequence[StackNode]) -> Iterator[Finding]:
-    """What the layers say: the top mount and its file system are judged by the storage's own options."""
+    """Return what the layers say: the top mount and its file system are judged by the storage's own options."""
     mounted = ""
     for number, node in enumerate(stack):
         if node.kind == "mount":
@@ -133,7 +133,7 @@ def judge(
     server: ServerFacts | None,
     writes: Sequence[WriteFacts] = (),
 ) -> Safety:
-    """The worst of what storages, settings and the tables that were written allow.
+    """Return the worst of what storages, settings and the tables that were written allow.
 
     `storages` by what the server has on them ("data", "WAL", ...), none of an external server. Facts that were never
     read are None. `writes` are of the variant's loads.
@@ -151,7 +151,7 @@ def judge(
 
 
 def _of_preloaded(server: ServerFacts | None) -> list[Finding]:
-    """What libraries do that were loaded into the server before its own: libeatmydata makes nothing of every fsync."""
+    """Return what libraries do that were loaded into the server before its own: libeatmydata makes nothing of every fsync."""
     findings: list[Finding] = []
     for library in () if server is None else server.preloaded:
         if "eatmydata" in library:
@@ -191,7 +191,7 @@ def _of_settings(
 
 
 def _of_commits(settings: Mapping[str, SettingSeen]) -> list[Finding]:
-    """What synchronous_commit allows, on the sessions of the load too."""
+    """Return what synchronous_commit allows, on the sessions of the load too."""
     seen = settings.get("synchronous_commit")
     if seen is None or value_in_force(settings, seen.name) not in (None, "off"):
         return []
@@ -209,12 +209,12 @@ def _of_commits(settings: Mapping[str, SettingSeen]) -> list[Finding]:
 
 
 def _where(seen: SettingSeen) -> str:
-    """Where a setting comes from that is not the server's own, which goes without saying."""
+    """Return where a setting comes from; nothing for the server's configuration, which goes without saying."""
     return "" if seen.where in (AS_READ_BACK, AS_ASKED) else f" ({seen.where})"
 
 
 def _of_relations(writes: Sequence[WriteFacts]) -> list[Finding]:
-    """What becomes of tables and indexes that took writes and are not kept where, or as, the server's other data are."""
+    """Return what becomes of tables and indexes that took writes and are not kept where, or as, the server's other data are."""
     findings: dict[str, Finding] = {}
     for relation in (relation for facts in writes for relation in facts.relations):
         name = f"{relation.kind} {relation.name}"
@@ -228,7 +228,7 @@ def _of_relations(writes: Sequence[WriteFacts]) -> list[Finding]:
 
 
 def _outside(name: str, relation: WrittenRelation) -> Finding:
-    """Of a relation in a tablespace that is on no storage of the experiment."""
+    """Judge a relation in a tablespace that is on no storage of the experiment."""
     where = f"{name} is in tablespace {relation.tablespace}, in {relation.directory}"
     if relation.place is not None:
         losing = [why for grade, why in storage_findings(DATA_ROLE, relation.place) if grade == "does not keep"]

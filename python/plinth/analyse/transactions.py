@@ -17,7 +17,7 @@ from plinth.model.workload import WorkloadSpec
 
 
 def trial_transactions(contents: TrialContents, variant: Variant) -> tuple[TrialTransactions, ...]:
-    """Each type in the trial's measured phase; nothing of a workload of one type, and of a trial that measured nothing."""
+    """Return each type of transaction in the trial's measured phase; nothing of a workload of one type, and of a trial that measured nothing."""
     trial = contents.trial
     if len(variant.scripts) < 2 or not trial.measured_ns:
         return ()
@@ -25,7 +25,7 @@ def trial_transactions(contents: TrialContents, variant: Variant) -> tuple[Trial
 
 
 def transaction_results(trials: Sequence[TrialContents], variant: Variant, seed: int) -> tuple[TransactionResult, ...]:
-    """Each type over these trials, which count; nothing of a workload of one type, and without trials."""
+    """Return each type of transaction over these trials, which count; nothing of a workload of one type, and without trials."""
     by_trial = [one for trial in trials if (one := trial_transactions(trial, variant))]
     if not by_trial:
         return ()
@@ -72,7 +72,7 @@ def _latency(contents: TrialContents, name: str) -> Buckets:
 
 
 def _totals(contents: TrialContents, name: str) -> Totals | None:
-    """None in a trial of before they were kept: its histograms still tell what was done."""
+    """Return None in a trial of before they were kept: its histograms still tell what was done."""
     return next((one.measured for one in contents.trial.scripts if one.name == name), None)
 
 
@@ -82,7 +82,7 @@ def _sum(totals: Sequence[Totals | None], field: str) -> int | None:
 
 
 def trial_nopm(trial: Trial, workload: WorkloadSpec) -> float | None:
-    """NOPM of a trial's measured phase; None of other workloads than tpcc, and of a trial that measured nothing."""
+    """Return NOPM of a trial's measured phase; None of other workloads than tpcc, and of a trial that measured nothing."""
     if workload.builtin != "tpcc":
         return None
     orders = next((one.measured for one in trial.scripts if one.name == NEW_ORDER), None)
@@ -90,13 +90,13 @@ def trial_nopm(trial: Trial, workload: WorkloadSpec) -> float | None:
 
 
 def nopm_of(trials: Iterable[float | None], seed: int) -> Estimate | None:
-    """The median over trials with its interval; None where none is known."""
+    """Return the median over trials with its interval; None where none is known."""
     known = [nopm for nopm in trials if nopm is not None]
     return of_trials(known, seed) if known else None
 
 
 def efficiency_of(nopm: Estimate | None, workload: WorkloadSpec, dataset: DatasetSpec) -> Estimate | None:
-    """NOPM in parts of the most that the specification's pacing allows: the same interval in another unit.
+    """Return NOPM in parts of the most that the specification's pacing allows: the same interval in another unit.
 
     None without that pacing.
     """

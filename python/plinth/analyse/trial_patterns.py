@@ -60,7 +60,7 @@ class Outlier(NamedTuple):
 
 
 def find_drift(variants: Sequence[Mapping[int, float]]) -> Drift | None:
-    """The drift that all variants share, of their logs by block; None where none is clear, or of fewer than MIN_BLOCKS blocks."""
+    """Return the drift that all variants share, of their logs by block; None where none is clear, or of fewer than MIN_BLOCKS blocks."""
     deviations: dict[int, list[float]] = {}
     for logs in variants:
         centre = float(np.median(list(logs.values()))) if logs else 0.0
@@ -79,7 +79,7 @@ def find_drift(variants: Sequence[Mapping[int, float]]) -> Drift | None:
 
 
 def find_modes(logs: Sequence[float], least: float, tests: int = 1) -> Modes | None:
-    """Two groups of at least two trials each, at least `least` apart; `tests` is how often a report looks for them."""
+    """Find two groups of at least two trials each, at least `least` apart; `tests` is how often a report looks for them."""
     n = len(logs)
     if n < MIN_FOR_MODES:
         return None
@@ -98,7 +98,7 @@ def find_modes(logs: Sequence[float], least: float, tests: int = 1) -> Modes | N
 
 
 def find_outlier(logs: Sequence[float], least: float, tests: int = 1) -> Outlier | None:
-    """The trial that is furthest from the others in units of their spread, at least `least` from their median."""
+    """Return the trial that is furthest from the others in units of their spread, at least `least` from their median."""
     n = len(logs)
     if n < MIN_FOR_OUTLIER:
         return None
@@ -119,7 +119,7 @@ def _apart(ratio: float) -> float:
 
 
 def _separations(ordered: Floats) -> Floats:
-    """Of rows of ordered values, for each split with two or more on either side: squares between the groups over those within."""
+    """Return, for each split of ordered rows with two or more on either side, squares between the groups over those within."""
     n = ordered.shape[-1]
     below = np.arange(2, n - 1)
     sums = np.cumsum(ordered - ordered.mean(axis=-1, keepdims=True), axis=-1)[..., below - 1]
@@ -131,14 +131,14 @@ def _separations(ordered: Floats) -> Floats:
 
 @lru_cache(maxsize=32)
 def _null_separations(n: int) -> Floats:
-    """The largest separation of samples of `n` from one normal distribution, with a spread that does not meet the floor."""
+    """Return the largest separation of samples of `n` from one normal distribution, with a spread that does not meet the floor."""
     rng = np.random.default_rng(n)
     samples = np.sort(rng.standard_normal((max(1000, min(20_000, _SIMULATED // n)), n)), axis=-1)
     return _separations(samples).max(axis=-1)
 
 
 def _kendall_p(n: int, score: int) -> float:
-    """Two-sided p of a score of concordant less discordant pairs of n values without ties."""
+    """Return two-sided p of a score of concordant less discordant pairs of n values without ties."""
     if n > _EXACT:
         return math.erfc(max(0, abs(score) - 1) / math.sqrt(n * (n - 1) * (2 * n + 5) / 18) / math.sqrt(2))
     counts = _inversions(n)
@@ -149,7 +149,7 @@ def _kendall_p(n: int, score: int) -> float:
 
 @lru_cache(maxsize=_EXACT)
 def _inversions(n: int) -> Floats:
-    """The share of the permutations of n with 0, 1, 2 ... inversions."""
+    """Return the share of the permutations of n with 0, 1, 2 ... inversions."""
     shares = np.ones(1)
     for size in range(2, n + 1):
         shares = np.convolve(shares, np.full(size, 1 / size))
@@ -160,7 +160,7 @@ _NAMES: dict[PatternMetric, str] = {"tps": "throughput", "latency_p99": "p99 lat
 
 
 def trial_patterns(measured: Mapping[str, Measured], seed: int) -> tuple[TrialPattern, ...]:
-    """What the counted trials show: a drift that all share first, then each variant's two modes or trials that stand out.
+    """Return what the counted trials show: a drift that all share first, then each variant's two modes or trials that stand out.
 
     Under a drift no modes are looked for: its beginning and its end are two.
     """
@@ -177,7 +177,7 @@ def trial_patterns(measured: Mapping[str, Measured], seed: int) -> tuple[TrialPa
 
 
 def _metric_of(one: Measured) -> PatternMetric:
-    """Throughput of an open loop is what its schedule asks for."""
+    """Return throughput of an open loop is what its schedule asks for."""
     return "tps" if one.variant.workload.rate is None else "latency_p99"
 
 
@@ -229,7 +229,7 @@ def _modes(one: Measured, tests: int) -> TrialPattern | None:
 
 
 def _outliers(one: Measured, variants: int, seed: int) -> Iterator[TrialPattern]:
-    """One of each figure. Both are looked at: a disk that stalls once moves the p99 and leaves the throughput."""
+    """Return one of each figure. Both are looked at: a disk that stalls once moves the p99 and leaves the throughput."""
     metrics: tuple[PatternMetric, ...] = ("tps", "latency_p99") if _metric_of(one) == "tps" else ("latency_p99",)
     for metric in metrics:
         trials = _trials_with(one, metric)
@@ -256,7 +256,7 @@ def _outliers(one: Measured, variants: int, seed: int) -> Iterator[TrialPattern]
 
 
 def _busy(outlier: JudgedTrial, others: Sequence[JudgedTrial]) -> str:
-    """What others on the machine did in the trial, where that was much more than in the other trials."""
+    """Return what others on the machine did in the trial, where that was much more than in the other trials."""
     then = machine_load(outlier.seen).others_cpu
     usual = [load for trial in others if (load := machine_load(trial.seen).others_cpu) is not None]
     if then is None or not usual or then - median(usual) < LEAST_DIFFERENCE["others_cpu"]:

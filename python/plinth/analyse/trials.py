@@ -65,7 +65,7 @@ class Due(Protocol):
 
 
 def keeps_up(due: Due, clients: int) -> bool:
-    """Whether at most MANY_MISSED of the transactions due were skipped, or left waiting at the end of the trial (or of each trial).
+    """Return whether at most MANY_MISSED of the transactions due were skipped, or left waiting at the end of the trial (or of each trial).
 
     As many as there are clients may be under way at the end, which is no waiting.
     """
@@ -114,7 +114,7 @@ class JudgedTrial:
         return self.contents.trial.status == "complete" and self.excluded is None
 
     def point(self) -> TrialPoint:
-        """The trial for tables and dots, whether it counts or not."""
+        """Return the trial for tables and dots, whether it counts or not."""
         trial = self.contents.trial
         latency = percentiles(self.latency) if self.latency else None
         totals = trial.measured or trial.totals
@@ -176,41 +176,41 @@ class Measured:
         return {block: math.log(max(latency.percentile_ns(0.99), 1)) for block, latency in known}
 
     def tps(self, seed: int) -> Estimate | None:
-        """Median of the counted trials with its interval."""
+        """Return the median of the counted trials with its interval."""
         return stated(*estimate(list(self.log_tps.values()), seed, "median of the trials")) if self.counted else None
 
     def latency(self) -> LatencyPercentiles | None:
-        """Percentiles of the counted trials; see `percentiles_of`."""
+        """Return the percentiles of the counted trials; see `percentiles_of`."""
         return percentiles_of(judged.latency for judged in self.counted)
 
     def transactions(self, seed: int) -> tuple[TransactionResult, ...]:
-        """Each type of transaction, where the workload has several."""
+        """Return each type of transaction, where the workload has several."""
         return transaction_results([judged.contents for judged in self.counted], self.variant, seed)
 
     def nopm(self, seed: int) -> Estimate | None:
-        """New orders committed a minute; None of other workloads than tpcc."""
+        """Return new orders committed per minute; None of other workloads than tpcc."""
         return nopm_of((judged.nopm for judged in self.counted), seed)
 
     def statements(self) -> tuple[StatementLatency, ...]:
-        """The same for each statement."""
+        """Return the same for each statement."""
         return statement_latencies(judged.contents.histograms for judged in self.counted)
 
     def engine_cpu_ns_per_transaction(self) -> float | None:
-        """The clients' CPU over the transactions of the counted trials, both of the measured phase; None if not known."""
+        """Return the clients' CPU over the transactions of the counted trials, both of the measured phase; None if not known."""
         known = [(trial.engine, trial.measured) for trial in self._counted_trials() if trial.engine and trial.measured]
         done = sum(measured.done for _, measured in known)
         return sum(engine.user_cpu_ns + engine.system_cpu_ns for engine, _ in known) / done if done else None
 
     def failed(self) -> int:
-        """Failed transactions of the counted trials, measured phase."""
+        """Return failed transactions of the counted trials, measured phase."""
         return sum(trial.measured.failed for trial in self._counted_trials() if trial.measured)
 
     def retried(self) -> int:
-        """Transactions tried more than once in the counted trials, measured phase."""
+        """Return transactions tried more than once in the counted trials, measured phase."""
         return sum(trial.measured.retried for trial in self._counted_trials() if trial.measured)
 
     def open_loop(self) -> OpenLoop | None:
-        """What became of the schedule; None in a closed loop."""
+        """Return what became of the schedule; None in a closed loop."""
         if self.variant.workload.rate is None:
             return None
         totals = [trial.measured for trial in self._counted_trials() if trial.measured]
@@ -229,7 +229,7 @@ class Measured:
         return percentiles_of(Buckets.of(one for one in of_trial if one.scope == scope) for of_trial in each)
 
     def bottleneck(self) -> VariantBottleneck | None:
-        """The most frequent bottleneck of the counted trials; its sentence is that of the trial with the highest
+        """Return the most frequent bottleneck of the counted trials; its sentence is that of the trial with the highest
         confidence."""
         found = [(judged.number, judged.bottleneck) for judged in self.counted if judged.bottleneck is not None]
         if not found:
@@ -245,15 +245,15 @@ class Measured:
         return VariantBottleneck(kind=kind, trials=counts[kind], of=len(found), trial=number, finding=finding)
 
     def waits(self) -> tuple[WaitShare, ...]:
-        """The wait profile of the counted trials."""
+        """Return the wait profile of the counted trials."""
         return wait_shares(judged.seen for judged in self.counted if judged.seen is not None)
 
     def work(self, seed: int) -> ServerWork:
-        """What PostgreSQL counted of the counted trials' transactions."""
+        """Return what PostgreSQL counted of the counted trials' transactions."""
         return server_work([judged.work for judged in self.counted if judged.work is not None], seed)
 
     def process_io(self, seed: int) -> ProcessIo:
-        """What each process group read and wrote in the counted trials."""
+        """Return what each process group read and wrote in the counted trials."""
         return process_io([(one.contents.trial, one.seen) for one in self.counted if one.seen is not None], seed)
 
     def _counted_trials(self) -> Iterator[Trial]:
@@ -261,7 +261,7 @@ class Measured:
 
 
 def judge_trials(contents: BundleContents) -> dict[str, Measured]:
-    """Every variant of the plan by id, in the plan's order, with the trials that the bundle has of it.
+    """Return every variant of the plan by id, in the plan's order, with the trials that the bundle has of it.
 
     Raises RunError for a trial of a variant that the plan does not have.
     """
@@ -279,7 +279,7 @@ def judge_trials(contents: BundleContents) -> dict[str, Measured]:
 
 
 def ceiling_of(contents: BundleContents, variant: Variant, tps: float | None, wal_bytes: float | None) -> CommitCeiling:
-    """What the storage of a variant's WAL lets commit at best, and how much of it `tps` is; see `commit_ceiling`."""
+    """Return what the storage of a variant's WAL lets commit at best, and how much of it `tps` is; see `commit_ceiling`."""
     roles, server = contents.cluster_of(variant).primary.roles, contents.servers.get(variant.id)
     return commit_ceiling(variant, roles, server, contents.probes, tps, wal_bytes, contents.writes_of(variant))
 
@@ -323,6 +323,6 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
 
 
 def name_trials(judged: Iterable[JudgedTrial]) -> str:
-    """Trials for people: "trial 4", "trials 4, 7"."""
+    """Name trials for people: "trial 4", "trials 4, 7"."""
     numbers = sorted(one.number for one in judged)
     return f"trial{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"

@@ -38,7 +38,7 @@ _YOUR_OWN = {
 
 
 def is_engine(sslkey: str) -> bool:
-    """Whether libpq takes the name of a key for ENGINE:KEY, and has OpenSSL load the engine: any library, by its path."""
+    """Return whether libpq takes the name of a key for ENGINE:KEY, and has OpenSSL load the engine: any library, by its path."""
     return ":" in sslkey
 
 

@@ -57,7 +57,7 @@ class SplitConnection(NamedTuple):
     secrets: tuple[str, ...]
 
     def masked(self, text: str) -> str:
-        """`text` with *** for each secret in it."""
+        """Return `text` with *** for each secret in it."""
         for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
@@ -73,7 +73,7 @@ def split(connection: str) -> SplitConnection:
 
 
 def without_secrets(connection: str) -> str:
-    """`split(connection).bare`, and "***" for what cannot be read: for strings that others have made."""
+    """Return `split(connection).bare`, and "***" for what cannot be read: for strings that others have made."""
     try:
         return split(connection).bare
     except UnreadableConnection:
@@ -81,12 +81,12 @@ def without_secrets(connection: str) -> str:
 
 
 def may_hold_secrets(text: str) -> bool:
-    """Whether `text` may hold a secret of a connection string; a cheap check that has no false negatives."""
+    """Return whether `text` may hold a secret of a connection string; a cheap check that has no false negatives."""
     return any(sign in text.lower() for sign in _SIGNS)
 
 
 def holds_secrets(text: str) -> bool:
-    """Whether `text`, or a word of it, is a connection string with a secret, or sets PGPASSWORD to one."""
+    """Return whether `text`, or a word of it, is a connection string with a secret, or sets PGPASSWORD to one."""
     if _PGPASSWORD.search(text):
         return True
     return any(_has_secret(part) for part in (text, *text.split()) if may_hold_secrets(part))
@@ -101,7 +101,7 @@ def _has_secret(text: str) -> bool:
 
 
 def _parameters(connection: str) -> tuple[dict[str, str], dict[str, str]]:
-    """What a connection string sets: parameters that are not secret, and those that are."""
+    """Return what a connection string sets: parameters that are not secret, and those that are."""
     if "\0" in connection:
         raise UnreadableConnection("it holds a NUL, at which libpq would stop reading")
     try:
@@ -119,7 +119,7 @@ def _parameters(connection: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _complaint(message: str) -> tuple[str, str | None]:
-    """libpq's message without the text that it cites, and a hint where an option's name is nearly right."""
+    """Return libpq's message without the text that it cites, and a hint where an option's name is nearly right."""
     told = next((ours for begin, ours in _COMPLAINTS.items() if message.startswith(begin)), None)
     cited = message.split('"')[1:2]
     if told is None or not told.startswith("invalid connection option") or not cited:

@@ -19,7 +19,7 @@ class ShowingConsole(Console):
 
 
 def text_console(width: int, *, color: bool) -> ShowingConsole:
-    """A console whose output is captured: `width` columns wide, with ANSI colours or plain, whatever the environment says."""
+    """Return a console whose output is captured: `width` columns wide, with ANSI colours or plain, whatever the environment says."""
     return ShowingConsole(
         file=io.StringIO(),
         width=width,

@@ -47,11 +47,11 @@ class SequenceColumn(Frozen):
         return INTEGER_BYTES[self.type]
 
     def check(self, rows: int) -> None:
-        """Raises ValueError where a value does not fit in the type."""
+        """Raise ValueError where a value does not fit in the type."""
         _check_fits(self.type, self.first, self.first + self.step * max(0, rows - 1))
 
     def generator(self) -> SequenceValues:
-        """The generator of the column's values."""
+        """Return the generator of the column's values."""
         return SequenceValues(self.first, self.step)
 
 
@@ -88,11 +88,11 @@ class DrawnColumn(Frozen):
         return INTEGER_BYTES[self.type]
 
     def check(self, rows: int) -> None:
-        """Raises ValueError where a value does not fit in the type."""
+        """Raise ValueError where a value does not fit in the type."""
         _check_fits(self.type, self.min, self.max)
 
     def generator(self) -> UniformValues | SkewedValues:
-        """The generator of the column's values."""
+        """Return the generator of the column's values."""
         if self.kind == "uniform":
             return UniformValues(self.min, self.max)
         return SkewedValues(self.kind, self.min, self.max, self.parameter or DEFAULT_PARAMETERS[self.kind])
@@ -126,7 +126,7 @@ class TextColumn(Frozen):
         """Accept any number of rows."""
 
     def generator(self) -> TextValues:
-        """The generator of the column's values."""
+        """Return the generator of the column's values."""
         piece = max(1, round(self.size * (1 - self.compressibility)))
         return TextValues(size_bytes=self.size, piece_bytes=piece)
 
@@ -163,7 +163,7 @@ class TimestampColumn(Frozen):
         """Accept any number of rows."""
 
     def generator(self) -> TimestampValues:
-        """The generator of the column's values."""
+        """Return the generator of the column's values."""
         first, last = (_microseconds(instant) for instant in (self.first, self.last))
         return TimestampValues(first_us=first, last_us=last, spaced=self.spaced)
 
@@ -174,7 +174,7 @@ _LONGEST_SHORT_TEXT_BYTES = 126
 
 
 def tuple_bytes(columns: "Iterable[ColumnSpec]") -> int:
-    """The size of a row of these columns in PostgreSQL, with its header and the alignment of each value."""
+    """Return the size of a row of these columns in PostgreSQL, with its header and the alignment of each value."""
     end = _TUPLE_HEADER_BYTES
     for column in columns:
         aligned_to = _alignment_bytes(column)
@@ -545,11 +545,11 @@ class SqlDataset(Frozen):
         return self
 
     def files(self, key: str) -> tuple[str, ...]:
-        """The files that one of `file_keys` names."""
+        """Return the files that one of `file_keys` names."""
         return getattr(self, "schema_files" if key == "schema" else key)
 
     def all_variables(self) -> dict[str, str]:
-        """Every variable by name, as text."""
+        """Return every variable by name, as text."""
         rows = {} if self.rows is None else {"rows": str(self.rows)}
         return {"scale": str(self.scale)} | rows | {name: str(value) for name, value in self.variables.items()}
 

@@ -252,12 +252,12 @@ class PowerCut(Frozen):
 
 
 def recording_name(cut: PlannedCut | PowerCut) -> str:
-    """The folder of the recording of which a cut is an image, in recordings/ and ledgers/ of a bundle."""
+    """Return the folder of the recording of which a cut is an image, in recordings/ and ledgers/ of a bundle."""
     return _of_first_attempt(cut) + (f"{_ATTEMPT}{cut.attempt}" if cut.attempt > 1 else "")
 
 
 def attempt_of(name: str, cut: PlannedCut | PowerCut) -> int | None:
-    """The attempt at the recording of a cut that a folder is of, by its name; None for other folders."""
+    """Return the attempt at the recording of a cut that a folder is of, by its name; None for other folders."""
     first = _of_first_attempt(cut)
     further = name.removeprefix(first + _ATTEMPT)
     if name == first:
@@ -270,7 +270,7 @@ def _of_first_attempt(cut: PlannedCut | PowerCut) -> str:
 
 
 def cuts_left(planned: Sequence[PlannedCut], made: Collection[PowerCut], stop_after: int | None) -> list[PlannedCut]:
-    """The remaining cuts: none of a variant after as many as `stop_after` that found damage.
+    """Return the remaining cuts: none of a variant after as many as `stop_after` that found damage.
 
     Of an earlier run `made` are those of which something was learned (`was_tested`): the others are left.
     """

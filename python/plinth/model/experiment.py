@@ -342,7 +342,7 @@ _SETTING_OF_STANDBY = re.compile(r"server\.standby\.(?P<name>[^.]+)\.settings\.(
 
 
 def factor_path(factor: str) -> tuple[str, ...]:
-    """Where a factor's level goes in the document.
+    """Return where a factor's level goes in the document.
 
     "storage" is short for server.storage; the name of a setting may hold dots (server.settings.auto_explain.log_analyze).
     """
@@ -357,12 +357,12 @@ def factor_path(factor: str) -> tuple[str, ...]:
 
 
 def factors_of_storages(matrix: Iterable[str]) -> tuple[str, ...]:
-    """The factors that write into a storage's own fields: storage.NAME.FIELD."""
+    """Return the factors that write into a storage's own fields: storage.NAME.FIELD."""
     return tuple(factor for factor in matrix if factor.startswith("storage."))
 
 
 def with_levels(document: dict[str, Any], levels: dict[str, Level]) -> dict[str, Any]:
-    """A copy of an experiment's raw document, without its matrix, with each factor's place set to its level."""
+    """Return a copy of an experiment's raw document, without its matrix, with each factor's place set to its level."""
     changed = deepcopy({key: value for key, value in document.items() if key != "matrix"})
     for factor, level in levels.items():
         *parents, last = factor_path(factor)

@@ -18,7 +18,7 @@ class SnapshotAction(TimedAction):
     do: Literal["snapshot"]
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return "snapshot"
 
 
@@ -68,7 +68,7 @@ class FlashbackText(Frozen):
 
 
 def may_lose_by_snapshot(settings: Mapping[str, SettingValue]) -> str | None:
-    """Why commits that were acknowledged before a snapshot may be missing in it, with these settings; None: they may not be."""
+    """Return why commits that were acknowledged before a snapshot may be missing in it, with these settings; None: they may not be."""
     found = {name.lower(): canonical(value) for name, value in settings.items()}
     if found.get("fsync") == "off":
         return "fsync = off promises nothing after a crash"

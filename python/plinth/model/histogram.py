@@ -72,7 +72,7 @@ class Buckets:
         return cls(counts, counts.total(), total, min(counts, default=0), max(counts, default=0))
 
     def __bool__(self) -> bool:
-        """Whether there are latencies."""
+        """Return whether there are latencies."""
         return self.count > 0
 
     def add(self, sum_ns: int, min_ns: int, max_ns: int, buckets: Iterable[tuple[int, int]]) -> None:

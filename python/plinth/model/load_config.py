@@ -30,7 +30,7 @@ MAX_TPS = 1e9
 
 
 def bounds(**limits: float) -> dict[str, JsonValue]:
-    """The bounds of a field, in the words of pydantic's Field. The engine refuses what is beyond them, and names the key."""
+    """Return the bounds of a field, in the words of pydantic's Field. The engine refuses what is beyond them, and names the key."""
     return {_JSON_SCHEMA_WORDS[word]: limit for word, limit in limits.items()}
 
 
@@ -81,7 +81,7 @@ class Rate(Frozen):
 
     @classmethod
     def constant(cls, tps: float, arrivals: Arrivals = "poisson") -> "Rate":
-        """One rate all along."""
+        """Return one rate all along."""
         return cls(stages=(Stage(from_tps=tps, to_tps=tps),), arrivals=arrivals)
 
 

@@ -30,17 +30,17 @@ WAL_ROLE = "WAL"
 
 
 def storage_that_holds(what: Literal["data", "wal"], roles: Mapping[str, str]) -> str:
-    """The storage of a node's data directory, or of its WAL, which may be the same."""
+    """Return the storage of a node's data directory, or of its WAL, which may be the same."""
     return roles.get(WAL_ROLE, roles[DATA_ROLE]) if what == "wal" else roles[DATA_ROLE]
 
 
 def tablespace_role(name: str) -> str:
-    """The role of a storage that holds the tablespace `name` of a cluster."""
+    """Return the role of a storage that holds the tablespace `name` of a cluster."""
     return f"tablespace {name}"
 
 
 def kept_path(name: str) -> PurePosixPath:
-    """The path in a bundle of a file that its experiment names."""
+    """Return the path in a bundle of a file that its experiment names."""
     parts = PurePosixPath(name).parts
     return PurePosixPath("files", *("__" if part == ".." else part for part in parts if part != "/"))
 
@@ -156,7 +156,7 @@ class PlannedCluster(Frozen):
         return found
 
     def id_of(self, node: PlannedNode) -> str:
-        """The name of a node in journals, logs and storages, unique in a plan: "1-disk" of the primary, "1-disk.NAME" of others."""
+        """Return the name of a node in journals, logs and storages, unique in a plan: "1-disk" of the primary, "1-disk.NAME" of others."""
         return self.id if node.name == PRIMARY else f"{self.id}.{node.name}"
 
 

@@ -124,5 +124,5 @@ class FsyncProbe(Frozen):
     )
 
     def of(self, group: Group) -> tuple[FsyncResult, ...]:
-        """The results of one group."""
+        """Return the results of one group."""
         return tuple(result for result in self.results if result.case.group == group)

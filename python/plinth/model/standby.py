@@ -78,7 +78,7 @@ def check_standbys(standbys: Mapping[str, StandbySpec]) -> None:
 
 
 def upstream_first(standbys: Mapping[str, StandbySpec]) -> dict[str, StandbySpec]:
-    """Valid standbys, each after the one that it streams from, else in their order."""
+    """Return valid standbys, each after the one that it streams from, otherwise in their order."""
     ordered: dict[str, StandbySpec] = {}
     while len(ordered) < len(standbys):
         for name, standby in standbys.items():

@@ -32,7 +32,7 @@ class MkfsOptions:
     lists: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def names(self) -> list[str]:
-        """All of them, in the order of the alphabet."""
+        """Return all of them, in the order of the alphabet."""
         return sorted((*self.flags, *self.values, *self.lists), key=lambda name: (name.lstrip("-").lower(), name))
 
 
@@ -165,7 +165,7 @@ _REASON = "only options that name no file, device or program are, since root giv
 
 
 def _options_of(program: str, allowed: MkfsOptions, words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Each option with its value, which may be in the same word, as in -m0 and --data=dup, or in the next."""
+    """Return each option with its value, which may be in the same word, as in -m0 and --data=dup, or in the next."""
     left = list(words)
     while left:
         word = left.pop(0)
@@ -192,7 +192,8 @@ def _options_of(program: str, allowed: MkfsOptions, words: Sequence[str]) -> Ite
 
 
 def _joined(word: str, allowed: MkfsOptions) -> tuple[list[str], str, str | None]:
-    """The options of a word such as -jm0: those without a value, then the last, and what follows that: its value, if it takes one."""
+    """Return the options of a word such as -jm0: those without a value, then the last, and what follows that: its value, if it takes
+    one."""
     flags = []
     for index, letter in enumerate(word[1:-1], start=2):
         if f"-{letter}" not in allowed.flags:
@@ -256,7 +257,7 @@ class QueueSpec(Frozen):
     )
 
     def knobs(self) -> dict[str, str]:
-        """The knobs that are asked for: file in the queue's folder -> what is written to it."""
+        """Return the knobs that are asked for: file in the queue's folder -> what is written to it."""
         return {name: str(value) for name, value in self.model_dump(exclude_none=True).items()}
 
 
@@ -281,11 +282,11 @@ class StorageBase(Frozen):
     """Whether anything can be stored on it; what is not mounted is only ever a member."""
 
     def least_members(self) -> Iterator[LeastMembers]:
-        """How many members its levels, profiles or layouts take at least."""
+        """Return how many members its levels, profiles or layouts take at least."""
         yield from ()
 
     def references(self) -> Iterator[Reference]:
-        """The other storages that it names."""
+        """Return the other storages that it names."""
         yield from ()
 
 
@@ -346,7 +347,7 @@ class PlacedStorage(StorageBase):
         return self
 
     def references(self) -> Iterator[Reference]:
-        """The storage that its files are stored on."""
+        """Return the storage that its files are stored on."""
         if self.on is not None:
             yield Reference(("on",), self.on, "base")
 
@@ -513,12 +514,12 @@ class BtrfsStorage(FilledStorage):
         return words
 
     def least_members(self) -> Iterator[LeastMembers]:
-        """Those of its profiles."""
+        """Return those of its profiles."""
         for profile in dict.fromkeys((self.data_profile, self.metadata_profile or "single")):
             yield LeastMembers(profile, _LEAST_OF_BTRFS[profile], self.members, ("members",))
 
     def references(self) -> Iterator[Reference]:
-        """Its members."""
+        """Return its members."""
         return _members("members", self.members)
 
 
@@ -562,7 +563,7 @@ class ZfsStorage(FilledStorage):
         return properties
 
     def least_members(self) -> Iterator[LeastMembers]:
-        """Those of each group of data, or of all of data where there are no groups, and of the log."""
+        """Return those of each group of data, or of all of data where there are no groups, and of the log."""
         layout, least = f"layout {self.layout}", _LEAST_OF_ZFS[self.layout]
         if loose := tuple(entry for entry in self.data if isinstance(entry, str)):
             yield LeastMembers(layout, least, loose, ("data",))
@@ -573,7 +574,7 @@ class ZfsStorage(FilledStorage):
             yield LeastMembers(f"log_layout {self.log_layout}", _LEAST_OF_ZFS[self.log_layout], self.log, ("log",))
 
     def references(self) -> Iterator[Reference]:
-        """Its members, of every use."""
+        """Return its members, of every use."""
         for use in ("data", "log", "cache", "special"):
             yield from _members(use, getattr(self, use))
 
@@ -593,11 +594,11 @@ class MdStorage(FormattedStorage):
     )
 
     def least_members(self) -> Iterator[LeastMembers]:
-        """Those of its level."""
+        """Return those of its level."""
         yield LeastMembers(f"RAID level {self.level}", _LEAST_OF_MD[self.level], self.members, ("members",))
 
     def references(self) -> Iterator[Reference]:
-        """Its members."""
+        """Return its members."""
         return _members("members", self.members)
 
 
@@ -630,12 +631,12 @@ class LvmStorage(FormattedStorage):
         return self
 
     def least_members(self) -> Iterator[LeastMembers]:
-        """Those of its stripes."""
+        """Return those of its stripes."""
         if self.layout == "striped":
             yield LeastMembers("layout striped", self.stripes or 2, self.members, ("members",))
 
     def references(self) -> Iterator[Reference]:
-        """Its members."""
+        """Return its members."""
         return _members("members", self.members)
 
 
@@ -662,12 +663,12 @@ MEMBER_KINDS = tuple(kind for kind, spec in SPECS.items() if spec.can_be_member)
 
 
 def count_of(spec: StorageSpec) -> int:
-    """How many members a storage is where it is named as one."""
+    """Return how many members a storage is where it is named as one."""
     return spec.count if isinstance(spec, CountedStorage) else 1
 
 
 def _members(key: str, names: tuple[Any, ...]) -> Iterator[Reference]:
-    """References of a member list, whose entries are names or groups of names."""
+    """Return references of a member list, whose entries are names or groups of names."""
     for index, entry in enumerate(names):
         if isinstance(entry, str):
             yield Reference((key, index), entry, "member")
