@@ -209,7 +209,7 @@ def _decides(levels: Mapping[str, Level], found: Sequence[tuple[Mapping[str, Lev
 
 @dataclass(frozen=True)
 class _LevelComparison:
-    """Compared levels beside the baseline's, along a fixed numeric factor or at every stratum."""
+    """Compared levels against the baseline's, along a fixed numeric factor or at every stratum."""
 
     variant: str
     baseline: str
@@ -507,16 +507,16 @@ def _ran(one: Comparison, names: Mapping[str, str], by_id: Mapping[str, VariantR
 
 
 def _fastest(labels: Sequence[str], of: int) -> str:
-    """Return which variants cannot be told apart as the fastest."""
+    """Name the variants that cannot be distinguished as the fastest."""
     first, *others = labels
     if not others:
         return f"{first} is faster than each of the others"
     if len(labels) == of:
-        return f"{first}, the fastest, cannot be told apart from any other"
+        return f"{first}, the fastest, cannot be distinguished from any other"
     named, left = [first, *others][:_MOST_FASTEST], len(labels) - _MOST_FASTEST
     *front, last = [*named, f"{left} more"] if left > 0 else named
     between, before = ("; ", "; and ") if any("," in label for label in named) else (", ", " and ")
-    return f"{between.join(front)}{before}{last} cannot be told apart as the fastest"
+    return f"{between.join(front)}{before}{last} cannot be distinguished as the fastest"
 
 
 def _counted(comparisons: Sequence[Comparison], target: float | None, *, has_winners: bool) -> str | None:

@@ -473,5 +473,5 @@ def _own_sentence(found: _Finding, states: ClientStates, trial: Trial, starved: 
     }
     if kind == "locks" and sum(others.values()) > 0:
         most, _ = max(others.items(), key=lambda item: item[1])
-        sentence += f"; beside that, clients were mostly {_WORDS[most]}"
+        sentence += f"; otherwise, clients were mostly {_WORDS[most]}"
     return sentence

@@ -412,7 +412,7 @@ def _safety(pairs: Pairs) -> list[str]:
 
 def _alarms(runs: Sequence[RunFigures], floors: Sequence[NoiseFloor | None]) -> list[str]:
     return [
-        f"In run {run.run_id} the A/A pair, two identical variants, was told apart by {number(floor.smallest_ratio)}x: "
+        f"In run {run.run_id} the A/A pair, two identical variants, differed by {number(floor.smallest_ratio)}x: "
         "no smaller difference is called better or worse."
         for run, floor in zip(runs, floors, strict=True)
         if floor is not None and floor.alarm

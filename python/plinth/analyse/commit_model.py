@@ -1,7 +1,7 @@
 """Predicts what a commit takes that waits for standbys: local + round trip + the standby's flush, and what sharing flushes makes of it.
 
 A primary sends WAL once it has flushed it, and a standby answers once it has flushed it, so that the three follow one another. Each was
-measured by itself: the commit of a variant that waits for no standby, the round trip of the link, and the fsync probe of the storage. With
+measured separately: the commit of a variant that waits for no standby, the round trip of the link, and the fsync probe of the storage. With
 several clients flushes are shared, on both sides; what that makes of the sum is simulated (commit_queue). That remote_apply waits for the
 replay is not in the model, nor that all share the processors of a machine: its error shows what that makes.
 """
@@ -87,7 +87,7 @@ def _model(
 def _together_ns(result: VariantResult, local: Variant, probed_ns: int, waits: Waits, decides: _Deciding) -> float:
     """Return a commit of clients that share flushes, by simulation; `result` is of the variant `local`.
 
-    The standby's flushes take as much longer than the probe's as the primary's do: more is written than a page, beside other work.
+    The standby's flushes take as much longer than the probe's as the primary's do: more is written than a page, along with other work.
     """
     _, local_ns, mean_ns = max(_commits(result))
     count = local.workload.clients

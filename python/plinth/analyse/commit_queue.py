@@ -2,7 +2,7 @@
 
 On both sides one process flushes at a time. A flush takes all WAL that is there when it begins, and what comes meanwhile waits for the next
 (XLogFlush, WalReceiverMain). So the parts of a commit do not simply add up: clients that wait for a standby wait less for each other's flushes
-on the primary, and WAL that reaches a standby in a flush waits until that has ended, whatever synchronous_commit is:
+on the primary, and WAL that reaches a standby in a flush waits until that has ended, for any synchronous_commit:
 
 - remote_write: a standby answers when it has written, just before it flushes. It writes nothing while it flushes.
 - on: it answers when it has flushed.

@@ -108,7 +108,7 @@ def inverse(ratio: Estimate) -> Estimate:
 
 
 def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate) -> str | None:
-    """Return why the ratio is not the quotient of the medians that are shown beside it, where that is to be seen; else None."""
+    """Return why the ratio is not the quotient of the medians that are shown with it, where that is to be seen; else None."""
     quotient = variant.value / baseline.value
     if abs(math.log(quotient / ratio.value)) <= math.log(EQUIVALENCE):
         return None
@@ -124,27 +124,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return [None if p is None else held for p, held in zip(p_values, corrected, strict=True)]
 
 
-def noise_floor(pair: Ratio) -> NoiseFloor | None:
-    """Compute the noise floor of the A/A pair: half the width of its interval, or what the pair itself shows where that is more."""
-    if pair.pivot is None or pair.p_value is None:
-        return None
-    smallest = math.exp(max(float(pair.pivot.half_width()), abs(pair.log)))
-    return NoiseFloor(ratio=stated_ratio(pair), smallest_ratio=smallest, alarm=pair.p_value <= ALPHA)
-
-
-def why_no_floor(pair: Ratio | None, *, has_twin: bool) -> str:
-    """Return why `noise_floor` has nothing to say; `pair` is None where no block has a counted trial of both."""
-    if not has_twin:
-        return "no A/A pair was measured"
-    if pair is None:
-        return "no block has a counted trial of both sides of the A/A pair"
-    return f"of its A/A pair: {pair.estimate.note}"
-
-
 def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Verdict:
-    """Return `p_value` is Holm-corrected.
+    """Judge a ratio by its Holm-corrected p value.
 
-    better, worse: told apart from 1; and, where the A/A pair was told apart too, larger than what that shows. no
+    better, worse: distinguished from 1; and, where the A/A pair was distinguished too, larger than what that shows. no
     difference shown: the whole interval lies inside 5 %, and so not on a machine too noisy to tell. undecided:
     anything else.
     """

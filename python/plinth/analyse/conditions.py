@@ -78,7 +78,7 @@ def variant_conditions(contents: BundleContents, variant: Variant) -> tuple[Cond
 
 
 def _workload(variant: Variant) -> dict[str, Any]:
-    """Return the workload's keys that are not their defaults, and what its transactions are, whatever their files are called."""
+    """Return the workload's keys that are not their defaults, and what its transactions are, regardless of the names of their files."""
     defaults = {name: field.get_default(call_default_factory=True) for name, field in WorkloadSpec.model_fields.items()}
     given = {
         name: value

@@ -109,7 +109,7 @@ def _grid(cuts: Sequence[PowerCut]) -> tuple[CutCount, ...]:
 
 
 def _independent(cuts: Sequence[PowerCut]) -> list[list[PowerCut]]:
-    """Return each live cut by itself, and the images of each recording together."""
+    """Return each live cut alone, and the images of each recording together."""
     live = [[cut] for cut in cuts if cut.recording is None]
     recordings: dict[int, list[PowerCut]] = {}
     for cut in cuts:

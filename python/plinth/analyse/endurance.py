@@ -213,7 +213,7 @@ class _Account:
             of_postgres = trial.writes.of_roles(roles, frozenset(self._roles))
             if of_devices is None or not of_postgres:
                 what = f"device bytes for each byte of PostgreSQL on {', '.join(devices)}"
-                self._gap(what, "what PostgreSQL gave to it cannot be told apart, or is nothing")
+                self._gap(what, "what PostgreSQL gave to it cannot be distinguished, or is nothing")
                 return None
             ratios.append(of_devices / of_postgres)
         return of_trials(ratios, self._seed)

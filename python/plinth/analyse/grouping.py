@@ -1,4 +1,4 @@
-"""Groups of variants that cannot be told apart, as a compact letter display of all pairs of a stratum."""
+"""Groups of variants that cannot be distinguished, as a compact letter display of all pairs of a stratum."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -25,7 +25,7 @@ def group_variants(
 ) -> tuple[Grouping, ...]:
     """Group each stratum of at least three variants by throughput; the chance of any false difference in all of them is 5 %.
 
-    As for verdicts, where the A/A pair was told apart, what differs no more than that pair is not told apart. Strata whose baseline is
+    As for verdicts, where the A/A pair was distinguished, what differs no more than that pair is not distinguished. Strata whose baseline is
     `scheduled` are not grouped: their throughput is what a schedule asks for.
     """
     large = [one for one in design.strata if len(one.variants) >= FEWEST]

@@ -21,7 +21,7 @@ def within_blocks(log_ratios: Floats, seed: int) -> float:
     """Return two-sided p when, within each block, the two variants are exchanged or not: all 2^n ways, or a sample of them.
 
     `log_ratios` has one log(a/b) a block. The test of the randomised block design itself (Fisher 1935, section 21):
-    exact whatever drift the blocks share. Statistic: |mean|.
+    exact for any drift that the blocks share. Statistic: |mean|.
     """
     n = len(log_ratios)
     exact = 2**n <= MAX_EXACT

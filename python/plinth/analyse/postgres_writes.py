@@ -29,7 +29,7 @@ class PostgresWrites(NamedTuple):
     missing: dict[str, str]
 
     def of_roles(self, roles: tuple[str, ...], cluster_roles: frozenset[str]) -> float | None:
-        """Return what was given to a place with these roles of a cluster; None where the views cannot tell it apart.
+        """Return what was given to a place with these roles of a cluster; None where the views cannot distinguish it.
 
         The views count data of all tablespaces together, and the WAL is within the data directory unless it has a role.
         """

@@ -1,6 +1,6 @@
 """When trials may stop: a group-sequential test of each ratio, which may be looked at after every block of trials.
 
-Whoever looks at a test of fixed size after every block and stops at the first significant one calls equal variants different far
+Looking at a test of fixed size after every block and stopping at the first significant one calls equal variants different far
 more often than 5 %. Here the 5 % are spent over the looks by the Pocock-type function of Lan and DeMets (1983), as a function of
 the trials so far over the most that may be run. The test is Student's t of the log ratios within blocks. With few trials its joint
 distribution over the looks is far from that of a normal test with known noise: boundaries of the latter, applied to t at the same
@@ -63,7 +63,7 @@ def decide(logs: Sequence[float], rule: Rule) -> Decided:
     """Return the decision at the first look that allows one; `logs` are of the ratios within blocks, in the order of the blocks.
 
     difference: the interval leaves out 1. within the target: it lies inside 1/(1 + target) to 1 + target. What was decided at
-    a look remains so, whatever the trials give that were run for other comparisons afterwards.
+    a look remains so, regardless of trials that are run for other comparisons afterwards.
     """
     margin = math.log1p(rule.target)
     values = critical_values(rule.most, (1 - LEVEL) / rule.family)

@@ -157,10 +157,10 @@ def _power(log: float) -> float:
 
 
 def compact_letters(apart: Sequence[Sequence[bool]]) -> list[str] | None:
-    """Return letters of each variant so that two share one exactly if they were not told apart (Piepho 2004: insert and absorb).
+    """Return letters of each variant so that two share one exactly if they were not distinguished (Piepho 2004: insert and absorb).
 
-    `apart[i][j]` says whether i and j were told apart; "a" is of the first variant. Past z follow aa, ab, ..., with blanks between.
-    None where there would be more than GROUPS_EACH letters for each variant, which nobody reads: in the worst case their number
+    `apart[i][j]` says whether i and j were distinguished; "a" is of the first variant. Past z follow aa, ab, ..., with blanks between.
+    None where there would be more than GROUPS_EACH letters for each variant, which is too many to read: in the worst case their number
     grows exponentially.
     """
     count = len(apart)

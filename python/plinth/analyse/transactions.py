@@ -1,4 +1,4 @@
-"""The types of transactions of a workload of several, each by itself: throughput, latency and outcomes."""
+"""The types of transactions of a workload of several, each separately: throughput, latency and outcomes."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,10 +1,9 @@
-"""The trials of each variant: which count, and what each one says by itself."""
+"""The trials of each variant: which count, and what each one shows alone."""
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 from plinth.analyse.attribution import SOURCES as ATTRIBUTION_SOURCES
 from plinth.analyse.attribution import attribute, wait_shares
@@ -45,27 +44,8 @@ MANY_MISSED = 0.01
 """Share of an open loop's schedule that may be missed before the server is said not to keep up."""
 
 
-class Due(Protocol):
-    """Counts of transactions that were due."""
-
-    @property
-    def scheduled(self) -> int:
-        """All of them."""
-        ...
-
-    @property
-    def skipped(self) -> int:
-        """Not begun, as too late."""
-        ...
-
-    @property
-    def open(self) -> int:
-        """Still waiting at the end."""
-        ...
-
-
-def keeps_up(due: Due, clients: int) -> bool:
-    """Return whether at most MANY_MISSED of the transactions due were skipped, or left waiting at the end of the trial (or of each trial).
+def keeps_up(due: Totals | OpenLoop, clients: int) -> bool:
+    """Return whether at most MANY_MISSED of the transactions due were skipped, or left waiting at the end of each trial.
 
     As many as there are clients may be under way at the end, which is no waiting.
     """

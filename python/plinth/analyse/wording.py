@@ -118,7 +118,7 @@ def scheduled_outcome_sentence(clause: str, outcome: Outcome, sides: Sequence[Si
 
 
 def latency_of(ratio: Estimate, baseline: str) -> str:
-    """Return p99 latency beside the baseline's: "0.31x disk's (95 % CI 0.28 to 0.35)"."""
+    """Return p99 latency over the baseline's: "0.31x disk's (95 % CI 0.28 to 0.35)"."""
     return times_of(ratio, possessive(baseline))
 
 

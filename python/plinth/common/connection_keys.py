@@ -47,7 +47,7 @@ def check_keys(connection: str) -> None:
     try:
         given = parameters(connection)
     except (ConninfoError, UnicodeError):
-        return  # whoever connects says what is wrong
+        return  # the code that connects says what is wrong
     for name, value in given.items():
         if name not in _ALLOWED:
             hint = _YOUR_OWN.get(name, "leave it out")

@@ -1,4 +1,4 @@
-"""Near misses: the allowed word that somebody probably meant."""
+"""Near misses: the allowed word that was probably meant."""
 
 import difflib
 from collections.abc import Iterable

@@ -13,7 +13,7 @@ from plinth.common.nearest import nearest
 _ALSO_SECRET = ("scram_client_key", "scram_server_key")
 # Without one of these nothing is secret: a keyword is in a connection string as it is; in a URI it may be encoded.
 _SIGNS = ("password", "oauth_client_secret", *_ALSO_SECRET, "://")
-# As in a command of the shell; not where that takes it from a variable of its own.
+# As in a command of the shell; not where that takes it from another variable.
 _PGPASSWORD = re.compile(r"""\bPGPASSWORD=['"]?[^\s'"$`]""")
 _URI_SCHEMES = ("postgresql://", "postgres://")
 _ENCODE_HINT = (
@@ -135,7 +135,7 @@ def _check_meaning(connection: str, found: dict[str, str]) -> None:
         raise UnreadableConnection("an @ in the name of a host", _ENCODE_HINT)
     if may_hold_secrets(dbname := found.get("dbname", "")) and _has_secret(dbname):
         raise UnreadableConnection(
-            "dbname holds a connection string of its own, which libpq would take for a database's name",
+            "dbname holds another connection string, which libpq would take for a database's name",
             "write that connection string itself",
         )
 

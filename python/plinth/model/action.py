@@ -1,4 +1,4 @@
-"""Actions of an experiment: what is done to the server at set times of each trial, beside the load."""
+"""Actions of an experiment: what is done to the server at set times of each trial, while the load runs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -61,7 +61,7 @@ class ReloadAction(StatementAction):
 
 
 class SqlAction(StatementAction):
-    """SQL of one's own, such as VACUUM or CREATE INDEX CONCURRENTLY, in a session of its own."""
+    """Custom SQL, such as VACUUM or CREATE INDEX CONCURRENTLY, in its own session."""
 
     do: Literal["sql"]
     sql: str = Field(

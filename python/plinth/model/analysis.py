@@ -76,14 +76,14 @@ class Grouping(Frozen):
 
     stratum: str = Field(description='For people: "16 clients"; empty where there is only one.')
     letters: dict[str, str] = Field(
-        description="Of each variant: two that share a letter were not told apart. a is of the fastest."
+        description="Of each variant: two that share a letter could not be distinguished. a is of the fastest."
     )
     told_apart: Literal["none", "some", "all"] = Field(
         default="some",
         description="Which pairs of those that have letters. Only of some do letters say more than a sentence.",
     )
     fastest: tuple[str, ...] = Field(
-        description="The variant with the highest throughput, then those that were not told apart from it: the one that is "
+        description="The variant with the highest throughput, then those that could not be distinguished from it: the one that is "
         "the fastest in truth is among them with 95 % confidence."
     )
     missing: str | None = Field(description="Why the variants are not grouped, or some of them not.")
@@ -315,7 +315,7 @@ class DurabilityTest(Frozen):
 
     @property
     def _beside_bound(self) -> str:
-        """The longest time of lost commits beside its bound, for synchronous_commit = off."""
+        """The longest time of lost commits with its bound, for synchronous_commit = off."""
         if self.lost_time_bound_s is None or self.most_lost_time_s is None:
             return ""
         side = "within" if self.most_lost_time_s <= self.lost_time_bound_s else "more than"
@@ -494,8 +494,8 @@ class VariantResult(Frozen):
     )
     group: str | None = Field(
         default=None,
-        description="Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are "
-        "not grouped, and where no or all pairs were told apart, so that letters would say nothing; see analysis.groups.",
+        description="Letters: variants of a stratum that share one could not be distinguished; a is of the fastest. None where variants are "
+        "not grouped, and where no or all pairs were distinguished, so that letters would say nothing; see analysis.groups.",
     )
     is_baseline: bool = Field(description="The other variants of its stratum are compared to it.")
     is_aa_twin: bool
@@ -597,7 +597,9 @@ class NoiseFloor(Frozen):
 
     ratio: Estimate
     smallest_ratio: float
-    alarm: bool = Field(description="The pair, which is the same, was told apart: distrust small differences.")
+    alarm: bool = Field(
+        description="The pair differs significantly although it is the same: distrust small differences."
+    )
 
 
 class Analysis(Frozen):
@@ -618,7 +620,7 @@ class Analysis(Frozen):
     )
     comparisons: tuple[Comparison, ...]
     groups: tuple[Grouping, ...] = Field(
-        default=(), description="Which variants were told apart, in each stratum of at least three."
+        default=(), description="Which variants were distinguished, in each stratum of at least three."
     )
     pareto: tuple[ParetoFront, ...] = Field(
         default=(),

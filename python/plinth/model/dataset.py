@@ -197,7 +197,7 @@ def _microseconds(instant: datetime) -> int:
 
 
 LEDGER = "plinth_load"
-"""The table beside those that Plinth fills, which records what is in them."""
+"""The table next to those that Plinth fills, which records what is in them."""
 _SYSTEM_COLUMNS = {"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"}
 _MOST_COLUMNS = 1600
 MOST_ROWS = 10_000_000_000_000
@@ -257,7 +257,7 @@ class LoadedTables(Frozen):
     )
     load_settings: dict[str, SettingValue] = Field(
         default_factory=dict,
-        description="Settings of a managed server while it loads, beside server.settings; trials run without them.",
+        description="Settings of a managed server while it loads, in addition to server.settings; trials run without them.",
         examples=[{"wal_level": "minimal", "max_wal_senders": 0, "max_wal_size": "16GB"}],
     )
     fillfactor: int = Field(default=100, ge=10, le=100, description="Fill factor of the tables, in percent.")
@@ -415,7 +415,7 @@ class UpsertDataset(LoadedTables):
 
 
 class GeneratedDataset(LoadedTables):
-    """A table of your own, whose columns are generated; scripts of your own use it."""
+    """A custom table, whose columns are generated; custom scripts use it."""
 
     size_key: ClassVar[str | None] = "rows"
 
@@ -436,7 +436,7 @@ class GeneratedDataset(LoadedTables):
     @model_validator(mode="after")
     def _names_that_can_be(self) -> "GeneratedDataset":
         if self.table == LEDGER:
-            raise ValueError(f"table: {LEDGER!r} is the name of Plinth's own table beside it")
+            raise ValueError(f"table: {LEDGER!r} is the name of Plinth's own table next to it")
         if taken := [name for name in self.columns if name in _SYSTEM_COLUMNS]:
             raise ValueError(f"columns: {', '.join(taken)}: PostgreSQL has a column of that name in every table")
         if len(self.columns) > _MOST_COLUMNS:
@@ -479,7 +479,7 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class SqlDataset(Frozen):
-    """Tables of your own, made and filled by SQL files; scripts of your own use them."""
+    """Custom tables, made and filled by SQL files; custom scripts use them."""
 
     size_key: ClassVar[str | None] = None
     file_keys: ClassVar[tuple[str, ...]] = ("schema", "load", "after_load", "before_trial")

@@ -65,7 +65,7 @@ class WorkNoise(Frozen):
     what: str
     rate_per_s: Estimate = Field(description="Median over all slots.")
     pair: Estimate = Field(description="Of the two sides, which are the same: median of the ratios within blocks.")
-    told_apart: bool = Field(description="The sides were told apart although they are the same.")
+    told_apart: bool = Field(description="The sides were distinguished although they are the same.")
     expected: tuple[ExpectedRatio, ...]
 
 

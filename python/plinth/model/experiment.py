@@ -38,7 +38,7 @@ MOST_REPEATS = 1000
 DEFAULT_MOST_TRIALS = 20
 """Of each variant, where measure.target ends the trials."""
 LEAST_STEADY_WINDOW_S = 10.0
-"""Fewer seconds do not show how far throughput varies by itself."""
+"""Fewer seconds do not show how far throughput varies without a cause."""
 FIRST_LOOK = 4
 """Trials of each variant before which measure.target decides nothing: fewer show too little of the spread."""
 Names = Annotated[
@@ -126,12 +126,12 @@ class MeasureSpec(Frozen):
     )
     fresh_server: bool = Field(
         default=True,
-        description="Start the server anew for each trial, so that all begin with empty shared buffers. False: restart or "
+        description="Restart the server for each trial, so that all begin with empty shared buffers. False: restart or "
         "reload only where a variant's settings need it.",
     )
     cache: CacheAsked = Field(
         default="as-is",
-        description="What of the tables and indexes memory holds when the load of a trial begins. as-is: whatever preparing the "
+        description="What of the tables and indexes memory holds when the load of a trial begins. as-is: what preparing the "
         "trial has left there. cold: nothing; the server is stopped, the page cache of the whole machine is dropped (as root), and "
         "the server is started. warm: as much as fits; tables and indexes are read, with pg_prewarm where the server has it, until "
         "another pass reads no less from the devices. The state is verified and recorded with each trial.",
@@ -174,7 +174,7 @@ class MeasureSpec(Frozen):
     actions: tuple[Action, ...] = Field(
         default=(),
         alias="action",
-        description="What is done to the server at set times of each trial, beside the load; each is an event in the report. A "
+        description="What is done to the server at set times of each trial, while the load runs; each is an event in the report. A "
         "trial whose action fails is a failed trial.",
         examples=[[{"at": "10s", "do": "checkpoint"}]],
     )
@@ -323,14 +323,14 @@ class Experiment(Frozen):
     reference: str | None = Field(
         default=None,
         min_length=1,
-        description="Published results to set beside ours: one that Plinth brings along, or a file that ends with .toml, "
+        description="Published results to compare ours with: one that Plinth brings along, or a file that ends with .toml, "
         "relative to this one.",
         examples=["s3-zfs-slog"],
     )
     full: dict[str, SettingValue | list[Level]] = Field(
         default_factory=dict,
         description="The published size, which --full asks for: keys of this file, as of --set, and their values there. The kind "
-        "of dataset or storage begins its table anew. Of a factor, as many levels as in [matrix] correspond to one another, in "
+        "of dataset or storage replaces its table. Of a factor, as many levels as in [matrix] correspond to one another, in "
         "their order.",
         examples=[{"dataset.rows": 10**10, "measure.duration": "5min"}],
     )

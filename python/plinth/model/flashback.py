@@ -29,7 +29,7 @@ class Flashback(Frozen):
     kind: Literal["btrfs", "ZFS"] = Field(
         description="btrfs: of the subvolume that the data directory is; ZFS: of the dataset that everything is stored on."
     )
-    snapshot_s: float = Field(ge=0, description="How long taking it took, beside the load.")
+    snapshot_s: float = Field(ge=0, description="How long taking it took, while the load ran.")
     restore_s: float = Field(ge=0, description="From the stopped server until its files were those of the snapshot.")
     recovery_s: float | None = Field(
         description="From there to a server that takes connections; None: it did not come up."

@@ -31,7 +31,7 @@ def levels_label(levels: Mapping[str, Level]) -> str:
 
 
 def level_label(factor: str, level: Level) -> str:
-    """Return one level, so that it says by itself what it is of: "16 clients", "shared_buffers=1GB", "4,000/s", "memory"."""
+    """Name one level so that it is understood without its factor: "16 clients", "shared_buffers=1GB", "4,000/s", "memory"."""
     if not level_text(level):
         return f"no {factor_title(factor)}"
     if factor == RATE and isinstance(level, int | float):
@@ -47,7 +47,7 @@ def level_label(factor: str, level: Level) -> str:
         return str(level)
     if factor in _PREFIXES:
         return f"{_PREFIXES[factor]} {level}"
-    if isinstance(level, int | float) or level_text(level)[:1].isdigit():  # "on" or "6ms" says nothing by itself
+    if isinstance(level, int | float) or level_text(level)[:1].isdigit():  # "on" or "6ms" says nothing alone
         return f"{factor_title(factor)} {level_text(level)}"
     return level_text(level)
 

@@ -1,4 +1,4 @@
-"""Transactions of workloads that are compiled into the load engine (crates/load/src/native), beside scripts."""
+"""Transactions of workloads that are compiled into the load engine (crates/load/src/native), as opposed to scripts."""
 
 from typing import Annotated, Literal
 

@@ -138,7 +138,7 @@ class PlannedCluster(Frozen):
 
     @property
     def is_external(self) -> bool:
-        """Whether somebody else runs its servers."""
+        """Whether its servers are external."""
         return self.primary.server.connection is not None
 
     @property
@@ -330,12 +330,12 @@ class Plan(Frozen):
     @field_validator("schema_version")
     @classmethod
     def _read_as_this_version(cls, version: int) -> int:
-        """Whatever version a plan was read from, what is written of it has this one's fields."""
+        """A plan of any version is written with the fields of this one."""
         return PLAN_VERSION
 
     @property
     def is_external(self) -> bool:
-        """Whether it measures servers that somebody else runs."""
+        """Whether it measures external servers."""
         return any(cluster.is_external for cluster in self.clusters)
 
     @property

@@ -1,4 +1,4 @@
-"""What has to be said beside figures of the TPC-C-derived workload: that they are not of the TPC-C Benchmark, and why.
+"""What has to be said with figures of the TPC-C-derived workload: that they are not of the TPC-C Benchmark, and why.
 
 Free of pydantic, which `plinth bench` must not wait for. Numbers of clauses are those of the TPC-C specification, revision 5.11.
 """
