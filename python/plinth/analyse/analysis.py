@@ -1,4 +1,4 @@
-"""The analysis, from contents to verdicts; each step in a module of its own."""
+"""The analysis, from contents to verdicts; one module per step."""
 
 import math
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from plinth.analyse.durability import durability_of, with_test
 from plinth.analyse.effects import effects_of
 from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
 from plinth.analyse.grouping import group_variants
+from plinth.analyse.noise_floor import noise_floor, why_no_floor
 from plinth.analyse.objectives import judge_objectives
 from plinth.analyse.pareto import pareto_fronts
 from plinth.analyse.preparation import preparations
@@ -51,14 +52,14 @@ def analyse(contents: BundleContents) -> Analysis:
     design = design_of(contents.plan)
     measured = judge_trials(contents)
     pair = _aa_pair(measured, seed)
-    noise = comparison.noise_floor(pair) if pair else None
+    noise = noise_floor(pair) if pair else None
     latencies = {(of, to): latency_ratio(measured[of], measured[to], seed) for of, to in design.pairs}
     orders = {one.baseline: schedule_order(one, measured, latencies) for one in design.strata}
     kept = [one.baseline for one in design.strata if any(kept_of(measured[id_]) == "kept" for id_ in one.variants)]
     groups = group_variants(design, measured, noise, seed, kept)
     letters = {id_: text for one in groups if one.told_apart == "some" for id_, text in one.letters.items()}
     results = _ordered([_result(one, contents, seed, letters) for one in measured.values()], design, orders)
-    noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
+    noise_missing = None if noise else why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
     outcomes = _outcomes(contents, measured, design, noise)
     target = contents.plan.experiment.measure.target
     comparisons = _compare({result.id: result for result in results}, outcomes, measured, latencies, target)

@@ -10,6 +10,7 @@ from plinth.analyse import comparison, wording
 from plinth.analyse.bootstrap import MIN_TRIALS, of_trials
 from plinth.analyse.comparison import Ratio, inverse
 from plinth.analyse.machine_load import load_differences, load_refusals, share_of
+from plinth.analyse.noise_floor import noise_floor
 from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.base import Gap
 from plinth.model.errors import UsageError
@@ -199,7 +200,7 @@ def _floor(run: RunFigures) -> NoiseFloor | None:
         if getattr(variant, wanted) and not (wanted == "is_baseline" and variant.is_aa_twin)
     ]
     pair = comparison.compare(logs[0], logs[1], run.seed, family=1) if len(logs) == 2 else None
-    return comparison.noise_floor(pair) if pair else None
+    return noise_floor(pair) if pair else None
 
 
 def _compare(
