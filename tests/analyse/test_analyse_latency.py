@@ -39,6 +39,7 @@ def histogram_of(values: list[int], **fields):
     )
 
 
+@settings(deadline=None)
 @given(st.lists(latencies, min_size=1, max_size=4))
 def test_merged_percentiles_are_those_of_the_pooled_latencies(trials: list[list[int]]) -> None:
     merged = Buckets.transactions(histogram_of(values) for values in trials)
@@ -62,6 +63,7 @@ def test_percentiles_are_not_averages_of_percentiles() -> None:
     assert merged.percentile_ns(0.991) == pytest.approx(100_000_000, rel=1e-3)
 
 
+@settings(deadline=None)
 @given(st.lists(latencies, min_size=1, max_size=6))
 def test_a_percentile_of_several_trials_is_the_median_of_their_own(trials: list[list[int]]) -> None:
     each = [Buckets.transactions([histogram_of(values)]) for values in trials]
@@ -115,6 +117,7 @@ def test_statements_are_merged_by_script_and_place_and_kept_out_of_transactions(
     assert transactions.count == 1
 
 
+@settings(deadline=None)
 @given(
     counts=st.lists(st.integers(1, 5000), min_size=1, max_size=30),
     share=st.sampled_from([0.01, 0.07, 0.25, 0.5, 0.9, 0.99, 0.999]),
@@ -169,6 +172,7 @@ def test_all_that_show_a_latency_agree(parts: list[list[int]]) -> None:
     assert bench.stddev_us == pytest.approx(report.stddev_ns() / 1000, rel=1e-6, abs=1e-6 * bench.mean_us)
 
 
+@settings(deadline=None)
 @given(latencies, st.sampled_from([0.07, 0.5, 0.95, 0.99, 1.0]))
 def test_ranks_are_those_of_numpy(values: list[int], share: float) -> None:
     assert sorted(values)[nearest_rank(share, len(values)) - 1] == np.quantile(values, share, method="inverted_cdf")
@@ -178,6 +182,7 @@ def test_one_latency_has_no_standard_deviation() -> None:
     assert Buckets.transactions([histogram_of([1_234_567_890])]).stddev_ns() == 0
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=12))
 def test_the_median_of_trials_is_that_which_the_interval_is_around(values: list[float]) -> None:
     assert median_of_trials(values) == pytest.approx(math.exp(float(median(np.log(values)))))
