@@ -57,7 +57,7 @@ class Levels:
 
     @cached_property
     def medians(self) -> Floats:
-        """Of each level, adjusted."""
+        """The median of each level, adjusted."""
         return np.array([float(median(one)) for one in self.adjusted])
 
     @cached_property

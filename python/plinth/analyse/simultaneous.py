@@ -65,7 +65,7 @@ class Together:
 
     @cached_property
     def centres(self) -> Floats:
-        """Of each variant: the median of the adjusted logarithms."""
+        """The median of each variant's adjusted logarithms."""
         return np.array([float(median(one)) for one in self.adjusted])
 
     @cached_property

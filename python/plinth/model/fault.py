@@ -168,8 +168,8 @@ class PromoteAction(OfNode):
 
 
 class FailoverAction(ServerAction):
-    """From this time on the primary is probed. When it does not answer it is ended for good (fenced), a standby is promoted, the other
-    standbys follow that, and the old primary comes back as a standby."""
+    """A failover: from this time on the primary is probed. When it does not answer it is ended for good (fenced), a standby is
+    promoted, the other standbys follow that, and the old primary comes back as a standby."""
 
     do: Literal["failover"]
     to: Name | None = Field(

@@ -244,7 +244,7 @@ class Need(Frozen):
 
     @property
     def met(self) -> bool | None:
-        """None where what is available could not be read."""
+        """Whether it is met; None where what is available could not be read."""
         return None if self.available_bytes is None else self.needed_bytes <= self.available_bytes
 
     @property

@@ -99,7 +99,7 @@ class BaseBackup(Frozen):
 
     @property
     def bytes_per_s(self) -> float | None:
-        """None where it took no time that could be measured."""
+        """The rate; None where it took no time that could be measured."""
         return self.size_bytes / self.duration_s if self.duration_s > 0 else None
 
 
