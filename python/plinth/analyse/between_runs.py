@@ -168,7 +168,7 @@ def _pair(
 
 
 def _figures(trials: Iterable[TrialFigures], metric: Metric) -> list[float]:
-    """Return throughput of an open loop is of what was done in time, as far as that is known."""
+    """Return the figures of a metric; throughput of an open loop is of what was done in time, as far as that is known."""
     if metric == "tps":
         return [trial.in_time_tps or trial.tps for trial in trials]
     values = (getattr(trial, f"{metric}_ns") for trial in trials)
@@ -328,7 +328,7 @@ Pairs = Sequence[tuple[VariantFigures, VariantFigures]]
 def caveats(
     runs: Sequence[RunFigures], differences: Sequence[Difference], pairs: Pairs, floors: Sequence[NoiseFloor | None]
 ) -> tuple[str, ...]:
-    """Return the most important first. `pairs` are the variants as matched, `floors` what each run's A/A pair showed."""
+    """Return the caveats, the most important first. `pairs` are the variants as matched, `floors` what each run's A/A pair showed."""
     return (
         _not_interleaved(runs),
         *_derived_workload(runs),
@@ -514,7 +514,7 @@ def _differing(sides: Sequence[Conditions | None], kind: ConditionKind) -> Itera
 
 
 def _value(side: Conditions | None, kind: ConditionKind, name: str) -> str | None:
-    """Return a setting that was not listed has its default, for the list holds all others."""
+    """Return the value; a setting that was not listed has its default, for the list holds all others."""
     if side is None:
         return None
     listed = any(of == "settings" and name != "listen" for of, name in side)

@@ -75,7 +75,7 @@ def _of_plan(contents: BundleContents) -> Iterator[str]:
 
 
 def _missing(contents: BundleContents) -> Iterator[str]:
-    """Return a run that has finished has every trial, failed ones too: what is not there was taken out of the bundle."""
+    """Warn of missing trials: a run that has finished has every trial, failed ones too; the others were taken out of the bundle."""
     there = {one.trial.number for one in contents.trials}
     missing = [
         f"{planned.number} ({planned.variant})" for planned in contents.expected_trials if planned.number not in there
@@ -148,7 +148,7 @@ def _date(unix_ns: int) -> str:
 
 
 def _of_spread(results: Sequence[VariantResult]) -> Iterator[str]:
-    """Return variants whose trials differ so much that no interval is stated; too few for any is said of the design."""
+    """Warn of variants whose trials differ so much that no interval is stated; too few for any is said of the design."""
     wide = [(result.label, result.tps) for result in results if result.tps is not None]
     for label, tps in wide:
         if tps.n >= MIN_TRIALS and tps.more_trials is not None:
@@ -231,7 +231,7 @@ def _of_load(measured: dict[str, Measured]) -> Iterator[str]:
 
 
 def _schedules(measured: dict[str, Measured]) -> Iterator[str]:
-    """Return throughput of an open loop is what was asked for, as long as the server keeps up: where it did not, figures say so."""
+    """Warn of schedules that were missed: throughput of an open loop is what was asked for only while the server keeps up."""
     for one in measured.values():
         loop = one.open_loop()
         if loop is None or not loop.scheduled:

@@ -119,7 +119,7 @@ def _independent(cuts: Sequence[PowerCut]) -> list[list[PowerCut]]:
 
 
 def upper_bound(damaged: int, made: int) -> float:
-    """Return the share of all cuts that do damage is at most this, with 95 % confidence: the exact one-sided bound of Clopper and
+    """Return the bound that the share of all cuts that do damage does not exceed, with 95 % confidence: the exact one-sided bound of Clopper and
     Pearson (Biometrika 26, 1934); without any damage it is 1 - 0.05^(1/made), about 3 / made.
     """
     if damaged >= made:

@@ -280,7 +280,7 @@ class _Account:
         )
 
     def _check_checkpoints(self) -> None:
-        """Return what is dirty when a measured phase ends was not written: without a checkpoint in it, the figure for data means little."""
+        """Note a gap where no checkpoint ended in a measured phase: pages dirty at its end are not in the figure for data."""
         without = [
             str(trial.contents.trial.number)
             for trial in self._trials

@@ -177,7 +177,7 @@ def trial_patterns(measured: Mapping[str, Measured], seed: int) -> tuple[TrialPa
 
 
 def _metric_of(one: Measured) -> PatternMetric:
-    """Return throughput of an open loop is what its schedule asks for."""
+    """Return latency for an open loop, whose throughput is what its schedule asks for, otherwise throughput."""
     return "tps" if one.variant.workload.rate is None else "latency_p99"
 
 
@@ -229,7 +229,7 @@ def _modes(one: Measured, tests: int) -> TrialPattern | None:
 
 
 def _outliers(one: Measured, variants: int, seed: int) -> Iterator[TrialPattern]:
-    """Return one of each figure. Both are looked at: a disk that stalls once moves the p99 and leaves the throughput."""
+    """Find outliers of each figure: a disk that stalls once moves the p99 and leaves the throughput."""
     metrics: tuple[PatternMetric, ...] = ("tps", "latency_p99") if _metric_of(one) == "tps" else ("latency_p99",)
     for metric in metrics:
         trials = _trials_with(one, metric)

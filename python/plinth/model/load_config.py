@@ -81,7 +81,7 @@ class Rate(Frozen):
 
     @classmethod
     def constant(cls, tps: float, arrivals: Arrivals = "poisson") -> "Rate":
-        """Return one rate all along."""
+        """Return a schedule with one rate all along."""
         return cls(stages=(Stage(from_tps=tps, to_tps=tps),), arrivals=arrivals)
 
 
