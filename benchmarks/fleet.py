@@ -29,10 +29,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 from plinth.fleet import FleetLoad
 from plinth.fleet.executors import Executor
 from plinth.fleet.executors.local import LocalExecutor
-from plinth.fleet.merge import transactions_of
 from plinth.load import Load, LoadConfig, LoadDriver, LoadScript, Rate
 from plinth.model.connection import Connection
 from plinth.model.fleet import FleetSpec
+from plinth.model.histogram import Buckets
 from plinth.model.load import LoadResult
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
@@ -221,8 +221,8 @@ def _ratios(own: Sequence[dict[str, float]], base: Sequence[dict[str, float]], n
 
 def _figures(result: LoadResult) -> dict[str, float]:
     done = result.measured.done
-    latencies = transactions_of(result.histograms)
-    percentiles = {f"p{share * 100:g}": float(latencies.percentile_ns(share) or 0) for share in _SHARES}
+    latencies = Buckets.transactions(result.histograms)
+    percentiles = {f"p{share * 100:g}": float(latencies.percentile_ns(share)) for share in _SHARES}
     cpu_ns = result.engine.user_cpu_ns + result.engine.system_cpu_ns
     return {"tps": done / result.measured_ns, "CPU a transaction": cpu_ns / done, **percentiles}
 

@@ -25,8 +25,7 @@ from plinth.cli.disk_view import cache_text, physics_text
 from plinth.experiment import KEYS, json_schema, packaged_references, read_experiment
 from plinth.experiment.examples import EXAMPLES_FILE, Example
 from plinth.model.analysis import Analysis
-from plinth.model.columns import ColumnSpec
-from plinth.model.dataset import DatasetSpec
+from plinth.model.dataset import ColumnSpec, DatasetSpec
 from plinth.model.disk import Physics
 from plinth.model.doctor import DoctorRecord
 from plinth.model.drive import DriveSpec
@@ -42,8 +41,7 @@ from plinth.model.published import PublishedFact, PublishedFigure, PublishedRati
 from plinth.model.run_comparison import RunsComparison
 from plinth.model.run_figures import RunFigures
 from plinth.model.server_spec import ServerSpec
-from plinth.model.storage import QueueSpec, StorageSpec
-from plinth.model.storage_options import DATASET, MKFS, MOUNT, POOL
+from plinth.model.storage import DATASET, MKFS, MOUNT, POOL, QueueSpec, StorageSpec
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration
 from plinth.report import schema

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from plinth.cli import COMMANDS
+from plinth.common.lazy_exports import lazy_exports
 from plinth.experiment import template
-from plinth.model.lazy import lazy_exports
 from prepared_plinth import run_prepared
 
 REPOSITORY = Path(__file__).parents[2]

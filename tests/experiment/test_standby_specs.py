@@ -6,7 +6,8 @@ import pytest
 
 from plinth.experiment import read_experiment_text
 from plinth.model.errors import ExperimentError
-from plinth.model.standby import Quorum, quorum_of, upstream_first
+from plinth.model.standby import upstream_first
+from plinth.model.synchronous_standby_names import Quorum, quorum_of
 from ramdisk_experiment import ramdisk_text
 
 HEAD = ramdisk_text()

@@ -13,7 +13,7 @@ from plinth.analyse import analyse
 from plinth.cli.console import output_console
 from plinth.cli.live import PlainLines
 from plinth.cli.printing import print_json, print_plain
-from plinth.model.shown import shown, shown_as_json, shown_in_json
+from plinth.common.shown import shown, shown_as_json, shown_in_json
 from plinth.report import (
     build_report,
     markdown_text,

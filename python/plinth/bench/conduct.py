@@ -15,10 +15,10 @@ from plinth.bench.options import BenchOptions
 from plinth.bench.results import json_file, report
 from plinth.bench.tables import TableInfo, read_tables
 from plinth.bench.tpcc import TpccTables, closing_lines, figures, read_warehouses, vacuums
+from plinth.common.libpq import ConninfoError, make_conninfo, parameters
+from plinth.common.shown import shown
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError
-from plinth.model.libpq import ConninfoError, make_conninfo, parameters
-from plinth.model.shown import shown
 from plinth.system.conninfo import resolve
 from plinth.system.libpq import ConnectError, LibpqConnection, StatementError
 

@@ -102,7 +102,7 @@ def _given(machines: str) -> dict[str, object]:
 
 def _require_package(fleet: "FleetSpec") -> None:
     from plinth.model.errors import MissingCapability
-    from plinth.model.extras import require_package
+    from plinth.system.extras import require_package
 
     package, needed_by = ("ray", "--fleet on Ray") if fleet.is_on_ray else ("asyncssh", "--fleet with hosts")
     try:

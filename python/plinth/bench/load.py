@@ -17,6 +17,7 @@ from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import CommandOutcome, Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.progress import Progress
 from plinth.bench.scripts import BenchScript
+from plinth.model.histogram import Buckets
 from plinth.system.owner import SHELL_COMMANDS, shell_user
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class BenchLoad:
             self._start(run)
             self._follow(run, progress, time.time_ns())
             given = run.result()
+        from plinth.common.shown import bytes_shown_in_json
         from plinth.model.load import LoadResult  # only now: the first transaction does not wait for it
-        from plinth.model.shown import bytes_shown_in_json
 
         self.result = LoadResult.model_validate_json(bytes_shown_in_json(given))
         return self._outcome()
@@ -195,6 +196,7 @@ class BenchLoad:
         result = self.result
         connects = [histogram for histogram in result.histograms if histogram.scope == "connect"]
         lags = [histogram for histogram in result.histograms if histogram.scope == "schedule_lag"]
+        latencies = Buckets.transactions(result.histograms)
         connecting_ns = sum(histogram.sum_ns for histogram in connects) if self._asked.connect else result.connect_ns
         return Outcome(
             scripts=tuple(self._script(index, script) for index, script in enumerate(result.scripts)),
@@ -203,7 +205,10 @@ class BenchLoad:
             lag_sum_us=sum(histogram.sum_ns for histogram in lags) / 1000,
             lag_max_us=max((histogram.max_ns for histogram in lags), default=0) / 1000,
             late=result.measured.late or 0,
-            percentiles_us=tuple((each, self._percentile_us(each)) for each in self._asked.percentiles),
+            percentiles_us=tuple(
+                (each, latencies.percentile_ns(each / 100) / 1000 if latencies else 0.0)
+                for each in self._asked.percentiles
+            ),
         )
 
     def _script(self, index: int, script: "ScriptTotals") -> ScriptOutcome:
@@ -252,20 +257,6 @@ class BenchLoad:
             outcomes.append(CommandOutcome(sent.text or "", _latency(sent), failures, retries))
         return tuple(outcomes)
 
-    def _percentile_us(self, percentile: float) -> float:
-        counted: dict[int, int] = {}
-        for histogram in self.result.histograms:
-            if histogram.scope == "transaction":
-                for value_ns, count in _values(histogram):
-                    counted[value_ns] = counted.get(value_ns, 0) + count
-        wanted = percentile / 100 * sum(counted.values())
-        seen = 0
-        for value_ns in sorted(counted):
-            seen += counted[value_ns]
-            if seen >= wanted:
-                return value_ns / 1000
-        return 0.0
-
 
 def _configured(script: BenchScript) -> dict[str, Any]:
     if script.native is not None:
@@ -289,13 +280,8 @@ def _shown(command: dict[str, Any]) -> str:
     return text_of(raw_of(command["text"])[:_SHOWN_BYTES])
 
 
-def _values(histogram: "Histogram") -> Iterator[tuple[int, int]]:
-    """Yield latencies with their counts; a bucket's highest, but none above the longest that there was."""
-    return ((min(value_ns, histogram.max_ns), count) for value_ns, count in histogram.buckets)
-
-
 def _latency(histogram: "Histogram") -> Latency:
-    """Return the mean by the exact sum, and the spread by the buckets, which have 3 digits."""
-    mean_us = histogram.sum_ns / histogram.count / 1000
-    spread = sum(count * (value_ns / 1000 - mean_us) ** 2 for value_ns, count in _values(histogram))
-    return Latency(histogram.count, histogram.sum_ns / 1000, spread + histogram.count * mean_us**2)
+    """Return the moments of a histogram: the mean by the exact sum, the spread by the buckets, which are right to 3 digits."""
+    latencies = Buckets.of([histogram])
+    mean_us, stddev_us = latencies.mean_ns() / 1000, latencies.stddev_ns() / 1000
+    return Latency(histogram.count, histogram.sum_ns / 1000, histogram.count * (stddev_us**2 + mean_us**2))

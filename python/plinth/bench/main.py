@@ -54,7 +54,7 @@ def run_bench(
         return 0
     from plinth.bench.command_line import parse
     from plinth.bench.scripts import ListRequested
-    from plinth.model.shown import shown_stream
+    from plinth.common.shown import shown_stream
 
     err = cast(TextIO, shown_stream(plain_err))
     try:

@@ -10,8 +10,8 @@ from cyclopts import App, Parameter
 from plinth.cli.changes import parse_changes, parse_value, validated
 from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json, print_plain
+from plinth.common.nearest import nearest
 from plinth.model.errors import UsageError
-from plinth.model.nearest import nearest
 from plinth.model.power_cut import CutMode
 
 if TYPE_CHECKING:

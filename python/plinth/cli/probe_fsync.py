@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from plinth.cli.console import error_console, output_console
 from plinth.cli.options import AsJson, block_size_of, seconds_of
 from plinth.cli.printing import print_json
+from plinth.common.nearest import nearest
 from plinth.model.errors import UsageError
-from plinth.model.nearest import nearest
 from plinth.model.pg_units import format_block_size
 from plinth.model.probe_kinds import (
     GROUPS,

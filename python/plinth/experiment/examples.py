@@ -5,8 +5,8 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
+from plinth.common.nearest import nearest
 from plinth.model.errors import UsageError
-from plinth.model.nearest import nearest
 
 EXAMPLES_FILE = "examples.json"
 

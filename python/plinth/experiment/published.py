@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plinth.common.nearest import nearest
 from plinth.experiment.files import read_named
 from plinth.experiment.locate import locate
 from plinth.experiment.matrix import FACTOR_PARTS
@@ -14,7 +15,6 @@ from plinth.experiment.problems import problems_of
 from plinth.experiment.toml_document import parse_toml
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
-from plinth.model.nearest import nearest
 from plinth.model.published import Reference
 
 _SUFFIX = ".toml"

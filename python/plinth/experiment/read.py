@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from plinth.common.secrets import may_hold_secrets
 from plinth.experiment.clashes import clash_at
 from plinth.experiment.files import is_bundle, read_files
 from plinth.experiment.full import at_full_size, check_full
@@ -25,7 +26,6 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import ExperimentError, Problem, UsageError
 from plinth.model.experiment import Experiment, factor_path
 from plinth.model.published import Reference
-from plinth.model.secrets import may_hold_secrets
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import SPECS
 

@@ -4,12 +4,12 @@ problems."""
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from plinth.common.nearest import nearest
 from plinth.experiment.networks import check_network
 from plinth.experiment.objectives import check_objectives
 from plinth.experiment.storages import check_data_directory, check_storages, valid_storages
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
-from plinth.model.nearest import nearest
 from plinth.model.server_spec import DEFAULT_TABLESPACE
 
 

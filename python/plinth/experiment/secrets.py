@@ -6,8 +6,8 @@ memory, for the code that connects.
 
 from typing import Any
 
+from plinth.common.secrets import UnreadableConnection, holds_secrets, split
 from plinth.model.errors import Problem
-from plinth.model.secrets import UnreadableConnection, holds_secrets, split
 
 _CONNECTION = "server.connection"
 """The key of a connection string; it also occurs in [matrix], [full] and measure.baseline."""

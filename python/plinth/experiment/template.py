@@ -5,8 +5,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from plinth.common.shown import shown
 from plinth.model.experiment import SPEC_VERSION, Experiment
-from plinth.model.shown import shown
 
 _SCHEMA = Path(__file__).with_name("experiment.schema.json")
 QUESTION = "How much faster is PostgreSQL in memory than on this machine's disk?"

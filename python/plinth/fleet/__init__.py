@@ -28,7 +28,7 @@ check.py        whether the machines of a fleet can drive a load
 
 from typing import TYPE_CHECKING
 
-from plinth.model.lazy import lazy_exports
+from plinth.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.fleet.check import MachineCheck, check_fleet

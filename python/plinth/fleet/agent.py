@@ -39,9 +39,9 @@ from plinth.load.driver import PartDriver, make_load
 from plinth.load.engine import OF_ENGINE
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, RunError
-from plinth.model.extras import require_package
 from plinth.model.load_config import LoadConfig, LoadScript, ShellUser
 from plinth.model.workload import Driver
+from plinth.system.extras import require_package
 from plinth.system.log_file import log_in_memory
 from plinth.system.owner import SHELL_COMMANDS, shell_user
 from plinth.system.runner import Runner

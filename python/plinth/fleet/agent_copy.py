@@ -2,10 +2,10 @@
 
 import json
 
+from plinth.common.shown import bytes_shown_in_json
 from plinth.fleet.protocol import Copied, ProtocolError
 from plinth.fleet.starting import Starting
 from plinth.model.bulk import BulkProgress, BulkResult
-from plinth.model.shown import bytes_shown_in_json
 from plinth.workload.bulk import bulk_loader, loader_errors
 
 _END_TIMEOUT_S = 2.0

@@ -26,14 +26,14 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from plinth.common.shown import bytes_shown_in_json
+from plinth.common.untrusted import parse_untrusted, validate_untrusted
 from plinth.model.base import Frozen
 from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.connection import Connection
 from plinth.model.errors import RunError
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
-from plinth.model.shown import bytes_shown_in_json
-from plinth.model.untrusted import parse_untrusted, validate_untrusted
 from plinth.model.workload import Driver
 
 PROTOCOL_VERSION = 1

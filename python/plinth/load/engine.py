@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from plinth.common.shown import bytes_shown_in_json
 from plinth.model.errors import Interrupted, RunError, UsageError
+from plinth.model.histogram import nearest_rank
 from plinth.model.load_config import LoadConfig, LoadScript
-from plinth.model.shown import bytes_shown_in_json
 from plinth.system import cancel
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Latencies:
 
         if not 0 <= share <= 1:
             raise ValueError(f"share: got {share}, allowed is from 0 to 1; the 99th percentile is 0.99")
-        rank = max(1, int(np.ceil(share * self.of.count)))
-        return min(int(self.values_ns[np.searchsorted(np.cumsum(self.counts), rank)]), self.of.max_ns)
+        place = np.searchsorted(np.cumsum(self.counts), nearest_rank(share, self.of.count))
+        return min(int(self.values_ns[place]), self.of.max_ns)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Reported(Exception):
         self.details = tuple(details)
 
     def during(self, step: str) -> Self:
-        """This error, with the step in which it occurred."""
+        """Return this error with the step in which it occurred."""
         self.message = f"{step}: {self.message}"
         self.args = (self.message,)
         return self
@@ -78,7 +78,7 @@ class Problem(PlinthError):
         return ".".join(str(part) for part in self.path)
 
     def at(self, where: str) -> "Problem":
-        """The same problem, with its place."""
+        """Return the same problem, with its place."""
         return Problem(self.message, path=self.path, where=where, hint=self.hint)
 
 
@@ -113,7 +113,7 @@ class Several(PlinthError):
 
 
 def together(message: str, errors: Sequence[PlinthError]) -> PlinthError:
-    """All of `errors`; one alone is itself."""
+    """Return all of `errors`; one alone is itself."""
     return errors[0] if len(errors) == 1 else Several(message, errors)
 
 

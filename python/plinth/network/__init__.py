@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from plinth.model.lazy import lazy_exports
+from plinth.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.network.daemon import NetworkControl, measure_round_trips

@@ -52,7 +52,7 @@ Events: checkpoint_start, checkpoint_end, checkpoint_warning, gap, gap_end.
 
 from typing import TYPE_CHECKING
 
-from plinth.model.lazy import lazy_exports
+from plinth.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.observe.facts import host_facts

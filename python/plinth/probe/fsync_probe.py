@@ -2,8 +2,7 @@
 
 import errno
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +12,7 @@ from plinth import _native
 from plinth.model.base import Gap
 from plinth.model.errors import MissingCapability, PlinthError, RunError, UsageError
 from plinth.model.facts import StorageFacts
+from plinth.model.histogram import Buckets
 from plinth.model.place import meanings
 from plinth.model.probe import PERCENTILES, FsyncCase, FsyncFigure, FsyncOptions, FsyncProbe, FsyncResult
 from plinth.probe.place import flush_device
@@ -131,25 +131,10 @@ def merged(case: FsyncCase, rounds: Sequence[Round], device_flushes: int | None)
     return FsyncResult(case=case, figure=figure, device_flushes=device_flushes)
 
 
-def percentile(buckets: Iterable[tuple[int, int]], count: int, share: float) -> int | None:
-    """Return the latency that `share` (0 to 1) of `count` do not exceed; None if fewer than one value is expected beyond it."""
-    if count * (1 - share) < 1:
-        return None
-    seen = 0
-    for highest_ns, in_bucket in buckets:
-        seen += in_bucket
-        if seen >= share * count:
-            return highest_ns
-    raise ValueError("the buckets hold fewer than they should")
-
-
 def _figure(rounds: Sequence[dict[str, Any]]) -> FsyncFigure:
-    counts: Counter[int] = Counter()
-    for one in rounds:
-        for highest_ns, count in one["buckets"]:
-            counts[highest_ns] += count
-    buckets = tuple(sorted(counts.items()))
-    ops = sum(one["ops"] for one in rounds)
+    latencies = Buckets.of_counts(pair for one in rounds for pair in one["buckets"])
+    latencies.min_ns, latencies.max_ns = (min(one["min_ns"] for one in rounds), max(one["max_ns"] for one in rounds))
+    ops = latencies.count
     elapsed_ns = sum(one["elapsed_ns"] for one in rounds)
     return FsyncFigure(
         ops=ops,
@@ -157,10 +142,13 @@ def _figure(rounds: Sequence[dict[str, Any]]) -> FsyncFigure:
         elapsed_ns=elapsed_ns,
         ops_per_s=ops / (elapsed_ns / 1e9),
         round_ops_per_s=tuple(one["ops"] / (one["elapsed_ns"] / 1e9) for one in rounds),
-        min_ns=min(one["min_ns"] for one in rounds),
-        max_ns=max(one["max_ns"] for one in rounds),
-        percentiles_ns={f"{percent:g}": percentile(buckets, ops, percent / 100) for percent in PERCENTILES},
-        buckets=buckets,
+        min_ns=latencies.min_ns,
+        max_ns=latencies.max_ns,
+        percentiles_ns={
+            f"{percent:g}": latencies.percentile_ns(percent / 100) if ops * (1 - percent / 100) >= 1 else None
+            for percent in PERCENTILES
+        },
+        buckets=latencies.sorted_counts(),
     )
 
 

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from plinth.common.nearest import nearest
 from plinth.model.errors import PlinthError, Refused, UsageError
-from plinth.model.nearest import nearest
 from plinth.model.probe_io import IoJob
 from plinth.system.failures import from_os_error
 

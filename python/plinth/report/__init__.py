@@ -5,7 +5,7 @@ JSON is the report itself: `build_report(contents, analysis).model_dump_json()`.
 
 from typing import TYPE_CHECKING
 
-from plinth.model.lazy import lazy_exports
+from plinth.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.report.build import build_report

@@ -6,8 +6,8 @@ Imports little, so that a run finds out cheaply, before its first step, that the
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from plinth.common.shown import shown_in_json
 from plinth.model.errors import MissingCapability
-from plinth.model.shown import shown_in_json
 
 if TYPE_CHECKING:
     from plinth.model.report import Report

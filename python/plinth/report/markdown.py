@@ -1,8 +1,8 @@
 """Renders the report as Markdown, for an issue, a wiki or a commit message."""
 
+from plinth.common.shown import shown
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.report import Report
-from plinth.model.shown import shown
 from plinth.report.markdown_text import blocks, bullets, plain, section, table
 from plinth.report.sections import SECTIONS
 from plinth.report.text import (

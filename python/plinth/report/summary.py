@@ -6,12 +6,12 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from plinth.common.terminal import text_console
 from plinth.model.analysis import Analysis
 from plinth.model.caveat import Caveat
 from plinth.model.figures import percent_or_times
 from plinth.model.report import Report
 from plinth.model.safety import GRADES, Safety, SafetyGrade
-from plinth.model.terminal import text_console
 from plinth.report.ranking_table import NARROWEST, print_answer, safety_style
 from plinth.report.sections import SECTIONS
 from plinth.report.terminal import section_lines, trimmed

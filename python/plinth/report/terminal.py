@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
+from plinth.common.terminal import text_console
 from plinth.model.report import Report
-from plinth.model.terminal import text_console
 from plinth.report.ranking_table import NARROWEST, print_answer
 from plinth.report.sections import SECTIONS
 from plinth.report.sections.section import MAX_ENTRIES, Section

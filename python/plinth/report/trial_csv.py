@@ -3,8 +3,8 @@
 import csv
 import io
 
+from plinth.common.shown import shown
 from plinth.model.report import Report
-from plinth.model.shown import shown
 from plinth.report.sections.new_orders import notice_of
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -10,6 +10,7 @@ from typing import IO
 from plinth.bundle import LIVE, BundleFolder
 from plinth.model.contents import TrialContents
 from plinth.model.errors import PlinthError
+from plinth.model.histogram import Buckets
 from plinth.model.live import (
     MAX_GAPS,
     MAX_NAME,
@@ -165,9 +166,7 @@ class LiveLog:
         self._listener.trial_ended(trial, load)
 
     def _ending(self, trial: Trial, histograms: Iterable[Histogram], unix_ns: int) -> TrialEnded:
-        from plinth.analyse.latency import merge_transactions  # numpy takes a while
-
-        latency = merge_transactions(histograms)
+        latency = Buckets.transactions(histograms)
         gaps = (
             LiveGap(what=_cut(gap.what, MAX_NAME), reason=_cut(gap.reason, MAX_NAME)) for gap in trial.gaps[:MAX_GAPS]
         )
@@ -178,8 +177,8 @@ class LiveLog:
             block=trial.block,
             variant=_cut(trial.variant, MAX_NAME),
             tps=trial.tps,
-            latency_p50_ns=latency.percentile_ns(500) if latency else None,
-            latency_p99_ns=latency.percentile_ns(990) if latency else None,
+            latency_p50_ns=latency.percentile_ns(0.5) if latency else None,
+            latency_p99_ns=latency.percentile_ns(0.99) if latency else None,
             failure=None if trial.failure is None else _cut(trial.failure),
             gaps=tuple(gaps),
         )

@@ -14,9 +14,9 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from plinth.bundle import BundleFolder, LivePlace, LiveTail, read_manifest
 from plinth.bundle.live import LiveChunk
+from plinth.common.shown import shown_in_json
 from plinth.model.errors import PlinthError
 from plinth.model.live import LiveEnd, LiveLine, LiveMessage, LivePage
-from plinth.model.shown import shown_in_json
 from plinth.report.catalogue import LOAD, LOAD_LINES, PANEL_SOURCES, PANELS
 from plinth.system.lock import is_locked
 from plinth.tasks.history import reason_of_end

@@ -8,11 +8,11 @@ from pathlib import Path
 from time import monotonic, monotonic_ns
 from typing import Literal, NamedTuple
 
+from plinth.common.libpq import make_conninfo
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import Refused, RunError
 from plinth.model.facts import ServerFacts
-from plinth.model.libpq import make_conninfo
 from plinth.model.step import Step, Undo
 from plinth.server import port
 from plinth.server.facts import managed_facts

@@ -1,4 +1,4 @@
-"""Connections by libpq's C interface, for commands that avoid the slow import of psycopg; see model/libpq.py."""
+"""Connections by libpq's C interface, for commands that avoid the slow import of psycopg; see common/libpq.py."""
 
 import _thread
 import ctypes
@@ -8,7 +8,7 @@ from ctypes import c_char_p, c_int, c_size_t, c_void_p
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from plinth.model.libpq import function, make_conninfo, taken_options
+from plinth.common.libpq import function, make_conninfo, taken_options
 
 _CONNECTION_OK, _CONNECTION_BAD = 0, 1
 _FAILED = (5, 7)

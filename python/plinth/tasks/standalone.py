@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
+from plinth.common.nearest import nearest
 from plinth.experiment import ParsedExperiment
 from plinth.model.errors import UsageError
 from plinth.model.facts import StorageFacts
-from plinth.model.nearest import nearest
 from plinth.model.step import Step
 from plinth.observe import host_facts
 from plinth.run.checks.destroy import check_destroy, destructive_targets

@@ -10,7 +10,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from native_server import PASSWORD, Server
-from plinth.model.libpq import ConninfoError, keywords, make_conninfo, parameters, parse
+from plinth.common.libpq import ConninfoError, keywords, make_conninfo, parameters, parse
 from plinth.system.libpq import ConnectError, LibpqConnection, StatementError
 from waiting import wait_until
 

@@ -23,9 +23,9 @@ from plinth.fleet.executors.tls import Identity, context_of, new_identity
 from plinth.fleet.link import Link
 from plinth.model.base import Frozen
 from plinth.model.errors import MissingCapability, PlinthError, RunError
-from plinth.model.extras import require_package
 from plinth.model.fleet import FleetSpec
 from plinth.system import cancel
+from plinth.system.extras import require_package
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 

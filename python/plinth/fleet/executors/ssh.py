@@ -11,9 +11,9 @@ from plinth.fleet.executors import NotStarted, Started
 from plinth.fleet.executors.event_loop import EventLoop
 from plinth.fleet.link import Link
 from plinth.model.errors import RunError, UsageError
-from plinth.model.extras import require_package
 from plinth.model.fleet import FleetSpec
 from plinth.system import cancel
+from plinth.system.extras import require_package
 from plinth.system.log_file import LogFile
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ class Identity(NamedTuple):
 
 def new_identity() -> Identity:
     """A new key, with a certificate signed by itself. Raises MissingCapability without the package that makes them."""
-    from plinth.model.extras import require_package
+    from plinth.system.extras import require_package
 
     require_package("cryptography", "a fleet on Ray", where="fleet.address")
     from cryptography import x509

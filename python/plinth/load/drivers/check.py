@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from plinth.model.compiled import CompiledTransaction
 from plinth.model.errors import UsageError
-from plinth.model.extras import require_package
 from plinth.model.plan import ScriptText, TransactionText
 from plinth.model.workload import WorkloadSpec
+from plinth.system.extras import require_package
 
 _TAKEN = ("SQL", "set")
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import NamedTuple
 
+from plinth.common.libpq import ConninfoError, parameters
 from plinth.model.analysis import Analysis
 from plinth.model.contents import BundleContents
 from plinth.model.figures import number, percent
-from plinth.model.libpq import ConninfoError, parameters
 from plinth.model.plan import Variant
 from plinth.model.report import Disclosure, Report
 from plinth.model.trial import Trial

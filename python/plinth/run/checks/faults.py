@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+from plinth.common.nearest import nearest
 from plinth.model.action import Action
 from plinth.model.action_base import TimedAction
 from plinth.model.disk_action import DiskAction
@@ -17,7 +18,6 @@ from plinth.model.fault import (
     PromoteAction,
     ServerAction,
 )
-from plinth.model.nearest import nearest
 from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import PRIMARY
 from plinth.model.storage import FilledStorage

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from plinth.common.nearest import nearest
 from plinth.model.disk import DiskConfig, DiskProfile, Physics
 from plinth.model.disk_recording import ImageSource, RecordingBase, RecordingStatus
 from plinth.model.errors import MissingCapability, PlinthError, Problem, Refused, RunError
-from plinth.model.nearest import nearest
 from plinth.model.plan import Pace
 from plinth.model.storage import EmulatedStorage
 from plinth.storage.actions import Action, make_folder, make_labelled

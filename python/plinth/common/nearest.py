@@ -1,11 +1,11 @@
-"""Near misses: the allowed word that somebody probably meant."""
+"""Near misses: the allowed word that was probably meant."""
 
 import difflib
 from collections.abc import Iterable
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str | None:
-    """A hint that names the allowed word closest to `word`, when one is close, or ends with it; before all, one that begins
+    """Return a hint that names the allowed word closest to `word`, when one is close, or ends with it; before all, one that begins
     with it."""
     words = list(allowed)
     begun = [one for one in words if len(word) > 2 and one.startswith(word)]

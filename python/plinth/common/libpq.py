@@ -45,7 +45,7 @@ class _Option(ctypes.Structure):
 
 
 def parse(conninfo: str) -> list[ConninfoOption]:
-    """Every parameter there is, with the values that a connection string gives (PQconninfoParse). Raises ConninfoError.
+    """Return every parameter there is, with the values that a connection string gives (PQconninfoParse). Raises ConninfoError.
 
     Raises UnicodeEncodeError for what is not text.
     """
@@ -61,17 +61,17 @@ def parse(conninfo: str) -> list[ConninfoOption]:
 
 
 def keywords() -> list[str]:
-    """The names of all parameters (PQconndefaults)."""
+    """Return the names of all parameters (PQconndefaults)."""
     return [option.keyword for option in taken_options(function("PQconndefaults", ctypes.c_void_p)())]
 
 
 def parameters(conninfo: str) -> dict[str, str]:
-    """What a connection string sets. Raises ConninfoError."""
+    """Return what a connection string sets. Raises ConninfoError."""
     return {option.keyword: option.value.decode() for option in parse(conninfo) if option.value is not None}
 
 
 def make_conninfo(conninfo: str = "", **overrides: object) -> str:
-    """A connection string of keywords: those of `conninfo`, and over them what is given and not None. Raises ConninfoError."""
+    """Return a connection string of keywords: those of `conninfo`, and over them what is given and not None. Raises ConninfoError."""
     given = {name: str(value) for name, value in overrides.items() if value is not None}
     made = " ".join(f"{name}={_quoted(value)}" for name, value in (parameters(conninfo) | given).items())
     parse(made)
@@ -84,7 +84,7 @@ def _quoted(value: str) -> str:
 
 
 def taken_options(array: int) -> list[ConninfoOption]:
-    """The entries of libpq's array of options, which is freed."""
+    """Return the entries of libpq's array of options, which is freed."""
     size = ctypes.sizeof(_Option)
     options: list[ConninfoOption] = []
     while (option := _Option.from_address(array + len(options) * size)).keyword is not None:
@@ -95,7 +95,7 @@ def taken_options(array: int) -> list[ConninfoOption]:
 
 @cache
 def function(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-    """A function of libpq with its C types. Raises AttributeError where this libpq is too old to have it."""
+    """Return a function of libpq with its C types. Raises AttributeError where this libpq is too old to have it."""
     found = _library()[name]
     found.restype, found.argtypes = result, arguments
     return found
@@ -103,7 +103,7 @@ def function(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """psycopg's extension, in which libpq's functions are found as well. Raises ImportError."""
+    """Return psycopg's extension, in which libpq's functions are found as well. Raises ImportError."""
     for package in _PACKAGES:
         folder = PathFinder.find_spec(package)
         extension = folder and PathFinder.find_spec("pq", folder.submodule_search_locations)

@@ -1,7 +1,7 @@
 """Which parameters a connection string of an experiment may have: those that reach the server, and none that make libpq load a library,
 write a file, or take a password from a file that another user chose."""
 
-from plinth.model.libpq import ConninfoError, parameters
+from plinth.common.libpq import ConninfoError, parameters
 
 _ALLOWED = frozenset(
     (
@@ -38,7 +38,7 @@ _YOUR_OWN = {
 
 
 def is_engine(sslkey: str) -> bool:
-    """Whether libpq takes the name of a key for ENGINE:KEY, and has OpenSSL load the engine: any library, by its path."""
+    """Return whether libpq takes the name of a key for ENGINE:KEY, and has OpenSSL load the engine: any library, by its path."""
     return ":" in sslkey
 
 
@@ -47,7 +47,7 @@ def check_keys(connection: str) -> None:
     try:
         given = parameters(connection)
     except (ConninfoError, UnicodeError):
-        return  # whoever connects says what is wrong
+        return  # the code that connects says what is wrong
     for name, value in given.items():
         if name not in _ALLOWED:
             hint = _YOUR_OWN.get(name, "leave it out")

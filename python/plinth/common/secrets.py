@@ -1,19 +1,19 @@
 """Secrets in connection strings, which nothing that is kept or shown may have.
 
-libpq itself parses connection strings, and knows which parameters are secret (model/libpq.py).
+libpq itself parses connection strings, and knows which parameters are secret (common/libpq.py).
 """
 
 import re
 from typing import NamedTuple
 
-from plinth.model.libpq import ConninfoError, keywords, make_conninfo, parse
-from plinth.model.nearest import nearest
+from plinth.common.libpq import ConninfoError, keywords, make_conninfo, parse
+from plinth.common.nearest import nearest
 
 # libpq marks passwords as such, but these only as options for debugging.
 _ALSO_SECRET = ("scram_client_key", "scram_server_key")
 # Without one of these nothing is secret: a keyword is in a connection string as it is; in a URI it may be encoded.
 _SIGNS = ("password", "oauth_client_secret", *_ALSO_SECRET, "://")
-# As in a command of the shell; not where that takes it from a variable of its own.
+# As in a command of the shell; not where that takes it from another variable.
 _PGPASSWORD = re.compile(r"""\bPGPASSWORD=['"]?[^\s'"$`]""")
 _URI_SCHEMES = ("postgresql://", "postgres://")
 _ENCODE_HINT = (
@@ -57,7 +57,7 @@ class SplitConnection(NamedTuple):
     secrets: tuple[str, ...]
 
     def masked(self, text: str) -> str:
-        """`text` with *** for each secret in it."""
+        """Return `text` with *** for each secret in it."""
         for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
@@ -73,7 +73,7 @@ def split(connection: str) -> SplitConnection:
 
 
 def without_secrets(connection: str) -> str:
-    """`split(connection).bare`, and "***" for what cannot be read: for strings that others have made."""
+    """Return `split(connection).bare`, and "***" for what cannot be read: for strings that others have made."""
     try:
         return split(connection).bare
     except UnreadableConnection:
@@ -81,12 +81,12 @@ def without_secrets(connection: str) -> str:
 
 
 def may_hold_secrets(text: str) -> bool:
-    """Whether `text` may hold a secret of a connection string; a cheap check that has no false negatives."""
+    """Return whether `text` may hold a secret of a connection string; a cheap check that has no false negatives."""
     return any(sign in text.lower() for sign in _SIGNS)
 
 
 def holds_secrets(text: str) -> bool:
-    """Whether `text`, or a word of it, is a connection string with a secret, or sets PGPASSWORD to one."""
+    """Return whether `text`, or a word of it, is a connection string with a secret, or sets PGPASSWORD to one."""
     if _PGPASSWORD.search(text):
         return True
     return any(_has_secret(part) for part in (text, *text.split()) if may_hold_secrets(part))
@@ -101,7 +101,7 @@ def _has_secret(text: str) -> bool:
 
 
 def _parameters(connection: str) -> tuple[dict[str, str], dict[str, str]]:
-    """What a connection string sets: parameters that are not secret, and those that are."""
+    """Return what a connection string sets: parameters that are not secret, and those that are."""
     if "\0" in connection:
         raise UnreadableConnection("it holds a NUL, at which libpq would stop reading")
     try:
@@ -119,7 +119,7 @@ def _parameters(connection: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _complaint(message: str) -> tuple[str, str | None]:
-    """libpq's message without the text that it cites, and a hint where an option's name is nearly right."""
+    """Return libpq's message without the text that it cites, and a hint where an option's name is nearly right."""
     told = next((ours for begin, ours in _COMPLAINTS.items() if message.startswith(begin)), None)
     cited = message.split('"')[1:2]
     if told is None or not told.startswith("invalid connection option") or not cited:
@@ -135,7 +135,7 @@ def _check_meaning(connection: str, found: dict[str, str]) -> None:
         raise UnreadableConnection("an @ in the name of a host", _ENCODE_HINT)
     if may_hold_secrets(dbname := found.get("dbname", "")) and _has_secret(dbname):
         raise UnreadableConnection(
-            "dbname holds a connection string of its own, which libpq would take for a database's name",
+            "dbname holds another connection string, which libpq would take for a database's name",
             "write that connection string itself",
         )
 

@@ -1,4 +1,9 @@
-"""The one definition of the figure of several trials."""
+"""Figures of a sample of trials.
+
+The centre of several trials is their median, on the logarithmic scale: of an even number of trials the geometric mean of the
+middle two, so that the ratio of two variants and its inverse agree. Standard deviations of trials are those of a sample
+(divided by n - 1, `plinth.analyse.bootstrap`); those of latencies within a trial are of a population (`plinth.model.histogram`).
+"""
 
 import math
 from collections.abc import Sequence

@@ -17,12 +17,12 @@ _BYTES = re.compile("[\udc80-\udcff]")
 
 
 def shown(text: str) -> str:
-    r"""`text` with control characters, and those that are not seen, as `\x1b` or `\u202e`; line ends and tabs as they are."""
+    r"""Return `text` with control characters, and those that are not seen, as `\x1b` or `\u202e`; line ends and tabs as they are."""
     return _CONTROLS.sub(lambda match: _escape(match[0]), text)
 
 
 def shown_in_json(document: str) -> str:
-    """A JSON document whose strings hold `shown` text; for readers who put them on a page."""
+    """Return a JSON document whose strings hold `shown` text; for readers who put them on a page."""
     escaped = _CONTROLS_IN_JSON.sub(
         lambda match: match[1] + (_SHORT[match[3]] if match[3] else f"\\\\x{match[2][2:]}"), document
     )
@@ -30,22 +30,22 @@ def shown_in_json(document: str) -> str:
 
 
 def shown_as_json(document: str) -> str:
-    r"""A JSON document of the same values, in which nothing steers a terminal: what is left of controls is `\u009b`."""
+    r"""Return a JSON document of the same values, in which nothing steers a terminal: what is left of controls is `\u009b`."""
     return _CONTROLS.sub(lambda match: _escape_in_json(match[0]), document)
 
 
 def ascii_json(document: str) -> str:
-    r"""A JSON document of the same values in ASCII: all other characters of its strings are `\u00b2`."""
+    r"""Return a JSON document of the same values in ASCII: all other characters of its strings are `\u00b2`."""
     return re.sub("[^\x00-\x7f]", lambda match: _escape_in_json(match[0]), document)
 
 
 def bytes_shown_in_json(document: str) -> str:
-    r"""A JSON document whose strings hold bytes that are not UTF-8 (lone surrogates, PEP 383) as `\xe9`."""
+    r"""Return a JSON document whose strings hold bytes that are not UTF-8 (lone surrogates, PEP 383) as `\xe9`."""
     return _BYTES.sub(lambda match: f"\\\\x{ord(match[0]) - 0xDC00:02x}", document)
 
 
 def shown_stream(stream: IO[str]) -> IO[str]:
-    """`stream`, to which `shown` text is written."""
+    """Return `stream`, to which `shown` text is written."""
     return cast(IO[str], _Shown(stream))
 
 

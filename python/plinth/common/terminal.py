@@ -1,4 +1,4 @@
-"""The one kind of console: what is printed on it cannot steer the terminal, whatever its source."""
+"""The one kind of console: no text printed on it, from any source, can steer the terminal."""
 
 import io
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.segment import Segment
 
-from plinth.model.shown import shown
+from plinth.common.shown import shown
 
 
 class ShowingConsole(Console):
@@ -19,7 +19,7 @@ class ShowingConsole(Console):
 
 
 def text_console(width: int, *, color: bool) -> ShowingConsole:
-    """A console whose output is captured: `width` columns wide, with ANSI colours or plain, whatever the environment says."""
+    """Return a console whose output is captured: `width` columns wide, with ANSI colours or plain, independent of the environment."""
     return ShowingConsole(
         file=io.StringIO(),
         width=width,

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from plinth.model.base import SettingValue
-from plinth.model.standby import PRIMARY, quorum_of
+from plinth.model.standby import PRIMARY
+from plinth.model.synchronous_standby_names import quorum_of
 from plinth.model.write_facts import UNKNOWN, canonical
 
 _UNSEEN = "what survives is not known: synchronous_commit is set to a value that only shows while it runs"
@@ -42,7 +43,7 @@ def survival_of(
     standbys: Collection[str],
     losing: Mapping[str, str] = MappingProxyType({}),
 ) -> CommitSurvival | None:
-    """What a commit survives that a primary with these settings, in any spelling, has acknowledged; None without standbys.
+    """Return what a commit survives that a primary with these settings, in any spelling, has acknowledged; None without standbys.
 
     `losing` has why a node does not keep what it has flushed, or why that is not known: of those that are not trusted to.
     """

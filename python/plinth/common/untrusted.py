@@ -19,12 +19,12 @@ _NOT_SCHEMAS = ("cls", "metadata", "serialization", "default")
 
 
 def parse_untrusted(text: str | bytes) -> Any:
-    """The values of a JSON document. Raises ValueError, also for a table with too many keys, and RecursionError."""
+    """Return the values of a JSON document. Raises ValueError, also for a table with too many keys, and RecursionError."""
     return json.loads(text, object_pairs_hook=_table)
 
 
 def validate_untrusted(model: type[_Model], document: Any) -> _Model:
-    """`document` as a model. Raises ValidationError, which has one wrong item of each list."""
+    """Return `document` as a model. Raises ValidationError, which has one wrong item of each list."""
     return _validator(model).validate_python(document)
 
 
