@@ -263,9 +263,10 @@ def test_an_interrupted_verify_says_so_and_keeps_nothing(witness: WitnessHere, s
 
 
 def test_a_round_that_is_going_on_is_not_verified(witness: WitnessHere, server: Server):
-    with witness.followed():
-        with pytest.raises(Refused, match="round 1 is not over"):
-            verify_last_round(witness.folder.path, connection(server))
+    load = witness.followed()
+    with pytest.raises(Refused, match="round 1 is not over"):
+        verify_last_round(witness.folder.path, connection(server))
+    load.close()
 
 
 def stored(number: int, answered_ns: int = 0, commit_class: int = 0, client: int = 1) -> bytes:

@@ -17,7 +17,6 @@ from contextlib import ExitStack, suppress
 from plinth import __version__
 from plinth.fleet.agent_copy import AgentCopy
 from plinth.fleet.agent_ledger import AgentLedger
-from plinth.fleet.link import Link, Lost, Silent
 from plinth.fleet.protocol import (
     LEASE_S,
     ClockReading,
@@ -25,12 +24,12 @@ from plinth.fleet.protocol import (
     Copied,
     Done,
     Hello,
+    Link,
     Measuring,
     Polled,
     Reached,
     Reply,
     Request,
-    parsed,
 )
 from plinth.fleet.starting import Starting, in_one_line
 from plinth.fleet.usage import UsageWatch
@@ -42,6 +41,7 @@ from plinth.model.errors import PlinthError, RunError
 from plinth.model.extras import require_package
 from plinth.model.load_config import LoadConfig, LoadScript, ShellUser
 from plinth.model.workload import Driver
+from plinth.system.framed_tls import Disconnected, parsed
 from plinth.system.log_file import log_in_memory
 from plinth.system.owner import SHELL_COMMANDS, shell_user
 from plinth.system.runner import Runner
@@ -61,9 +61,9 @@ def serve(connection: socket.socket) -> int:
             received_ns = time.monotonic_ns()
             reply, binary = agent.answer(parsed(Request, frame.document), received_ns)
             link.send(reply.model_dump_json().encode(), binary)
-    except Lost:
+    except Disconnected:
         return 0
-    except (Silent, PlinthError):
+    except PlinthError:
         return 1
     finally:
         link.close()
@@ -267,14 +267,12 @@ def _quietly(pump: Callable[[], None]) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """The hidden command `plinth agent`; `--descriptor N` names a socket to use instead of the standard streams."""
+    """Run the hidden command `plinth agent`, whose standard streams are the connection to the coordinator."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the coordinator reaches a local agent as well; it decides
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     match words:
         case []:
             return serve(connection_of_standard_streams())
-        case ["--descriptor", number] if number.isdecimal():
-            return serve(socket.socket(fileno=int(number)))
         case _:
             sys.stderr.write("error: plinth agent is started by a coordinator, and takes no arguments from people\n")
             return 2

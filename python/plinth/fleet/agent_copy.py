@@ -2,10 +2,11 @@
 
 import json
 
-from plinth.fleet.protocol import Copied, ProtocolError
+from plinth.fleet.protocol import Copied
 from plinth.fleet.starting import Starting
 from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.shown import bytes_shown_in_json
+from plinth.system.framed_tls import ProtocolError
 from plinth.workload.bulk import bulk_loader, loader_errors
 
 _END_TIMEOUT_S = 2.0

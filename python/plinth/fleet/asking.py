@@ -13,12 +13,11 @@ from plinth.fleet.protocol import (
     START_TIMEOUT_S,
     ClockReading,
     Hello,
-    ProtocolError,
     Reply,
     Request,
-    parsed,
 )
 from plinth.model.errors import RunError
+from plinth.system.framed_tls import ProtocolError, parsed
 
 _Reply = TypeVar("_Reply", bound=Reply)
 
@@ -76,8 +75,10 @@ def _ending(agent: Started, ended: dict[str, RunError]) -> Iterator[None]:
     try:
         yield
     except RunError as error:
-        lost = agent.lost(error)
-        lost.hint = None if agent.to_try is None else f"see what `{agent.to_try}` says"
+        lost = agent.unreached()
+        if lost is None:
+            lost = agent.lost(error)
+            lost.hint = None if agent.to_try is None else f"see what `{agent.to_try}` says"
         ended[agent.name] = lost
 
 

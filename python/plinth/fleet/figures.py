@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import BaseModel
 
-from plinth.fleet.protocol import ProtocolError
 from plinth.model.load import Histogram
 from plinth.model.totals import Totals
+from plinth.system.framed_tls import ProtocolError
 
 MAX_FIGURE = 2**56
 """Of counts, bytes and times: 2 years in ns. Sums over all agents still fit into 64 bits."""

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from plinth.fleet.asking import ask_each
 from plinth.fleet.executors import Started
-from plinth.fleet.protocol import LedgerPiece, ProtocolError, Request
+from plinth.fleet.protocol import LedgerPiece, Request
 from plinth.fleet.split import threads_of
 from plinth.model.load_config import LoadConfig
+from plinth.system.framed_tls import ProtocolError
 from plinth.workload.commit_ledger import by_another_clock
 
 _MOST_BYTES = 2**32

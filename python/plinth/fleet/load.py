@@ -11,7 +11,7 @@ from plinth.fleet.clock import ClockOffset
 from plinth.fleet.executors import Executor, Started
 from plinth.fleet.ledger import collect_ledgers
 from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second, transactions_of
-from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, ProtocolError, Request
+from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, Request
 from plinth.fleet.split import clients_of, parts_of
 from plinth.fleet.task import POLL_S, FleetTask
 from plinth.fleet.versions import check_drivers, check_versions
@@ -21,6 +21,7 @@ from plinth.model.load import LoadEvent, LoadProgress, LoadResult, Second
 from plinth.model.load_config import LoadConfig
 from plinth.model.workload import Driver
 from plinth.system import cancel
+from plinth.system.framed_tls import ProtocolError
 
 Phase = Literal["connect", "warmup", "measure", "done"]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from plinth.fleet.figures import check_counts, check_raw
-from plinth.fleet.protocol import ProtocolError
 from plinth.model.load import EngineCost, Histogram, LoadError, LoadResult, ScriptTotals, Second, Totals
+from plinth.system.framed_tls import ProtocolError
 
 # Buckets as of crates/load/src/latencies.rs: 512 ns wide at first, and 2048 of them before they double.
 _NARROWEST_BITS, _LOWEST_BITS = 9, 20

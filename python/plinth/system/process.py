@@ -2,7 +2,10 @@
 
 import os
 import select
+import signal
 import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple, Self
@@ -66,6 +69,17 @@ class Child:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # another thread has just waited for it
             return True
+
+    def exit_code(self, timeout_s: float) -> int | None:
+        """Return its exit code, as `wait` does, once it has ended; None if it has not within `timeout_s`."""
+        if not self.has_ended():
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                if not all_exit([descriptor], timeout_s):
+                    return None
+            finally:
+                os.close(descriptor)
+        return self.wait()
 
     def wait(self) -> int:
         """Wait for the end of the process. Return its exit code, or minus the number of the signal that killed it."""
@@ -141,3 +155,18 @@ def all_exit(pidfds: list[int], timeout_s: float) -> bool:
             return False
         waiting.difference_update(cancel.poll(dict.fromkeys(waiting, select.POLLIN), remaining_s))
     return True
+
+
+def wait_or_kill(children: Sequence[Child], timeout_s: float) -> None:
+    """Wait for children that are about to end, and kill those that have not ended within `timeout_s`. Nothing cancels it."""
+    with cancel.masked(), ExitStack() as stack:
+        running = [child for child in children if not child.has_ended()]
+        descriptors = [os.pidfd_open(child.pid) for child in running]
+        for descriptor in descriptors:
+            stack.callback(os.close, descriptor)
+        if not all_exit(descriptors, timeout_s):
+            for descriptor in descriptors:
+                with suppress(ProcessLookupError):  # it has ended
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)  # a stopped one takes no other
+        for child in children:
+            child.wait()

@@ -6,12 +6,13 @@ import errno
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from plinth.model.errors import MissingCapability, RunError
 from plinth.system import cancel
@@ -37,6 +38,8 @@ _DEBIAN_PACKAGES = {
         "mdadm": ("mdadm",),
         "mount": ("losetup", "mount", "umount"),
         "nvme-cli": ("nvme",),
+        "openssh-client": ("ssh",),
+        "openssl": ("openssl",),
         "sdparm": ("sdparm",),
         "smartmontools": ("smartctl",),
         "util-linux": ("blkid", "ipcrm", "nsenter", "wipefs"),
@@ -112,11 +115,9 @@ class Runner:
         """
         cancel.check()
         started = time.monotonic()
-        process = self._start(
+        process = _start(
             argv,
-            owner,
-            cwd,
-            env,
+            _Place(owner, cwd, env),
             stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -176,69 +177,95 @@ class Runner:
         It outlives us: journal it first. When we die before it has become `argv`, it ends without having done anything
         (`gate`). MissingCapability when there is no such program; that its owner may not execute it is said in its log.
         """
-        other = _other(owner)
-        _check_program(argv, _environment(other) | dict(env or {}), owner, cwd)
+        place = _Place(owner, cwd, env)
+        place.check_program(argv)
         cancel.check()
         with log.to_append() as output, Gate() as gate:
-            process = self._start(
-                gated(argv),
-                owner,
-                cwd,
-                env,
-                stdin=gate.theirs,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                pass_fds=pass_fds,
+            process = _start(
+                gated(argv), place, stdin=gate.theirs, stdout=output, stderr=subprocess.STDOUT, pass_fds=pass_fds
             )
             gate.open()
         self._record(CommandRecord(tuple(argv), owner.name if owner else None, None, None, "", ""))
         return Child(process)
 
-    def _start(
-        self,
-        argv: Sequence[str],
-        owner: Owner | None,
-        cwd: Path | None,
-        env: Mapping[str, str] | None,
-        *,
-        stdin: int,
-        stdout: int | IO[bytes],
-        stderr: int,
-        preexec_fn: Callable[[], None] | None = None,
-        pass_fds: Collection[int] = (),
-    ) -> subprocess.Popen[bytes]:
-        other = _other(owner)
-        folder = cwd or (Path("/") if other else None)  # our working directory may not be accessible to the other user
-        try:
-            return subprocess.Popen(
-                list(argv),
-                cwd=folder,
-                env=_environment(other) | dict(env or {}),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                preexec_fn=preexec_fn,
-                pass_fds=tuple(pass_fds),
-                start_new_session=True,
-                user=other.uid if other else None,
-                group=other.gid if other else None,
-                extra_groups=os.getgrouplist(other.name, other.gid) if other else None,
-            )
-        except OSError as error:
-            raise _not_started(error, argv, owner, folder) from error
+    def spawn_connected(self, argv: Sequence[str], connection: socket.socket, *, log: LogFile) -> Child:
+        """Start `argv` with a socket as its standard input and output, and `log` for its errors.
+
+        It has to end by itself when the other end of the socket is closed: it is in no journal. Raises MissingCapability when there
+        is no such program.
+        """
+        place = _Place(None, None, {})
+        place.check_program(argv)
+        cancel.check()
+        with log.to_append() as output:
+            process = _start(argv, place, stdin=connection, stdout=connection, stderr=output)
+        self._record(CommandRecord(tuple(argv), None, None, None, "", ""))
+        return Child(process)
 
 
-def _other(owner: Owner | None) -> Owner | None:
-    """Return the owner if it is another user than ours."""
-    return owner if owner is not None and not owner.is_current_user else None
+class _Place:
+    """As whom, in which folder and with which environment a command runs."""
+
+    def __init__(self, owner: Owner | None, cwd: Path | None, env: Mapping[str, str] | None) -> None:
+        self._owner = owner
+        self._other = owner if owner is not None and not owner.is_current_user else None
+        self._cwd = cwd
+        self._env = _environment(self._other) | dict(env or {})
+
+    def popen_options(self) -> dict[str, Any]:
+        """Return the arguments of Popen that put a command there."""
+        other = self._other
+        # Our working directory may not be accessible to the other user.
+        options: dict[str, Any] = {"cwd": self._cwd or (Path("/") if other else None), "env": self._env}
+        if other is not None:
+            options |= {
+                "user": other.uid,
+                "group": other.gid,
+                "extra_groups": os.getgrouplist(other.name, other.gid),
+            }
+        return options
+
+    def check_program(self, argv: Sequence[str]) -> None:
+        """Raise MissingCapability when there is no such program, or when it cannot be executed even by us."""
+        program = argv[0]
+        if shutil.which(program, path=self._env["PATH"]) is None:
+            number = errno.EACCES if "/" in program and Path(program).exists() else errno.ENOENT
+            raise self.not_started(OSError(number, os.strerror(number), program), argv)
+
+    def not_started(self, error: OSError, argv: Sequence[str]) -> MissingCapability:
+        """Return why a command could not be started."""
+        command = " ".join(argv)
+        if self._cwd is not None and str(error.filename) == str(self._cwd):
+            return MissingCapability(f"cannot enter the working directory {self._cwd}: {error.strerror}", where=command)
+        if isinstance(error, FileNotFoundError):
+            return MissingCapability(f"{argv[0]}: there is no such program", where=command, hint=_hint_for(argv[0]))
+        by = f" by user {self._owner.name}" if self._owner else ""
+        return MissingCapability(f"{argv[0]} cannot be executed{by}: {error.strerror}", where=command)
 
 
-def _check_program(argv: Sequence[str], env: Mapping[str, str], owner: Owner | None, cwd: Path | None) -> None:
-    """Raise MissingCapability when there is no such program, or when it cannot be executed even by us."""
-    program = argv[0]
-    if shutil.which(program, path=env["PATH"]) is None:
-        number = errno.EACCES if "/" in program and Path(program).exists() else errno.ENOENT
-        raise _not_started(OSError(number, os.strerror(number), program), argv, owner, cwd)
+def _start(
+    argv: Sequence[str],
+    place: _Place,
+    *,
+    stdin: int | socket.socket,
+    stdout: int | IO[bytes] | socket.socket,
+    stderr: int | IO[bytes],
+    preexec_fn: Callable[[], None] | None = None,
+    pass_fds: Collection[int] = (),
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            list(argv),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            preexec_fn=preexec_fn,
+            pass_fds=tuple(pass_fds),
+            start_new_session=True,
+            **place.popen_options(),
+        )
+    except OSError as error:
+        raise place.not_started(error, argv) from error
 
 
 def _environment(owner: Owner | None) -> dict[str, str]:
@@ -249,16 +276,6 @@ def _environment(owner: Owner | None) -> dict[str, str]:
     if owner is not None:
         kept |= owner.named_in_environment()
     return kept
-
-
-def _not_started(error: OSError, argv: Sequence[str], owner: Owner | None, cwd: Path | None) -> MissingCapability:
-    command = " ".join(argv)
-    if cwd is not None and str(error.filename) == str(cwd):
-        return MissingCapability(f"cannot enter the working directory {cwd}: {error.strerror}", where=command)
-    if isinstance(error, FileNotFoundError):
-        return MissingCapability(f"{argv[0]}: there is no such program", where=command, hint=_hint_for(argv[0]))
-    by = f" by user {owner.name}" if owner else ""
-    return MissingCapability(f"{argv[0]} cannot be executed{by}: {error.strerror}", where=command)
 
 
 def _hint_for(program: str) -> str | None:

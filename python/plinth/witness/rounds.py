@@ -21,9 +21,10 @@ from plinth.model.commit_ledger import COMMIT_CLASSES
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.witness import POSSIBLE_CUTS, Hello, RoundEnd, VerifiedRound, WitnessRound
 from plinth.system.failures import from_os_error
+from plinth.system.framed_tls import ProtocolError, first_mistake
 from plinth.system.lock import DirectoryLock, is_locked
 from plinth.system.paths import sync_folder
-from plinth.witness.protocol import INDEXED_BYTES, THREAD, ProtocolError, first_mistake
+from plinth.witness.protocol import INDEXED_BYTES, THREAD
 from plinth.workload.commit_ledger import (
     HEADER_BYTES,
     RECORD,

@@ -167,9 +167,8 @@ def _of_own_users(address: str) -> str:
     called sudo."""
     if address != "auto" or os.geteuid() != 0 or os.environ.get(_RAY_ADDRESS):
         return address
-    from ray._common.utils import get_ray_address_file
-
-    file = Path(get_ray_address_file(None))
+    # Where Ray keeps it, without a folder that `ray start --temp-dir` names.
+    file = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray", "ray_current_cluster")
     trusted = {0, int(os.environ.get("SUDO_UID", "0"))}
     try:
         with file.open() as opened:
