@@ -124,7 +124,7 @@ def test_a_check_says_why_a_machine_does_not_reach_the_server_and_where_to_look(
 
 def test_all_hosts_that_cannot_be_reached_are_named(sshd: Sshd, tmp_path: Path) -> None:
     hosts = ("nosuch1.invalid", "client1", "nosuch2.invalid")
-    spec = FleetSpec(address="ssh", hosts=hosts)
+    spec = FleetSpec(address="ssh", hosts=hosts, command=str(Path(sys.executable).with_name("plinth")))
     with pytest.raises(RunError, match=r"no agent could be started on nosuch1.invalid: ") as failed:
         check_fleet(executor_of(spec, Runner(), LogFile(tmp_path / "log"), sshd.config), None)
     (other,) = failed.value.details
