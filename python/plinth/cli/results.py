@@ -14,7 +14,7 @@ from plinth.cli.objectives import FailOnObjectives, gated_objectives, require_ob
 from plinth.cli.output_file import Junit, check_folder, write_text
 from plinth.cli.printing import print_json, print_plain, print_rendered
 from plinth.model.errors import UsageError
-from plinth.system.owners_only import for_owner_only
+from plinth.system.directory import for_owner_only
 
 if TYPE_CHECKING:
     from plinth.model.analysis import Analysis

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from plinth.model.network import Direction, LinkChanges, LinkSettings, NetworkStatus
-from plinth.system.daemon_control import DaemonControl
+from plinth.system.daemon import DaemonControl
 
 
 class NetworkControl(DaemonControl):

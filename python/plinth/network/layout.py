@@ -16,8 +16,8 @@ from plinth.system.action import Action, make_labelled
 from plinth.system.daemon import start_daemon
 from plinth.system.log_file import LogFile
 from plinth.system.owner import current_user
+from plinth.system.paths import check_socket_path
 from plinth.system.runner import Runner
-from plinth.system.unix_socket import check_socket_path
 
 _ADDRESSES = ipaddress.IPv4Network("10.119.0.0/24")  # seen in the namespaces only: it may be in use outside of them
 _DEVICE = "plinth0"

@@ -6,8 +6,7 @@ from pathlib import Path
 from plinth.model.errors import Refused, RunError
 from plinth.model.step import Undo
 from plinth.system.daemon import find_daemons
-from plinth.system.ending import handles, kill_all, send
-from plinth.system.process import all_exit
+from plinth.system.process import all_exit, handles, kill_all, send
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
 

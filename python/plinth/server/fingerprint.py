@@ -24,7 +24,7 @@ from plinth.model.units import format_size
 from plinth.server.copied import read_columns
 from plinth.server.pages import RelationFile, lsn_number, page_lsns, relation_files
 from plinth.server.sequences import SequenceState, read_sequences
-from plinth.system.capacity import available_memory_bytes
+from plinth.system.cgroup import available_memory_bytes
 
 if TYPE_CHECKING:
     import numpy as np

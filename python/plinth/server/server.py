@@ -36,8 +36,8 @@ from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.server.values import setting_text
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
+from plinth.system.drop_caches import write_back_command
 from plinth.system.journal import Entry, Journal
-from plinth.system.page_cache import write_back_command
 from plinth.system.runner import Runner
 
 STOP_TIMEOUT_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk

@@ -20,14 +20,12 @@ from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.system import cancel
 from plinth.system.directory import label_of
-from plinth.system.ending import await_dying
 from plinth.system.failures import from_os_error
-from plinth.system.hanging import abort_hung, ending_hung_daemons
 from plinth.system.lock import try_lock
 from plinth.system.paths import checked_run_id, ensure, journal_dir, sync_folder
-from plinth.system.process import ProcessMark, boot_id
+from plinth.system.process import ProcessMark, await_dying, boot_id
 from plinth.system.runner import Runner
-from plinth.system.undo import UndoHandlers, undo
+from plinth.system.undo import UndoHandlers, abort_hung, ending_hung_daemons, undo
 
 JOURNAL_VERSION = 3  # 2 came with `kept`, 3 with a second owner
 _NOTHING: Mapping[str, PlinthError] = {}

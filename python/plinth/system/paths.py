@@ -1,4 +1,4 @@
-"""Paths of Plinth's own files: journals, keys of runs, storages without a configured path, and the cache."""
+"""Paths of Plinth's files: journals, keys of runs, storages without a configured path, the cache; and how long a socket's may be."""
 
 import os
 import re
@@ -89,3 +89,18 @@ def sync_folder(folder: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+_PATH_MAX_BYTES = 107
+"""sun_path of unix(7) has 108 bytes, and the last one is zero."""
+
+
+def check_socket_path(path: Path, hint: str | None = None) -> None:
+    """Raise UsageError, with `hint`, when `path` is too long for a Unix socket."""
+    length = len(os.fsencode(path))
+    if length > _PATH_MAX_BYTES:
+        raise UsageError(
+            f"the path of the socket has {length} bytes; a Unix socket's path has at most {_PATH_MAX_BYTES}",
+            where=str(path),
+            hint=hint,
+        )

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import select
 import shutil
 import signal
 import socket
@@ -12,12 +13,12 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from time import monotonic
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
 
 from plinth.model.errors import MissingCapability, RunError
 from plinth.system import cancel
-from plinth.system.communicate import CommandPipes
-from plinth.system.gate import Gate, gated
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.process import Child
@@ -52,6 +53,9 @@ _DEBIAN_PACKAGES = {
 _END_TIMEOUT_S = 5.0
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
+_CHUNK_BYTES = 65536
+_NAME = "plinth-start"
+_SHELL = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', _NAME)
 
 
 class Completed(NamedTuple):
@@ -201,6 +205,125 @@ class Runner:
             process = _start(argv, place, stdin=connection, stdout=connection, stderr=output)
         self._record(CommandRecord(tuple(argv), None, None, None, "", ""))
         return Child(process)
+
+
+class CommandPipes:
+    """A command with pipes, its input, and its output so far.
+
+    Not `Popen.communicate`, which waits for nothing but the pipes: a cancelled work would wait until they are closed.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], input_bytes: bytes | None) -> None:
+        self._process = process
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._output = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        self._open = dict.fromkeys(self._output, select.POLLIN)
+        self._input = memoryview(input_bytes or b"")
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            self._open[process.stdin.fileno()] = select.POLLOUT
+
+    def communicate(self, timeout_s: float | None) -> bool:
+        """Whether it has closed its pipes and ended within `timeout_s`; None waits for as long as it takes.
+
+        Raises the reason when the work is cancelled; the command keeps running.
+        """
+        deadline = None if timeout_s is None else monotonic() + timeout_s
+        while self._open:
+            came = cancel.poll(self._open, _left_s(deadline))
+            if not came and _is_over(deadline):
+                return False
+            for descriptor in came:
+                self._serve(descriptor)
+        return self._is_reaped(deadline)
+
+    def output(self) -> tuple[bytes, bytes]:
+        """Return stdout and stderr so far."""
+        stdout, stderr = self._output.values()
+        return bytes(stdout), bytes(stderr)
+
+    def close(self) -> None:
+        """Close the pipes."""
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def _serve(self, descriptor: int) -> None:
+        if descriptor not in self._output:
+            self._send(descriptor)
+        elif chunk := os.read(descriptor, _CHUNK_BYTES):
+            self._output[descriptor] += chunk
+        else:
+            del self._open[descriptor]
+
+    def _send(self, descriptor: int) -> None:
+        try:
+            self._input = self._input[os.write(descriptor, self._input[:_CHUNK_BYTES]) :]
+        except BrokenPipeError:  # it has closed its standard input
+            self._input = memoryview(b"")
+        if not self._input:
+            del self._open[descriptor]
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+
+    def _is_reaped(self, deadline: float | None) -> bool:
+        if self._process.poll() is not None:
+            return True
+        pidfd = os.pidfd_open(self._process.pid)
+        try:
+            while not cancel.poll({pidfd: select.POLLIN}, _left_s(deadline)):
+                if _is_over(deadline):
+                    return False
+        finally:
+            os.close(pidfd)
+        self._process.wait()
+        return True
+
+
+def _left_s(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - monotonic())
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and monotonic() >= deadline
+
+
+def gated(argv: Sequence[str]) -> tuple[str, ...]:
+    """The command that waits on its standard input for a line, and then becomes `argv`."""
+    return (*_SHELL, *argv)
+
+
+def waits_to_become(words: Sequence[str]) -> list[str]:
+    """Return the command that a waiting process with these arguments will execute; empty for other processes."""
+    return list(words[len(_SHELL) :]) if tuple(words[: len(_SHELL)]) == _SHELL else []
+
+
+class Gate:
+    """The pipe of a process that waits for a line before it executes its program; it ends without having done so if there is none.
+
+    What outlives Plinth is found again by its arguments, or by its program and working directory. Between fork and exec it has
+    neither. So a shell is started that has the arguments already: it reads one line, which is written once the shell is there and in
+    the journal, and only then executes the program, under the same pid. If Plinth dies before, the shell reads the end of the file
+    and ends: at every instant the process is found, or certain to end without having done anything.
+    """
+
+    def __init__(self) -> None:
+        self.theirs, self._ours = os.pipe()
+        """The standard input of the process."""
+
+    def open(self) -> None:
+        """Let the process execute its program. Call it once the process exists and is in the journal."""
+        os.write(self._ours, b"go\n")  # keep the read end open, so that the pipe cannot break when the process dies
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._ours)
+        os.close(self.theirs)
 
 
 class _Place:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from plinth.model.errors import RunError, UsageError
 from plinth.system.certificates import new_identity
+from plinth.system.directory import for_owner_only
 from plinth.system.failures import from_os_error
 from plinth.system.framed_tls import connect_tls, fingerprint_of, peer_fingerprint, tls_context
-from plinth.system.owners_only import for_owner_only
 from plinth.witness.protocol import Link
 
 TOKEN_VARIABLE = "PLINTH_WITNESS_TOKEN"

@@ -9,9 +9,8 @@ from pathlib import Path
 from plinth.model.errors import Refused, RunError
 from plinth.system.failures import from_os_error
 from plinth.system.mounts import Mount, mount_of, mounts
-from plinth.system.namespaces import unmount_copies
 from plinth.system.runner import CommandError, Runner
-from plinth.system.unmount import run_umount
+from plinth.system.unmount import run_umount, unmount_copies
 
 _FS_IOC_GETFSLABEL = 0x81009431  # _IOR(0x94, 49, char[256]), linux/fs.h
 _LABEL_MAX_BYTES = 256

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plinth.model.errors import RunError
 from plinth.system.runner import Runner
-from plinth.system.undo_state import read_undo_state, write_undo_state
+from plinth.system.undo import read_undo_state, write_undo_state
 
 UDEV = Path("/run/udev/control")
 

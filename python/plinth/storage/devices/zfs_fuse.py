@@ -14,10 +14,9 @@ from pathlib import Path
 from plinth.model.errors import Refused, RunError
 from plinth.system import cancel, private_run
 from plinth.system.directory import nearest_label
-from plinth.system.ending import kill_all
 from plinth.system.failures import from_os_error
 from plinth.system.log_file import LogFile
-from plinth.system.process import arguments
+from plinth.system.process import arguments, kill_all
 from plinth.system.runner import Runner
 from plinth.system.timeout import statvfs_with_timeout
 from plinth.system.undo import HungDaemon

@@ -9,8 +9,8 @@ from plinth.storage.devices.zfs_fuse import COMMAND_TIMEOUT_S, ZfsFuse
 from plinth.storage.requirements import KernelFeature
 from plinth.system import cancel
 from plinth.system.mounts import Mount, mounts
-from plinth.system.namespaces import unmount_copies
 from plinth.system.runner import CommandError, Runner
+from plinth.system.unmount import unmount_copies
 
 PROPERTY = "org.plinth:storage"
 """User property of a pool of ours; its value is the name of the storage's folder."""

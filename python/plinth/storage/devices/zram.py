@@ -11,7 +11,7 @@ from plinth.storage.devices.loop_device import in_use
 from plinth.storage.requirements import kernel_feature
 from plinth.system.failures import from_os_error
 from plinth.system.process import boot_id
-from plinth.system.undo_state import read_undo_state, write_undo_state
+from plinth.system.undo import read_undo_state, write_undo_state
 
 CONTROL = Path("/sys/class/zram-control")
 ZRAM = kernel_feature("zram", CONTROL / "hot_add")
