@@ -173,7 +173,7 @@ def test_no_agent_writes_another_ones_ledger_or_without_end(tmp_path: Path, monk
         return ({**document, "is_last": False}, b"x" * 1024) if asked == "ledger" else (document, binary)
 
     for change, words in (
-        (anothers, "no piece of a ledger of its own"),
+        (anothers, "a piece of another agent.s ledger"),
         (without_end, "more of a ledger"),
     ):
         (tmp_path / change.__name__).mkdir()

@@ -1,6 +1,6 @@
 """What runs on each machine of a fleet: `plinth agent`, which a coordinator starts and talks to over a connection.
 
-It keeps nothing on the machine and ends by itself: with the connection, or when no request has come for LEASE_S.
+It keeps nothing on the machine. It ends with the connection, or when no request has come for LEASE_S.
 """
 
 import os
@@ -71,9 +71,9 @@ def serve(connection: socket.socket) -> int:
 
 
 def connection_of_standard_streams() -> socket.socket:
-    """The connection that standard input and output are: a socket, or two pipes that are joined to one."""
+    """Return the connection that standard input and output are: a socket, or two pipes that are joined to one."""
     connection = socket.socket(fileno=os.dup(0)) if _is_socket(0) else _joined(os.dup(0), os.dup(1))
-    # Whatever prints later must not get into the frames.
+    # What is printed later must not get into the frames.
     os.dup2(2, 1)
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
@@ -94,7 +94,7 @@ class Agent:
         self._of_drivers = ExitStack()
 
     def answer(self, request: Request, received_ns: int) -> tuple[Reply, bytes]:
-        """The reply to a request that came at `received_ns` of the monotonic clock."""
+        """Return the reply to a request that came at `received_ns` of the monotonic clock."""
         try:
             match request.kind:
                 case "clock":
@@ -193,13 +193,13 @@ class Agent:
 
 
 def _shell_user_of(config: LoadConfig) -> ShellUser | None:
-    """Who runs shell commands of scripts is a matter of this machine: where the agent is root, the user who runs servers here."""
+    """Return who runs shell commands of scripts on this machine: where the agent is root, the user who runs servers here."""
     sources = [script.source for script in config.scripts if isinstance(script, LoadScript)]
     return shell_user() if any(command in source for command in SHELL_COMMANDS for source in sources) else None
 
 
 def hello() -> Hello:
-    """Who and what this process is."""
+    """Return who and what this process is."""
     return Hello(
         plinth=__version__,
         python=platform.python_version(),
@@ -211,7 +211,7 @@ def hello() -> Hello:
 
 
 def reach(connection: Connection | None) -> Reached:
-    """Whether the server answers from here."""
+    """Return whether the server answers from here."""
     if connection is None:
         raise PlinthError("there is no server to reach")
     config = LoadConfig(
@@ -240,7 +240,7 @@ def _is_socket(descriptor: int) -> bool:
 
 
 def _joined(read: int, write: int) -> socket.socket:
-    """One end of a socket pair, whose other end two threads join to what is read and written. They end with the pipes."""
+    """Return one end of a socket pair, whose other end two threads join to what is read and written. They end with the pipes."""
     ours, theirs = socket.socketpair()
 
     def to_us() -> None:

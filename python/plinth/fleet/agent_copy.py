@@ -24,7 +24,7 @@ class AgentCopy:
         self._starting = Starting(self._start)
 
     def state(self) -> Copied:
-        """How far it is."""
+        """Return how far it is."""
         if self._starting.failure is not None:
             return Copied(state="failed", failure=self._starting.failure)
         progress = BulkProgress.model_validate_json(self._loader.progress())
@@ -37,7 +37,7 @@ class AgentCopy:
         return Copied(state="ended", progress=progress, result=result)
 
     def stop(self) -> None:
-        """The streams withdraw what they are sending."""
+        """Have the streams withdraw what they are sending."""
         self._loader.stop()
 
     def end(self) -> None:

@@ -25,7 +25,7 @@ class AgentLedger:
         shutil.rmtree(self.folder)
 
     def piece(self, number: int, offset: int) -> tuple[LedgerPiece, bytes]:
-        """Bytes of the file with this number, from 0, and which it is. Raises PlinthError for one that there is not."""
+        """Return bytes of the file with this number, from 0, and which it is. Raises PlinthError for one that there is not."""
         if not (0 <= number < len(self._files) and offset >= 0):
             raise PlinthError(f"the agent has {len(self._files)} files of a ledger, and none with the number {number}")
         thread, descriptor = self._files[number]

@@ -25,7 +25,7 @@ _Reply = TypeVar("_Reply", bound=Reply)
 def ask_each(
     agents: Sequence[Started], requests: Sequence[Request], model: type[_Reply], timeout_s: float = ANSWER_TIMEOUT_S
 ) -> list[tuple[_Reply, bytes]]:
-    """The replies, each with the bytes behind it. Raises RunError when an agent is lost, or refuses."""
+    """Return the replies, each with the bytes behind it. Raises RunError when an agent is lost, or refuses."""
     for agent, request in zip(agents, requests, strict=True):
         try:
             agent.link.send(request.model_dump_json().encode())
@@ -37,12 +37,12 @@ def ask_each(
 def ask_all(
     agents: Sequence[Started], request: Request, model: type[_Reply], timeout_s: float = ANSWER_TIMEOUT_S
 ) -> list[_Reply]:
-    """The replies to the same request."""
+    """Return the replies to the same request."""
     return [reply for reply, _ in ask_each(agents, [request] * len(agents), model, timeout_s)]
 
 
 def greet(agents: Sequence[Started]) -> list[Hello]:
-    """Who and what the agents are, once their programs are loaded. Raises NotStarted, which says where to look, of those that end."""
+    """Ask who and what the agents are, once their programs are loaded. Raises NotStarted, which says where to look, of those that end."""
     request = Request(kind="hello").model_dump_json().encode()
     ended: dict[str, RunError] = {}
     replies = []
@@ -62,7 +62,7 @@ def greet(agents: Sequence[Started]) -> list[Hello]:
 
 @contextmanager
 def named(agent: Started) -> Iterator[None]:
-    """A context manager in which what an agent has sent is looked at: an error about that says whose it is."""
+    """Name the agent in errors about what it has sent."""
     try:
         yield
     except ProtocolError as error:
@@ -83,7 +83,7 @@ def _ending(agent: Started, ended: dict[str, RunError]) -> Iterator[None]:
 
 
 def measure_clocks(agents: Sequence[Started], exchanges_each: int = EXCHANGES) -> list[ClockOffset]:
-    """The offset of each agent's monotonic clock. Agents are asked one after the other, so that none waits for another's reply."""
+    """Return the offset of each agent's monotonic clock. Agents are asked one after the other, so that none waits for another's reply."""
     exchanges: list[list[Exchange]] = [[] for _ in agents]
     request = Request(kind="clock").model_dump_json().encode()
     for _ in range(exchanges_each):

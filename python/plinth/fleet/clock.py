@@ -34,11 +34,11 @@ class ClockOffset(NamedTuple):
     error_ns: int
 
     def least_move_ns(self, later: "ClockOffset") -> int:
-        """How far the clocks have moved against each other at least until they were measured again."""
+        """Return how far the clocks have moved against each other at least until they were measured again."""
         return max(0, abs(later.offset_ns - self.offset_ns) - self.error_ns - later.error_ns)
 
 
 def clock_offset(exchanges: Iterable[Exchange]) -> ClockOffset:
-    """The offset by the exchange with the shortest round trip; it is wrong by half of that at most, however unequal the ways."""
+    """Return the offset by the exchange with the shortest round trip; it is wrong by half of that at most, however unequal the ways."""
     best = min(exchanges, key=lambda one: one.round_trip_ns)
     return ClockOffset(best.offset_ns, (max(best.round_trip_ns, 0) + 1) // 2)

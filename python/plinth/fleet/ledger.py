@@ -45,13 +45,13 @@ class _Collecting:
         self._content = bytearray()
 
     def request(self) -> Request:
-        """For the next piece."""
+        """Return the request for the next piece."""
         return Request(kind="ledger", number=self._number, offset=len(self._content))
 
     def take(self, piece: LedgerPiece, binary: bytes, folder: Path) -> None:
         """Add a piece; a whole file is written."""
         if piece.thread not in self._threads or not (binary or piece.is_last):
-            raise ProtocolError(f"the agent on {self.agent.name} has sent no piece of a ledger of its own")
+            raise ProtocolError(f"the agent on {self.agent.name} has sent a piece of another agent's ledger")
         if len(self._content) + len(binary) > _MOST_BYTES:
             raise ProtocolError(f"the agent on {self.agent.name} has sent more of a ledger than any load writes")
         self._content += binary

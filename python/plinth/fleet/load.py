@@ -96,7 +96,7 @@ class FleetLoad(FleetTask[_Machine]):
         self._go()
 
     def progress(self) -> LoadProgress:
-        """The progress of all agents together, and the seconds and events since the last call."""
+        """Return the progress of all agents together, and the seconds and events since the last call."""
         known = [one.polled.progress for one in self._machines if one.polled.progress is not None]
         elapsed_ns = 0 if self._t0_ns is None else max(0, time.monotonic_ns() - self._t0_ns)
         seconds, self._given = self._series[self._given :], len(self._series)
@@ -140,7 +140,7 @@ class FleetLoad(FleetTask[_Machine]):
             self._guarded(lambda: ask_all(self._agents, Request(kind="stop"), Done))
 
     def result(self) -> LoadResult:
-        """The merged result. Raises RunError while the load runs."""
+        """Return the merged result. Raises RunError while the load runs."""
         if self._result is None:
             raise RunError("the load has not ended")
         return self._result
@@ -281,7 +281,7 @@ def _check_result(result: LoadResult | None, elapsed_ns: int, config: LoadConfig
 
 
 def _phase(phases: set[Phase]) -> Phase:
-    """That of the agent that is least far."""
+    """Return the phase of the agent that is least far."""
     for phase in _PHASES:
         if phase in phases:
             return phase

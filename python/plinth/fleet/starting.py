@@ -1,4 +1,4 @@
-"""Something that an agent starts in a thread of its own, so that it answers meanwhile."""
+"""Something that an agent starts in a separate thread, so that it answers meanwhile."""
 
 import threading
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from plinth.model.errors import PlinthError
 
 
 def in_one_line(error: PlinthError) -> str:
-    """The error with the last of its further lines, in which a program that broke says why."""
+    """Return the error with the last of its further lines, in which a program that broke says why."""
     return "; ".join((str(error), *error.details[-1:]))
 
 

@@ -33,14 +33,14 @@ class Daemon(NamedTuple):
     control: Path
 
     def answers(self) -> bool:
-        """Whether it answers on its control socket."""
+        """Return whether it answers on its control socket."""
         try:
             return self._ask()
         except OSError:
             return False
 
     def hangs(self) -> bool:
-        """Whether it was asked and did not answer. A daemon that just starts or ends cannot be asked: it does not
+        """Return whether it was asked and did not answer. A daemon that just starts or ends cannot be asked: it does not
         count as hung."""
         try:
             self._ask()
@@ -59,7 +59,7 @@ class Daemon(NamedTuple):
 
 
 def find_daemons(words: Collection[str], options: Mapping[str, str]) -> list[Daemon]:
-    """The processes whose arguments have all of `words`, and each option with its value."""
+    """Return the processes whose arguments have all of `words`, and each option with its value."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         given = arguments(process)
@@ -87,7 +87,7 @@ def start_daemon(argv: tuple[str, ...], log: LogFile, runner: Runner) -> None:
 
 
 def log_tail(log: Path) -> str:
-    """The end of a daemon's log."""
+    """Return the end of a daemon's log."""
     try:
         return " | ".join(log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
     except OSError as error:
@@ -95,7 +95,7 @@ def log_tail(log: Path) -> str:
 
 
 def _not_served(daemon: Child, log: Path) -> RunError | MissingCapability | UsageError:
-    """The daemon's own error, with the exit code that it chose."""
+    """Return the daemon's own error, with the exit code that it chose."""
     exit_code = daemon.wait()
     kind = {5: MissingCapability, 2: UsageError}.get(exit_code, RunError)
     lines = log.read_text(errors="replace").splitlines()
@@ -107,7 +107,7 @@ def _after(option: str, words: list[str]) -> str | None:
 
 
 class DaemonControl:
-    """Commands to a daemon. Each opens a connection of its own, and is done when it returns.
+    """Commands to a daemon. Each opens a new connection, and is done when it returns.
 
     `served` is what the daemon serves, such as "emulated disk"; `hint` says how to end it.
     """

@@ -15,7 +15,7 @@ from plinth.system.owner import Owner
 
 LABEL_FILE = ".plinth-label"
 _NO_LABEL = (errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EACCES)
-"""None of that name, or none that we wrote: a link, a directory, a socket, somebody else's. All other errors come from the disk."""
+"""None of that name, or none that we wrote: a link, a directory, a socket, another user's. All other errors come from the disk."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -51,7 +51,7 @@ def label_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> 
     try:
         found = os.fstat(directory)
         if found.st_uid not in (os.geteuid(), owner.uid):
-            raise Refused("the directory was replaced by somebody else's while it was made", where=str(path))
+            raise Refused("the directory was replaced by another user's while it was made", where=str(path))
         file = os.open(LABEL_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=directory)
         try:
             os.write(file, _content(label))
@@ -153,7 +153,7 @@ def _read_label(directory: int) -> str | None:
 
 
 def _raw_label(directory: int) -> bytes | None:
-    """None when no file of that name is a label. OSError when a disk cannot be read: nobody knows whose it is then."""
+    """Read a label; None when no file of that name is one. OSError when a disk cannot be read: nobody knows whose it is then."""
     try:
         file = os.open(LABEL_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     except OSError as error:

@@ -63,7 +63,7 @@ class Child:
         return self._process.pid
 
     def has_ended(self) -> bool:
-        """Whether the process has ended, even if it was not waited for."""
+        """Return whether the process has ended, even if it was not waited for."""
         if self._process.returncode is not None:
             return True
         try:
@@ -102,7 +102,7 @@ def started_ticks(pid: int) -> int | None:
 
 
 def arguments(process: Path, uid: int = _ROOT) -> list[str]:
-    """The command line of a process of ours or of user `uid`, given as /proc/PID; nothing of others, or of one that ended.
+    """Return the command line of a process of ours or of user `uid`, given as /proc/PID; nothing of others, or of one that ended.
 
     Anybody may start a program with any arguments: by them alone no process is known to be ours.
     """
@@ -121,7 +121,7 @@ def arguments(process: Path, uid: int = _ROOT) -> list[str]:
 
 
 def _has_no_arguments(process: Path) -> bool:
-    """Whether it will not have any either: it has no memory, as kernel threads and zombies, or has room for none in it.
+    """Return whether it will not have any either: it has no memory, as kernel threads and zombies, or has room for none in it.
 
     Only root can read that of a process of root's.
     """
@@ -137,7 +137,7 @@ def _shows_no_arguments(fields: list[str]) -> bool:
 
 
 def stat_fields(process: Path) -> list[str]:
-    """The fields of proc_pid_stat(5) from the third on. The second is the program's name in brackets, which may hold anything."""
+    """Return the fields of proc_pid_stat(5) from the third on. The second is the program's name in brackets, which may hold anything."""
     return (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
@@ -182,7 +182,7 @@ _SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
 
 @contextmanager
 def handles(find: Find) -> Iterator[dict[int, int]]:
-    """pid -> pidfd (pidfd_open(2)) of what is found. Looked at again once opened: from then on the pid is nobody else's."""
+    """Yield pid -> pidfd (pidfd_open(2)) of what is found. Looked at again once opened: from then on the pid is nobody else's."""
     opened: dict[int, int] = {}
     with ExitStack() as stack:
         for pid in find():
@@ -217,7 +217,7 @@ def await_dying(since: ProcessMark, timeout_s: float) -> None:
     """Wait until the processes that were killed together with `since` are gone, such as the command that it was just waiting for.
 
     What a process is killed with its parent for may hold a disk or a mount for a while. They are recognised by this: each leads a
-    session of its own, began after `since`, and is about to be killed or just ending.
+    session, began after `since`, and is about to be killed or just ending.
     """
     if since.boot_id != boot_id():
         return

@@ -54,7 +54,7 @@ class FileExtent(NamedTuple):
 
 
 def file_extents(path: Path) -> Iterator[FileExtent]:
-    """The ranges of a file that have a place on the device, in order. Raises OSError where the file system tells none."""
+    """Return the ranges of a file that have a place on the device, in order. Raises OSError where the file system tells none."""
     with open_regular_file(path) as file:
         start = 0
         while True:

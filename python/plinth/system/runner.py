@@ -94,7 +94,7 @@ class CommandError(RunError):
 
 
 class Runner:
-    """Starts commands, in sessions of their own so that a Ctrl-C at the terminal does not reach them.
+    """Starts commands, in new sessions so that a Ctrl-C at the terminal does not reach them.
 
     Inherited PG* variables are stripped and LC_ALL is C. `record` is called with every command.
     """
@@ -195,7 +195,7 @@ class Runner:
     def spawn_connected(self, argv: Sequence[str], connection: socket.socket, *, log: LogFile) -> Child:
         """Start `argv` with a socket as its standard input and output, and `log` for its errors.
 
-        It has to end by itself when the other end of the socket is closed: it is in no journal. Raises MissingCapability when there
+        It has to end when the other end of the socket is closed: it is in no journal. Raises MissingCapability when there
         is no such program.
         """
         place = _Place(None, None, {})
@@ -225,7 +225,7 @@ class CommandPipes:
             self._open[process.stdin.fileno()] = select.POLLOUT
 
     def communicate(self, timeout_s: float | None) -> bool:
-        """Whether it has closed its pipes and ended within `timeout_s`; None waits for as long as it takes.
+        """Return whether it has closed its pipes and ended within `timeout_s`; None waits for as long as it takes.
 
         Raises the reason when the work is cancelled; the command keeps running.
         """
@@ -290,7 +290,7 @@ def _is_over(deadline: float | None) -> bool:
 
 
 def gated(argv: Sequence[str]) -> tuple[str, ...]:
-    """The command that waits on its standard input for a line, and then becomes `argv`."""
+    """Return the command that waits on its standard input for a line, and then becomes `argv`."""
     return (*_SHELL, *argv)
 
 
@@ -407,7 +407,7 @@ def _hint_for(program: str) -> str | None:
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """For a process that process `parent_pid` has just forked: it is killed when the thread that forked it ends.
+    """Have this process, which process `parent_pid` has just forked, killed when the thread that forked it ends.
 
     It ends at once when that has happened already, which no signal reports.
     """
@@ -417,7 +417,7 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes], pipes: CommandPipes) -> None:
-    """End the command and whatever it started in its session, and read what it still says.
+    """End the command and all that it started in its session, and read what it still says.
 
     One that hangs in the kernel, as on a disk that does not answer, ends when the disk answers: it is not waited for.
     """

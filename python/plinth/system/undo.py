@@ -95,14 +95,14 @@ SYSTEM_UNDO: UndoHandlers = {
 
 def write_undo_state(path: Path, content: dict[str, Any]) -> None:
     """Write `content` to `path` atomically and durably."""
-    beside = path.with_name(path.name + ".new")
+    new = path.with_name(path.name + ".new")
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        with beside.open("w") as file:
+        with new.open("w") as file:
             json.dump(content, file)
             file.flush()
             os.fsync(file.fileno())
-        beside.rename(path)
+        new.rename(path)
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
@@ -130,7 +130,7 @@ _INTERVAL_S = 1.0
 
 
 def abort_hung(what: Undo, handlers: UndoHandlers) -> None:
-    """Called before any step is undone: ends hung daemons, so that users of their disks do not wait forever."""
+    """End hung daemons before any step is undone, so that users of their disks do not wait forever."""
     handler = handlers.get(what.kind)
     if handler is not None and handler.abort_hung is not None:
         handler.abort_hung(what)
@@ -138,9 +138,9 @@ def abort_hung(what: Undo, handlers: UndoHandlers) -> None:
 
 @contextmanager
 def ending_hung_daemons(made: Callable[[], Iterable[Undo]], handlers: UndoHandlers) -> Iterator[list[str]]:
-    """While it is entered, a thread looks after the daemons of what is `made`, and ends each that hangs.
+    """Watch the daemons of what is `made` in a thread, which ends each that hangs, until the context ends.
 
-    A process that waits for it, in whatever call, then continues with an error. Yields what was ended and why, for people.
+    A process that waits for it, in any call, then continues with an error. Yields what was ended and why, for people.
     """
     ended: list[str] = []
     left = threading.Event()

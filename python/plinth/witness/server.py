@@ -39,7 +39,7 @@ class RoundProgress(NamedTuple):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises UsageError when it cannot be opened."""
+    """Return a listening socket. Raises UsageError when it cannot be opened."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
@@ -60,7 +60,7 @@ def serving(
     silence_s: float = SILENCE_S,
     max_round_bytes: int = MAX_ROUND_BYTES,
 ) -> "Iterator[Witness]":
-    """A witness that writes to the folder `path`, which no other may serve. `say` gets messages about its
+    """Yield a witness that writes to the folder `path`, which no other may serve. `say` gets messages about its
     connections, from any thread."""
     with DirectoryLock(path):
         witness = Witness(WitnessFolder(path), credentials, listener, say, silence_s, max_round_bytes)
@@ -237,7 +237,7 @@ def _shut_down(connection: socket.socket) -> None:
         # Not SSLSocket's own, which takes the TLS session away from under the other thread.
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
     except OSError:
-        return  # it has ended by itself
+        return  # it has ended already
 
 
 def _peer(address: object) -> str:

@@ -79,12 +79,12 @@ class LedgerTail:
         """Records without an answer: at most one of each client, and those of broken connections."""
 
     def header(self) -> bytes | None:
-        """The file's header; None as long as the load has not begun it."""
+        """Return the file's header; None as long as the load has not begun it."""
         start = os.pread(self._file, HEADER_BYTES, 0)
         return start if start[:1] != b"\0" and len(start) == HEADER_BYTES else None
 
     def changes(self, *, is_ended: bool) -> Iterator[tuple[int, bytes]]:
-        """Index and bytes of what has changed since the last call, at most MAX_RECORDS in all. `is_ended`: nobody writes."""
+        """Yield index and bytes of what has changed since the last call, at most MAX_RECORDS in all. `is_ended`: nobody writes."""
         left = MAX_RECORDS
         for place, index in reversed(list(enumerate(self._pending))):
             record = os.pread(self._file, RECORD_BYTES, HEADER_BYTES + index * RECORD_BYTES)
@@ -147,7 +147,7 @@ class LedgerStream:
             tail.close()
 
     def follow(self, folder: Path, threads: int) -> None:
-        """The engine has begun to write there; the folder may be removed afterwards. Raises RunError when it has not."""
+        """Follow the files of the folder, which may be removed afterwards. Raises RunError when the engine has not begun to write there."""
         tails = [LedgerTail(folder / f"{thread}.ledger") for thread in range(threads)]
         deadline = time.monotonic() + _HEADER_TIMEOUT_S
         while any(tail.header() is None for tail in tails):
@@ -160,7 +160,7 @@ class LedgerStream:
         self._has_tails.set()
 
     def finish(self, end: LoadEnd) -> None:
-        """The engine has stopped writing: send the rest, and how the load has ended. Done once; later calls only
+        """Send, once the engine has stopped writing, the rest, and how the load has ended. Done once; later calls only
         wait."""
         if not self._ending.is_set():
             self._end = end

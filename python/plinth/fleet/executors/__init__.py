@@ -27,7 +27,7 @@ class Started(NamedTuple):
     """Returns why its machine could not be reached, if that is why the agent does not answer."""
 
     def lost(self, error: RunError) -> RunError:
-        """The error that the agent no longer answers, with what it printed last."""
+        """Return the error that the agent no longer answers, with what it printed last."""
         lines = self.said().splitlines()[-_LINES:]
         reason = f"the agent on machine {self.name} is lost: {error.message}"
         return RunError(reason, where="fleet", details=lines)
@@ -47,7 +47,7 @@ class Executor(Protocol):
     """Starts the agents of a fleet."""
 
     def agents(self) -> AbstractContextManager[list[Started]]:
-        """While it is entered, an agent runs on each machine; afterwards none does.
+        """Run an agent on each machine until the context ends.
 
         Raises NotStarted, or RunError, where one cannot be started, with the machine and the reason.
         """

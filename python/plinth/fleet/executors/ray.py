@@ -1,6 +1,6 @@
 """Agents on the machines of a Ray cluster: Ray chooses none, it starts one on each and says how they end.
 
-What the coordinator and an agent say to each other, with all secrets, goes through a connection of their own by TLS.
+What the coordinator and an agent say to each other, with all secrets, goes through a separate connection by TLS.
 """
 
 import select
@@ -31,7 +31,7 @@ from plinth.system.runner import Runner
 _PLACE_TIMEOUT_S = 40.0
 """For the agents of one round over the machines: a worker of Ray is started for each."""
 _ANSWER_TIMEOUT_S = 160.0
-"""Beside that, for Ray's package to be loaded, and the cluster to be found or not, each try of which may take Ray half a minute."""
+"""In addition, for Ray's package to be loaded, and the cluster to be found or not, each try of which may take Ray half a minute."""
 _CONNECT_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 5.0
 """An agent needs up to 3 s, and Ray's own process to leave the cluster about 1 s."""
@@ -108,7 +108,7 @@ class _Driver:
         self._connection.close()
 
     def place(self, order: Order) -> list[Placed]:
-        """The actors, which wait for connections. Raises NotStarted, RunError, MissingCapability where one is not there."""
+        """Return the actors, which wait for connections. Raises NotStarted, RunError, MissingCapability where one is not there."""
         self._connection.sendall(order.model_dump_json().encode() + b"\n")
         answer = self._answer(order.timeout_s + _ANSWER_TIMEOUT_S)
         _check(answer.problems)
@@ -117,7 +117,7 @@ class _Driver:
         return list(answer.placed)
 
     def said(self, name: str) -> str:
-        """What the agent on this machine printed, and how Ray saw it end: waits until Ray knows, for a while."""
+        """Return what the agent on this machine printed, and how Ray saw it end: wait until Ray knows, for a while."""
         with self._news:
             self._news.wait_for(lambda: name in self._said or self._is_over, _REASON_TIMEOUT_S)
             if name not in self._said and self._is_over:
@@ -169,7 +169,7 @@ class _Driver:
         return bool(piece)
 
     def _end(self) -> list[str]:
-        """The last lines of the log."""
+        """Return the last lines of the log."""
         return self._log.tail(_PIECE_BYTES).splitlines()[-10:]
 
 
