@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from plinth.fleet.clock import ClockOffset, Exchange, clock_offset
+from plinth.fleet.asking import ClockOffset, Exchange, clock_offset
 from plinth.fleet.merge import Buckets, SecondHistograms, add_histograms, merged_totals
 from plinth.fleet.protocol import Hello, Request
 from plinth.fleet.split import clients_of, parts_of, threads_of_fleet

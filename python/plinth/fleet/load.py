@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from plinth.fleet.asking import ask_all, ask_each, greet, measure_clocks, named
-from plinth.fleet.clock import ClockOffset
+from plinth.fleet.asking import ClockOffset, ask_all, ask_each, greet, measure_clocks, named
 from plinth.fleet.executors import Executor, Started
 from plinth.fleet.ledger import collect_ledgers
 from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second, transactions_of
