@@ -26,13 +26,12 @@ from plinth.server.processes import serving
 from plinth.storage.devices.disk_daemon import daemons, serve_command
 from plinth.system.clean import clean
 from plinth.system.directory import label_directory, label_of
-from plinth.system.gate import Gate
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.mounts import mounts_within
 from plinth.system.owner import current_user, server_owner
 from plinth.system.process import arguments
-from plinth.system.runner import Runner
+from plinth.system.runner import Gate, Runner
 
 RUN = "killed"
 LABEL = label_of(RUN)

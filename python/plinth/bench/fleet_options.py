@@ -20,7 +20,7 @@ def complete_fleet(asked: BenchOptions) -> None:
         return
     asked.fleet = fleet = _fleet_of(asked.fleet_machines, asked.fleet_command)
     if fleet.is_remote:
-        _require_package(fleet)
+        _require_means(fleet)
     machines = fleet.number_of_machines
     if asked.clients < machines:
         raise BenchFailure(
@@ -100,13 +100,16 @@ def _given(machines: str) -> dict[str, object]:
     return {"address": "ssh", "hosts": machines.split(",")}
 
 
-def _require_package(fleet: "FleetSpec") -> None:
+def _require_means(fleet: "FleetSpec") -> None:
     from plinth.model.errors import MissingCapability
     from plinth.system.extras import require_package
+    from plinth.system.runner import Runner
 
-    package, needed_by = ("ray", "--fleet on Ray") if fleet.is_on_ray else ("asyncssh", "--fleet with hosts")
     try:
-        require_package(package, needed_by)
+        if fleet.is_on_ray:
+            require_package("ray", "--fleet on Ray")
+        else:
+            Runner().require("ssh")
     except MissingCapability as error:
         raise BenchFailure(error.message, hint=error.hint) from error
 

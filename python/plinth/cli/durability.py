@@ -93,7 +93,6 @@ def witness(
     from plinth.cli.options import seconds_of
     from plinth.model.units import format_size
     from plinth.run.interrupt import InterruptGuard
-    from plinth.system.runner import Runner
     from plinth.witness.credentials import witness_credentials
     from plinth.witness.rounds import WitnessFolder
     from plinth.witness.server import RoundProgress, listening, serving
@@ -101,7 +100,7 @@ def witness(
     silence_s, max_bytes = seconds_of("--silence", silence), _size("--max-size", max_size)
     host, port = _address("--listen", listen)
     made = WitnessFolder.made(folder)
-    credentials = witness_credentials(made.path, cert, key, Runner())
+    credentials = witness_credentials(made.path, cert, key)
     progress = _ProgressLine()
 
     def show(received: RoundProgress) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from plinth.cli.console import output_console
 from plinth.cli.output_file import write_text
 from plinth.cli.printing import print_json, print_plain, print_rendered
-from plinth.system.owners_only import for_owner_only
+from plinth.system.directory import for_owner_only
 
 if TYPE_CHECKING:
     from plinth.model.analysis import Analysis

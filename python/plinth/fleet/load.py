@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from plinth.fleet.asking import ask_all, ask_each, greet, measure_clocks, named
-from plinth.fleet.clock import ClockOffset
+from plinth.fleet.asking import ClockOffset, ask_all, ask_each, greet, measure_clocks, named
 from plinth.fleet.executors import Executor, Started
 from plinth.fleet.ledger import collect_ledgers
 from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second
-from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, ProtocolError, Request
+from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, Request
 from plinth.fleet.split import clients_of, parts_of
 from plinth.fleet.task import POLL_S, FleetTask
 from plinth.fleet.versions import check_drivers, check_versions
@@ -22,6 +21,7 @@ from plinth.model.load import LoadEvent, LoadProgress, LoadResult, Second
 from plinth.model.load_config import LoadConfig
 from plinth.model.workload import Driver
 from plinth.system import cancel
+from plinth.system.framed_tls import ProtocolError
 
 Phase = Literal["connect", "warmup", "measure", "done"]
 
@@ -96,7 +96,7 @@ class FleetLoad(FleetTask[_Machine]):
         self._go()
 
     def progress(self) -> LoadProgress:
-        """The progress of all agents together, and the seconds and events since the last call."""
+        """Return the progress of all agents together, and the seconds and events since the last call."""
         known = [one.polled.progress for one in self._machines if one.polled.progress is not None]
         elapsed_ns = 0 if self._t0_ns is None else max(0, time.monotonic_ns() - self._t0_ns)
         seconds, self._given = self._series[self._given :], len(self._series)
@@ -140,7 +140,7 @@ class FleetLoad(FleetTask[_Machine]):
             self._guarded(lambda: ask_all(self._agents, Request(kind="stop"), Done))
 
     def result(self) -> LoadResult:
-        """The merged result. Raises RunError while the load runs."""
+        """Return the merged result. Raises RunError while the load runs."""
         if self._result is None:
             raise RunError("the load has not ended")
         return self._result
@@ -281,7 +281,7 @@ def _check_result(result: LoadResult | None, elapsed_ns: int, config: LoadConfig
 
 
 def _phase(phases: set[Phase]) -> Phase:
-    """That of the agent that is least far."""
+    """Return the phase of the agent that is least far."""
     for phase in _PHASES:
         if phase in phases:
             return phase

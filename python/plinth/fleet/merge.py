@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from plinth.fleet.figures import check_counts, check_raw
-from plinth.fleet.protocol import ProtocolError
 from plinth.model.histogram import Buckets
 from plinth.model.load import EngineCost, Histogram, LoadError, LoadResult, ScriptTotals, Second, Totals
+from plinth.system.framed_tls import ProtocolError
 
 _NUMBERS_OF_HISTOGRAM = 5
 
@@ -43,7 +43,7 @@ def add_histograms(seconds: dict[int, SecondHistograms], taken: bytes) -> None:
 
 
 def merged_second(parts: Sequence[Second], histograms: SecondHistograms) -> Second:
-    """One row of the series, of the rows that agents have of the same second."""
+    """Merge into one row of the series the rows that agents have of the same second."""
     first = parts[0]
     latencies, lags = histograms.latencies, histograms.lags
     return Second(
@@ -70,7 +70,7 @@ def merged_second(parts: Sequence[Second], histograms: SecondHistograms) -> Seco
 
 
 def merged_result(results: Sequence[LoadResult], series: Sequence[Second], started_unix_ns: int) -> LoadResult:
-    """The result of the whole load. `series` are the merged seconds; the start is the agreed one, by the coordinator's clock."""
+    """Return the result of the whole load. `series` are the merged seconds; the start is the agreed one, by the coordinator's clock."""
     warmup_ns = max(result.warmup_ns for result in results)
     ends_ns = max(result.warmup_ns + result.measured_ns for result in results)
     return LoadResult(
@@ -96,7 +96,7 @@ def merged_result(results: Sequence[LoadResult], series: Sequence[Second], start
 
 
 def merged_totals(all_totals: Sequence[Totals]) -> Totals:
-    """The sums; a count that not every part knows is not known."""
+    """Return the sums; a count that not every part knows is not known."""
     sums: dict[str, int | None] = {}
     for name in Totals.model_fields:
         values = [getattr(totals, name) for totals in all_totals]
@@ -105,7 +105,7 @@ def merged_totals(all_totals: Sequence[Totals]) -> Totals:
 
 
 def merged_histograms(all_histograms: Sequence[Sequence[Histogram]]) -> tuple[Histogram, ...]:
-    """One histogram of all that are of the same, in the order of the agent that has most, which misses none in the usual case."""
+    """Return one histogram of all that are of the same, in the order of the agent that has most, which misses none in the usual case."""
     merged: dict[tuple[object, ...], tuple[Histogram, Buckets]] = {}
     for histograms in sorted(all_histograms, key=len, reverse=True):
         for one in histograms:
@@ -127,7 +127,7 @@ def merged_histograms(all_histograms: Sequence[Sequence[Histogram]]) -> tuple[Hi
 
 
 def _merged_errors(all_errors: Iterable[Sequence[LoadError]]) -> tuple[LoadError, ...]:
-    """Errors of one kind at one place are counted together; the first message is that of the earliest."""
+    """Count errors of one kind at one place together; the message is that of the earliest."""
     merged: dict[tuple[object, ...], LoadError] = {}
     for error in _flat(all_errors):
         of = (error.kind, error.sqlstate, error.script, error.statement, error.line)
@@ -147,7 +147,7 @@ def _flat(lists: Iterable[Sequence[LoadError]]) -> Iterator[LoadError]:
 
 
 def _merged_cost(costs: Sequence[EngineCost]) -> EngineCost:
-    """The sums. The lag of the engines' loops stays with each machine: a percentile of percentiles would be none."""
+    """Return the sums. The lag of the engines' loops stays with each machine: a percentile of percentiles would be none."""
     return EngineCost(
         user_cpu_ns=sum(cost.user_cpu_ns for cost in costs),
         system_cpu_ns=sum(cost.system_cpu_ns for cost in costs),

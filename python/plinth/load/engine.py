@@ -62,7 +62,7 @@ class LoadOutcome:
 
     @cached_property
     def series(self) -> "dict[str, NDArray[Any]]":
-        """Per second, warm-up included: an array for each number of `plinth.model.load.Second`, by its name.
+        """Return, per second with the warm-up included, an array for each number of `plinth.model.load.Second`, by its name.
 
         Counts and times of the clock are int64; latencies and lags are float64, NaN where nothing was done. Read-only.
         """
@@ -75,7 +75,7 @@ class LoadOutcome:
 
     @cached_property
     def histograms(self) -> tuple[Latencies, ...]:
-        """Measured phase only, in the order of `result.histograms`. Arrays are read-only."""
+        """Return those of the measured phase, in the order of `result.histograms`. Arrays are read-only."""
         import numpy as np
 
         return tuple(
@@ -182,7 +182,7 @@ def run(
     """Run a load to its end. `on_progress` is called every `poll_s` seconds, and once at the end.
 
     Raises UsageError for a configuration or a script that makes no sense; RunError when no client connects; LoadInterrupted,
-    which has the figures so far, on Ctrl-C. Whatever `on_progress` raises ends the load, too. Errors of transactions are no
+    which has the figures so far, on Ctrl-C. An error that `on_progress` raises ends the load, too. Errors of transactions are no
     exceptions: they are in `outcome.result.errors`.
     """
     load = Load(config)

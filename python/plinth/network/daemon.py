@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from plinth.model.errors import PlinthError, Refused, RunError, UsageError
 from plinth.model.network import Direction, LinkChanges, LinkSettings, NetworkConfig, NetworkStatus, NodePlace
-from plinth.system.daemon_control import DaemonControl
+from plinth.system.daemon import DaemonControl
 from plinth.system.failures import from_os_error
 
 if TYPE_CHECKING:

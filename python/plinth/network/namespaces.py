@@ -13,13 +13,12 @@ from plinth.model.step import Step, Undo
 from plinth.network.daemon import NetworkControl, serve_command
 from plinth.system.action import Action, make_labelled
 from plinth.system.daemon import find_daemons, start_daemon
-from plinth.system.ending import handles, kill_all, send
 from plinth.system.log_file import LogFile
 from plinth.system.owner import current_user
-from plinth.system.process import all_exit
+from plinth.system.paths import check_socket_path
+from plinth.system.process import all_exit, handles, kill_all, send
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
-from plinth.system.unix_socket import check_socket_path
 
 NAMESPACES = Path("/run/netns")
 """Where ip-netns(8) has the files of network namespaces."""

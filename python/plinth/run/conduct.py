@@ -32,10 +32,10 @@ from plinth.run.trial.trials_end import TrialsEndRule
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.run.write_budget import WriteBudget
 from plinth.system import cancel
+from plinth.system.directory import for_owner_only
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
 from plinth.system.owner import server_owner
-from plinth.system.owners_only import for_owner_only
 from plinth.system.run_key import create_key, forget_key
 from plinth.system.runner import Runner
 

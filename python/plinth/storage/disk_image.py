@@ -20,8 +20,8 @@ from plinth.storage.filesystem import run_with_kernel_log
 from plinth.system.daemon import ANSWER_TIMEOUT_S
 from plinth.system.journal import Journal
 from plinth.system.owner import current_user
+from plinth.system.paths import check_socket_path
 from plinth.system.runner import Runner
-from plinth.system.unix_socket import check_socket_path
 
 _BTRFS = Path("/sys/fs/btrfs")
 

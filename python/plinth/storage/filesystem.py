@@ -24,11 +24,10 @@ from plinth.system.directory import filesystem_label
 from plinth.system.failures import from_os_error
 from plinth.system.kernel_log import kernel_log
 from plinth.system.mounts import Mount, mount_of, mounts
-from plinth.system.namespaces import unmount_copies
 from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import statvfs_with_timeout
 from plinth.system.undo import UndoHandler, UndoHandlers
-from plinth.system.unmount import run_umount, umount_command
+from plinth.system.unmount import run_umount, umount_command, unmount_copies
 
 _OF_THE_DISK = ("i/o error", "input/output error", "no space left", "transport endpoint is not connected")
 # mke2fs leaves its tables to be written in the background after the first mount, which would disturb what is measured.

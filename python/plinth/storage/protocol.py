@@ -17,12 +17,12 @@ from plinth.storage.capacity import filesystem_of, usable_bytes
 from plinth.storage.filling import fill_action, fill_of, free_again, with_ballast
 from plinth.storage.inspect.describe import storage_facts
 from plinth.storage.requirements import Requirements
+from plinth.system.action import Snapshot
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner, current_user
 from plinth.system.runner import Runner
-from plinth.system.snapshot import Snapshot
 from plinth.system.undo import UndoHandlers
 
 if TYPE_CHECKING:

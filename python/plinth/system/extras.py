@@ -5,8 +5,6 @@ import importlib.util
 from plinth.model.errors import MissingCapability
 
 _EXTRAS = {
-    "asyncssh": "fleet",
-    "cryptography": "fleet",
     "ray": "fleet",
     "sqlalchemy": "drivers",
     "mini-racer": "plots",

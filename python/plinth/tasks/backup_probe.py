@@ -21,10 +21,10 @@ from plinth.server import Server, ServerLayout, connect, database_errors, find_i
 from plinth.server.layout import SUPERUSER
 from plinth.storage import Storage, describe, make
 from plinth.system import cancel
+from plinth.system.drop_caches import drop_page_cache
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
-from plinth.system.page_cache import drop_page_cache
 from plinth.system.paths import work_dir
 from plinth.system.runner import CommandError, Runner
 

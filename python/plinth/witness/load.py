@@ -116,7 +116,7 @@ def _hello(wanted: WitnessedLoad, server: TestedServer, threads: int) -> Hello:
 
 
 def _started(wanted: WitnessedLoad, threads: int, stream: LedgerStream) -> Load:
-    """The running load, whose ledger the stream follows."""
+    """Return the running load, whose ledger the stream follows."""
     with _ledger_folder() as folder:
         load = Load(
             LoadConfig(
@@ -140,7 +140,7 @@ def _started(wanted: WitnessedLoad, threads: int, stream: LedgerStream) -> Load:
 
 @contextmanager
 def _ledger_folder() -> Iterator[Path]:
-    """A folder in memory, not on the disk under test. Files that are open stay usable when it is removed."""
+    """Yield a folder in memory, not on the disk under test. Files that are open stay usable when it is removed."""
     folder = Path(tempfile.mkdtemp(prefix="plinth-ledger-", dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
         yield folder
@@ -181,7 +181,7 @@ def _end_load(load: Load) -> None:
 
 
 def _with_short_timeouts(tcp: Tcp) -> Tcp:
-    """TCP settings with short timeouts, since TCP by itself waits for hours for a machine without power; the user's
+    """Return TCP settings with short timeouts, since TCP alone waits for hours for a machine without power; the user's
     own settings take precedence."""
     return replace(
         tcp,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plinth.model.dataset import LoadedTables
-from plinth.system.capacity import processors
+from plinth.system.cgroup import processors
 
 if TYPE_CHECKING:
     import psycopg

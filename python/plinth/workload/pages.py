@@ -12,7 +12,7 @@ from plinth.model.dataset import LoadedTables
 from plinth.model.errors import MissingCapability, RunError
 from plinth.model.generator import Generator, as_json
 from plinth.model.progress import Report
-from plinth.system.capacity import processors
+from plinth.system.cgroup import processors
 from plinth.system.full import DISK_FULL, full_hint
 from plinth.workload.bulk import other_messages, watched
 from plinth.workload.dataset import DatasetServer

@@ -7,7 +7,7 @@ import pytest
 
 from native_server import Server
 from plinth.model.dataset import NumbersDataset, TpcbDataset
-from plinth.system.capacity import processors
+from plinth.system.cgroup import processors
 from plinth.workload.loading import Recipe
 from plinth.workload.maintenance import Maintenance
 from plinth.workload.partitions import Part

@@ -65,7 +65,7 @@ class Aggregates:
         *,
         is_part: bool = False,
     ) -> None:
-        """Of a part the histograms of each second are kept until they are taken."""
+        """Keep the histograms of each second of a part until they are taken."""
         self._timeline = timeline
         self._script = script
         self._lines = statements
@@ -132,7 +132,7 @@ class Aggregates:
         return closed
 
     def take_histograms(self) -> bytes:
-        """Of a part, the histograms of each second that was closed since the last call, as
+        """Return, of a part, the histograms of each second that was closed since the last call, as
         `plinth._native.LoadRun.take_histograms` describes them."""
         taken = bytes(self._packed_seconds)
         self._packed_seconds.clear()

@@ -10,7 +10,7 @@ from plinth.run.context import RunContext
 from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.snapshots import live_snapshot
 from plinth.server import CopySteps
-from plinth.system.page_cache import DROP_COMMAND, write_back_command
+from plinth.system.drop_caches import DROP_COMMAND, write_back_command
 
 
 def keeping_steps(context: RunContext, cluster: PlannedCluster, restoring: Restoring) -> list[Step]:

@@ -47,8 +47,8 @@ from plinth.server.replication.patroni import PatroniCluster
 from plinth.storage import Storage
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.kinds.emulated import Emulated
+from plinth.system.drop_caches import drop_page_cache
 from plinth.system.journal import Journal, NotUndone
-from plinth.system.page_cache import drop_page_cache
 from plinth.system.paths import work_dir
 from plinth.system.runner import Runner
 

@@ -16,8 +16,8 @@ from plinth.observe.diskstats import Devices
 from plinth.run.provision.topology import Node
 from plinth.server import Relation, RelationReader, connect, database_errors, relations
 from plinth.system import cancel
+from plinth.system.drop_caches import DROP_CACHES, may_drop_page_cache, resident_bytes
 from plinth.system.failures import from_os_error
-from plinth.system.page_cache import DROP_CACHES, may_drop_page_cache, resident_bytes
 from plinth.system.timeout import call_with_timeout
 
 _IN_PAGE_CACHE = ("tmpfs", "ramfs")

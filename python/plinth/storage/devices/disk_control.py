@@ -10,7 +10,7 @@ from plinth.model.disk import CutReport, DiskStatus, EioFault, FaultState, Lie, 
 from plinth.model.disk_recording import RecordingBase, RecordingStatus
 from plinth.model.errors import RunError, UsageError
 from plinth.model.power_cut import CutMode
-from plinth.system.daemon_control import DaemonControl
+from plinth.system.daemon import DaemonControl
 
 _STOP_TIMEOUT_S = 120.0  # what waits to be written is at most 64 MiB
 

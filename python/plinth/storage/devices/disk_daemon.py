@@ -20,13 +20,12 @@ from plinth.storage.devices.disk_process import DISK_FILE as DISK_FILE
 from plinth.storage.devices.fuse import abort
 from plinth.system import daemon
 from plinth.system.daemon import Daemon, find_daemons, start_daemon
-from plinth.system.ending import handles, kill_all, send
 from plinth.system.log_file import LogFile
 from plinth.system.mounts import Mount, mounts
-from plinth.system.namespaces import unmount_copies
-from plinth.system.process import all_exit
+from plinth.system.process import all_exit, handles, kill_all, send
 from plinth.system.runner import Runner
 from plinth.system.undo import HungDaemon
+from plinth.system.unmount import unmount_copies
 
 SERVE_MODULE = "plinth.cli.serve_disk"
 """What such a process runs; `plinth disk serve` is the same for people."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from plinth.model.errors import MissingCapability, Refused, RunError
 from plinth.storage.devices.block_device import resolve, serial_of
 from plinth.system.runner import Completed, Runner
-from plinth.system.undo_state import read_undo_state, write_undo_state
+from plinth.system.undo import read_undo_state, write_undo_state
 
 _ANY_EXIT_CODE = range(256)
 _TIMEOUT_S = 60.0

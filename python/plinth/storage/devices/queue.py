@@ -11,7 +11,7 @@ from pathlib import Path
 from plinth.model.errors import MissingCapability, PlinthError, RunError
 from plinth.system.failures import from_os_error
 from plinth.system.process import boot_id
-from plinth.system.undo_state import read_undo_state, write_undo_state
+from plinth.system.undo import read_undo_state, write_undo_state
 
 # In this order: the kernel recomputes read_ahead_kb whenever another of them is written.
 KNOBS = ("scheduler", "nr_requests", "wbt_lat_usec", "write_cache", "read_ahead_kb")

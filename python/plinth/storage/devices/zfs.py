@@ -16,15 +16,14 @@ from plinth.storage.devices.fuse import FUSE
 from plinth.storage.requirements import KernelFeature
 from plinth.system import cancel, private_run
 from plinth.system.directory import nearest_label
-from plinth.system.ending import kill_all
 from plinth.system.failures import from_os_error
 from plinth.system.log_file import LogFile
 from plinth.system.mounts import Mount, mounts
-from plinth.system.namespaces import unmount_copies
-from plinth.system.process import arguments
+from plinth.system.process import arguments, kill_all
 from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import statvfs_with_timeout
 from plinth.system.undo import HungDaemon
+from plinth.system.unmount import unmount_copies
 
 PROGRAM = "zfs-fuse"
 ZFS_FUSE_PROGRAMS = (PROGRAM, "mount", "umount", "nsenter")

@@ -41,9 +41,9 @@ from plinth.storage.requirements import Requirements
 from plinth.system.daemon import ANSWER_TIMEOUT_S, log_tail
 from plinth.system.journal import Journal
 from plinth.system.owner import current_user
+from plinth.system.paths import check_socket_path
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
-from plinth.system.unix_socket import check_socket_path
 from plinth.system.unmount import umount_command
 
 

@@ -17,8 +17,7 @@ from plinth.storage.blockstorage import BLOCK_UNDO
 from plinth.storage.members import BLANK_MEMBERS, StorageOfMembers, sizes_of
 from plinth.storage.requirements import DRIVER_PROGRAMS, Requirements, driver_feature, require_driver
 from plinth.system.runner import Runner
-from plinth.system.undo import UndoHandler, UndoHandlers
-from plinth.system.undo_state import read_undo_state, write_undo_state
+from plinth.system.undo import UndoHandler, UndoHandlers, read_undo_state, write_undo_state
 
 UDEV = Path("/run/udev/control")
 _MODULE = "dm_mod"

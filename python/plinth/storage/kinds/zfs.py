@@ -34,10 +34,10 @@ from plinth.storage.folder import FolderStorage
 from plinth.storage.inspect.zfs_facts import with_pool
 from plinth.storage.members import BLANK_MEMBERS, check_blank, sizes_of
 from plinth.storage.requirements import Requirements
+from plinth.system.action import Snapshot
 from plinth.system.directory import filesystem_label
 from plinth.system.mounts import mount_of
 from plinth.system.runner import CommandError, Runner
-from plinth.system.snapshot import Snapshot
 from plinth.system.undo import UndoHandler, UndoHandlers
 
 _USES = ("data", "log", "special", "cache")

@@ -19,8 +19,7 @@ from plinth.storage.requirements import Requirements, kernel_feature
 from plinth.system.failures import from_os_error
 from plinth.system.process import boot_id
 from plinth.system.runner import Runner
-from plinth.system.undo import UndoHandler, UndoHandlers
-from plinth.system.undo_state import read_undo_state, write_undo_state
+from plinth.system.undo import UndoHandler, UndoHandlers, read_undo_state, write_undo_state
 
 CONTROL = Path("/sys/class/zram-control")
 ZRAM = kernel_feature("zram", CONTROL / "hot_add")

@@ -1,4 +1,4 @@
-"""Measures how much of a file is in the page cache, and drops the page cache."""
+"""Drops the page cache, and measures how much of a file is in it."""
 
 import ctypes
 import mmap

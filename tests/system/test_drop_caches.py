@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.system.page_cache import resident_bytes
+from plinth.system.drop_caches import resident_bytes
 
 PAGES = 256
 
