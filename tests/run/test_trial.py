@@ -1,7 +1,7 @@
 """One trial, by a load and a clock that the test moves, on a real server: whatever happens gives one result, or passes through."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
@@ -9,17 +9,23 @@ from typing import Any
 import pytest
 
 from making import host
-from plinth.model.connection import Connection
+from plinth.model.base import SettingValue
 from plinth.model.errors import Interrupted, PlinthError, RunError, StorageBroken
 from plinth.model.load import EngineCost, LoadError, LoadProgress, LoadResult, Totals
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, PlannedTrial, ScriptText, Variant
 from plinth.model.server_spec import ServerSpec
 from plinth.observe import Observer
-from plinth.run.provision.topology import Node, Topology
+from plinth.run.context import RunContext
+from plinth.run.provision.live_cluster import LiveCluster
+from plinth.run.provision.provisioner import Provisioner
 from plinth.run.trial.trial import TrialOutput, TrialRunner
+from plinth.run.undo import UNDO_HANDLERS
+from plinth.run.write_budget import WriteBudget
 from plinth.server import Server, connect
 from plinth.system import cancel
+from plinth.system.journal import Journal
+from plinth.system.runner import Runner
 from servers import new_clusters
 
 CLIENTS = 2
@@ -34,8 +40,9 @@ EXPERIMENT: dict[str, Any] = {
     "server": {"connection": "host=/nowhere"},
     "dataset": {"kind": "none"},
     "workload": {"script": ["one.sql"], "clients": CLIENTS},
-    "measure": {"warmup": "1s", "duration": "2s"},
+    "measure": {"warmup": "1s", "duration": "2s", "fresh_server": False},
 }
+SETTINGS: dict[str, SettingValue] = {"shared_buffers": "16MB", "fsync": False, "autovacuum": False}
 HOST = host(can_mount=False)
 TRIAL = PlannedTrial(number=7, block=2, variant="v", seed=1)
 
@@ -64,7 +71,7 @@ def make_plan() -> Plan:
     )
     scripts = (ScriptText(name="one.sql", source="SELECT 1;"),)
     variant = Variant(
-        id="v", label="v", levels={}, cluster="c", settings={}, workload=experiment.workload, scripts=scripts
+        id="v", label="v", levels={}, cluster="c", settings=SETTINGS, workload=experiment.workload, scripts=scripts
     )
     return plan.model_copy(update={"clusters": (cluster,), "variants": (variant,)})
 
@@ -195,59 +202,28 @@ class Load:
         )
 
 
-class Provisioned:
-    """A server that runs, and what a run knows about it."""
+class Provisioned(Provisioner):
+    """A cluster with a server that runs; the test says what a run knows of its storages."""
 
-    def __init__(self, cluster: Server) -> None:
+    def __init__(self, cluster: LiveCluster) -> None:
         self.cluster = cluster
-        self.is_alive = True
         self.lost: PlinthError | None = None
         self.cause: str | None = None
         self.asked_for_cause = 0
         self.storages = cancel.CancelToken(None)
-
-    @property
-    def connection(self) -> Connection:
-        return self.cluster.connection
-
-    def alive(self) -> bool:
-        return self.is_alive
+        self.budget = WriteBudget(None, pytest.fail, read_smart=lambda disk: (None, None))
 
     def failure(self, variant: Variant) -> PlinthError | None:
         return self.lost
 
     @contextmanager
-    def looked_after(self, variant: Variant) -> Iterator[None]:
+    def in_use(self, variant: Variant) -> Iterator[LiveCluster]:
         with cancel.scope() as self.storages:
-            yield
-
-    def activate(self, variant: Variant, fresh: bool) -> Any:
-        return Topology((Node(PRIMARY, self, self.cluster.facts({}), self.cluster.postmaster_pid, log=None),))
-
-    def restore(self, variant: Variant) -> None:
-        return None
-
-    def await_standbys(self, variant: Variant) -> dict[str, Any]:
-        return {}
-
-    def links(self, variant: Variant) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def faults(self, variant: Variant) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def disks(self, variant: Variant) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def snapshots(self, variant: Variant) -> AbstractContextManager[None]:
-        return nullcontext()
+            yield self.cluster
 
     def after_failure(self, variant: Variant) -> str | None:
         self.asked_for_cause += 1
         return self.cause
-
-    def figures(self) -> dict[str, float]:
-        return {}
 
 
 class Listener:
@@ -256,14 +232,21 @@ class Listener:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Server]:
-    with new_clusters({"shared_buffers": "16MB", "fsync": False, "autovacuum": False}) as start:
+def server() -> Iterator[Server]:
+    with new_clusters(SETTINGS) as start:
         yield start()
 
 
 @pytest.fixture
-def provision(cluster: Server) -> Provisioned:
-    return Provisioned(cluster)
+def provision(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provisioned]:
+    monkeypatch.setenv("PLINTH_STATE_DIR", str(tmp_path / "state"))
+    context = RunContext("r", HOST, server.layout.owner, tmp_path)
+    (planned,) = PLAN.clusters
+    journal = Journal.create("a-trial", UNDO_HANDLERS)
+    cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Listener(), network=None)
+    cluster.servers[PRIMARY] = server
+    yield Provisioned(cluster)
+    journal.close()
 
 
 @pytest.fixture
@@ -332,7 +315,7 @@ def test_a_server_that_dies_ends_the_load_and_its_cause_is_looked_for(
     load = Load(clock)
 
     def die() -> None:
-        provision.is_alive = False
+        provision.cluster.primary.kill()
         load.clients_open = 0
 
     load.polls = [die, pytest.fail]
@@ -395,7 +378,7 @@ def test_a_storage_that_breaks_ends_the_load_and_fails_the_trial(provision: Prov
     output = run(provision, load)
     assert output.trial.failure == "storage disk has failed: its daemon died (storage.disk)"
     assert (output.load, output.trial.status) == (None, "failed")
-    assert load.calls == ["make plinth", "start", "stop", "end"], "it does not run on beside the next trial"
+    assert load.calls == ["make plinth", "start", "stop", "end"], "it does not run on during the next trial"
     assert provision.asked_for_cause == 1
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from plinth.model.errors import UsageError
 from plinth.model.manifest import TrialsEnd
 from plinth.model.plan import Plan
-from plinth.observe import host_facts
 from plinth.plan import extended, plan_more
-from plinth.run.context import RunContext
+from plinth.run.context import RunContext, network_layout
+from plinth.run.host import HOST
 from plinth.run.planning.inputs import plan_inputs
 from plinth.run.provision.restoring import restoring_of
 from plinth.system.owner import server_owner
@@ -26,11 +26,10 @@ def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
     context = RunContext.of(
         plan.storages,
         plan.run_id,
-        host_facts(),
+        HOST.facts(),
         server_owner(),
         bundle,
-        networked=plan.networked,
-        network_seed=plan.experiment.measure.seed,
+        network=network_layout(plan.run_id, plan.networked, plan.experiment.measure.seed),
     )
     installations = {cluster.id: cluster.installation for cluster in plan.clusters if cluster.installation is not None}
     datasets = partial(dataset_of, files=plan.dataset_files)
@@ -62,7 +61,7 @@ def last_block_with_more(plan: Plan, end: TrialsEnd | None, more: int) -> int:
         raise UsageError(
             f"every comparison was decided after block {end.block}",
             where="--more",
-            hint="what was decided remains so, whatever the trials after it; for a narrower interval, begin a new run with a "
+            hint="what was decided remains so in spite of later trials; for a narrower interval, begin a new run with a "
             "smaller measure.target or a fixed number of trials",
         )
     left = max(planned.block for planned in plan.trials) - end.block

@@ -1,6 +1,5 @@
 """The facts about this machine that planning needs: free space, steps, sizes and times."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from plinth.plan import MEMORY, Place, PlanInputs
 from plinth.run.checks.destroy import destructive_targets
 from plinth.run.context import RunContext
 from plinth.run.fleet import copying_words, machines_words
+from plinth.run.host import HOST
 from plinth.run.planning.state_steps import cache_steps, keeping_steps, restoring_steps, snapshot_steps
 from plinth.run.provision.restoring import Restoring
 from plinth.run.undo import undo_step
@@ -105,19 +105,10 @@ def _place(storage: Storage, restoring: Restoring) -> Place:
             available_bytes = storage.host.memory_available_bytes
             return replace(place, key=MEMORY, where=MEMORY, available_bytes=available_bytes)
         case Path():
-            key, where, available_bytes = _filesystem(source)
-            return replace(place, key=key, where=where, available_bytes=available_bytes)
+            key, available_bytes = HOST.free_space(source)
+            return replace(place, key=key, where=str(source), available_bytes=available_bytes)
         case base:
             return replace(place, on=base.name)
-
-
-def _filesystem(path: Path) -> tuple[str, str, int | None]:
-    """A key that paths on the same file system share, the path, and the bytes that are free there."""
-    try:
-        status = os.statvfs(path)
-        return str(path.stat().st_dev), str(path), status.f_bavail * status.f_frsize
-    except OSError:
-        return str(path), str(path), None
 
 
 def _options(variant: Variant) -> str:
@@ -198,5 +189,5 @@ def _start_step(
         )
     shown = ", ".join(f"{name} = {value}" for name, value in settings.items()) or "defaults"
     name = f"trial.{trial.number}.start" if node.upstream is None else f"trial.{trial.number}.{node.name}.start"
-    title = f"trial {trial.number}, {variant.label}: start {cluster.id_of(node)} anew with {shown}"
+    title = f"trial {trial.number}, {variant.label}: start {cluster.id_of(node)} again with {shown}"
     return context.layout(cluster, node).start_step().model_copy(update={"id": name, "title": title})

@@ -12,15 +12,15 @@ from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText
 from plinth.model.workload import WorkloadSpec
-from plinth.observe import host_facts
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_problems, scale_to_fit
 from plinth.run.checks.faults import fault_problems
 from plinth.run.checks.patroni import patroni_problems
 from plinth.run.checks.power_cuts import cut_problems
 from plinth.run.checks.settings import SettingsCheck, at_its_factor
 from plinth.run.checks.snapshots import snapshot_problems
-from plinth.run.context import RunContext
+from plinth.run.context import RunContext, network_layout
 from plinth.run.fleet import fleet_problems
+from plinth.run.host import HOST
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.planning.inputs import plan_inputs
 from plinth.run.provision.restoring import Restoring
@@ -63,7 +63,7 @@ class _Planner:
         self.loaded = loaded
         self.run_id = run_id
         self.bundle = bundle
-        self.host: HostFacts = host_facts()
+        self.host: HostFacts = HOST.facts()
         self.owner: Owner = server_owner()
         self.runner = Runner()
         self._installations: dict[tuple[int, str | None], Installation] = {}
@@ -81,8 +81,7 @@ class _Planner:
             self.host,
             self.owner,
             self.bundle,
-            networked=_networked(expanded),
-            network_seed=experiment.measure.seed,
+            network=network_layout(self.run_id, _networked(expanded), experiment.measure.seed),
         )
         installations, missing = self._installations_of(expanded)
         try:

@@ -184,7 +184,7 @@ class ServerImage:
         self._runner = runner
         self._journal = journal
         data_directory = self._place_of(layout.data_directory)
-        self.cluster = Server(
+        self.server = Server(
             replace(
                 layout,
                 name=f"{layout.name}.{name}",
@@ -218,7 +218,7 @@ class ServerImage:
             moved[wal.name] = self._place_of(wal)
         if not moved:
             return
-        data_directory = self.cluster.layout.data_directory
+        data_directory = self.server.layout.data_directory
         for link in (data_directory / "pg_wal", *(data_directory / "pg_tblspc").iterdir()):
             if link.is_symlink() and (target := moved.get(link.readlink().name)) is not None:
                 link.unlink()
@@ -238,7 +238,7 @@ class ServerImage:
 
     def remove(self) -> None:
         """End the server, unmount, and end the disks. Raises the first error; what is left stays in the journal."""
-        self.cluster.kill()
+        self.server.kill()
         for image in self._images.values():
             image.teardown(self._runner, self._journal)
 

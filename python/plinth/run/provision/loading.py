@@ -45,19 +45,19 @@ class TaskClock:
 
 
 class LoadSession:
-    """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `cluster`
+    """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `server`
     one that is left alone. Rows are sent from this machine, or by the machines of a `fleet`. Closed at the end of its block."""
 
     def __init__(
         self,
         control: "psycopg.Connection[Any]",
         target: Connection,
-        cluster: "Server | None" = None,
+        server: "Server | None" = None,
         fleet: MakeFleetLoader | None = None,
     ) -> None:
         self.control = control
         self.target = target
-        self._cluster = cluster
+        self._server = server
         self._fleet = fleet
 
     def __enter__(self) -> Self:
@@ -75,15 +75,15 @@ class LoadSession:
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """While it is entered, the server is shut down. Refused of one that Plinth has not started."""
-        if self._cluster is None:
+        if self._server is None:
             raise Refused(
                 "the server is not ours to stop", where=str(self.target.host), hint='take dataset.loader "copy"'
             )
-        settings = self._cluster.settings
+        settings = self._server.settings
         self.control.close()
-        self._cluster.stop()
+        self._server.stop()
         yield
-        self._cluster.start(settings)
+        self._server.start(settings)
         self.control = connect(self.target)
 
 

@@ -67,15 +67,15 @@ def flashback_checks(one: Flashback) -> list[Check]:
 
 
 def _go_back_to(taken: TakenSnapshot, snapshots: TrialSnapshots, loaded: Loaded, ledger: CommitLedger) -> Flashback:
-    found, cluster, recovery_s = Findings(), snapshots.cluster, None
+    found, server, recovery_s = Findings(), snapshots.server, None
     restore_s = snapshots.go_back(taken)
     began = monotonic()
-    if start_server(cluster, snapshots.settings, found, key=None):
+    if start_server(server, snapshots.settings, found, key=None):
         recovery_s = monotonic() - began
         known = ledger_of_snapshot(ledger, taken.began_ns, taken.ended_ns)
         state = CutState(loaded.before, None, known, taken.began_ns, None)
-        installation = cluster.layout.installation
-        check_recovered(cluster, installation, loaded.variant, loaded.dataset, state, found, snapshots.runner)
+        installation = server.layout.installation
+        check_recovered(server, installation, loaded.variant, loaded.dataset, state, found, snapshots.runner)
     answered_ns = ledger.of_class("acknowledged")["answered_ns"].astype("int64")
     later = answered_ns[answered_ns > taken.began_ns]
     return Flashback(

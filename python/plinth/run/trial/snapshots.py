@@ -63,14 +63,14 @@ class TrialSnapshots:
 
     def __init__(
         self,
-        cluster: "Server",
+        server: "Server",
         settings: Mapping[str, SettingValue],
         snapshot: Callable[[int], LiveSnapshot],
         runner: Runner,
         journal: Journal,
         report: Report,
     ) -> None:
-        self.cluster = cluster
+        self.server = server
         self.settings = settings
         self._snapshot = snapshot
         self.runner = runner
@@ -115,7 +115,7 @@ class TrialSnapshots:
 
     def go_back(self, taken: TakenSnapshot) -> float:
         """Put the files back to a snapshot; the server is ended for it. Returns how long it took, in s. Raises PlinthError."""
-        self.cluster.kill()
+        self.server.kill()
         steps = taken.snapshot.going_back()
         began = time.monotonic()
         for done, step in enumerate(steps):
