@@ -14,7 +14,6 @@ from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan
 from plinth.model.workload import Driver
-from plinth.run.checks.destroy import check_destroy
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.command_log import CommandLog
 from plinth.run.context import RunContext, network_layout
@@ -91,7 +90,6 @@ def run_plan(
     Raises PlinthError when it cannot be done, and Interrupted on Ctrl-C; finished trials are in the bundle then, and
     everything that was made is undone. A run that failed before it could measure anything leaves a bundle only where that has logs.
     """
-    check_destroy(plan.destructive_targets, destroy)
     obstacles = find_obstacles(plan, bundle, connections or {}, destroy)
     obstacles.check()
     given = Given(destroy, {**(connections or {}), **obstacles.connections}, ssh_config)

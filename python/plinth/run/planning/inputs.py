@@ -37,7 +37,7 @@ def plan_inputs(
     restoring: Restoring,
     fleet: FleetSpec | None = None,
 ) -> PlanInputs:
-    """What is known of the machine, for storages as `context` has them; `installations` are by cluster."""
+    """Return what is known of the machine, for storages as `context` has them; `installations` are by cluster."""
 
     def provision_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
         return _provision_steps(context, clusters, dataset_of, restoring, fleet)
@@ -62,6 +62,16 @@ def plan_inputs(
         ),
         teardown_steps=teardown_steps,
         destructive_targets=lambda clusters: destructive_targets(context.used_storages(clusters), runner),
+    )
+
+
+def without_steps(inputs: PlanInputs) -> PlanInputs:
+    """Return the inputs of a plan that only says what it needs, since it cannot be carried out."""
+    return replace(
+        inputs,
+        provision_steps=lambda clusters: [],
+        trial_steps=lambda trial, variant, cluster: [],
+        teardown_steps=lambda clusters: [],
     )
 
 

@@ -37,14 +37,15 @@ class Prepared(NamedTuple):
     gaps: tuple[Gap, ...] = ()
 
 
-def check_cache(measure: MeasureSpec) -> None:
-    """Raise MissingCapability where `measure.cache` asks for what this process may not do."""
-    if measure.cache == "cold" and not HOST.may_drop_page_cache():
-        raise MissingCapability(
-            'measure.cache = "cold" needs the right to drop the page cache',
-            where=str(DROP_CACHES),
-            hint="run as root, where /proc/sys may be written to; else take as-is, of which only shared buffers begin empty",
-        )
+def cache_error(measure: MeasureSpec) -> MissingCapability | None:
+    """Return an error where `measure.cache` asks for what this process may not do."""
+    if measure.cache != "cold" or HOST.may_drop_page_cache():
+        return None
+    return MissingCapability(
+        'measure.cache = "cold" needs the right to drop the page cache',
+        where=str(DROP_CACHES),
+        hint="run as root, where /proc/sys may be written to; else take as-is, of which only shared buffers begin empty",
+    )
 
 
 def not_made_cold(storages: Sequence[StorageFacts]) -> str | None:
