@@ -242,9 +242,9 @@ def test_what_is_wrong_in_several_categories_is_said_at_once(project):
         "'nowhere' is not one of",
         "ledger of commits is needed",
         "storage zram needs",
-        "capacity of storage memory",
+        "space for",
         f"may not enter {closed}",
-        words=("--set", "server.settings.no_such=1", "--set", "storage.memory.size=64MiB"),
+        words=("--set", "server.settings.no_such=1", "--set", "dataset.scale=1000000"),
         prefix=WITHOUT_MOUNTING,
         TMPDIR=str(closed),
     )

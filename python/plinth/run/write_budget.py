@@ -71,7 +71,7 @@ class WriteBudget:
     def of(
         cls, measure: MeasureSpec, stop: Callable[[BudgetSpent], None], runner: Runner, earlier: RunWear | None
     ) -> Self:
-        """The budget of an experiment; the wear that drives report is read by `runner`."""
+        """Return the budget of an experiment; the wear that drives report is read by `runner`."""
         return cls(measure.max_written_bytes, stop, read_smart=lambda disk: _smart(disk, runner), earlier=earlier)
 
     def __enter__(self) -> Self:
@@ -114,12 +114,12 @@ class WriteBudget:
         return sum(self._written(name) for name in self._counted)
 
     def figures(self) -> dict[str, float]:
-        """For the live display: bytes written to the disks and, where there is one, the budget."""
+        """Return, for the live display, bytes written to the disks and, where there is one, the budget."""
         budget = {} if self._max is None else {"max_written_bytes": float(self._max)}
         return {"disk_written_bytes": float(self.written_bytes), **budget}
 
     def result(self) -> RunWear:
-        """Bytes written to each disk, and the wear that the drives report now."""
+        """Return the bytes written to each disk, and the wear that the drives report now."""
         self._now = dict(self._read_written())
         return RunWear(
             max_written_bytes=self._max,

@@ -42,7 +42,7 @@ class Obstacles:
         return tuple({id(error): error for error in found}.values())
 
     def error(self) -> PlinthError | None:
-        """All of them as one; None where there are none."""
+        """Return all of them as one; None where there are none."""
         return together("the plan cannot be carried out, or not all of it", self.errors) if self.errors else None
 
     def check(self) -> None:
@@ -91,7 +91,7 @@ def _found(plan: Plan, context: RunContext, connections: Mapping[str, str], of_a
 
 
 def _checks_of_places(plan: Plan, context: RunContext, runner: Runner) -> Iterator[Callable[[], object]]:
-    """Of Plinth's own folders: its state, and, of servers, the temporary directory that has their sockets."""
+    """Yield the checks of Plinth's own folders: its state, and, of servers, the temporary directory that has their sockets."""
     yield _check_state_directory
     if any(not cluster.is_external for cluster in plan.clusters):
         yield lambda: _check_temporary_directory(context.owner, runner)

@@ -14,7 +14,7 @@ _CAN = 'give it kind = "zfs", kind = "btrfs", or kind = "loop" with filesystem =
 
 
 def snapshot_problems(measure: MeasureSpec, restoring: Restoring, expanded: Expanded) -> list[Problem]:
-    """The problems, each at the key to change; none without such an action, and when every variant can have it."""
+    """Return the problems, each at the key to change; none without such an action, and when every variant can have it."""
     number = next((n for n, action in enumerate(measure.actions) if isinstance(action, SnapshotAction)), None)
     if number is None:
         return []

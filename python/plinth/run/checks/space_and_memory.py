@@ -14,7 +14,7 @@ def check_needs(plan: Plan) -> None:
 
 
 def lacking_storages(plan: Plan) -> tuple[dict[str, MissingCapability], list[MissingCapability]]:
-    """The storages that lack what they need, each with what it lacks; and what keeps everything from being measured.
+    """Return the storages that lack what they need, each with what it lacks; and what keeps everything from being measured.
 
     That is so when no cluster has what it needs, and of the published size, which takes hours, when any lacks something.
     """

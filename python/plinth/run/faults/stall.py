@@ -72,12 +72,12 @@ class StallWatch:
         self._due_s = self._first_due_s
 
     def note_progress(self) -> None:
-        """Something has ended: a row is there, a transaction is done or has failed."""
+        """Note that something has ended: a row is there, a transaction is done or has failed."""
         self._heard_at_s = time.monotonic()
         self._waits = None
 
     def exceeds(self, measure: MeasureSpec, config: LoadConfig, over_s: float) -> str | None:
-        """Why the load of a trial has to be given up, if nothing of it has ended for `measure.stall_limit`.
+        """Return why the load of a trial has to be given up, if nothing of it has ended for `measure.stall_limit`.
 
         `over_s` is how long ago it should have ended; below 0 before that.
         """
@@ -91,7 +91,7 @@ class StallWatch:
         return reason if waits is None else f"{reason}: {waits}"
 
     def passing_on(self, report: Report) -> Report:
-        """`report`, with every progress noticed that differs from the one before."""
+        """Wrap `report`, so that every progress is noticed that differs from the one before."""
 
         def report_and_note(progress: Progress) -> None:
             if self._last is None or progress[:5] != self._last[:5]:  # rate and bytes_per_s always change
@@ -135,7 +135,7 @@ class StallWatch:
 
 
 def _may_be_silent(measure: MeasureSpec, config: LoadConfig) -> bool:
-    """Whether the experiment itself may let nothing end for `measure.stall_limit`: by its actions, or by a rate so low."""
+    """Return whether the experiment itself may let nothing end for `measure.stall_limit`: by its actions, or by a rate so low."""
     stages = () if config.rate is None else config.rate.stages
     lowest_tps = min((tps for stage in stages for tps in (stage.from_tps, stage.to_tps)), default=None)
     return bool(measure.actions) or (lowest_tps is not None and lowest_tps * measure.stall_limit_s < _MANY_DUE)

@@ -84,7 +84,7 @@ class StorageWatch:
                 self._watching = None
 
     def first_failure(self, names: Collection[str]) -> StorageBroken | None:
-        """The first of `names` that has failed, as far as is known now."""
+        """Return the first of `names` that has failed, as far as is known now."""
         with self._lock:
             watched = [one for name, one in self._watched.items() if name in names]
         for one in watched:
@@ -93,7 +93,7 @@ class StorageWatch:
         return None
 
     def hang_reason(self, devices: Collection[str]) -> str | None:
-        """Which of `devices` hangs."""
+        """Return which of `devices` hangs."""
         now_s = time.monotonic()
         for device in devices:
             state = self._states.get(device)

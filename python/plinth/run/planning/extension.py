@@ -18,7 +18,7 @@ from plinth.workload import dataset_of
 
 
 def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
-    """`plan` with `repeats` further trials of each variant; nothing is changed by making it.
+    """Return `plan` with `repeats` further trials of each variant; nothing is changed by making it.
 
     Variants, clusters and scripts stay as planned. Space, memory and disks are checked again. Raises UsageError for a
     number that cannot be added.
@@ -47,7 +47,8 @@ def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
 
 
 def last_block_with_more(plan: Plan, end: TrialsEnd | None, more: int) -> int:
-    """The block after which a run with measure.target ends, whose budget was spent, when `more` of its planned blocks are run.
+    """Return the block after which a run with measure.target ends, whose budget was spent, when `more` of its planned blocks
+    are run.
 
     Raises UsageError for a number that cannot be added: the share of false alarms is that of the most trials that were planned.
     """

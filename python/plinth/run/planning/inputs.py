@@ -43,7 +43,7 @@ def plan_inputs(
         return _provision_steps(context, clusters, dataset_of, restoring, fleet)
 
     def teardown_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
-        """The steps that the journal undoes at the end, the last first."""
+        """Return the steps that the journal undoes at the end, the last first."""
         undone = map(undo_step, reversed(provision_steps(clusters)))
         return [step for step in undone if step is not None]
 
@@ -99,7 +99,7 @@ def _provision_steps(
 
 
 def _place(storage: Storage, restoring: Restoring) -> Place:
-    """How fast a storage is, where its space comes from, and how much of it there is for the server's user."""
+    """Return how fast a storage is, where its space comes from, and how much of it there is for the server's user."""
     source = storage.needs_from()
     place = Place(
         takes_bytes=storage.needs_bytes(),

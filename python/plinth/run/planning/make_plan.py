@@ -149,13 +149,13 @@ class _Planner:
         return dataset_of(spec, self.loaded.files)
 
     def _files_of(self, spec: DatasetSpec) -> Iterator[tuple[str, str]]:
-        """The SQL files that a dataset names, with their texts."""
+        """Yield the SQL files that a dataset names, with their texts."""
         if isinstance(spec, SqlDataset):
             names = (name for key in SqlDataset.file_keys for name in spec.files(key))
             yield from ((name, self.loaded.files[name]) for name in names)
 
     def check_working_sets(self, plan: Plan) -> None:
-        """Checked only after --scale-to-fit, which tries sizes that are too small."""
+        """Check the working sets, only after --scale-to-fit, which tries sizes that are too small."""
         datasets = {cluster.id: self._dataset(cluster.dataset) for cluster in plan.clusters}
         with self._placed():
             for variant in plan.variants:
@@ -219,7 +219,7 @@ class _Planner:
         raise error
 
     def _installations_of(self, expanded: Expanded) -> tuple[dict[str, Installation], list[PlinthError]]:
-        """The installation of each managed cluster, and why there is none of a version or in a place that is asked for."""
+        """Return the installation of each managed cluster, and why there is none of a version or in a place that is asked for."""
         found: dict[str, Installation] = {}
         missing: dict[tuple[int, str | None], PlinthError] = {}
         for key in expanded.clusters:
@@ -240,14 +240,14 @@ class _Planner:
 
 
 def _networked(expanded: Expanded) -> list[str]:
-    """The nodes that an emulated network joins."""
+    """Return the nodes that an emulated network joins."""
     if all(variant.network is None for variant in expanded.variants):
         return []
     return [PRIMARY, *dict.fromkeys(name for key in expanded.clusters for name in key.server.standby)]
 
 
 def _as_described(problem: Problem, experiment: Experiment) -> Problem:
-    """A problem of a storage that stands for one level of a factor is reported where the file describes it."""
+    """Report a problem of a storage that stands for one level of a factor where the file describes it."""
     _, name, *keys = map(str, problem.path)
     for described in experiment.storage:
         if name != described and name.startswith(f"{described}-") and name not in experiment.storage:

@@ -72,7 +72,7 @@ class RecordedLoad:
     """When a flush was answered, of any disk, while the load ran."""
 
     def cut_times_ns(self, images: Sequence[PlannedCut]) -> dict[int, int]:
-        """When the power is cut for each image, by its number: just after a flush, or any change, of some disk.
+        """Return when the power is cut for each image, by its number: just after a flush, or any change, of some disk.
 
         Those of one moment and point are at different times, in an order by the seed of the first, until there is no other.
         """
@@ -172,7 +172,7 @@ class Atlas:
     def check(
         self, images: Sequence[PlannedCut], recorded: RecordedLoad, at_once: int
     ) -> Generator[PowerCut, None, None]:
-        """The outcome of each image, in the order in which they are ready; `at_once` are checked at a time.
+        """Yield the outcome of each image, in the order in which they are ready; `at_once` are checked at a time.
 
         btrfs mounts one file system of an identity at a time: its storages are detached meanwhile, and its images are
         checked one after the other.
@@ -268,7 +268,7 @@ def check_image(
 
 
 def images_at_once(server: Server) -> int:
-    """How many servers such as this running one may recover at a time: one a core, in half of the memory."""
+    """Return how many servers such as this running one may recover at a time: one a core, in half of the memory."""
     with (
         database_errors("read shared_buffers", str(server.layout.data_directory)),
         connect(server.connection) as control,
@@ -282,7 +282,7 @@ def images_at_once(server: Server) -> int:
 def _each_at_once(
     work: Callable[[PlannedCut], PowerCut], images: Sequence[PlannedCut], at_once: int
 ) -> Generator[PowerCut, None, None]:
-    """The results of `work`, by threads that can be cancelled as this one is. The first error ends all."""
+    """Yield the results of `work`, by threads that can be cancelled as this one is. The first error ends all."""
     tokens: set[cancel.CancelToken] = set()
 
     def cancellable(planned: PlannedCut) -> PowerCut:

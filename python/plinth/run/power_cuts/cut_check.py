@@ -96,7 +96,7 @@ class Findings:
     def cut(
         self, planned: PlannedCut, *, started_unix_ns: int, failure: str | None, points: tuple[int, ...] = ()
     ) -> PowerCut:
-        """The cut with all findings; `failure` is the reason when the check could not be completed."""
+        """Return the cut with all findings; `failure` is the reason when the check could not be completed."""
         return PowerCut(
             **planned.model_dump(),
             points=points,
@@ -129,7 +129,7 @@ class Findings:
 
 
 def inserted_lsn(control: "psycopg.Connection[Any]") -> str:
-    """The current WAL insert position."""
+    """Return the current WAL insert position."""
     row = control.execute(_INSERTED).fetchone()
     assert row is not None, "a function gives a row"
     return str(row[0])

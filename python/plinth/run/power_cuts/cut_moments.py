@@ -37,12 +37,12 @@ Window = tuple[int, int]
 
 
 def is_beside_load(moment: CutMoment) -> bool:
-    """Whether the server is made to do something beside the load for it."""
+    """Return whether the server is made to do something during the load for it."""
     return moment in _STATEMENTS
 
 
 def moments_beside_load(moments: Collection[CutMoment]) -> list[CutMoment]:
-    """What the server has to do beside the load of a recording for `moments`, in this order; pg_control is written by the
+    """Return what the server has to do during the load of a recording for `moments`, in this order; pg_control is written by the
     checkpoint."""
     checkpoint = "checkpoint" in moments or "control-file" in moments
     wanted: dict[CutMoment, bool] = {

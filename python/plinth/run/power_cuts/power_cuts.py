@@ -141,7 +141,7 @@ class PowerCuts:
                     self._keep(Findings().cut(cut, started_unix_ns=time.time_ns(), failure=failure))
 
     def _of_new_attempt(self, planned: Sequence[PlannedCut]) -> list[PlannedCut]:
-        """These images of one recording, as those of a new one if there was an attempt at it before: that one is gone, or
+        """Return these images of one recording, as those of a new one if there was an attempt at it before: that one is gone, or
         kept for the damage in its images."""
         earlier = [cut for cut in (*self._known, *self._untested) if _is_of_recording(cut, planned[0])]
         attempts = {cut.attempt for cut in earlier} | self._writer.attempts_at(planned[0])
@@ -218,6 +218,6 @@ def _is_of_recording(cut: PlannedCut | PowerCut, other: PlannedCut) -> bool:
 
 
 def _in_words(cut: PowerCut) -> str:
-    """The findings in one line."""
+    """Return the findings in one line."""
     kinds = ", ".join(f"{damage.kind} ({damage.count}): {damage.evidence[0]}" for damage in cut.damage)
     return f"{cut.mode} in {cut.moment}, {format_count(cut.acknowledged, 'acknowledged commit')}: {kinds}"

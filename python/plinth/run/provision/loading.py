@@ -40,7 +40,7 @@ class TaskClock:
         self._report(progress)
 
     def tasks(self) -> tuple[LoadTask, ...]:
-        """The tasks in their order, each from its first report to its last."""
+        """Return the tasks in their order, each from its first report to its last."""
         return tuple(LoadTask(name=name, duration_s=last - first) for name, (first, last) in self._reported.items())
 
 
@@ -69,7 +69,7 @@ class LoadSession:
         self.control.close()
 
     def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
-        """What sends rows of about `size_bytes`."""
+        """Return what sends rows of about `size_bytes`."""
         return bulk_loader(config) if self._fleet is None else self._fleet(config, size_bytes)
 
     @contextmanager

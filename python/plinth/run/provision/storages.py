@@ -84,11 +84,11 @@ class Storages:
             yield
 
     def broken(self) -> StorageBroken | None:
-        """One of those made that is known to have failed; nothing is tried."""
+        """Return one of those made that is known to have failed; nothing is tried."""
         return self._watch.first_failure(self._made)
 
     def examined(self, storages: Sequence[Storage]) -> StorageBroken | None:
-        """The first of `storages` that has failed: each that is mounted must take a small write."""
+        """Return the first of `storages` that has failed: each that is mounted must take a small write."""
         made = [storage for storage in storages if storage.name in self._made]
         if broken := self._watch.first_failure({storage.name for storage in made}):
             return broken
@@ -134,5 +134,5 @@ class Storages:
         self._watch.close()
 
     def _names_below(self, storage: Storage) -> set[str]:
-        """Its own name, and those of all that it is built on."""
+        """Return its own name, and those of all that it is built on."""
         return {one.name for one in self._context.closure([storage.name])}

@@ -26,7 +26,7 @@ from plinth.workload import is_resumable
 
 
 def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) -> Journal:
-    """The journal of a resumed run; what is in it still exists, and is whole where a mark says so.
+    """Return the journal of a resumed run; what is in it still exists, and is whole where a mark says so.
 
     All or nothing: where one storage does not serve any more, all is undone. Servers are ended, since they were the
     children of the run that was killed. Raises PlinthError when something cannot be undone.
@@ -53,7 +53,7 @@ def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) 
 
 
 def _why_not(storage: Storage, runner: Runner) -> str | None:
-    """Why a storage that was made cannot be used any more; None when it can."""
+    """Return why a storage that was made cannot be used any more; None when it can."""
     try:
         failure = storage.failure() or (None if storage.is_raw else probe(storage, runner))
         if failure is None:

@@ -145,7 +145,7 @@ def _check_complete(folder: BundleFolder, manifest: Manifest, plan: Plan, progre
 
 
 def key_of_bundle(bundle: Path, manifest: Manifest) -> RunKey:
-    """The key of the run that a bundle is of. Raises Refused when this user did not begin it on this machine."""
+    """Return the key of the run that a bundle is of. Raises Refused when this user did not begin it on this machine."""
     try:
         return read_key(manifest.run_id)
     except NoKey as error:
@@ -158,7 +158,7 @@ def key_of_bundle(bundle: Path, manifest: Manifest) -> RunKey:
 
 
 def _announced(plan: Plan, before: Plan, more: int, progress: _Progress) -> str:
-    """What is added, and how long it takes."""
+    """Return what is added, and how long it takes."""
     added = f"{more} more of each of {len(plan.variants)} variants"
     if plan is before:
         first = max(progress.done) + 1
@@ -185,7 +185,7 @@ _Maker = tuple[str, str, str]
 
 
 def _makers(plan: Plan, manifest: Manifest) -> Iterator[_Maker]:
-    """The machine, Plinth, and each PostgreSQL that runs here. Raises PlinthError where one does not run any more."""
+    """Yield the machine, Plinth, and each PostgreSQL that runs here. Raises PlinthError where one does not run any more."""
     before, now = plan.host, HOST.facts()
     yield "CPU", before.cpu_model, now.cpu_model
     yield "cores", str(before.cores), str(now.cores)
@@ -225,7 +225,7 @@ def _check_external_servers(plan: Plan, servers: Mapping[str, ServerFacts]) -> d
 
 
 def _check_same_makers(makers: Iterable[_Maker]) -> None:
-    """Trials of two machines, of two load engines or of two servers are not trials of one experiment."""
+    """Raise UsageError where trials would be of two machines, two load engines or two servers: they are not of one experiment."""
     differing = [f"{what}: {then} then, {today} now" for what, then, today in makers if then != today]
     if differing:
         raise UsageError(

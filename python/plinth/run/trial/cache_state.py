@@ -49,7 +49,7 @@ def cache_error(measure: MeasureSpec) -> MissingCapability | None:
 
 
 def not_made_cold(storages: Sequence[StorageFacts]) -> str | None:
-    """Why dropping the page cache does not empty all that caches these storages; None when it does."""
+    """Return why dropping the page cache does not empty all that caches these storages; None when it does."""
     for facts in storages:
         kinds = {node.kind for node in facts.stack}
         filesystems = {facts.filesystem, *(node.name for node in facts.stack if node.kind == "filesystem")}
@@ -65,7 +65,7 @@ def not_made_cold(storages: Sequence[StorageFacts]) -> str | None:
 
 
 def verify_cold(node: Node, storages: Sequence[StorageFacts]) -> Prepared:
-    """What is in the page cache of a server that was started after the cache was dropped. Raises RunError."""
+    """Return what is in the page cache of a server that was started after the cache was dropped. Raises RunError."""
     with database_errors("list tables and indexes", _where(node)), connect(node.server.connection) as control:
         found = relations(control, whole_database=True)
     total_bytes, resident = _size_bytes(found), _resident_bytes(node, found)
@@ -127,7 +127,7 @@ def warm(node: Node, storages: Sequence[StorageFacts], report: Callable[[Progres
 
 
 def top_devices(facts: StorageFacts) -> tuple[str, ...]:
-    """The block devices directly below the file system of a storage: those below them count the same reads once more."""
+    """Return the block devices directly below the file system of a storage: those below them count the same reads once more."""
     nodes = [node for node in facts.stack if node.name in facts.block_devices]
     top = min((node.depth for node in nodes), default=0)
     return tuple(node.name for node in nodes if node.depth == top)

@@ -8,7 +8,7 @@ class Clock(Protocol):
     """The clocks that a trial is timed by."""
 
     def unix_ns(self) -> int:
-        """The wall clock, in ns since 1970."""
+        """Return the wall clock, in ns since 1970."""
         ...
 
     def monotonic_ns(self) -> int:
@@ -20,7 +20,7 @@ class SystemClock:
     """The clocks of this machine."""
 
     def unix_ns(self) -> int:
-        """The wall clock, in ns since 1970."""
+        """Return the wall clock, in ns since 1970."""
         return time.time_ns()
 
     def monotonic_ns(self) -> int:

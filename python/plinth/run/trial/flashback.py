@@ -39,13 +39,14 @@ def go_back(snapshots: TrialSnapshots, loaded: Loaded) -> tuple[tuple[Flashback,
 
 
 def ledger_of_snapshot(ledger: CommitLedger, began_ns: int, ended_ns: int) -> CommitLedger:
-    """What has to be in a snapshot that was taken between two instants: commits acknowledged before it was begun. What was on its way
+    """Return what has to be in a snapshot that was taken between two instants: commits acknowledged before it was begun. What
+    was on its way
     then may be there; what was sent when it had been taken may not, and is left out: there it would count as never sent."""
     return ledger.as_of(ended_ns).answered_by(began_ns)
 
 
 def flashback_checks(one: Flashback) -> list[Check]:
-    """What must hold once the files have gone back."""
+    """Return what must hold once the files have gone back."""
     lost = [line for damage in one.damage if damage.kind == "lost commit" for line in damage.evidence]
     others = [damage for damage in one.damage if damage.kind != "lost commit"]
     allowed = "0" if one.may_lose is None else f"any, since {one.may_lose}"

@@ -33,7 +33,7 @@ def load_of(
     ledger: Path | None = None,
     retry_connect_s: float | None = None,
 ) -> LoadConfig:
-    """The configuration of the load's driver; `variables` are the dataset's, `shell` runs shell commands of scripts.
+    """Return the configuration of the load's driver; `variables` are the dataset's, `shell` runs shell commands of scripts.
 
     `ledger` is the folder for the ledger of commits, of a workload that keeps one. `retry_connect_s`: clients without a connection
     try again after that pause.
@@ -80,7 +80,7 @@ def _configured(transaction: TransactionText) -> LoadScript | NativeTransaction:
 
 
 def _rate(workload: WorkloadSpec) -> Rate | None:
-    """The schedule of an open loop."""
+    """Return the schedule of an open loop."""
     if workload.rate is None:
         return None
     if isinstance(workload.rate, int | float):

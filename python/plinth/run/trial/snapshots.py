@@ -33,7 +33,7 @@ class TakenSnapshot:
 
 
 def live_snapshot(context: RunContext, cluster: PlannedCluster, number: int) -> LiveSnapshot:
-    """Snapshot `number`, from 1, of a cluster's primary, on whose storage the plan was checked for it."""
+    """Return snapshot `number`, from 1, of a cluster's primary, on whose storage the plan was checked for it."""
     name = cluster.primary.server.storage
     assert name is not None, "it is a managed server"
     storage = context.storages[name]
@@ -106,7 +106,8 @@ class TrialSnapshots:
         self._taken.append(TakenSnapshot(action, snapshot, began_ns, time.monotonic_ns()))
 
     def last_first(self) -> Iterator[TakenSnapshot]:
-        """Those that were taken. A ZFS dataset goes back to its last snapshot only, so each is removed when the next is asked for."""
+        """Yield those that were taken. A ZFS dataset goes back to its last snapshot only, so each is removed when the next is
+        asked for."""
         while self._taken:
             taken = self._taken.pop()
             yield taken

@@ -413,7 +413,7 @@ class TrialRunner:
             self._listener.second(LiveSecond(second, progress.elapsed_ns / 1e9, total_s, figures))
 
     def _monotonic_ns(self, unix_ns: int) -> int:
-        """The instant of a wall clock on the monotonic one."""
+        """Return the instant of a wall clock on the monotonic one."""
         return self._clock.monotonic_ns() - (self._clock.unix_ns() - unix_ns)
 
     def _result(

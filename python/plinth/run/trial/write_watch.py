@@ -102,7 +102,7 @@ class WriteWatch:
         return self._facts(relations, None if written is None else len(written))
 
     def without_end(self) -> WriteFacts:
-        """What is known of a load whose server cannot be asked afterwards."""
+        """Return what is known of a load whose server cannot be asked afterwards."""
         return self._facts((), None)
 
     def _facts(self, relations: tuple[WrittenRelation, ...], written: int | None) -> WriteFacts:
@@ -152,7 +152,7 @@ class WriteWatch:
         return tuple(found)
 
     def _place(self, directory: str) -> tuple[str | None, StorageFacts | None]:
-        """The storage that a directory is on; or what is there, of one that is on none."""
+        """Return the storage that a directory is on; or what is there, of one that is on none."""
         try:
             found = HOST.storage_of(directory, self._storages)
             return (found, None) if isinstance(found, str) else (None, found)
