@@ -19,6 +19,7 @@ from plinth.observe import Observer
 from plinth.run.context import RunContext
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.provisioner import Provisioner
+from plinth.run.trial.clock import Clock
 from plinth.run.trial.trial import TrialOutput, TrialRunner
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.run.write_budget import WriteBudget
@@ -80,7 +81,7 @@ PLAN = make_plan()
 (VARIANT,) = PLAN.variants
 
 
-class Clock:
+class MovedClock(Clock):
     """Stands still but for `advance`."""
 
     def __init__(self) -> None:
@@ -112,7 +113,7 @@ class Load:
 
     def __init__(
         self,
-        clock: Clock,
+        clock: MovedClock,
         polls: Sequence[Callable[[], object]] = (),
         *,
         commits: int = COMMITS,
@@ -250,8 +251,8 @@ def provision(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> MovedClock:
+    return MovedClock()
 
 
 def no_ledger(trial: PlannedTrial) -> Path:
@@ -262,7 +263,7 @@ def run(provision: Provisioned, load: Load) -> TrialOutput:
     return TrialRunner(PLAN, provision, {}, Listener(), load.make, load.clock, no_ledger).run(TRIAL, VARIANT)
 
 
-def test_a_trial_that_succeeds_has_the_loads_figures_and_its_checks(provision: Provisioned, clock: Clock) -> None:
+def test_a_trial_that_succeeds_has_the_loads_figures_and_its_checks(provision: Provisioned, clock: MovedClock) -> None:
     load = Load(clock, [lambda: None, lambda: None])
     output = run(provision, load)
     trial = output.trial
@@ -278,7 +279,7 @@ def test_a_trial_that_succeeds_has_the_loads_figures_and_its_checks(provision: P
 
 
 def test_the_observer_is_told_when_the_measured_phase_begins_and_ends(
-    provision: Provisioned, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    provision: Provisioned, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As soon as the load has started, and again when its own clock says so more exactly."""
     told: list[tuple[int, int]] = []
@@ -295,7 +296,7 @@ def test_the_observer_is_told_when_the_measured_phase_begins_and_ends(
     assert told == [(begin_ns, begin_ns + round(PLAN.experiment.measure.duration_s * SECOND_NS))] * 3
 
 
-def test_the_result_is_not_changed_once_it_is_there(provision: Provisioned, clock: Clock) -> None:
+def test_the_result_is_not_changed_once_it_is_there(provision: Provisioned, clock: MovedClock) -> None:
     output = run(provision, Load(clock))
     with pytest.raises(FrozenInstanceError):
         output.trial = output.trial  # type: ignore[misc]
@@ -310,7 +311,7 @@ def test_the_result_is_not_changed_once_it_is_there(provision: Provisioned, cloc
     ],
 )
 def test_a_server_that_dies_ends_the_load_and_its_cause_is_looked_for(
-    provision: Provisioned, clock: Clock, cause: str | None, failure: str
+    provision: Provisioned, clock: MovedClock, cause: str | None, failure: str
 ) -> None:
     load = Load(clock)
 
@@ -328,7 +329,7 @@ def test_a_server_that_dies_ends_the_load_and_its_cause_is_looked_for(
     assert provision.asked_for_cause == 1
 
 
-def test_clients_that_end_on_a_server_that_lives_do_not_end_the_load(provision: Provisioned, clock: Clock) -> None:
+def test_clients_that_end_on_a_server_that_lives_do_not_end_the_load(provision: Provisioned, clock: MovedClock) -> None:
     load = Load(clock, [lambda: None], errors=errors_of("connection_lost"))
     load.clients_open = 1
     output = run(provision, load)
@@ -339,14 +340,16 @@ def test_clients_that_end_on_a_server_that_lives_do_not_end_the_load(provision: 
     assert "stop" not in load.calls
 
 
-def test_a_load_that_does_not_start_leaves_only_the_reason(provision: Provisioned, clock: Clock) -> None:
+def test_a_load_that_does_not_start_leaves_only_the_reason(provision: Provisioned, clock: MovedClock) -> None:
     output = run(provision, Load(clock, refuses=RunError("no client connected", where="host=x")))
     assert (output.trial.status, output.trial.failure) == ("failed", "no client connected (host=x)")
     assert (output.load, output.server, output.trial.totals) == (None, None, None)
     assert provision.asked_for_cause == 1
 
 
-def test_a_check_that_does_not_hold_fails_the_trial_and_keeps_its_figures(provision: Provisioned, clock: Clock) -> None:
+def test_a_check_that_does_not_hold_fails_the_trial_and_keeps_its_figures(
+    provision: Provisioned, clock: MovedClock
+) -> None:
     output = run(provision, Load(clock, done=10**6))
     (check,) = output.trial.checks
     assert (check.expected, check.ok) == ("at least 1000000", False)
@@ -354,7 +357,7 @@ def test_a_check_that_does_not_hold_fails_the_trial_and_keeps_its_figures(provis
     assert output.trial.tps == 10**6 / 2 and output.load is not None
 
 
-def test_a_trial_that_measured_nothing_says_why(provision: Provisioned, clock: Clock) -> None:
+def test_a_trial_that_measured_nothing_says_why(provision: Provisioned, clock: MovedClock) -> None:
     output = run(provision, Load(clock, measured=0, errors=errors_of("server")))
     assert output.trial.failure == "nothing was measured: the server closed the connection"
     quiet = run(provision, Load(clock, measured=0))
@@ -362,7 +365,7 @@ def test_a_trial_that_measured_nothing_says_why(provision: Provisioned, clock: C
     assert (quiet.trial.status, quiet.trial.tps) == ("failed", 0)
 
 
-def test_an_interrupt_ends_the_load_and_passes_through(provision: Provisioned, clock: Clock) -> None:
+def test_an_interrupt_ends_the_load_and_passes_through(provision: Provisioned, clock: MovedClock) -> None:
     load = Load(clock)
     with pytest.raises(Interrupted, match="Ctrl-C"), cancel.scope() as signals:
         load.polls = [lambda: signals.cancel(Interrupted("Ctrl-C")), pytest.fail]
@@ -371,7 +374,7 @@ def test_an_interrupt_ends_the_load_and_passes_through(provision: Provisioned, c
     assert provision.asked_for_cause == 0
 
 
-def test_a_storage_that_breaks_ends_the_load_and_fails_the_trial(provision: Provisioned, clock: Clock) -> None:
+def test_a_storage_that_breaks_ends_the_load_and_fails_the_trial(provision: Provisioned, clock: MovedClock) -> None:
     broken = StorageBroken("disk", "its daemon died")
     load = Load(clock, [lambda: provision.storages.cancel(broken), pytest.fail])
     provision.cause = broken.message
@@ -382,7 +385,7 @@ def test_a_storage_that_breaks_ends_the_load_and_fails_the_trial(provision: Prov
     assert provision.asked_for_cause == 1
 
 
-def test_a_variant_that_failed_is_not_run(provision: Provisioned, clock: Clock) -> None:
+def test_a_variant_that_failed_is_not_run(provision: Provisioned, clock: MovedClock) -> None:
     provision.lost = StorageBroken("disk", "its daemon died")
     load = Load(clock)
     output = run(provision, load)

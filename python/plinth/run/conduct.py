@@ -1,6 +1,7 @@
 """The run: provision, trials, undo."""
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,6 @@ from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan
 from plinth.model.workload import Driver
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
-from plinth.run.command_log import CommandLog
 from plinth.run.context import RunContext, network_layout
 from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.interrupt import InterruptGuard
@@ -25,7 +25,7 @@ from plinth.run.power_cuts.power_cuts import PowerCuts
 from plinth.run.provision.provisioner import Provisioner
 from plinth.run.resume import left_behind
 from plinth.run.resume.discard import discard_if_unused, missing_folders, remove_empty
-from plinth.run.trial.clock import SystemClock
+from plinth.run.trial.clock import Clock
 from plinth.run.trial.trial import TrialRunner
 from plinth.run.trial.trials_end import TrialsEndRule
 from plinth.run.undo import UNDO_HANDLERS
@@ -33,10 +33,11 @@ from plinth.run.write_budget import WriteBudget
 from plinth.system import cancel
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
+from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.owners_only import for_owner_only
 from plinth.system.run_key import create_key, forget_key
-from plinth.system.runner import Runner
+from plinth.system.runner import CommandRecord, Runner
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,30 @@ class Continued:
     done: frozenset[int] = frozenset()
     earlier: Sequence[TrialContents] = ()
     last_block: int | None = None
+
+
+class CommandLog:
+    """The external commands of a run, in the bundle (logs/commands.jsonl): appends one line of JSON for each command: argv, user, exit code, duration, ends of its output.
+
+    A command does not fail when it cannot be logged, such as when the disk with the bundle is full: `note` is then
+    called once.
+    """
+
+    def __init__(self, log: LogFile, note: Callable[[str], None]) -> None:
+        self._log = log
+        self._note = note
+        self._has_failed = False
+
+    def record(self, command: CommandRecord) -> None:
+        """Append one command."""
+        try:
+            with self._log.to_append() as file:
+                file.write(json.dumps(command._asdict()).encode() + b"\n")
+        except (OSError, PlinthError) as error:
+            if not self._has_failed:
+                reason = error.message if isinstance(error, PlinthError) else error.strerror
+                self._note(f"{self._log.path} cannot be written ({reason}): some commands are missing there")
+            self._has_failed = True
 
 
 def run_plan(
@@ -165,7 +190,7 @@ def conduct(
     try:
         with budget:
             earlier = [one.trial for one in before.earlier]
-            rule = TrialsEndRule(plan, earlier, SystemClock(), listener.note, before.last_block)
+            rule = TrialsEndRule(plan, earlier, Clock(), listener.note, before.last_block)
             failed = _run_trials(provisioner, obstacles, writer, before.done, listener, rule)
     except Interrupted as error:
         with guard.shielded():
@@ -215,7 +240,7 @@ def _run_trials(
             return fleet_load(fleet, driver, config, runner, log, context.ssh_config)
         return make_load(driver, config, runner, context.log("drivers.log"))
 
-    trials = TrialRunner(plan, provisioner, storages, listener, load, SystemClock(), writer.make_ledger)
+    trials = TrialRunner(plan, provisioner, storages, listener, load, Clock(), writer.make_ledger)
     variants = {variant.id: variant for variant in plan.variants}
     described: set[str] = set()
     failed = 0

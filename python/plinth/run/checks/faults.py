@@ -169,7 +169,7 @@ def _of_filling(
             yield Problem(
                 f"{action.what()}: {name} is a directory, which shares its file system with all else that is there",
                 path=["storage", name],
-                hint='use kind = "loop", which is a file system in a file of its own',
+                hint='use kind = "loop", which is a separate file system in a file',
             )
     yield from _of_sharing(action, [action.node], _used(server), used, path, "would be full")
 
@@ -204,7 +204,7 @@ def _of_sharing(
             yield Problem(
                 f"{action.what()}: {other} is stored on {', '.join(sorted(shared))}, too, and {what}",
                 path=path,
-                hint="give each node storages of its own",
+                hint="give each node separate storages",
             )
 
 

@@ -151,8 +151,7 @@ def _standby_problems(
     probe: SettingsProbe, variant: Variant, cluster: ClusterKey, actions: Sequence[Action]
 ) -> Iterator[Problem]:
     """Yield problems with commits that would wait for a standby: those of trials, and those of the load, which has its own
-    settings
-    of its own and is done before there are standbys."""
+    settings and is done before there are standbys."""
     standbys = cluster.server.standby
     promoted: dict[str, list[str]] = {}
     for action in actions:

@@ -84,8 +84,6 @@ def _of_server(server: ServerSpec, restoring: Restoring, number: int) -> Iterato
                 )
         elif reason := restoring.no_snapshot(storage):
             hint = (
-                _CAN
-                if storage.snapshot() is None
-                else "give each cluster a storage of its own, with nothing else on it"
+                _CAN if storage.snapshot() is None else "give each cluster a separate storage, with nothing else on it"
             )
             yield Problem(f"no snapshot can be taken: {reason}", path=["storage", storage.name], hint=hint)

@@ -30,5 +30,5 @@ def _lacking(needs: Sequence[Need]) -> MissingCapability:
     return MissingCapability(
         "this machine lacks what the plan needs",
         details=[need.sentence for need in needs],
-        hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; storages have sizes of their own",
+        hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; the sizes of storages are set separately",
     )

@@ -84,7 +84,7 @@ class ServerFaults:
     """What the actions of one trial do to its servers. Leaving it ends all of them, restores their power, frees what was filled, and
     makes `servers` what it was.
 
-    Their files are then whatever the faults have left: they are restored before the next trial.
+    Their files are then as the faults have left them: they are restored before the next trial.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """The atlas of a variant: a load is recorded once, and images of it, as power cuts would have left them, are checked.
 
-Each image is served as a copy on write of the recording, recovered by a server of its own, and compared with the
+Each image is served as a copy on write of the recording, recovered by a separate server, and compared with the
 answers that clients had received by then: the records of the disks and of the ledger have one clock, CLOCK_MONOTONIC.
 """
 
@@ -22,7 +22,7 @@ from plinth.model.plan import Variant
 from plinth.run.faults.failures import reason_of
 from plinth.run.host import HOST
 from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered, name_torn_pages
-from plinth.run.power_cuts.cut_moments import Window, moments_beside_load, prepare_moment, windows_of
+from plinth.run.power_cuts.cut_moments import Window, moments_during_load, prepare_moment, windows_of
 from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for, start_server
 from plinth.run.power_cuts.recorded_disks import (
     ImageCut,
@@ -65,7 +65,7 @@ class RecordedLoad:
     ledger: CommitLedger
     first_ns: int
     windows: Mapping[CutMoment, Window]
-    """When the server did what it was made to do beside the load."""
+    """When the server did what it was made to do during the load."""
     changes_ns: "NDArray[np.int64]"
     """When something was written, discarded or flushed, of any disk, while the load ran."""
     flushes_ns: "NDArray[np.int64]"
@@ -114,17 +114,17 @@ class Atlas:
     storages: Sequence[Emulated]
     journal: Journal
     place: Path
-    """Where recordings are made, beside one another; not on the disks."""
+    """The folder in which recordings are made; not on the disks."""
 
     def record(self, load: LoadDriver, ledger: Path, record_s: float, moments: Collection[CutMoment]) -> RecordedLoad:
-        """Run a load for `record_s`, with what the server does in `moments` beside it, and stop the server once all
+        """Run a load for `record_s`, with what the server does in `moments` meanwhile, and stop the server once all
         is recorded."""
         one = self.subject
-        beside = moments_beside_load(moments)
+        during = moments_during_load(moments)
         windows: dict[CutMoment, Window] = {}
         with database_errors("prepare a recording", one.variant.label), connect(one.server.connection) as control:
             before = prepare_commits(control, one.variant.workload, one.dataset)
-            for moment in beside:
+            for moment in during:
                 prepare_moment(control, moment)
             fingerprint = take_fingerprint(control, one.server.layout.data_directory)
             self.drop()  # what a recording that failed has left
@@ -133,8 +133,8 @@ class Atlas:
                     load.start()
                     await_first_commit(load)
                     first_ns = time.monotonic_ns()
-                    for moment in beside:
-                        run_for(load, record_s / (len(beside) + 1))
+                    for moment in during:
+                        run_for(load, record_s / (len(during) + 1))
                         windows |= windows_of(moment, one.server)
                     run_for(load, max(0.0, record_s - (time.monotonic_ns() - first_ns) / 1e9))
                     last_ns = time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""What the server is made to do beside the load, so that the power can be cut during it."""
+"""What the server is made to do during the load, so that the power can be cut during it."""
 
 import contextlib
 import random
@@ -36,12 +36,12 @@ Window = tuple[int, int]
 """Begin and end of something, in ns of CLOCK_MONOTONIC."""
 
 
-def is_beside_load(moment: CutMoment) -> bool:
+def is_during_load(moment: CutMoment) -> bool:
     """Return whether the server is made to do something during the load for it."""
     return moment in _STATEMENTS
 
 
-def moments_beside_load(moments: Collection[CutMoment]) -> list[CutMoment]:
+def moments_during_load(moments: Collection[CutMoment]) -> list[CutMoment]:
     """Return what the server has to do during the load of a recording for `moments`, in this order; pg_control is written by the
     checkpoint."""
     checkpoint = "checkpoint" in moments or "control-file" in moments
@@ -62,9 +62,9 @@ def prepare_moment(control: "psycopg.Connection[Any]", moment: CutMoment) -> Non
 
 @contextmanager
 def during_moment(moment: CutMoment, server: Server, load: LoadDriver, chance: random.Random) -> Iterator[None]:
-    """Have the server do it beside `load`, and enter when the power is to go. What it does ends with the server."""
+    """Have the server do it during `load`, and enter when the power is to go. What it does ends with the server."""
     before = read_small_file(_control_file(server))
-    with _beside(moment, server) as doing:
+    with _meanwhile(moment, server) as doing:
         if moment == "control-file":
             _await_write(server, before, doing)
         else:
@@ -80,7 +80,7 @@ def windows_of(moment: CutMoment, server: Server) -> dict[CutMoment, Window]:
     Raises psycopg.Error when the server cannot do it.
     """
     before, begun_ns = read_small_file(_control_file(server)), time.monotonic_ns()
-    with _beside(moment, server) as doing:
+    with _meanwhile(moment, server) as doing:
         written_ns = _await_write(server, before, doing) if moment == "checkpoint" else None
         doing.result()
     ended_ns = time.monotonic_ns()
@@ -113,8 +113,8 @@ def _await_write(server: Server, before: bytes, doing: "Future[Any]") -> int:
 
 
 @contextmanager
-def _beside(moment: CutMoment, server: Server) -> "Iterator[Future[Any]]":
-    """Run the moment's statement in a session and thread of its own; it has ended afterwards, with the server or by itself."""
+def _meanwhile(moment: CutMoment, server: Server) -> "Iterator[Future[Any]]":
+    """Run the moment's statement in a separate session and thread; it has ended afterwards, with the server or before it."""
     import psycopg
 
     control = connect(server.connection)

@@ -19,7 +19,7 @@ from plinth.model.plan import Variant
 from plinth.model.units import format_duration
 from plinth.run.host import HOST
 from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered, inserted_lsn, name_torn_pages
-from plinth.run.power_cuts.cut_moments import during_moment, is_beside_load, prepare_moment
+from plinth.run.power_cuts.cut_moments import during_moment, is_during_load, prepare_moment
 from plinth.run.power_cuts.power import Power, PowerLoss
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.server import Server, connect, database_errors
@@ -107,7 +107,7 @@ class _Cut:
                 await_first_commit(load)
                 first_ns = time.monotonic_ns()
                 run_for(load, self.chance.uniform(0, within_s))
-                if is_beside_load(self.planned.moment):
+                if is_during_load(self.planned.moment):
                     with during_moment(self.planned.moment, server, load, self.chance):
                         cut_ns, lsn = self._cut_now(control)
                 else:

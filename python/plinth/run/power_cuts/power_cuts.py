@@ -23,7 +23,6 @@ from plinth.run.provision.provisioner import Provisioner
 from plinth.run.trial.load_config import load_of
 from plinth.run.trial.trial import MakeLoad
 from plinth.system import cancel
-from plinth.system.owner import shell_user
 from plinth.workload import dataset_of
 
 _LOAD_S = 86_400.0  # the cut ends it
@@ -207,7 +206,6 @@ class PowerCuts:
             variables=subject.dataset.variables(),
             cores=self._plan.host.cores,
             seed=planned.seed,
-            shell=shell_user(),
             ledger=ledger,
         )
         return self._make_load(workload.driver, config)

@@ -162,7 +162,7 @@ class ImageCut(NamedTuple):
 
 
 class ServerImage:
-    """What a power cut at a moment left of a server's disks: served beside the disks themselves, with a server of its own.
+    """What a power cut at a moment left of a server's disks: served next to the disks themselves, with a separate server.
 
     Constructing it touches nothing. `layout` is that of the server that was recorded.
     """

@@ -26,7 +26,7 @@ from plinth.system.runner import Runner
 
 
 class Provisioner:
-    """The storages and clusters of one run. `close` undoes all of them, whatever failed before.
+    """The storages and clusters of one run. `close` undoes all of them, also after a failure.
 
     A storage that cannot be made, or that breaks, fails with the clusters on it; the rest of the run continues. The servers of
     one cluster run at a time.

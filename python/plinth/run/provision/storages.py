@@ -63,7 +63,7 @@ class Storages:
         return facts
 
     def make_again(self, storages: Sequence[Storage]) -> None:
-        """Undo storages and make them anew, each after what it is built on. Raises what keeps one from being undone."""
+        """Undo storages and make them again, each after what it is built on. Raises what keeps one from being undone."""
         for storage in reversed(storages):
             self._watch.remove(storage.name)
             self._made.pop(storage.name, None)
@@ -98,7 +98,7 @@ class Storages:
         return None
 
     def force_detach(self, broken: StorageBroken) -> list[Storage]:
-        """Release a storage that has failed, and what is stored on it; whatever waits for them fails from now on.
+        """Release a storage that has failed, and what is stored on it; any process that waits for them fails from now on.
 
         Returns them in the order in which they were made.
         """

@@ -1,4 +1,4 @@
-"""Actions at set times beside the load: each is done in its turn by a thread, and becomes an event of the trial."""
+"""Actions at set times of the load: each is done in its turn by a thread, and becomes an event of the trial."""
 
 import bisect
 import contextlib

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ENDS_A_CLIENT = {"connect", "timeout", "connection_lost", "protocol", "script", "client_died"}
 # Of these a client connects again where the trial has faults of its servers.
 _TRIED_AGAIN = {"connect", "timeout", "connection_lost"}
-# A session's start commits some transactions of its own, and autovacuum and the control connection a few more.
+# A session's start commits some transactions, and autovacuum and the control connection a few more.
 _OWN_COMMITS_PER_SESSION: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalchemy": 12}
 _OWN_COMMITS = 100
 

@@ -16,7 +16,7 @@ from plinth.run.trial.snapshots import TrialSnapshots
 class Effects:
     """Does actions that are not SQL, each by what it is about; what is None is not part of the trial.
 
-    Whoever made `links`, `disks`, `faults` and `snapshots` undoes what of it is left when the trial has ended.
+    `links`, `disks`, `faults` and `snapshots` are context managers of the trial, which undo what is left of it.
     """
 
     def __init__(

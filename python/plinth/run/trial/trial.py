@@ -45,7 +45,6 @@ from plinth.run.trial.warmup import WarmupWatch
 from plinth.run.trial.write_watch import WriteWatch
 from plinth.server import ExternalServer, Server, connect, database_errors
 from plinth.system import cancel
-from plinth.system.owner import shell_user
 from plinth.workload import Dataset, await_sessions, dataset_of
 from plinth.workload.dataset import Snapshot
 from plinth.workload.ledger_check import prepare_ledger_tables
@@ -275,10 +274,10 @@ class TrialRunner:
                     variables=subject.dataset.variables(),
                     cores=self._plan.host.cores,
                     seed=subject.trial.seed,
-                    shell=shell_user(),
                     ledger=ledger,
-                    retry_connect_s=None if faults is None else RETRY_CONNECT_S,
                 )
+                if faults is not None:  # clients without a connection try again
+                    config = config.model_copy(update={"retry_connect_s": RETRY_CONNECT_S})
                 with actions:
                     load, failure, warmup_end = self._drive(
                         config, variant.workload.driver, server, observer, stalls, actions
