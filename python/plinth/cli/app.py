@@ -91,6 +91,8 @@ def show_error(error: Reported) -> None:
             console.print(problem.message)
             if problem.hint:
                 console.print(f"      hint: {problem.hint}")
+        for one in error.others:
+            show_error(one)
         return
     console.print(error.message)
     if error.where:

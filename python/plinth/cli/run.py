@@ -97,7 +97,7 @@ def run(
     ssh_config = checked_ssh_config(ssh_config, loaded.experiment.fleet)
     check_viewer()
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
+    made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit, destroy=destroy)
     if full:
         print_plain(full_size_sentence(made), file=sys.stderr)
     with open_listener(quiet) as listener:

@@ -83,7 +83,9 @@ class Problem(PlinthError):
 
 
 class ExperimentError(UsageError):
-    """Everything that is wrong with an experiment file, all at once."""
+    """Everything that is wrong with an experiment file, all at once; `others` are errors that were found with it."""
+
+    others: tuple[PlinthError, ...] = ()
 
     def __init__(self, file: str, problems: Sequence[Problem]) -> None:
         count = len(problems)

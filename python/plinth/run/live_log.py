@@ -78,7 +78,7 @@ class LiveLog:
             self._close_file()
 
     def phase(self, text: str) -> None:
-        """A new part of the run begins."""
+        """Log that a new part of the run begins."""
         self._phase = PhaseBegan(unix_ns=time.time_ns(), text=_cut(text))
         self._append_for_now(self._phase)
         self._listener.phase(text)
@@ -244,7 +244,7 @@ class LiveLog:
 
 
 def _in_order(variants: Collection[Variant]) -> Iterator[Variant]:
-    """The variants in the order of the analysis: the A/A twin follows the variant whose levels and colour it has."""
+    """Yield the variants in the order of the analysis: the A/A twin follows the variant whose levels and colour it has."""
     twins = [variant for variant in variants if variant.is_aa_twin]
     for variant in variants:
         if not variant.is_aa_twin:
@@ -263,7 +263,7 @@ def _planned(variant: Variant, unix_ns: int) -> VariantPlanned:
 
 
 def _cut(text: str, most: int = MAX_TEXT) -> str:
-    """Text with at most so many characters that can be written in UTF-8: names of files may have any bytes."""
+    """Return text with at most so many characters that can be written in UTF-8: names of files may have any bytes."""
     printable = text.encode(errors="backslashreplace").decode()
     return printable if len(printable) <= most else f"{printable[: most - 1]}…"
 

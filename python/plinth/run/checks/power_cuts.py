@@ -22,7 +22,7 @@ def cut_problems(
     expanded: Expanded,
     dataset_of: Callable[[DatasetSpec], Dataset],
 ) -> list[Problem]:
-    """The problems, each at the key that asks for power cuts; none when every variant can be tested by them."""
+    """Return the problems, each at the key that asks for power cuts; none when every variant can be tested by them."""
     found: dict[str, Problem] = {}
     clusters = {cluster.id: cluster for cluster in expanded.clusters}
     for variant in expanded.variants:

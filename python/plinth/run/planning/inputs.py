@@ -1,6 +1,5 @@
 """The facts about this machine that planning needs: free space, steps, sizes and times."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from plinth.plan import MEMORY, PlanInputs, StoragePlace
 from plinth.run.checks.destroy import destructive_targets
 from plinth.run.context import RunContext
 from plinth.run.fleet import copying_words, machines_words
+from plinth.run.host import HOST
 from plinth.run.planning.state_steps import cache_steps, keeping_steps, restoring_steps, snapshot_steps
 from plinth.run.provision.restoring import Restoring
 from plinth.run.undo import undo_step
@@ -37,13 +37,13 @@ def plan_inputs(
     restoring: Restoring,
     fleet: FleetSpec | None = None,
 ) -> PlanInputs:
-    """What is known of the machine, for storages as `context` has them; `installations` are by cluster."""
+    """Return what is known of the machine, for storages as `context` has them; `installations` are by cluster."""
 
     def provision_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
         return _provision_steps(context, clusters, dataset_of, restoring, fleet)
 
     def teardown_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
-        """The steps that the journal undoes at the end, the last first."""
+        """Return the steps that the journal undoes at the end, the last first."""
         undone = map(undo_step, reversed(provision_steps(clusters)))
         return [step for step in undone if step is not None]
 
@@ -62,6 +62,16 @@ def plan_inputs(
         ),
         teardown_steps=teardown_steps,
         destructive_targets=lambda clusters: destructive_targets(context.used_storages(clusters), runner),
+    )
+
+
+def without_steps(inputs: PlanInputs) -> PlanInputs:
+    """Return the inputs of a plan that only says what it needs, since it cannot be carried out."""
+    return replace(
+        inputs,
+        provision_steps=lambda clusters: [],
+        trial_steps=lambda trial, variant, cluster: [],
+        teardown_steps=lambda clusters: [],
     )
 
 
@@ -89,7 +99,7 @@ def _provision_steps(
 
 
 def _place(storage: Storage, restoring: Restoring) -> StoragePlace:
-    """How fast a storage is, where its space comes from, and how much of it there is for the server's user."""
+    """Return how fast a storage is, where its space comes from, and how much of it there is for the server's user."""
     source = storage.needs_from()
     place = StoragePlace(
         takes_bytes=storage.needs_bytes(),
@@ -105,19 +115,10 @@ def _place(storage: Storage, restoring: Restoring) -> StoragePlace:
             available_bytes = storage.host.memory_available_bytes
             return replace(place, key=MEMORY, where=MEMORY, available_bytes=available_bytes)
         case Path():
-            key, where, available_bytes = _filesystem(source)
-            return replace(place, key=key, where=where, available_bytes=available_bytes)
+            key, available_bytes = HOST.free_space(source)
+            return replace(place, key=key, where=str(source), available_bytes=available_bytes)
         case base:
             return replace(place, on=base.name)
-
-
-def _filesystem(path: Path) -> tuple[str, str, int | None]:
-    """A key that paths on the same file system share, the path, and the bytes that are free there."""
-    try:
-        status = os.statvfs(path)
-        return str(path.stat().st_dev), str(path), status.f_bavail * status.f_frsize
-    except OSError:
-        return str(path), str(path), None
 
 
 def _options(variant: Variant) -> str:
@@ -198,5 +199,5 @@ def _start_step(
         )
     shown = ", ".join(f"{name} = {value}" for name, value in settings.items()) or "defaults"
     name = f"trial.{trial.number}.start" if node.upstream is None else f"trial.{trial.number}.{node.name}.start"
-    title = f"trial {trial.number}, {variant.label}: start {cluster.id_of(node)} anew with {shown}"
+    title = f"trial {trial.number}, {variant.label}: start {cluster.id_of(node)} again with {shown}"
     return context.layout(cluster, node).start_step().model_copy(update={"id": name, "title": title})

@@ -63,7 +63,7 @@ class StorageProbe:
 
 
 def _cases(methods: Iterable[SyncMethod], clients: set[int]) -> tuple[FsyncCase, ...]:
-    """Each method of PostgreSQL's once; of those that are used, what one client and what all clients can commit."""
+    """Return each method of PostgreSQL's once; of those that are used, what one client and what all clients can commit."""
     planned = [*cases(FsyncOptions(groups=("one_block",)))]
     for method in methods:
         of_method = FsyncOptions(

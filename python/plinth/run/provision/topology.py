@@ -21,6 +21,11 @@ class Node(NamedTuple):
     log: LogFile | None
     """None: it is an external server."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is known to run on this machine: Plinth has started it."""
+        return self.postmaster_pid is not None
+
 
 class Topology(NamedTuple):
     """The nodes that run for a variant; the load goes to the primary."""
