@@ -30,7 +30,7 @@ DOCUMENTS = (
     "scripts/studies.toml",
 )
 PROGRAMS = ("python", "scripts", "benchmarks", "tests")
-GENERATED = ("docs/reference", "tests/postgres/node_modules")
+GENERATED = ("tests/postgres/node_modules",)
 MADE = "<!-- Made by scripts/generated.py"
 LONGEST_LINE = 140
 INSTEAD = {
