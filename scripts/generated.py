@@ -1,10 +1,10 @@
-"""Make the generated files anew, or check that they are fresh.
+"""Regenerate the generated files, or check that they are up to date.
 
     python scripts/generated.py           write them
-    python scripts/generated.py --check   exit 1 and name those that are not fresh
+    python scripts/generated.py --check   exit 1 and name those that are out of date
 
-docs/reference/ and the man pages come from the models and from the commands' own help, the pages of studies and the gallery from what
-scripts/study_pages.py says.
+docs/reference/ and the man pages come from the models and from the commands' own help, the pages of studies and the gallery from
+scripts/study_pages.py.
 """
 
 import json
@@ -63,7 +63,7 @@ COLUMN_KINDS: tuple[type[BaseModel], ...] = get_args(get_args(ColumnSpec)[0])
 
 
 def kinds_of(model: type[BaseModel]) -> str:
-    """ "uniform, gaussian, ..." of a model that is chosen by its kind."""
+    """Return "uniform, gaussian, ..." for a model that is chosen by its kind."""
     return ", ".join(get_args(model.model_fields["kind"].annotation))
 
 
@@ -95,7 +95,7 @@ def schema_text(schema: dict[str, Any]) -> str:
 
 
 def examples_text() -> str:
-    """The curated experiments with the files that they name, for the package, which has no experiments/."""
+    """Return the curated experiments with the files that they name, for the package, which has no experiments/."""
     loaded = {path.stem: load_experiment(path) for path in sorted(EXPERIMENTS.glob("*.toml"))}
     kept = {name: Example(one.experiment.question, one.text, one.files)._asdict() for name, one in loaded.items()}
     return json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
@@ -120,27 +120,27 @@ def published_reference() -> str:
         "",
         "<!-- Made by scripts/generated.py from python/plinth/model/published.py: change it there. -->",
         "",
-        "TOML, `spec = 1`: what `reference` of an experiment names. Plinth brings along: "
+        "TOML, `spec = 1`: what `reference` of an experiment names. Plinth comes with: "
         f"{', '.join(f'`{name}`' for name in packaged_references())}.",
     ]
     return "\n".join([*lines, *section_lines(PUBLISHED_SECTIONS)]) + "\n"
 
 
 def rights_page() -> str:
-    """What the keys of an experiment could have root do."""
+    """Return the page that says what the keys of an experiment could make root do."""
     lines = [
         "# What an experiment may have root do",
         "",
         "<!-- Made by scripts/generated.py from python/plinth/experiment/rights.py: change it there. -->",
         "",
         "An experiment file may come from another user: a colleague, or a bundle that was shared. Most keys are numbers, names of",
-        "at most 40 letters, digits, - and _, or words of a list, which can ask for nothing. The others take text. What each can have the",
+        "at most 40 letters, digits, - and _, or words of a list, which can do no harm. The others take text. What each can make the",
         "user who runs it do, often root, is one of:",
         "",
         "- **harmless**: the text is shown or compared, and names nothing outside of the experiment;",
         "- **confined**: what it asks for stays within the limits of the table, also in your own experiments;",
         "- **confirmed**: it names a place, a program or an address. `plinth run BUNDLE`, `plinth fleet check` and `plinth storage prepare`",
-        "  show it in a sentence of its own, with the whole experiment, before anything is started, and ask; `--yes` is for scripts.",
+        "  show it in a separate sentence, with the whole experiment, before anything is started, and ask; `--yes` is for scripts.",
         "",
         "A test compares the table with the schema: a new key that takes text needs a line here.",
         "",
@@ -153,7 +153,7 @@ def rights_page() -> str:
         "## Options of mkfs, mount, zpool and zfs",
         "",
         "These programs run as root, and some of their options copy files into the storage, write files, or use devices that no guard has",
-        "looked at. So only these are taken; values are words and numbers, never paths. To ask for one that is missing, open an issue.",
+        "checked. So only these are accepted; values are words and numbers, never paths. To ask for one that is missing, open an issue.",
         "",
     ]
     for filesystem, allowed in MKFS.items():
@@ -173,7 +173,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def section_lines(sections: dict[str, type[BaseModel]]) -> list[str]:
-    """A table of keys for each model, under its title."""
+    """Return a table of keys for each model, under its title."""
     lines: list[str] = []
     for title, model in sections.items():
         lines += ["", f"## {title}", "", " ".join((model.__doc__ or "").split()), ""]
@@ -255,7 +255,7 @@ def cli_reference() -> str:
 
 
 def command_words() -> Iterator[tuple[str, ...]]:
-    """The words of every command, a group's own before those of its commands."""
+    """Yield the words of every command, those of a group before those of its commands."""
     for command in COMMANDS:
         yield (command.name,)
         target = pkgutil.resolve_name(command.target) if command.target else None
@@ -270,7 +270,7 @@ def disk_reference() -> str:
         "<!-- Made by scripts/generated.py from crates/disk/src/model/profiles.rs: change it there. -->",
         "",
         "Medians with one request at a time, of 8 KiB each, by the pure model; a log write is a write behind the one before",
-        "it, and a flush. Through a loop device the machine adds up to 60 us a request; the test of every profile",
+        "it, and a flush. Through a loop device the machine adds up to 60 us per request; the test of every profile",
         "(`tests/disk/test_disk_accuracy.py`) holds the median within 10 % and that.",
         "",
         "| profile | stands for | random read | random write | log write | write cache |",
@@ -289,7 +289,7 @@ def disk_reference() -> str:
 
 
 def generated() -> dict[str, str]:
-    """Every generated file: path below the root -> text."""
+    """Return every generated file: path below the root -> text."""
     return {
         EXAMPLES: examples_text(),
         SCHEMA_FILE: schema_text(json_schema()),
@@ -323,7 +323,7 @@ def main() -> int:
     stale = [name for name, text in texts.items() if not (ROOT / name).is_file() or (ROOT / name).read_text() != text]
     if sys.argv[1:] == ["--check"]:
         for name in stale:
-            print(f"not fresh: {name}; `make fmt` makes it anew", file=sys.stderr)
+            print(f"out of date: {name}; `make fmt` regenerates it", file=sys.stderr)
         return 1 if stale else 0
     for name in stale:
         path = ROOT / name
