@@ -82,7 +82,7 @@ docs: build $(STAMPS)/tools ## the documentation as a searchable site, into targ
 	$(BIN)/python scripts/study_pages.py docs/gallery
 	.venv/tools/bin/zensical build --clean
 
-check: build ## lints, types, import rules, generated files
+check: build ## lints, types, import rules, generated files, prose
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check
@@ -90,9 +90,10 @@ check: build ## lints, types, import rules, generated files
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python scripts/generated.py --check
+	$(BIN)/python scripts/prose.py
 	scripts/npm.sh run check
 
-fmt: build ## format everything, and make the generated files anew
+fmt: build ## format everything, and regenerate the generated files
 	cargo fmt --all
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -100,7 +101,7 @@ fmt: build ## format everything, and make the generated files anew
 	scripts/npm.sh run types
 	scripts/npm.sh run format
 
-bench: build ## the load engine beside pgbench, into benchmarks/runs/
+bench: build ## the load engine next to pgbench, into benchmarks/runs/
 	$(BIN)/python benchmarks/engine_vs_pgbench.py
 
 fuzz: test-deps ## feed the parsers with made-up bytes, 10 minutes each (SECONDS=600), and keep what reaches new code
@@ -109,10 +110,10 @@ fuzz: test-deps ## feed the parsers with made-up bytes, 10 minutes each (SECONDS
 simulate: build ## every statistic of a report against a known truth, some minutes (FACTOR=0.1 scales down)
 	$(BIN)/python benchmarks/simulate.py $(if $(FACTOR),--factor=$(FACTOR))
 
-bench-load: build ## loading beside pgbench -i and COPY, into benchmarks/runs/; takes hours: ROWS=2000000 scales down
+bench-load: build ## loading next to pgbench -i and COPY, into benchmarks/runs/; takes hours: ROWS=2000000 scales down
 	$(BIN)/python benchmarks/loading.py $(if $(ROWS),--rows=$(ROWS))
 
-bench-tpcc: build ## the TPC-C-derived workload beside go-tpc: time to load, client CPU a transaction
+bench-tpcc: build ## the TPC-C-derived workload next to go-tpc: time to load, client CPU a transaction
 	$(BIN)/python benchmarks/tpcc_vs_peers.py
 
 clean: ## delete what was built

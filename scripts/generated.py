@@ -1,10 +1,10 @@
-"""Regenerate the generated files, or check that they are fresh.
+"""Regenerate the generated files, or check that they are up to date.
 
     python scripts/generated.py           write them
-    python scripts/generated.py --check   exit 1 and name those that are not fresh
+    python scripts/generated.py --check   exit 1 and name those that are out of date
 
-docs/reference/ and the man pages come from the models and from the commands' own help, the pages of studies and the gallery from what
-scripts/study_pages.py says.
+docs/reference/ and the man pages come from the models and from the commands' own help, the pages of studies and the gallery from
+scripts/study_pages.py.
 """
 
 import json
@@ -61,7 +61,7 @@ COLUMN_KINDS: tuple[type[BaseModel], ...] = get_args(get_args(ColumnSpec)[0])
 
 
 def kinds_of(model: type[BaseModel]) -> str:
-    """Return the kinds, "uniform, gaussian, ...", of a model that is chosen by its kind."""
+    """Return "uniform, gaussian, ..." for a model that is chosen by its kind."""
     return ", ".join(get_args(model.model_fields["kind"].annotation))
 
 
@@ -118,27 +118,27 @@ def published_reference() -> str:
         "",
         "<!-- Made by scripts/generated.py from python/plinth/model/published.py: change it there. -->",
         "",
-        "TOML, `spec = 1`: what `reference` of an experiment names. Plinth brings along: "
+        "TOML, `spec = 1`: what `reference` of an experiment names. Plinth comes with: "
         f"{', '.join(f'`{name}`' for name in packaged_references())}.",
     ]
     return "\n".join([*lines, *section_lines(PUBLISHED_SECTIONS)]) + "\n"
 
 
 def rights_page() -> str:
-    """Return what the keys of an experiment could have root do."""
+    """Return the page that says what the keys of an experiment could make root do."""
     lines = [
         "# What an experiment may have root do",
         "",
         "<!-- Made by scripts/generated.py from python/plinth/experiment/rights.py: change it there. -->",
         "",
         "An experiment file may come from another user: a colleague, or a bundle that was shared. Most keys are numbers, names of",
-        "at most 40 letters, digits, - and _, or words of a list, which can ask for nothing. The others take text. What each can have the",
+        "at most 40 letters, digits, - and _, or words of a list, which can do no harm. The others take text. What each can make the",
         "user who runs it do, often root, is one of:",
         "",
         "- **harmless**: the text is shown or compared, and names nothing outside of the experiment;",
         "- **confined**: what it asks for stays within the limits of the table, also in your own experiments;",
         "- **confirmed**: it names a place, a program or an address. `plinth run BUNDLE`, `plinth fleet check` and `plinth storage prepare`",
-        "  show it in a sentence of its own, with the whole experiment, before anything is started, and ask; `--yes` is for scripts.",
+        "  show it in a separate sentence, with the whole experiment, before anything is started, and ask; `--yes` is for scripts.",
         "",
         "A test compares the table with the schema: a new key that takes text needs a line here.",
         "",
@@ -151,7 +151,7 @@ def rights_page() -> str:
         "## Options of mkfs, mount, zpool and zfs",
         "",
         "These programs run as root, and some of their options copy files into the storage, write files, or use devices that no guard has",
-        "looked at. So only these are taken; values are words and numbers, never paths. To ask for one that is missing, open an issue.",
+        "checked. So only these are accepted; values are words and numbers, never paths. To ask for one that is missing, open an issue.",
         "",
     ]
     for filesystem, allowed in MKFS.items():
@@ -253,7 +253,7 @@ def cli_reference() -> str:
 
 
 def command_words() -> Iterator[tuple[str, ...]]:
-    """Yield the words of every command, a group's own before those of its commands."""
+    """Yield the words of every command, those of a group before those of its commands."""
     for command in COMMANDS:
         yield (command.name,)
         target = pkgutil.resolve_name(command.target) if command.target else None
@@ -268,7 +268,7 @@ def disk_reference() -> str:
         "<!-- Made by scripts/generated.py from crates/disk/src/model/profiles.rs: change it there. -->",
         "",
         "Medians with one request at a time, of 8 KiB each, by the pure model; a log write is a write behind the one before",
-        "it, and a flush. Through a loop device the machine adds up to 60 us a request; the test of every profile",
+        "it, and a flush. Through a loop device the machine adds up to 60 us per request; the test of every profile",
         "(`tests/disk/test_disk_accuracy.py`) holds the median within 10 % and that.",
         "",
         "| profile | stands for | random read | random write | log write | write cache |",
@@ -321,7 +321,7 @@ def main() -> int:
     stale = [name for name, text in texts.items() if not (ROOT / name).is_file() or (ROOT / name).read_text() != text]
     if sys.argv[1:] == ["--check"]:
         for name in stale:
-            print(f"not fresh: {name}; `make fmt` regenerates it", file=sys.stderr)
+            print(f"out of date: {name}; `make fmt` regenerates it", file=sys.stderr)
         return 1 if stale else 0
     for name in stale:
         path = ROOT / name

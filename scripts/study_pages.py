@@ -32,7 +32,7 @@ _MADE = "<!-- Made by scripts/generated.py from scripts/studies.toml and docs/st
 
 
 def study_pages() -> dict[str, str]:
-    """Every page and chart: path below the root -> text."""
+    """Return every page and chart: path below the root -> text."""
     texts: dict[str, str] = {}
     cards: list[str] = []
     for study in _studies()["study"]:
@@ -50,7 +50,7 @@ def study_pages() -> dict[str, str]:
 
 
 def unwanted() -> list[str]:
-    """Kept reports and charts that no page shows: paths below the root."""
+    """Return the kept reports and charts that no page shows, as paths below the root."""
     wanted = {ROOT / name for name in study_pages()} | {DATA / f"{name}.json" for name in _run_names()}
     there = [*DATA.glob("*"), *(ROOT / CHARTS).glob("*")]
     return sorted(str(path.relative_to(ROOT)) for path in there if path not in wanted)
@@ -71,7 +71,7 @@ def _drawings(name: str) -> tuple[Drawing, ...]:
 
 
 def _charts(run: dict[str, Any], report: Report) -> Iterator[tuple[str, Drawing]]:
-    """File name and drawing of each chart that a run is to show, by its title."""
+    """Yield file name and drawing of each chart that a run is to show, by its title."""
     drawn = {drawing.title: drawing for drawing in _drawings(run["name"])}
     for title in run["charts"]:
         if title not in drawn:
@@ -81,7 +81,7 @@ def _charts(run: dict[str, Any], report: Report) -> Iterator[tuple[str, Drawing]
 
 
 def _study(study: dict[str, Any]) -> Iterator[str]:
-    """What was published, from the data that the experiments name."""
+    """Yield what was published, from the data that the experiments name."""
     beside = read_kept(study["run"][0]["name"]).published
     if beside is None:
         raise SystemExit(f"{STUDIES.name}: {study['run'][0]['name']} names no published results")
@@ -115,7 +115,7 @@ def _section(run: dict[str, Any], report: Report, charts: dict[str, Drawing]) ->
 
 
 def _beside(beside: PublishedBeside | None) -> str:
-    """The published figures whose counterpart was measured here."""
+    """Return the published figures whose counterpart was measured here."""
     if beside is None:
         return ""
     measured = beside.model_copy(
@@ -126,11 +126,11 @@ def _beside(beside: PublishedBeside | None) -> str:
     )
     facts = bullets(f"{row.what}: {published_fact(row)}" for row in beside.facts if row.ours is not None)
     tables = "\n\n".join(filter(None, (blocks(published_tables(measured)), facts)))
-    return f"Published figures beside ours:\n\n{tables}" if tables else ""
+    return f"Published figures and ours:\n\n{tables}" if tables else ""
 
 
 def _limits(report: Report) -> str:
-    """When and on what a run was measured."""
+    """Say when and on what a run was measured."""
     run, host, trials = report.run, report.host, report.analysis
     day = datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC)
     versions = ", ".join(f"{one.name} {one.version}" for one in report.reproduction.versions)
@@ -147,7 +147,7 @@ def _command(report: Report) -> str:
 
 
 def _card(study: dict[str, Any], run: dict[str, Any], report: Report, charts: dict[str, Drawing]) -> str:
-    """A run in the gallery: its first chart, its answer, and where there is more."""
+    """Return a run in the gallery: its first chart, its answer, and where there is more."""
     name, analysis = run["name"], report.analysis
     chart, drawing = next(iter(charts.items()))
     return "\n\n".join(
@@ -167,7 +167,7 @@ def _anchor(title: str) -> str:
 def _gallery(cards: list[str]) -> str:
     lead = (
         "A chart, the question and the answer of every run behind the pages of the [studies](studies/README.md). "
-        "The links to reports lead to the whole page that `plinth report --html` writes, without its time series; they are part of "
+        "The links to reports lead to the page that `plinth report --html` writes, without its time series; they are part of "
         "the built site (`make docs`), not of the repository."
     )
     return "\n\n".join(["# Gallery of reports", _MADE, lead, *cards]) + "\n"

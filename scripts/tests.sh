@@ -87,7 +87,7 @@ case $worst in
   0) ;;
   1)
     unstable || exit 1
-    echo "=== UNSTABLE: these failed among other tests and passed alone:"
+    echo "=== UNSTABLE: these failed next to other tests and passed alone:"
     cat "$logs/again"
     ;;
   *) exit "$worst" ;;

@@ -17,7 +17,7 @@ RIGHT_OF_TEN = 9
 @pytest.mark.parametrize(("experiment", "cases"), EXPERIMENTS.values(), ids=EXPERIMENTS)
 @pytest.mark.usefixtures("state_dir")
 def test_nine_of_ten_are_right_in_each_class(scratch: Path, experiment: str, cases: Cases) -> None:
-    """Prints the table of docs/concepts/observation.md."""
+    """Prints the table of docs/studies/plinth-itself.md."""
     found = run_known(scratch, experiment, cases, repeats=REPEATS)
     right = {}
     for expected, bottlenecks in found.items():

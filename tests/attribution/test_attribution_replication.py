@@ -29,6 +29,6 @@ def right_of(folder: Path, repeats: int) -> dict[str, int]:
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("state_dir")
 def test_nine_of_ten_are_right_in_each_case(scratch: Path) -> None:
-    """Prints the table of docs/concepts/observation.md."""
+    """Prints the table of docs/studies/plinth-itself.md."""
     right = right_of(scratch, repeats=REPEATS)
     assert all(count >= RIGHT_OF_TEN for count in right.values()), right
