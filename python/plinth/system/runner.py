@@ -202,7 +202,7 @@ class Runner:
         place.check_program(argv)
         cancel.check()
         with log.to_append() as output:
-            process = _start(argv, place, stdin=connection, stdout=connection, stderr=output)
+            process = _start(argv, place, stdin=connection.fileno(), stdout=connection.fileno(), stderr=output)
         self._record(CommandRecord(tuple(argv), None, None, None, "", ""))
         return Child(process)
 
@@ -370,8 +370,8 @@ def _start(
     argv: Sequence[str],
     place: _Place,
     *,
-    stdin: int | socket.socket,
-    stdout: int | IO[bytes] | socket.socket,
+    stdin: int,
+    stdout: int | IO[bytes],
     stderr: int | IO[bytes],
     preexec_fn: Callable[[], None] | None = None,
     pass_fds: Collection[int] = (),
