@@ -21,8 +21,7 @@ from plinth.storage.folder import FolderStorage
 from plinth.storage.inspect.describe import with_features
 from plinth.storage.requirements import Requirements, kernel_filesystem
 from plinth.system.directory import filesystem_label
-from plinth.system.failures import from_os_error
-from plinth.system.kernel_log import kernel_log
+from plinth.system.failures import from_os_error, kernel_log
 from plinth.system.mounts import Mount, mount_of, mounts
 from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import statvfs_with_timeout

@@ -1,8 +1,9 @@
-"""Converts errors of the operating system to errors with location, exit code and hint."""
+"""Converts errors of the operating system to errors with location, exit code and hint; reads what the kernel logs of them."""
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
@@ -61,3 +62,33 @@ def from_os_error(error: OSError, doing: str, path: Path, hint: str | None = Non
         return kind(f"cannot {doing}: {reason}", where=str(path), hint=hint or usual_hint)
     kind, reason, usual_hint = _KINDS.get(error.errno or 0, (RunError, error.strerror or str(error), None))
     return kind(f"cannot {doing}: {reason}", where=str(path), hint=hint or usual_hint)
+
+
+_KMSG = "/dev/kmsg"  # one record at a time: "priority,sequence,time,flags;message" (Documentation/ABI/testing/dev-kmsg)
+_RECORD_MAX_BYTES = 8192
+
+
+@contextmanager
+def kernel_log() -> Iterator[Callable[[], list[str]]]:
+    """Yield a function that returns the lines that the kernel has logged since; none where we may not read its log."""
+    try:
+        log = os.open(_KMSG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        yield list
+        return
+    try:
+        os.lseek(log, 0, os.SEEK_END)
+        yield lambda: list(_read_on(log))
+    finally:
+        os.close(log)
+
+
+def _read_on(log: int) -> Iterator[str]:
+    while True:
+        try:
+            record = os.read(log, _RECORD_MAX_BYTES)
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # records were overwritten before they were read
+            continue
+        yield record.decode(errors="replace").partition(";")[2].partition("\n")[0]

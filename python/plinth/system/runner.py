@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, NamedTuple, Self
 
 from plinth.model.errors import MissingCapability, RunError
 from plinth.system import cancel
@@ -202,7 +202,7 @@ class Runner:
         place.check_program(argv)
         cancel.check()
         with log.to_append() as output:
-            process = _start(argv, place, stdin=connection, stdout=connection, stderr=output)
+            process = _start(argv, place, stdin=connection.fileno(), stdout=connection.fileno(), stderr=output)
         self._record(CommandRecord(tuple(argv), None, None, None, "", ""))
         return Child(process)
 
@@ -331,27 +331,19 @@ class _Place:
 
     def __init__(self, owner: Owner | None, cwd: Path | None, env: Mapping[str, str] | None) -> None:
         self._owner = owner
-        self._other = owner if owner is not None and not owner.is_current_user else None
+        other = owner if owner is not None and not owner.is_current_user else None
         self._cwd = cwd
-        self._env = _environment(self._other) | dict(env or {})
-
-    def popen_options(self) -> dict[str, Any]:
-        """Return the arguments of Popen that put a command there."""
-        other = self._other
         # Our working directory may not be accessible to the other user.
-        options: dict[str, Any] = {"cwd": self._cwd or (Path("/") if other else None), "env": self._env}
-        if other is not None:
-            options |= {
-                "user": other.uid,
-                "group": other.gid,
-                "extra_groups": os.getgrouplist(other.name, other.gid),
-            }
-        return options
+        self.folder = cwd or (Path("/") if other else None)
+        self.env = _environment(other) | dict(env or {})
+        self.user = other.uid if other else None
+        self.group = other.gid if other else None
+        self.extra_groups = os.getgrouplist(other.name, other.gid) if other else None
 
     def check_program(self, argv: Sequence[str]) -> None:
         """Raise MissingCapability when there is no such program, or when it cannot be executed even by us."""
         program = argv[0]
-        if shutil.which(program, path=self._env["PATH"]) is None:
+        if shutil.which(program, path=self.env["PATH"]) is None:
             number = errno.EACCES if "/" in program and Path(program).exists() else errno.ENOENT
             raise self.not_started(OSError(number, os.strerror(number), program), argv)
 
@@ -370,8 +362,8 @@ def _start(
     argv: Sequence[str],
     place: _Place,
     *,
-    stdin: int | socket.socket,
-    stdout: int | IO[bytes] | socket.socket,
+    stdin: int,
+    stdout: int | IO[bytes],
     stderr: int | IO[bytes],
     preexec_fn: Callable[[], None] | None = None,
     pass_fds: Collection[int] = (),
@@ -385,7 +377,11 @@ def _start(
             preexec_fn=preexec_fn,
             pass_fds=tuple(pass_fds),
             start_new_session=True,
-            **place.popen_options(),
+            cwd=place.folder,
+            env=place.env,
+            user=place.user,
+            group=place.group,
+            extra_groups=place.extra_groups,
         )
     except OSError as error:
         raise place.not_started(error, argv) from error
