@@ -61,7 +61,7 @@ $(OLD_POSTGRES): tests/postgres/package-lock.json $(STAMPS)/python
 
 test-long: test-deps $(OLD_POSTGRES) ## what takes long: ten times as many comparisons with pgbench; experiments on emulated disks
 	PLINTH_TEST_FACTOR=10 cargo test --release -p plinth-script --quiet
-	PLINTH_TEST_FACTOR=10 $(BIN)/pytest tests/native/load/test_native_language.py
+	PLINTH_TEST_FACTOR=10 $(BIN)/pytest tests/engine/load/test_native_language.py
 	$(BIN)/pytest -m long
 
 $(STAMPS)/tools: requirements-tools.lock $(STAMPS)/venv

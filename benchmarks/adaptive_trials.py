@@ -28,7 +28,7 @@ MOST_TRIALS = 20
 
 
 def run(ratio: float, seed: int, spread: float) -> dict[str, Any]:
-    """One experiment, whose second disk flushes `ratio` times as fast: its verdict, blocks, and log ratios within blocks."""
+    """Run one experiment, whose second disk flushes `ratio` times as fast: its verdict, blocks, and log ratios within blocks."""
     flush_ms = {"a": FLUSH_MS, "b": FLUSH_MS / ratio}
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder, "bundle")
@@ -44,7 +44,7 @@ def run(ratio: float, seed: int, spread: float) -> dict[str, Any]:
 
 
 def fixed_trials(power: float, spread: float) -> int | None:
-    """Trials of each variant in a plan of fixed size that shows the difference as often, with such a spread of the log ratios."""
+    """Return the trials per variant with which a plan of fixed size shows the difference as often at such a spread."""
     noise = simulation.lognormal(spread / math.sqrt(2))
     return next((n for n in range(3, 101) if simulation.fixed_power(noise, n, DIFFERENCE, 2000, 1) >= power), None)
 

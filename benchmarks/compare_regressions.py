@@ -22,7 +22,7 @@ RUNS = {"before": FLUSH_MS, "same": FLUSH_MS, "slower": FLUSH_MS * REGRESSION}
 
 
 def compared(repeats: int, seed: int, spread: float) -> dict[str, dict[str, Any]]:
-    """One round: verdict, ratio and interval of the run on the same disk and of that on the slower one."""
+    """Run one round: verdict, ratio and interval of the run on the same disk and of that on the slower one."""
     order = random.Random(seed).sample(list(RUNS), len(RUNS))
     with tempfile.TemporaryDirectory() as folder:
         for place, name in enumerate(order):

@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def peak_memory_kib() -> int:
-    """Of this process, shared libraries included. Not getrusage's, which may be that of the process it was forked from."""
+    """Return the peak memory of this process with shared libraries; getrusage's may be that of the process it was forked from."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     if found is None:
         sys.exit("/proc/self/status has no VmHWM")

@@ -18,7 +18,7 @@ Runs = Mapping[str, Mapping[str, Sequence[Run]]]
 
 
 def summarize(row: Row, runs: Sequence[Run]) -> dict[str, object]:
-    """Medians of both, Plinth's as a multiple of pgbench's, and the aims."""
+    """Return medians of both, Plinth's as a multiple of pgbench's, and the aims."""
     values = {engine: {figure: _median(runs, engine, figure) for figure in FIGURES} for engine in BOTH}
     ratio: dict[Figure, float] = {figure: values["plinth"][figure] / values["pgbench"][figure] for figure in FIGURES}
     aims = [
@@ -28,7 +28,7 @@ def summarize(row: Row, runs: Sequence[Run]) -> dict[str, object]:
 
 
 def table(row: Row, runs: Sequence[Run]) -> str:
-    """The medians side by side, with the lowest and the highest run, and what was aimed for."""
+    """Return the medians side by side, with the lowest and the highest run, and what was aimed for."""
     lines = ["| | pgbench | Plinth | ratio | aim | |", "|---|---|---|---|---|---|"]
     aims = {aim.figure: aim for aim in row.aims}
     for figure, name in FIGURES.items():
@@ -41,7 +41,7 @@ def table(row: Row, runs: Sequence[Run]) -> str:
 
 
 def reported(is_reached: bool) -> str:
-    """In words."""
+    """Return the outcome in words."""
     return "reached" if is_reached else "not reached"
 
 
@@ -56,13 +56,13 @@ def _cell(runs: Sequence[Run], engine: Engine, figure: Figure) -> str:
 
 
 def machine_kind() -> str:
-    """Processors, and whether they are a hypervisor's: no name that would tell one machine from another."""
+    """Return the processors, and whether they are a hypervisor's: no name that would tell one machine from another."""
     flags = found(r"flags\s*: (.*)", Path("/proc/cpuinfo").read_text()).split()
     return f"{os.cpu_count()}-core-{'vm' if 'hypervisor' in flags else 'machine'}"
 
 
 def machine_facts() -> dict[str, str | float | None]:
-    """What the figures depend on."""
+    """Return what the figures depend on."""
     memory_kib = int(found(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text()))
     return {
         "cpu": found(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()),
@@ -75,7 +75,7 @@ def machine_facts() -> dict[str, str | float | None]:
 
 
 README = """\
-# The load engine beside pgbench, {day}, {kind}
+# The load engine compared with pgbench, {day}, {kind}
 
 {pairs} pairs of runs of {duration_s} s for each kind of work and each server, turn and turn about: scale {scale}, Unix
 socket, 2 threads, synchronous_commit off. Client and server share the machine: {machine}. Medians, in brackets the
@@ -96,7 +96,7 @@ Made by `{command}`. Every run is in raw.json, the medians are in summary.json.
 
 
 def write(folder: Path, kind: str, day: str, facts: Mapping[str, object], raw: Runs, command: str) -> None:
-    """README.md, raw.json and summary.json; `facts` has scale, duration_s and pairs."""
+    """Write README.md, raw.json and summary.json; `facts` has scale, duration_s and pairs."""
     folder.mkdir(parents=True, exist_ok=True)
     every = {
         version: {name: [asdict(run) for run in runs] for name, runs in rows.items()} for version, rows in raw.items()
@@ -117,7 +117,7 @@ def write(folder: Path, kind: str, day: str, facts: Mapping[str, object], raw: R
 
 
 def verdicts(raw: Runs) -> str:
-    """Every aim of every row, on every server."""
+    """Return every aim of every row, on every server."""
     lines = ["| server | work | aim, Plinth / pgbench | ratio | |", "|---|---|---|---|---|"]
     for version, rows in raw.items():
         for row in ROWS:

@@ -30,7 +30,7 @@ class Aim:
         return f"{FIGURES[self.figure]} {bound}"
 
     def is_reached(self, ratio: float) -> bool:
-        """Whether this ratio is one that was aimed for."""
+        """Return whether this ratio is one that was aimed for."""
         return (self.at_most is None or ratio <= self.at_most) and (self.at_least is None or ratio >= self.at_least)
 
 
@@ -46,7 +46,7 @@ class Row:
     threads: int = 2
 
     def source_file(self) -> Path | None:
-        """The script, unless it is built in."""
+        """Return the script, unless it is built in."""
         file = Path(__file__).parent / "scripts" / f"{self.script}.sql"
         return file if file.is_file() else None
 
@@ -79,5 +79,5 @@ class Run:
 
     @property
     def cpu_us(self) -> float:
-        """User and system together."""
+        """Return user and system together."""
         return self.user_us + self.system_us

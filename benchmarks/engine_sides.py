@@ -18,7 +18,7 @@ CONNECT_TIMEOUT_S = 60
 
 
 def run_plinth(to: Connection, row: Row, scale: int, seed: int, duration_s: int) -> Run:
-    """One run of the engine, with all that it ever records."""
+    """Run the engine once, with all that it ever records."""
     file = row.source_file()
     source = file.read_text() if file else _native.builtin_script(row.script)
     config = {
@@ -52,7 +52,7 @@ def run_plinth(to: Connection, row: Row, scale: int, seed: int, duration_s: int)
 
 
 def run_pgbench(bindir: Path, to: Connection, row: Row, scale: int, seed: int, duration_s: int) -> Run:
-    """One run of pgbench: CPU by wait4, its start and its connections included."""
+    """Run pgbench once: CPU by wait4, its start and its connections included."""
     argv = [*pgbench(bindir, row, scale), f"--time={duration_s}", f"--random-seed={seed}"]
     with tempfile.TemporaryFile("w+") as output:
         child = subprocess.Popen(argv, stdout=output, stderr=output, env=libpq_environment(to))
@@ -82,14 +82,14 @@ def run_pgbench(bindir: Path, to: Connection, row: Row, scale: int, seed: int, d
 
 
 def connecting_s(bindir: Path, to: Connection, row: Row, scale: int) -> float:
-    """How long pgbench takes to connect: time that its --time counts, although its tps do not."""
+    """Return how long pgbench takes to connect: time that its --time counts, although its tps do not."""
     argv = [*pgbench(bindir, row, scale), "--transactions=1"]
     done = subprocess.run(argv, env=libpq_environment(to), check=True, capture_output=True, text=True)
     return float(found(r"initial connection time = ([0-9.]+) ms", done.stdout)) / 1e3
 
 
 def pgbench(bindir: Path, row: Row, scale: int) -> list[str]:
-    """The command, without how long it runs."""
+    """Return the command, without how long it runs."""
     script = row.source_file()
     return [
         str(bindir / "pgbench"),
@@ -102,13 +102,13 @@ def pgbench(bindir: Path, row: Row, scale: int) -> list[str]:
 
 
 def peak_memory_kib(pid: int) -> int | None:
-    """Most memory that a process had so far, shared libraries included; None when it has ended."""
+    """Return the peak memory of a process so far, shared libraries included; None when it has ended."""
     match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     return int(match[1]) if match else None
 
 
 def libpq_environment(to: Connection) -> dict[str, str]:
-    """The connection as libpq's variables."""
+    """Return the connection as libpq's variables."""
     return os.environ | {
         "PGHOST": to.host,
         "PGPORT": str(to.port),
@@ -119,7 +119,7 @@ def libpq_environment(to: Connection) -> dict[str, str]:
 
 
 def found(pattern: str, text: str) -> str:
-    """The first group of a pattern that must be there."""
+    """Return the first group of a pattern that must be there."""
     match = re.search(pattern, text)
     if match is None:
         sys.exit(f"nothing like {pattern!r} in:\n{text}")

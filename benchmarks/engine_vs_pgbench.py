@@ -1,4 +1,4 @@
-"""The load engine beside pgbench: same server, same data, same seeds, turn and turn about; throughput, CPU, memory.
+"""The load engine compared with pgbench: same server, same data, same seeds, turn and turn about; throughput, CPU, memory.
 
 Six kinds of work against each PostgreSQL from 15 on that there is. pgbench is the server's own.
 """
@@ -46,7 +46,7 @@ OLDEST_MAJOR = 15
 
 
 def alternate(bindir: Path, to: Connection, row: Row, options: argparse.Namespace) -> Iterator[Run]:
-    """Pairs of runs with the same seed, each of the two first in every other pair."""
+    """Run pairs with the same seed, each of the two first in every other pair."""
     extra_s = round(connecting_s(bindir, to, row, options.scale))
     run_plinth(to, row, options.scale, seed=0, duration_s=WARM_UP_S)
     for pair in range(options.pairs):
@@ -60,7 +60,7 @@ def alternate(bindir: Path, to: Connection, row: Row, options: argparse.Namespac
 
 
 def measure(installation: Installation, to: Connection, rows: Sequence[Row], options: argparse.Namespace) -> dict:
-    """The runs of every row against one server."""
+    """Return the runs of every row against one server."""
     raw: dict[str, list[Run]] = {}
     for row in rows:
         runs = raw[row.name] = []
@@ -83,7 +83,7 @@ def server(
     scale: int | None,
     settings: Mapping[str, SettingValue] = SETTINGS,
 ) -> Iterator[Server]:
-    """A server of our own on a Unix socket, with pgbench's tables of that scale."""
+    """Yield a server of our own on a Unix socket, with pgbench's tables of that scale."""
     journal = Journal.create(f"bench-{installation.major}-{os.getpid()}", UNDO_HANDLERS)
     storage = folder / f"storage-{installation.major}"
     make_directory(storage, journal.label, owner)
@@ -105,7 +105,7 @@ def server(
 
 
 def installations(bindirs: list[str], owner: Owner) -> list[Installation]:
-    """Those given, else the oldest and the newest of those in the usual places."""
+    """Return those given, else the oldest and the newest of those in the usual places."""
     runner = Runner()
     if not bindirs:
         there = {one.major for one in find_installations(owner, runner).installations if one.major >= OLDEST_MAJOR}
@@ -118,7 +118,7 @@ def installations(bindirs: list[str], owner: Owner) -> list[Installation]:
 
 
 def parsed() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     names = [row.name for row in ROWS]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bindir", action="append", default=[], help="programs of a PostgreSQL; may be repeated")
@@ -135,7 +135,7 @@ def parsed() -> argparse.Namespace:
 
 
 def roomy() -> Path:
-    """Memory if there is enough: a disk must not decide either."""
+    """Return a place in memory if it is large enough: no disk must decide the result."""
     memory = Path("/dev/shm")
     is_roomy = memory.is_dir() and shutil.disk_usage(memory).free >= ROOMY_BYTES
     return memory if is_roomy else Path(tempfile.gettempdir())

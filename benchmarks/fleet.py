@@ -1,4 +1,4 @@
-"""What a fleet costs: one agent beside no fleet, three agents beside one engine, and many agents that begin together.
+"""What a fleet costs: one agent against no fleet, three agents against one engine, and many agents that begin together.
 
     benchmarks/fleet.py [--on local|ray] [--pairs N] [--agents N] [--only NUMBER...]
 
@@ -29,10 +29,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 from plinth.fleet import FleetLoad
 from plinth.fleet.executors import Executor
 from plinth.fleet.executors.local import LocalExecutor
-from plinth.fleet.merge import transactions_of
 from plinth.load import Load, LoadConfig, LoadDriver, LoadScript, Rate
 from plinth.model.connection import Connection
 from plinth.model.fleet import FleetSpec
+from plinth.model.histogram import Buckets
 from plinth.model.load import LoadResult
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
@@ -56,7 +56,7 @@ class Bench(NamedTuple):
     pairs: int
 
     def fleet(self, config: LoadConfig, agents: int) -> "_Timed":
-        """A load by as many agents."""
+        """Return a load by as many agents."""
         return _Timed(config, self.executor(agents), self.address)
 
 
@@ -96,7 +96,7 @@ def main() -> int:
 
 
 def _in_a_cluster() -> int:
-    """This program again, on the first of three machines that Ray joins."""
+    """Run this program again, on the first of three machines that Ray joins."""
     with machines(_MACHINES) as made:
         start_ray(made)
         return subprocess.call(made[0].argv(sys.executable, *sys.argv, "--inside"))
@@ -115,18 +115,18 @@ def _executor(address: str, log: LogFile) -> MakeExecutor:
 
 
 def _one_agent(bench: Bench) -> None:
-    _title("One agent beside no fleet: closed loop, 4 clients, 1 thread")
+    _title("One agent against no fleet: closed loop, 4 clients, 1 thread")
     config = _config(bench.connection, _SELECT, clients=4, threads=1)
     _compare(bench.pairs, lambda: _run(Load(config)), lambda: _run(bench.fleet(config, 1)))
 
 
 def _three_agents(bench: Bench) -> bool:
-    """Whether all totals are the database's."""
-    _title(f"{_MACHINES} agents beside one engine with {_MACHINES} threads: 2,000/s, 12 clients")
+    """Return whether all totals are the database's."""
+    _title(f"{_MACHINES} agents against one engine with {_MACHINES} threads: 2,000/s, 12 clients")
     whole = _config(bench.connection, _COUNT, clients=12, threads=_MACHINES, rate=Rate.constant(2000))
     seeds = itertools.count(
         1
-    )  # arrivals are drawn anew each time: those of one process and of three threads are not the same ones
+    )  # arrivals are drawn again each time: those of one process and of three threads are not the same ones
     counts: list[tuple[int, int]] = []
     with psycopg.connect(_where(bench.connection), autocommit=True) as control:
         control.execute("CREATE UNLOGGED SEQUENCE transactions")
@@ -153,7 +153,7 @@ def _three_agents(bench: Bench) -> bool:
 
 
 def _many(bench: Bench, agents: int) -> None:
-    """Start, skew and time to report of many agents; they share this machine's cores, so that the skew is an upper bound."""
+    """Measure start, skew and time to report of many agents; they share this machine's cores, so that the skew is an upper bound."""
     _title(f"{agents} agents that begin together, one client each")
     rate = Rate.constant(float(agents))
     config = _config(bench.connection, _SELECT, clients=agents, threads=1, rate=rate, duration_s=3.0)
@@ -195,7 +195,7 @@ def _run(load: LoadDriver) -> LoadResult:
 
 
 def _compare(pairs: int, one: Callable[[], LoadResult], fleet: Callable[[], LoadResult]) -> None:
-    """All sides, each first in every other pair, and the first side twice: its ratios to itself are what the machine varies by."""
+    """Compare all sides, each first in every other pair, and the first side twice: its ratios to itself are what the machine varies by."""
     sides = {"engine": one, "engine again": one, "fleet": fleet}
     figures: dict[str, list[dict[str, float]]] = {name: [] for name in sides}
     for pair in range(pairs):
@@ -221,8 +221,8 @@ def _ratios(own: Sequence[dict[str, float]], base: Sequence[dict[str, float]], n
 
 def _figures(result: LoadResult) -> dict[str, float]:
     done = result.measured.done
-    latencies = transactions_of(result.histograms)
-    percentiles = {f"p{share * 100:g}": float(latencies.percentile_ns(share) or 0) for share in _SHARES}
+    latencies = Buckets.transactions(result.histograms)
+    percentiles = {f"p{share * 100:g}": float(latencies.percentile_ns(share)) for share in _SHARES}
     cpu_ns = result.engine.user_cpu_ns + result.engine.system_cpu_ns
     return {"tps": done / result.measured_ns, "CPU a transaction": cpu_ns / done, **percentiles}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 FLUSH_MS = 10.0
-"""A flush of the slower disk. One client commits about 100 times a second there, whatever else the machine does."""
+"""A flush of the slower disk. One client commits about 100 times a second there, regardless of what else the machine does."""
 PLINTH = (sys.executable, "-m", "plinth")
 _STORAGE = """\
 [storage.{name}]
@@ -59,5 +59,5 @@ def measured(flush_ms: Mapping[str, float], spread: float, measure: str, bundle:
 
 
 def printed(*arguments: str | Path) -> dict[str, Any]:
-    """The JSON that a command of Plinth prints."""
+    """Return the JSON that a command of Plinth prints."""
     return json.loads(subprocess.check_output([*PLINTH, *map(str, arguments), "--json"]))

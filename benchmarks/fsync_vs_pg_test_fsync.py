@@ -1,4 +1,4 @@
-"""The fsync probe beside PostgreSQL's pg_test_fsync, in turns, on an emulated disk whose flush takes 2 ms.
+"""The fsync probe against PostgreSQL's pg_test_fsync, in turns, on an emulated disk whose flush takes 2 ms.
 
 Another one begins each round, since what one leaves behind slows down the next.
 
@@ -35,7 +35,7 @@ RATE = re.compile(r"^\s+(.*\S)\s+([\d.]+) ops/sec")
 
 
 def theirs(bindir: Path, directory: Path, seconds: int) -> dict[tuple[str, str], float]:
-    """Operations a second by group and label, as pg_test_fsync prints them."""
+    """Return operations per second by group and label, as pg_test_fsync prints them."""
     command = [bindir / "pg_test_fsync", "-s", str(seconds), "-f", directory / "pg_test_fsync.out"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     group, found = "", {}
@@ -48,8 +48,8 @@ def theirs(bindir: Path, directory: Path, seconds: int) -> dict[tuple[str, str],
 
 
 def ours(directory: Path, seconds: float) -> dict[tuple[str, str], float]:
-    """The same of the fsync probe."""
-    from plinth.probe.fsync import FsyncTarget, cases
+    """Return the same of the fsync probe."""
+    from plinth.probe.fsync_probe import FsyncTarget, cases
 
     found: dict[tuple[str, str], float] = {}
     with FsyncTarget(directory) as target:
@@ -65,7 +65,7 @@ def _key(case: FsyncCase) -> tuple[str, str]:
 
 
 def compare(bindir: Path, rounds: int, seconds: int) -> dict[str, dict[str, float]]:
-    """Medians of both, and ours in parts of theirs, by case."""
+    """Return medians of both, and ours in parts of theirs, by case."""
     rates: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
     with tempfile.TemporaryDirectory(prefix="plinth-bench-") as folder:
         physics = {"flush_latency": "2ms"}

@@ -1,4 +1,4 @@
-"""Loading beside its peers: same server, same disk, turn and turn about.
+"""Loading compared with its peers: same server, same disk, turn and turn about.
 
 tpcb against `pgbench -i` (client-side, -I dtgvp, and server-side, -I dtGvp); numbers against one text COPY from a file
 that is followed by the primary key; and few rows of numbers against many, for memory and speed. Each work begins with a
@@ -53,7 +53,7 @@ class Bench:
         self.owner = owner
 
     def plinth(self, work: str, rows: int, how: str = "plinth", **dataset: Any) -> Load:
-        """One load by Plinth, in a process of its own."""
+        """Load once by Plinth, in a separate process."""
         with self.cleared() as wal_mib:
             figures = loaded(self.cluster, {"streams": self.options.streams} | dataset)
             wal = wal_mib()
@@ -64,7 +64,7 @@ class Bench:
         return Load(work, how, rows, indexed_s=indexed_s, wal_mib=wal, **figures)
 
     def pgbench(self, steps: str) -> Load:
-        """One `pgbench -i`."""
+        """Run `pgbench -i` once."""
         scale = self.options.rows // ACCOUNTS
         argv = [str(self.bindir / "pgbench"), "-i", "-q", "-I", steps, "-s", str(scale)]
         with self.cleared() as wal_mib:
@@ -87,7 +87,7 @@ class Bench:
         )
 
     def copy(self) -> Load:
-        """One text COPY by the server itself from a file, then the key; then vacuum and count, as Plinth does."""
+        """Load by one text COPY of the server from a file, then the key; then vacuum and count, as Plinth does."""
         rows, parts = self.options.numbers, {}
         with self.cleared() as wal_mib, connect(self.to) as control:
             for part, sql in {
@@ -105,7 +105,7 @@ class Bench:
         return Load("numbers", "COPY from a file", rows, sum(parts.values()), indexed_s, 0.0, wal, parts_s=parts)
 
     def write_file(self) -> None:
-        """The rows of numbers as text, by the server, from what Plinth has loaded."""
+        """Write the rows of numbers as text, by the server, from what Plinth has loaded."""
         self.file.touch()
         os.chown(self.file, self.owner.uid, self.owner.gid)
         with self.cleared():
@@ -134,7 +134,7 @@ class Bench:
             control.execute(f"DROP TABLE IF EXISTS {TABLES}".encode())
 
     def works(self) -> dict[str, list[Callable[[], Load]]]:
-        """What is run in turns, by the name of the work."""
+        """Return what is run in turns, by the name of the work."""
         rows, numbers = self.options.rows, self.options.numbers
         tpcb = {"kind": "tpcb", "scale": rows // ACCOUNTS}
         narrow = {"kind": "numbers", "rows": numbers}
@@ -168,7 +168,7 @@ class Bench:
         }
 
     def run(self) -> list[Load]:
-        """All works that were asked for; each of a work's ways is first in turn."""
+        """Return all works that were asked for; each of a work's ways is first in turn."""
         loads: list[Load] = []
         for name, ways in self.works().items():
             if name not in self.options.work:
@@ -191,7 +191,7 @@ class Bench:
 
 
 def parsed() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     works = ("tpcb", "numbers", "sizes")
     parser.add_argument("--bindir", action="append", default=[], help="programs of a PostgreSQL; may be repeated")

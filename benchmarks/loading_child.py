@@ -10,7 +10,7 @@ from plinth.server import Server
 
 
 def loaded(cluster: Server, dataset: dict[str, Any]) -> dict[str, Any]:
-    """The figures of one load; the server is stopped and started when the loader asks. Raises SystemExit when it fails."""
+    """Return the figures of one load; the server is stopped and started when the loader asks. Raises SystemExit when it fails."""
     argv = [sys.executable, str(Path(__file__).with_name("loading_once.py"))]
     asked = {"connection": cluster.connection.for_engine(), "dataset": dataset}
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as child:

@@ -14,17 +14,17 @@ from pydantic import TypeAdapter
 
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
-from plinth.run.provision.loading import LoadSession, TaskClock
+from plinth.run.provision.loading import DatasetSession, TaskClock
 from plinth.system.database import connect
 from plinth.workload import dataset_of
 
 
-class OfParent(LoadSession):
+class OfParent(DatasetSession):
     """A server that the parent process has started."""
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """While it is entered, the parent has stopped it."""
+        """Have the parent stop the server while the block runs."""
         self.control.close()
         have("stop")
         yield
@@ -45,7 +45,7 @@ clock = TaskClock(lambda _: None)
 with OfParent(connect(target), target) as server:
     before = resource.getrusage(resource.RUSAGE_SELF)
     began = time.monotonic()
-    dataset.load(server, clock.report)
+    dataset.populate(server, clock.report)
     elapsed_s = time.monotonic() - began
     after = resource.getrusage(resource.RUSAGE_SELF)
 figures = {

@@ -1,4 +1,4 @@
-"""What becomes of the loads: medians beside each other, aims reached or not, and the files that keep them."""
+"""What becomes of the loads: medians side by side, aims reached or not, and the files that keep them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class Aim:
 
 
 def medians(loads: Sequence[Load], figure: str) -> dict[str, float]:
-    """By how it was loaded."""
+    """Return the medians by way of loading."""
     values: dict[str, list[float]] = {}
     for load in loads:
         value = getattr(load, figure)
@@ -49,7 +49,7 @@ def medians(loads: Sequence[Load], figure: str) -> dict[str, float]:
 
 
 def aims(loads: Sequence[Load]) -> list[Aim]:
-    """Those of the works that were measured."""
+    """Return those of the works that were measured."""
     found = []
     of_tpcb = medians([load for load in loads if load.work == "tpcb"], "elapsed_s")
     for peer in of_tpcb:
@@ -68,7 +68,7 @@ def aims(loads: Sequence[Load]) -> list[Aim]:
         if few and many:
             memory = medians(many, "peak_memory_mib")[ours] / medians(few, "peak_memory_mib")[ours]
             speed = _rows_per_s(many) / _rows_per_s(few)
-            sizes = f"numbers, {ours}, {many[0].rows:,} rows beside {few[0].rows:,}"
+            sizes = f"numbers, {ours}, {many[0].rows:,} rows against {few[0].rows:,}"
             found.append(Aim(f"{sizes}: memory at most 1.05x", memory, memory <= 1.05))
             found.append(
                 Aim(f"{sizes}: rows/s within 15 % while they are sent or written", speed, 0.85 <= speed <= 1.15)
@@ -81,7 +81,7 @@ def _rows_per_s(loads: Sequence[Load]) -> float:
 
 
 def estimate(loads: Sequence[Load]) -> list[str]:
-    """How long the rows of the published study would take at the speed that was measured."""
+    """Return how long the rows of the published study would take at the speed that was measured."""
     lines = []
     for work in dict.fromkeys(load.work for load in loads):
         own = [load for load in loads if load.work == work]
@@ -92,7 +92,7 @@ def estimate(loads: Sequence[Load]) -> list[str]:
 
 
 def table(loads: Sequence[Load]) -> str:
-    """One row for each way of each work: medians, in brackets the least and the greatest."""
+    """Return one row for each way of each work: medians, in brackets the least and the greatest."""
     lines = [
         "| work | how | rows | until indexed (s) | whole (s) | rows/s | client CPU (s) | WAL (MiB) | memory (MiB) | parts (s) |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -119,13 +119,13 @@ def table(loads: Sequence[Load]) -> str:
 
 
 def text(loads: Sequence[Load]) -> str:
-    """Table, aims and estimate."""
+    """Return table, aims and estimate."""
     aim_lines = [f"- {aim.text}: {aim.ratio:.2f}, {reported(aim.is_reached)}" for aim in aims(loads)]
     return "\n".join([table(loads), "", *aim_lines, "", *(f"- {line}" for line in estimate(loads))])
 
 
 def write(folder: Path, day: str, facts: Mapping[str, object], raw: Mapping[str, Sequence[Load]], command: str) -> None:
-    """README.md, raw.json and summary.json; `raw` is by version of the server."""
+    """Write README.md, raw.json and summary.json; `raw` is by version of the server."""
     folder.mkdir(parents=True, exist_ok=True)
     head = {"date": day, "machine": machine_facts(), **facts}
     every = {version: [asdict(load) for load in loads] for version, loads in raw.items()}
@@ -138,7 +138,7 @@ def write(folder: Path, day: str, facts: Mapping[str, object], raw: Mapping[str,
     machine = ", ".join(f"{name} {value}" for name, value in machine_facts().items())
     parts = "\n\n".join(f"## PostgreSQL {version}\n\n{text(loads)}" for version, loads in raw.items())
     (folder / "README.md").write_text(
-        f"# Loading beside its peers, {day}\n\nThe same server and disk, turn and turn about; client and server share the "
+        f"# Loading compared with its peers, {day}\n\nThe same server and disk, turn and turn about; client and server share the "
         f"machine: {machine}. Server: {facts['server_settings']}. Medians, in brackets the least and the greatest.\n\n{parts}\n\n"
         f"Made by `{command}`. Every load is in raw.json.\n"
     )

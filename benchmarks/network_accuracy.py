@@ -1,4 +1,4 @@
-"""The accuracy of the emulated network: round trips beside the delays that were asked for, and CPU time of the delay line.
+"""The accuracy of the emulated network: round trips compared with the delays that were asked for, and CPU time of the delay line.
 
 Run as root: .venv/bin/python benchmarks/network_accuracy.py [COUNT]
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from plinth import _native
 from plinth.model.network import LinkChanges, all_directions
 from plinth.network import NetworkLayout
-from plinth.network.undo import network_daemons
+from plinth.network.namespaces import network_daemons
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.journal import Journal
 from plinth.system.paths import work_dir

@@ -1,4 +1,4 @@
-"""What observing a server costs a tick: CPU time of the observer's threads and of its backends, beside idle clients.
+"""What observing a server costs a tick: CPU time of the observer's threads and of its backends, with idle clients.
 
     sudo .venv/bin/python benchmarks/observer_cost.py [--clients 16] [--ticks 60] [--rounds 3]
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from plinth.model.experiment import ServerSpec  # noqa: E402
-from plinth.observe import Observer  # noqa: E402
+from plinth.observe import Observer, RunProcesses  # noqa: E402
 from plinth.run.undo import UNDO_HANDLERS  # noqa: E402
 from plinth.server import Server, ServerLayout, connect, find_installation  # noqa: E402
 from plinth.system.directory import make_directory  # noqa: E402
@@ -32,12 +32,11 @@ INTERVAL_S = 0.5
 
 
 def measure(cluster: Server, ticks: int) -> dict[str, float]:
-    """Microseconds a tick, by who used them."""
+    """Return microseconds a tick, by who used them."""
     observer = Observer(
         cluster.connection,
         devices=(),
-        postmaster_pid=cluster.postmaster_pid,
-        engine_pid=os.getpid(),
+        processes=RunProcesses(cluster.postmaster_pid),
         interval_s=INTERVAL_S,
     )
     observer.start(time.monotonic_ns())
@@ -51,7 +50,7 @@ def measure(cluster: Server, ticks: int) -> dict[str, float]:
 
 
 def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
-    """The round that cost least, of a server in memory with so many clients connected."""
+    """Return the round that cost least, of a server in memory with so many clients connected."""
     owner, runner = server_owner(), Runner()
     with server_folder() as folder, ExitStack() as stack:
         os.environ["PLINTH_STATE_DIR"] = str(folder / "state")

@@ -1,4 +1,4 @@
-"""The page writer beside the disk: numbers with its key against as many bytes written in order and flushed, in turn.
+"""The page writer against the disk: numbers with its key against as many bytes written in order and flushed, in turn.
 
     .venv/bin/python benchmarks/page_writer.py [--rows 100000000] [--pairs 3] [--folder /var/tmp]
 
@@ -26,7 +26,7 @@ CHUNK = bytes(range(256)) * 4096
 
 
 def relation(folder: Path, rows: int) -> dict[str, Any]:
-    """The files of an empty table and of its key, as a server makes them, and what fills them."""
+    """Return the files of an empty table and of its key, as a server makes them, and what fills them."""
     (folder / "1").touch()
     metapage = bytearray(PAGE_BYTES)
     struct.pack_into("<H", metapage, 18, PAGE_BYTES | 4)  # size and version of the layout
@@ -45,7 +45,7 @@ def relation(folder: Path, rows: int) -> dict[str, Any]:
 
 
 def written_as_pages(folder: Path, rows: int, threads: int) -> dict[str, Any]:
-    """The result of one load."""
+    """Return the result of one load."""
     columns = [
         {"kind": "sequence", "first": 1, "step": 1},
         {"kind": "uniform", "min": 1, "max": 100},
@@ -64,7 +64,7 @@ def written_as_pages(folder: Path, rows: int, threads: int) -> dict[str, Any]:
 
 
 def written_in_order(folder: Path, size_bytes: int) -> float:
-    """Seconds for as many bytes, by one thread, a MiB at a time; each file is flushed when it is full."""
+    """Return seconds for as many bytes, by one thread, a MiB at a time; each file is flushed when it is full."""
     began = time.monotonic()
     left = size_bytes
     for number in range(-(-size_bytes // SEGMENT_BYTES)):

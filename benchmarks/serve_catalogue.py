@@ -29,7 +29,7 @@ REPEATS = 10
 
 
 def copy(bundle: Path, to: Path, number: int) -> None:
-    """A bundle like `bundle`, of another run."""
+    """Make a bundle like `bundle`, of another run."""
     shutil.copytree(bundle, to, ignore=shutil.ignore_patterns("derived"))
     for part in ("manifest.json", "plan.json"):
         document = json.loads((to / part).read_text())
@@ -42,7 +42,7 @@ def copy(bundle: Path, to: Path, number: int) -> None:
 
 
 def answer_ms(served: Served, bundles: int) -> float:
-    """Milliseconds until the whole catalogue is there."""
+    """Return milliseconds until the whole catalogue is there."""
     begun = time.perf_counter()
     status, _, page = served.ask("/")
     taken = (time.perf_counter() - begun) * 1000
@@ -52,13 +52,13 @@ def answer_ms(served: Served, bundles: int) -> float:
 
 
 def cpu_s(pid: int) -> float:
-    """User and system time of a process with its threads (proc(5))."""
+    """Return user and system time of a process with its threads (proc(5))."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measured(directory: Path, bundles: int, servers: int) -> dict[str, Any]:
-    """What servers with an empty cache take."""
+    """Return what servers with an empty cache take."""
     started, first, cpu, later = [], [], [], []
     for _ in range(servers):
         begun = time.perf_counter()

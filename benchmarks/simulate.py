@@ -49,7 +49,7 @@ class Result(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Within three standard errors of its bounds."""
+        """Return whether it is within three standard errors of its bounds."""
         low, high = (
             bound + side * 3 * math.sqrt(bound * (1 - bound) / self.count)
             for bound, side in zip(self.bounds, (-1, 1), strict=True)
@@ -58,7 +58,7 @@ class Result(NamedTuple):
 
 
 def intervals(count: int) -> Iterator[Result]:
-    """Of one variant and of the ratio of two equal ones, by noise and number of trials."""
+    """Simulate intervals of one variant and of the ratio of two equal ones, by noise and number of trials."""
     for name, one in noise.NOISES.items():
         for n in (3, 5, 10):
             share = noise.coverage(noise.medians(one, n, count, 7))
@@ -66,11 +66,11 @@ def intervals(count: int) -> Iterator[Result]:
     for n in (3, 5, 10):
         logs = noise.ratios(noise.lognormal(0.10), n, count, 8, drift=0.3)
         yield Result(f"interval of a ratio within blocks, {n} trials, drift", noise.coverage(logs), count, COVERAGE)
-        yield Result(f"A/A pair told apart, {n} trials", noise.alarms(logs), count, FALSE_ALARMS)
+        yield Result(f"A/A pair distinguished, {n} trials", noise.alarms(logs), count, FALSE_ALARMS)
 
 
 def unpaired(count: int) -> Iterator[Result]:
-    """Two runs of five trials each, 1.5 % apart from trial to trial."""
+    """Simulate two runs of five trials each, 1.5 % apart from trial to trial."""
     rng = np.random.default_rng(61)
     for truth, bounds in ((1.0, FALSE_ALARMS), (0.95, (0.90, 1.0))):
         covered = told = 0
@@ -80,11 +80,11 @@ def unpaired(count: int) -> Iterator[Result]:
             covered += _covers(found.estimate, truth)
             told += found.p_value is not None and found.p_value <= comparison.ALPHA
         yield Result(f"interval of the ratio of two runs, truth {truth}", covered / count, count, (0.93, 1.0))
-        yield Result(f"two runs told apart, truth {truth}", told / count, count, bounds)
+        yield Result(f"two runs distinguished, truth {truth}", told / count, count, bounds)
 
 
 def verdicts(count: int) -> Iterator[Result]:
-    """Of comparisons beside an A/A pair."""
+    """Simulate comparisons in an experiment with an A/A pair."""
     same = noise.verdicts(noise.lognormal(0.05), 5, 1.0, count, 9)
     wrong = same.get("better", 0.0) + same.get("worse", 0.0)
     yield Result("verdict better or worse of equal variants, 5 trials, noise 5 %", wrong, count, FALSE_ALARMS)
@@ -97,7 +97,7 @@ def verdicts(count: int) -> Iterator[Result]:
 
 
 def adaptive_trials(count: int) -> Iterator[Result]:
-    """Of trials that end once they have decided: equal variants until the last trial, then a difference of 5 %."""
+    """Simulate trials that end once they have decided: equal variants until the last trial, then a difference of 5 %."""
     for most, family in ((20, 1), (60, 1), (20, 5)):
         rule = sequential.Rule(0.001, most, family)
         share, many = noise.sequential_false_alarms(rule, 100 * count, 15), 100 * count
@@ -117,17 +117,17 @@ def adaptive_trials(count: int) -> Iterator[Result]:
 
 
 def groups(count: int) -> Iterator[Result]:
-    """Of all pairs of variants, corrected together."""
+    """Simulate comparisons of all pairs of variants, corrected together."""
     equal = sets_of_variants([0.0] * 6, 5, noise=[0.05] * 6, drift=0.2, strata=2, count=count, seed=63)
-    yield Result("any of 6 equal variants in 2 strata told apart", equal.false_alarms, count, FALSE_ALARMS)
+    yield Result("any of 6 equal variants in 2 strata distinguished", equal.false_alarms, count, FALSE_ALARMS)
     spaced = [0.0, 0.0, 0.1, 0.2, 0.3, 0.3]
     apart = sets_of_variants(spaced, 5, noise=[0.03] * 6, drift=0.2, strata=1, count=count, seed=64)
     yield Result("intervals of all pairs of 6 variants together", apart.covered, count, (0.95, 1.0))
-    yield Result("pairs 10 % apart or more told apart, noise 3 %", apart.power, count, (0.60, 1.0))
+    yield Result("pairs 10 % apart or more distinguished, noise 3 %", apart.power, count, (0.60, 1.0))
 
 
 def effects(count: int) -> Iterator[Result]:
-    """Two storages by two numbers of clients in five blocks; the interaction is 1.5."""
+    """Simulate two storages by two numbers of clients in five blocks; the interaction is 1.5."""
     rng = np.random.default_rng(65)
     held = 0
     for seed in range(count):
@@ -146,7 +146,7 @@ def effects(count: int) -> Iterator[Result]:
 
 
 def sweeps(count: int) -> Iterator[Result]:
-    """Of curves: their knee, where they end to gain, the scalability law."""
+    """Simulate curves: their knee, where they end to gain, the scalability law."""
     bends = [knee(one) for one in curves(two_lines(6.0), DOUBLING, cv=0.05, trials=5, count=count, seed=31, drift=0.2)]
     known = [one for one in bends if isinstance(one, Knee)]
     covered = sum(_covers(one.at, 6.0) for one in known) / len(known)
@@ -168,7 +168,7 @@ def sweeps(count: int) -> Iterator[Result]:
 
 
 def steadiness(count: int) -> Iterator[Result]:
-    """Of trials of 30 s."""
+    """Simulate trials of 30 s."""
     for autocorrelation in (0.0, 0.5):
         share = noise.unsteady(np.ones(30), 0.1, autocorrelation, count)
         yield Result(f"a steady trial called unsteady, autocorrelation {autocorrelation}", share, count, FALSE_ALARMS)
@@ -177,7 +177,7 @@ def steadiness(count: int) -> Iterator[Result]:
 
 
 def patterns(count: int) -> Iterator[Result]:
-    """Drift, modes and outliers: in reports of trials without any, and where one is planted."""
+    """Simulate drift, modes and outliers: in reports of trials without any, and where one is planted."""
     for cv in (0.02, 0.10, 0.30):
         for variants, blocks in ((1, 5), (2, 10), (8, 10)):
             found = pattern.shares(noise.lognormal(cv), variants, blocks, count)["any"]
@@ -189,7 +189,7 @@ def patterns(count: int) -> Iterator[Result]:
 
 
 def power_cuts(count: int) -> Iterator[Result]:
-    """The share of damaging cuts that the bound of Clopper and Pearson states as the most."""
+    """Simulate the share of damaging cuts that the bound of Clopper and Pearson states as the most."""
     rng = np.random.default_rng(66)
     for truth, cuts in ((0.01, 300), (0.1, 30)):
         bounds = {damaged: upper_bound(damaged, cuts) for damaged in range(cuts + 1)}

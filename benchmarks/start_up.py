@@ -17,7 +17,7 @@ OURS = Path(__file__).resolve().parent.parent / ".venv/bin/plinth"
 
 
 def cpu_s(command: list[str]) -> float:
-    """User and system time of one run of a command, with what it waited for."""
+    """Return user and system time of one run of a command, with what it waited for."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

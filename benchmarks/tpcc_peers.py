@@ -1,4 +1,4 @@
-"""Programs that the TPC-C-derived workload is measured beside, and those that are not available, with what was tried."""
+"""Programs that the TPC-C-derived workload is compared with, and those that are not available, with what was tried."""
 
 import json
 import os
@@ -22,7 +22,7 @@ NOT_AVAILABLE = {
 
 
 def go_tpc(folder: Path) -> Path | str:
-    """The program, built into `folder` as a Go module; or the reason why there is none."""
+    """Return the program, built into `folder` as a Go module; or the reason why there is none."""
     if shutil.which("go") is None:
         return "there is no go to build it with"
     env = {**os.environ, "GOBIN": str(folder), "GOFLAGS": "-mod=mod"}
@@ -32,7 +32,7 @@ def go_tpc(folder: Path) -> Path | str:
 
 
 def load_by_go_tpc(program: Path, to: Connection, warehouses: int, clients: int) -> dict[str, Any]:
-    """Time and CPU of one load, without its checks, which take about as long again."""
+    """Return time and CPU of one load, without its checks, which take about as long again."""
     began, before = monotonic(), getrusage(RUSAGE_CHILDREN)
     _go_tpc(program, to, warehouses, clients, "prepare", "--no-check")
     after = getrusage(RUSAGE_CHILDREN)
@@ -43,7 +43,7 @@ def load_by_go_tpc(program: Path, to: Connection, warehouses: int, clients: int)
 
 
 def run_go_tpc(program: Path, to: Connection, warehouses: int, clients: int, duration_s: float) -> dict[str, Any]:
-    """The figures of one run. CPU is that of the whole process, of which connecting and preparing are a small part."""
+    """Return the figures of one run. CPU is that of the whole process, of which connecting and preparing are a small part."""
     before = getrusage(RUSAGE_CHILDREN)
     timed = ("--time", f"{duration_s:g}s", "--interval", "1h", "--output", "json")
     output = _go_tpc(program, to, warehouses, clients, "run", *timed)
@@ -58,7 +58,7 @@ def run_go_tpc(program: Path, to: Connection, warehouses: int, clients: int, dur
 
 
 def transactions_of(output: str) -> int:
-    """Transactions without error in go-tpc's summary, which is one line of JSON among others."""
+    """Return the transactions without error in go-tpc's summary, which is one line of JSON among others."""
     summaries = [json.loads(line) for line in output.splitlines() if re.match(r'\[\{.*"\[Summary\]', line)]
     rows = [row for summary in summaries for row in summary if "Operation" in row]
     return sum(int(row["Count"]) for row in rows if not row["Operation"].endswith("_ERR"))

@@ -37,7 +37,7 @@ _TRIES = 100
 
 @contextmanager
 def pooled(program: str, to: Connection, folder: Path, owner: Owner, clients: int) -> Iterator[Connection]:
-    """PgBouncer in front of a server, and how it is reached."""
+    """Start PgBouncer in front of a server, and yield how it is reached."""
     os.chown(folder, owner.uid, owner.gid)
     settings = {
         "listen_addr": "",
@@ -76,7 +76,7 @@ def _wait_for(path: Path, process: "subprocess.Popen[bytes]") -> None:
 
 
 def measured(to: Connection, options: argparse.Namespace) -> dict[str, float]:
-    """The figures of one run."""
+    """Return the figures of one run."""
     asked = {"builtin": "tpcc", "clients": options.terminals, "form": "procedures", "pacing": "spec"}
     spec = WorkloadSpec.model_validate(asked)
     config = {
@@ -95,7 +95,7 @@ def measured(to: Connection, options: argparse.Namespace) -> dict[str, float]:
 
 
 def parsed() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pgbouncer", default=shutil.which("pgbouncer"), help="the program (default: that of PATH)")
     parser.add_argument("--bindir", action="append", default=[], help="programs of a PostgreSQL (default: the newest)")

@@ -48,12 +48,12 @@ MOST_CPU_OF_GO_TPC = 0.4
 
 
 def plinth_load(cluster: Server, warehouses: int, loader: str) -> dict[str, Any]:
-    """The figures of one load, keys and consistency conditions included."""
+    """Return the figures of one load, keys and consistency conditions included."""
     return loaded(cluster, {"kind": "tpcc", "warehouses": warehouses, "seed": SEED, "loader": loader})
 
 
 def measured(to: Connection, warehouses: int, options: argparse.Namespace, seed: int, form: str) -> dict[str, Any]:
-    """The figures of one run of the transactions in a form."""
+    """Return the figures of one run of the transactions in a form."""
     spec = WorkloadSpec.model_validate({"builtin": "tpcc", "clients": options.clients, "form": form})
     config = {
         "connection": to.for_engine(),
@@ -71,7 +71,7 @@ def measured(to: Connection, warehouses: int, options: argparse.Namespace, seed:
 
 
 def child(script: str, asked: str) -> str:
-    """What a script beside this one prints, given `asked` on its standard input."""
+    """Return what a script of this folder prints, given `asked` on its standard input."""
     argv = [sys.executable, str(Path(__file__).with_name(script))]
     return subprocess.run(argv, input=asked, stdout=subprocess.PIPE, text=True, check=True).stdout
 
@@ -79,7 +79,7 @@ def child(script: str, asked: str) -> str:
 def report(
     version: str, loads: dict[str, list[dict[str, Any]]], runs: dict[str, list[dict[str, Any]]], warehouses: int
 ) -> str:
-    """Medians with the lowest and the highest of the runs, as Markdown; then the aims."""
+    """Return medians with the lowest and the highest of the runs, as Markdown; then the aims."""
     rows = []
     for loader, of_loader in loads.items():
         rows += [
@@ -98,13 +98,13 @@ def report(
 
 
 def indexed_s(load: dict[str, Any]) -> float:
-    """Seconds of a load without vacuum, counts and consistency conditions."""
+    """Return seconds of a load without vacuum, counts and consistency conditions."""
     parts = load.get("parts_s", {})
     return load["elapsed_s"] - sum(parts.get(part, 0.0) for part in ("vacuum and count", "check consistency"))
 
 
 def cpu_us(run: dict[str, Any]) -> float:
-    """The client's CPU for each transaction of a run."""
+    """Return the client's CPU for each transaction of a run."""
     return 1e6 * (run["user_s"] + run["system_s"]) / run["transactions"]
 
 
@@ -131,7 +131,7 @@ def _reached(is_reached: bool) -> str:
 
 
 def parsed() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", action="append", default=[], help="programs of a PostgreSQL; may be repeated")
     parser.add_argument("--warehouses", type=int, default=2, help="of the dataset (default: %(default)s)")
@@ -187,7 +187,7 @@ def _of_server(version: str, cluster: Server, peer: Path | str, options: argpars
 
 
 def _many(cluster: Server, few: list[dict[str, Any]], options: argparse.Namespace) -> str:
-    """One load of many warehouses by pages: its speed in parts of that of few, and the loader's memory."""
+    """Load many warehouses by pages once: its speed in parts of that of few, and the loader's memory."""
     _empty(cluster.connection)
     load = plinth_load(cluster, options.many, "pages")
     share = (options.many / indexed_s(load)) / (options.warehouses / median(indexed_s(one) for one in few))

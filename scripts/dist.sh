@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # dist/: the sdist, and a wheel for each architecture. A wheel fits every CPython >= 3.11 (abi3) on Linux with glibc >= 2.17
-# (zig links against the symbols of that glibc, whatever this machine's is). The one for aarch64 is cross-compiled, and not run.
+# (zig links against the symbols of that glibc, regardless of this machine's). The one for aarch64 is cross-compiled, and not run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 largest_bytes=$((15 * 1000 * 1000))

@@ -1,4 +1,4 @@
-"""Make the generated files anew, or check that they are fresh.
+"""Regenerate the generated files, or check that they are fresh.
 
     python scripts/generated.py           write them
     python scripts/generated.py --check   exit 1 and name those that are not fresh
@@ -22,11 +22,10 @@ from pydantic import BaseModel
 from man_pages import man_pages
 from plinth.cli import COMMANDS, help_text
 from plinth.cli.disk_view import cache_text, physics_text
-from plinth.experiment import KEYS, json_schema, load_experiment, packaged_references
+from plinth.experiment import KEYS, json_schema, packaged_references, read_experiment
 from plinth.experiment.examples import EXAMPLES_FILE, Example
 from plinth.model.analysis import Analysis
-from plinth.model.columns import ColumnSpec
-from plinth.model.dataset import DatasetSpec
+from plinth.model.dataset import ColumnSpec, DatasetSpec
 from plinth.model.disk import Physics
 from plinth.model.doctor import DoctorRecord
 from plinth.model.drive import DriveSpec
@@ -42,12 +41,11 @@ from plinth.model.published import PublishedFact, PublishedFigure, PublishedRati
 from plinth.model.run_comparison import RunsComparison
 from plinth.model.run_figures import RunFigures
 from plinth.model.server_spec import ServerSpec
-from plinth.model.storage import QueueSpec, StorageSpec
-from plinth.model.storage_options import DATASET, MKFS, MOUNT, POOL
+from plinth.model.storage import DATASET, MKFS, MOUNT, POOL, QueueSpec, StorageSpec
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration
 from plinth.report import schema
-from plinth.storage.devices.disk_server import disk_profiles
+from plinth.storage.devices.disk_daemon import disk_profiles
 from study_pages import study_pages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,7 +61,7 @@ COLUMN_KINDS: tuple[type[BaseModel], ...] = get_args(get_args(ColumnSpec)[0])
 
 
 def kinds_of(model: type[BaseModel]) -> str:
-    """ "uniform, gaussian, ..." of a model that is chosen by its kind."""
+    """Return the kinds, "uniform, gaussian, ...", of a model that is chosen by its kind."""
     return ", ".join(get_args(model.model_fields["kind"].annotation))
 
 
@@ -95,8 +93,8 @@ def schema_text(schema: dict[str, Any]) -> str:
 
 
 def examples_text() -> str:
-    """The curated experiments with the files that they name, for the package, which has no experiments/."""
-    loaded = {path.stem: load_experiment(path) for path in sorted(EXPERIMENTS.glob("*.toml"))}
+    """Return the curated experiments with the files that they name, for the package, which has no experiments/."""
+    loaded = {path.stem: read_experiment(path) for path in sorted(EXPERIMENTS.glob("*.toml"))}
     kept = {name: Example(one.experiment.question, one.text, one.files)._asdict() for name, one in loaded.items()}
     return json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
 
@@ -127,7 +125,7 @@ def published_reference() -> str:
 
 
 def rights_page() -> str:
-    """What the keys of an experiment could have root do."""
+    """Return what the keys of an experiment could have root do."""
     lines = [
         "# What an experiment may have root do",
         "",
@@ -173,7 +171,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def section_lines(sections: dict[str, type[BaseModel]]) -> list[str]:
-    """A table of keys for each model, under its title."""
+    """Return a table of keys for each model, under its title."""
     lines: list[str] = []
     for title, model in sections.items():
         lines += ["", f"## {title}", "", " ".join((model.__doc__ or "").split()), ""]
@@ -255,7 +253,7 @@ def cli_reference() -> str:
 
 
 def command_words() -> Iterator[tuple[str, ...]]:
-    """The words of every command, a group's own before those of its commands."""
+    """Yield the words of every command, a group's own before those of its commands."""
     for command in COMMANDS:
         yield (command.name,)
         target = pkgutil.resolve_name(command.target) if command.target else None
@@ -289,7 +287,7 @@ def disk_reference() -> str:
 
 
 def generated() -> dict[str, str]:
-    """Every generated file: path below the root -> text."""
+    """Return every generated file: path below the root -> text."""
     return {
         EXAMPLES: examples_text(),
         SCHEMA_FILE: schema_text(json_schema()),
@@ -323,7 +321,7 @@ def main() -> int:
     stale = [name for name, text in texts.items() if not (ROOT / name).is_file() or (ROOT / name).read_text() != text]
     if sys.argv[1:] == ["--check"]:
         for name in stale:
-            print(f"not fresh: {name}; `make fmt` makes it anew", file=sys.stderr)
+            print(f"not fresh: {name}; `make fmt` regenerates it", file=sys.stderr)
         return 1 if stale else 0
     for name in stale:
         path = ROOT / name

@@ -18,7 +18,7 @@ from typing import Any
 from plinth.model.analysis import VariantResult
 from plinth.model.doctor import DoctorRecord, Examination
 from plinth.model.report import PanelGap, Report, ReportTrial
-from plinth.report.sections import SECTIONS
+from plinth.report.sections import page_tables, section_texts
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/studies/data"
@@ -35,7 +35,7 @@ _OF_ANY_MACHINE = {"/dev", "/etc", "/proc", "/run", "/sys", "/usr", "/var"}
 
 
 def small_form(report: Report) -> Report:
-    """The report without what only its bundle and its machine need."""
+    """Return the report without what only its bundle and its machine need."""
     analysis = report.analysis
     panels = report.panels[:1]  # which says for all of them why there is nothing to see
     flushes = tuple(
@@ -94,7 +94,7 @@ def _small_variant(variant: VariantResult) -> VariantResult:
 
 
 def _small_doctor(record: DoctorRecord) -> DoctorRecord:
-    """What would have spoiled the run; places, and checks that found or could say nothing, are of the machine."""
+    """Return what would have spoiled the run; places, and checks that found or could say nothing, are of the machine."""
 
     def small(one: Examination) -> Examination:
         findings = tuple(
@@ -107,12 +107,12 @@ def _small_doctor(record: DoctorRecord) -> DoctorRecord:
 
 
 def _nameless(text: str) -> str:
-    """A sentence of the doctor without the names and places of other people's processes."""
+    """Return a sentence of the doctor without the names and places of other people's processes."""
     return _SERVERS.sub(r"\1", _PROCESSES.sub(r"\1", text))
 
 
 def _series(kernel: str) -> str:
-    """ "6.18" of "6.18.44-custom"."""
+    """Return "6.18" for "6.18.44-custom"."""
     return ".".join(kernel.split(".")[:2])
 
 
@@ -122,7 +122,7 @@ def _small_trial(trial: ReportTrial, panels: Iterable[str]) -> ReportTrial:
 
 
 def kept_text(report: Report, places: Iterable[str]) -> str:
-    """The file of a report: its small form as JSON, without defaults, in which these places and names of the machine are hidden.
+    """Return the file of a report: its small form as JSON, without defaults, in which these places and names of the machine are hidden.
 
     Raises ValueError if it still names a folder that other machines do not have.
     """
@@ -147,18 +147,20 @@ def _rounded(value: Any) -> Any:
 
 
 def folders_of_one_machine(text: str) -> list[str]:
-    """Top folders of absolute paths in a text that not every machine has."""
+    """Return the top folders of absolute paths in a text that not every machine has."""
     return sorted(set(_ABSOLUTE.findall(text)) - _OF_ANY_MACHINE)
 
 
 def read_kept(name: str) -> Report:
-    """The kept report of this name."""
+    """Return the kept report of this name."""
     return report_of((DATA / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def report_of(text: str) -> Report:
-    """The report of a kept file; what is said of its sections is this version's."""
-    return Report.model_validate_json(json.dumps({**json.loads(text), "sections": SECTIONS.model_dump(mode="json")}))
+    """Return the report of a kept file; what is said of its sections is this version's."""
+    titles = section_texts().model_dump(mode="json")
+    report = Report.model_validate_json(json.dumps({**json.loads(text), "sections": titles}))
+    return report.model_copy(update={"tables": page_tables(report)})
 
 
 def main(bundles: list[str]) -> int:

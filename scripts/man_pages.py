@@ -14,7 +14,7 @@ from plinth.cli.app import application
 
 
 def man_pages() -> dict[str, str]:
-    """File name -> roff, of every page."""
+    """Return file name -> roff, of every page."""
     app = application()
     pages = {
         "plinth.1": _page("plinth", "how fast and how safe PostgreSQL is on a storage", _preformatted(help_text()))
@@ -51,7 +51,7 @@ def _command(app: App, words: list[str]) -> list[str]:
 
 
 def _prose(text: str) -> Iterator[str]:
-    """Paragraphs of a docstring; indented ones are examples and keep their lines."""
+    """Return the paragraphs of a docstring; indented ones are examples and keep their lines."""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         yield from (
             _preformatted(paragraph) if paragraph.startswith(" ") else [".PP", _text(" ".join(paragraph.split()))]
@@ -71,7 +71,7 @@ def _arguments(app: App, heading: str = ".SS") -> Iterator[str]:
 
 
 def _value(argument: Any) -> str:
-    """The placeholder of an option's value, with its default where it has one."""
+    """Return the placeholder of an option's value, with its default where it has one."""
     if argument.index is not None or argument.hint is bool:
         return ""
     default = argument.field_info.default
@@ -84,6 +84,6 @@ def _preformatted(text: str) -> list[str]:
 
 
 def _text(text: str) -> str:
-    r"""Text that roff shows as it is: backslashes and hyphens escaped, and no line that begins with a request."""
+    r"""Return text that roff shows as it is: backslashes and hyphens escaped, and no line that begins with a request."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

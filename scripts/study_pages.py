@@ -20,9 +20,9 @@ from plinth.model.report import PublishedBeside, Report
 from plinth.model.units import format_size
 from plinth.report import render_html
 from plinth.report.charts import Drawing, draw_charts
-from plinth.report.markdown import published_tables, ranking_table
-from plinth.report.markdown_text import bullets, plain
-from plinth.report.text import published_fact
+from plinth.report.markdown import ranking_table
+from plinth.report.markdown_text import blocks, bullets, plain
+from plinth.report.sections.published import published_fact, published_tables
 
 STUDIES = ROOT / "scripts/studies.toml"
 PAGES = Path("docs/studies")
@@ -125,7 +125,7 @@ def _beside(beside: PublishedBeside | None) -> str:
         }
     )
     facts = bullets(f"{row.what}: {published_fact(row)}" for row in beside.facts if row.ours is not None)
-    tables = "\n\n".join(filter(None, (published_tables(measured), facts)))
+    tables = "\n\n".join(filter(None, (blocks(published_tables(measured)), facts)))
     return f"Published figures beside ours:\n\n{tables}" if tables else ""
 
 

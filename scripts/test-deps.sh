@@ -24,6 +24,7 @@ needs mdadm mdadm
 needs lvm2 lvm
 needs dmsetup dmsetup
 needs kmod modprobe
+needs openssh-client ssh
 needs openssh-server sshd
 needs user-mode-linux linux.uml
 # OpenZFS does where its module is loaded; elsewhere ZFS runs as a process.

@@ -2,7 +2,7 @@
 # Every test that is not long. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then the
 # others in parts, three at a time: what makes storages, and whole runs, wait more than they work; the rest keeps two
 # processors busy meanwhile. At the end it lists what was not run, and what failed.
-# One or two tests that failed are run again by themselves. Those that pass then are reported as unstable, with their first
+# One or two tests that failed are run again alone. Those that pass then are reported as unstable, with their first
 # failure: each is a fault to be found, of the test or of what it tests, but does not tell whether this change is sound.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -26,7 +26,7 @@ for file in $(find tests -name 'test_*.py' | sort); do
     tests/e2e/test_[a-e]*) name=runs-a-to-e ;;
     tests/e2e/test_[f-p]*) name=runs-f-to-p ;;
     tests/e2e/*) name=runs-q-to-z ;;
-    tests/native/*) name=native ;;
+    tests/engine/*) name=engine ;;
     *) name="the rest" ;;
   esac
   files[$name]+="$file "
@@ -69,7 +69,7 @@ wait_for_one() {
   ended "${under_way[$pid]}" "$code"
   unset "under_way[$pid]"
 }
-for name in "the rest" native runs-f-to-p runs-q-to-z runs-a-to-e storages units; do # the longest first
+for name in "the rest" engine runs-f-to-p runs-q-to-z runs-a-to-e storages units; do # the longest first
   [ ${#under_way[@]} -lt 3 ] || wait_for_one
   if [ "$name" = units ]; then part units units & else part "$name" tests & fi
   under_way[$!]=$name
@@ -87,7 +87,7 @@ case $worst in
   0) ;;
   1)
     unstable || exit 1
-    echo "=== UNSTABLE: these failed beside other tests and passed alone:"
+    echo "=== UNSTABLE: these failed among other tests and passed alone:"
     cat "$logs/again"
     ;;
   *) exit "$worst" ;;

@@ -89,7 +89,7 @@ def _run(first: Machine) -> int:
 
 
 def _forward_to(nsenter: "subprocess.Popen[bytes]") -> Callable[[int, object], None]:
-    """A handler of signals that sends them to the program that nsenter waits for."""
+    """Return a handler of signals that sends them to the program that nsenter waits for."""
 
     def forward(number: int, _: object) -> None:
         children = Path(f"/proc/{nsenter.pid}/task/{nsenter.pid}/children").read_text().split()

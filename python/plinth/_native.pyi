@@ -220,7 +220,7 @@ class ScriptDraws:
 class BulkLoad:
     """A bulk load: a dataset's generated rows, sent in pieces by several COPY streams at once.
 
-    Tables, keys, vacuum and analyze are the caller's. Each piece is a transaction, its row in the ledger with it. When a
+    Tables, keys, vacuum and analyze are the caller's. Each piece is a transaction, its row of load progress with it. When a
     stream fails or the load is stopped, the others withdraw the piece that they are sending; those before it stay.
     """
 
@@ -231,7 +231,7 @@ class BulkLoad:
         "warehouses", "seed"}, or {"kind": "columns", ...}, "streams",
         "replace": empty the tables and fill them in one transaction, of one stream, "freeze": COPY FREEZE, each piece
         after emptying its table, "pieces": [{"table": its number, "into": a partition or null, "first_row", "rows"}] or
-        null for all, "ledger": a table (table_number int, first_row bigint, row_count bigint) or null, "prepare":
+        null for all, "progress_table": a table (table_number int, first_row bigint, row_count bigint) or null, "prepare":
         [statement for each session to begin with], "connect_timeout_s"}.
         Raises ConfigError.
         """

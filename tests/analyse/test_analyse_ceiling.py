@@ -155,11 +155,11 @@ def test_it_is_shown_beside_each_variant_in_every_form():
     ceilings = [variant.ceiling for variant in analysis.variants]
     assert all(of is not None and of.reached is not None for of in ceilings)
     assert "flushes of storage other are suspicious: the flushes are as they are" in analysis.warnings
+    report = build_report(contents, analysis)
     for width in (60, 80, 120):
-        shown = render_terminal(analysis, width=width, color=False)
+        shown = render_terminal(report, width=width, color=False)
         assert ("ceiling" in shown.splitlines()[0]) == (width >= 80)
         assert max(map(len, shown.splitlines())) <= width
-    report = build_report(contents, analysis)
     markdown = render_markdown(report)
     assert "## Commit ceiling" in markdown and "2.00 ms (fdatasync on disk)" in markdown
     assert [flushes.storage for flushes in report.flushes] == ["disk", "other"]
@@ -171,7 +171,7 @@ def test_it_is_shown_beside_each_variant_in_every_form():
 
 def test_where_nothing_was_probed_no_column_is_shown():
     analysis = analyse(BUNDLE)
-    assert "ceiling" not in render_terminal(analysis, width=200, color=False).splitlines()[0]
+    assert "ceiling" not in render_terminal(build_report(BUNDLE, analysis), width=200, color=False).splitlines()[0]
     assert all(
         "was not probed" in (variant.ceiling.unavailable or "") for variant in analysis.variants if variant.ceiling
     )

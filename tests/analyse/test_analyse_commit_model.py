@@ -10,13 +10,13 @@ import pytest
 from analyse_bundles import histogram, storage_facts, sweep
 from plinth.analyse import analyse
 from plinth.analyse.commit_queue import Clients, Remote, commit_median_ns, flush_behind
-from plinth.model.commit_model import CommitModel
+from plinth.model.analysis import CommitModel
 from plinth.model.contents import BundleContents
 from plinth.model.network import LinkCounters, LinkSettings, MeasuredLink, NetworkSpec, TrialNetwork
 from plinth.model.plan import PlannedNode
 from plinth.model.probe import FsyncCase, FsyncFigure, FsyncProbe, FsyncResult, Plausibility
 from plinth.report import build_report, render_markdown, render_terminal
-from plinth.report.commits import commit_sentence
+from plinth.report.sections.commits import commit_sentence
 
 NAMES, LEVEL = "server.synchronous_standby_names", "server.settings.synchronous_commit"
 LOCAL_NS = 1_000_000
@@ -203,21 +203,20 @@ def test_the_local_commit_may_be_that_of_synchronous_commit_local() -> None:
 def test_without_a_part_its_reason_is_said(made: BundleContents, reason: str) -> None:
     (model,) = models(made)
     assert model.error is None and reason in (model.unavailable or "")
-    analysis = analyse(made)
-    assert reason in render_terminal(analysis, width=100, color=False).replace("\n", " ")
+    assert reason in render_terminal(build_report(made, analyse(made)), width=100, color=False).replace("\n", " ")
 
 
 def test_it_is_in_every_form_and_nowhere_without_standbys() -> None:
     made = contents()
-    analysis = analyse(made)
-    shown = render_terminal(analysis, width=300, color=False)
+    report = build_report(made, analyse(made))
+    shown = render_terminal(report, width=300, color=False)
     assert re.search(r"commit=on: measured 2\.00 ms, predicted 1\.(60|59|61) ms \(-2\d %\): local 1\.00 ms", shown)
     assert "round trip 200 us + flush 400 us (a)\n" in shown, "what one client shares is not shown"
-    markdown = render_markdown(build_report(made, analysis))
+    markdown = render_markdown(report)
     assert "| FIRST 1 (a, b), synchronous_commit=on | 2.00 ms | 1." in markdown
     together = models(made)[0].model_copy(update={"sharing_ns": -500_000.0})
     assert commit_sentence(together).endswith("+ flush 400 us (a) - 500 us (shared flushes)")
     assert "predicted 1.10 ms (-45 %)" in commit_sentence(together)
     alone = sweep({"server.settings.work_mem": ["4MB", "8MB"]}, lambda variant, block: 100.0)
     assert analyse(alone).commit_models == ()
-    assert "Commits that wait" not in render_terminal(analyse(alone), width=100, color=False)
+    assert "Commits that wait" not in render_terminal(build_report(alone, analyse(alone)), width=100, color=False)

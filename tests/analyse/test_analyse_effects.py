@@ -101,5 +101,5 @@ def test_every_form_of_the_report_has_effects_and_the_ratio_at_each_level() -> N
         "| Ratio to disk | memory |" in markdown
         and "| memory over disk, at 16 clients compared with 1 client |" in markdown
     )
-    terminal = " ".join(render_terminal(run.analysis, width=100, color=False).split())
+    terminal = " ".join(render_terminal(run.report, width=100, color=False).split())
     assert "memory over disk, at 16 clients compared with 1 client: 1.5" in terminal

@@ -17,7 +17,7 @@ from plinth.model.endurance import VariantEndurance
 from plinth.model.facts import StackNode
 from plinth.model.storage import ZfsStorage
 from plinth.model.trial import DeviceIo, Event, Sample
-from plinth.report.written import written_caveats
+from plinth.report.sections.endurance import written_caveats
 from sampled import by_metric
 
 MB, GB, TB = 10**6, 10**9, 10**12

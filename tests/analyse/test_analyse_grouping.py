@@ -1,4 +1,4 @@
-"""Groups of variants that cannot be told apart: in simulation, as letters, and in every form of the report."""
+"""Groups of variants that cannot be distinguished: in simulation, as letters, and in every form of the report."""
 
 import math
 import zlib
@@ -104,7 +104,7 @@ def test_the_ranking_has_groups_and_the_answer_names_the_fastest() -> None:
     }
     (group,) = analysis.groups
     assert set(group.fastest) == {"nvme", "zfs"} and group.missing is None
-    assert "cannot be told apart as the fastest" in analysis.answer
+    assert "cannot be distinguished as the fastest" in analysis.answer
 
 
 def test_few_variants_have_no_groups() -> None:

@@ -2,12 +2,24 @@
 
 import math
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyse_bundles import histogram
-from plinth.analyse.latency import merge, merge_transactions, percentiles_of, read, statement_latencies
+from plinth.analyse.bootstrap import median
+from plinth.analyse.latency import percentiles, percentiles_of, statement_latencies
+from plinth.bench.load import _latency as bench_latency
+from plinth.fleet.merge import merged_histograms
+from plinth.load import Latencies
+from plinth.load.drivers.aggregates import add_times
+from plinth.model.histogram import Buckets, nearest_rank
+from plinth.model.probe import FsyncCase
+from plinth.model.sample_statistics import median_of_trials
+from plinth.probe.fsync_probe import Round
+from plinth.probe.fsync_probe import merged as merged_rounds
+from plinth.report.curves import percentile_curve
 
 latencies = st.lists(st.integers(min_value=1000, max_value=3_600_000_000_000), min_size=1, max_size=200)
 
@@ -22,18 +34,21 @@ def histogram_of(values: list[int], **fields):
     buckets: dict[int, int] = {}
     for value in values:
         buckets[bucket_top(value)] = buckets.get(bucket_top(value), 0) + 1
-    return histogram(buckets, **fields).model_copy(update={"max_ns": max(values), "sum_ns": sum(values)})
+    return histogram(buckets, **fields).model_copy(
+        update={"min_ns": min(values), "max_ns": max(values), "sum_ns": sum(values)}
+    )
 
 
+@settings(deadline=None)
 @given(st.lists(latencies, min_size=1, max_size=4))
 def test_merged_percentiles_are_those_of_the_pooled_latencies(trials: list[list[int]]) -> None:
-    merged = merge_transactions(histogram_of(values) for values in trials)
+    merged = Buckets.transactions(histogram_of(values) for values in trials)
     pooled = sorted(value for values in trials for value in values)
-    assert merged is not None and merged.count == len(pooled)
-    for per_mille in (1, 500, 900, 950, 990, 999, 1000):
-        true = pooled[math.ceil(len(pooled) * per_mille / 1000) - 1]
-        assert true <= merged.percentile_ns(per_mille) <= max(true + 512, true * 1.001)
-    figures = merged.percentiles()
+    assert merged.count == len(pooled)
+    for share in (0.001, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0):
+        true = pooled[math.ceil(len(pooled) * share) - 1]
+        assert true <= merged.percentile_ns(share) <= max(true + 512, true * 1.001)
+    figures = percentiles(merged)
     assert figures.max_ns == pooled[-1]
     mean = sum(pooled) / len(pooled)
     assert figures.mean_ns == pytest.approx(mean)
@@ -43,18 +58,18 @@ def test_merged_percentiles_are_those_of_the_pooled_latencies(trials: list[list[
 
 def test_percentiles_are_not_averages_of_percentiles() -> None:
     quick, slow = histogram_of([1_000_000] * 990), histogram_of([100_000_000] * 10)
-    merged = merge_transactions([quick, slow])
-    assert merged is not None
-    assert merged.percentile_ns(990) == pytest.approx(1_000_000, rel=1e-3)
-    assert merged.percentile_ns(991) == pytest.approx(100_000_000, rel=1e-3)
+    merged = Buckets.transactions([quick, slow])
+    assert merged.percentile_ns(0.99) == pytest.approx(1_000_000, rel=1e-3)
+    assert merged.percentile_ns(0.991) == pytest.approx(100_000_000, rel=1e-3)
 
 
+@settings(deadline=None)
 @given(st.lists(latencies, min_size=1, max_size=6))
 def test_a_percentile_of_several_trials_is_the_median_of_their_own(trials: list[list[int]]) -> None:
-    each = [merge_transactions([histogram_of(values)]) for values in trials]
+    each = [Buckets.transactions([histogram_of(values)]) for values in trials]
     found = percentiles_of(each)
     assert found is not None
-    own = sorted(one.percentile_ns(990) for one in each if one is not None)
+    own = sorted(one.percentile_ns(0.99) for one in each)
     lower, upper = own[(len(own) - 1) // 2], own[len(own) // 2]
     assert found.p99_ns == pytest.approx(math.sqrt(lower * upper), rel=1e-9, abs=1)
     assert found.p50_ns <= found.p90_ns <= found.p95_ns <= found.p99_ns <= found.p999_ns <= found.max_ns
@@ -62,9 +77,9 @@ def test_a_percentile_of_several_trials_is_the_median_of_their_own(trials: list[
 
 
 def test_a_trial_without_transactions_is_none_of_them() -> None:
-    one = merge_transactions([histogram_of([1_000_000] * 10)])
-    assert percentiles_of([one, None]) == percentiles_of([one])
-    assert percentiles_of([None]) is None and percentiles_of([]) is None
+    one = Buckets.transactions([histogram_of([1_000_000] * 10)])
+    assert percentiles_of([one, Buckets()]) == percentiles_of([one])
+    assert percentiles_of([Buckets()]) is None and percentiles_of([]) is None
 
 
 def test_a_statement_has_the_median_of_its_trials() -> None:
@@ -76,9 +91,10 @@ def test_a_statement_has_the_median_of_its_trials() -> None:
     assert (row.latency.count, row.latency.max_ns) == (30, 90_000_000)
 
 
-def test_nothing_merged_is_none_not_zero() -> None:
-    assert merge_transactions([]) is None
-    assert merge([]) is None
+def test_nothing_has_no_percentile() -> None:
+    assert not Buckets.transactions([])
+    with pytest.raises(ValueError, match="no percentiles"):
+        Buckets().percentile_ns(0.5)
 
 
 def test_statements_are_merged_by_script_and_place_and_kept_out_of_transactions() -> None:
@@ -97,11 +113,76 @@ def test_statements_are_merged_by_script_and_place_and_kept_out_of_transactions(
         (2, 3, "s2", 1),
     ]
     assert rows[0].latency.max_ns == 3_000_000
-    transactions = merge_transactions(parts)
-    assert transactions is not None and transactions.count == 1
+    transactions = Buckets.transactions(parts)
+    assert transactions.count == 1
 
 
-def test_a_histogram_is_read_as_it_is() -> None:
-    one = read(histogram({1_000_447: 3, 2_000_895: 1}))
-    assert one.values_ns.tolist() == [1_000_447, 2_000_895]
-    assert one.counts.tolist() == [3, 1]
+@settings(deadline=None)
+@given(
+    counts=st.lists(st.integers(1, 5000), min_size=1, max_size=30),
+    share=st.sampled_from([0.01, 0.07, 0.25, 0.5, 0.9, 0.99, 0.999]),
+)
+def test_a_percentile_is_the_smallest_latency_that_enough_do_not_exceed(counts: list[int], share: float):
+    buckets = [(10 * (place + 1), count) for place, count in enumerate(counts)]
+    found = Buckets.of_counts(buckets).percentile_ns(share)
+    within = sum(number for value, number in buckets if value <= found)
+    below = sum(number for value, number in buckets if value < found)
+    assert below < share * sum(counts) <= within
+
+
+CASE = {"group": "one_block", "label": "fdatasync", "method": "fdatasync", "direct": False, "block_bytes": 8192}
+CASE |= {"writes": 1, "place": "beginning", "descriptor": "kept", "writers": 1, "sharing": "alone"}
+
+
+@settings(deadline=None)
+@given(st.lists(latencies, min_size=1, max_size=4))
+def test_all_that_show_a_latency_agree(parts: list[list[int]]) -> None:
+    """The report, the engine's arrays, a fleet, the drivers, the probe, the curve and bench, of the same latencies."""
+    histograms = [histogram_of(values) for values in parts]
+    report = Buckets.transactions(histograms)
+    (of_fleet,) = merged_histograms([[one] for one in histograms])
+    driver = Buckets()
+    for values in parts:
+        add_times(driver, np.array(values, np.int64))
+    assert driver == report == Buckets.of([of_fleet])
+    arrays = np.array(of_fleet.buckets, np.int64)
+    engine = Latencies(of_fleet, arrays[:, 0], arrays[:, 1])
+    rounds = [
+        Round(
+            {
+                "ops": one.count,
+                "flushes": 0,
+                "elapsed_ns": 1,
+                **one.model_dump(include={"min_ns", "max_ns", "buckets"}),
+            },
+            None,
+        )
+        for one in histograms
+    ]
+    probe = merged_rounds(FsyncCase.model_validate(CASE), rounds, None).figure
+    assert probe is not None
+    for percent, found in probe.percentiles_ns.items():
+        share = float(percent) / 100
+        assert report.percentile_ns(share) == engine.percentile_ns(share)
+        assert found in (None, report.percentile_ns(share))
+    for point in percentile_curve(of_fleet.buckets)[:-1]:
+        assert min(point.latency_ns, report.max_ns) == report.percentile_ns(point.quantile)
+    bench = bench_latency(of_fleet)
+    assert bench.mean_us == pytest.approx(report.mean_ns() / 1000)
+    assert bench.stddev_us == pytest.approx(report.stddev_ns() / 1000, rel=1e-6, abs=1e-6 * bench.mean_us)
+
+
+@settings(deadline=None)
+@given(latencies, st.sampled_from([0.07, 0.5, 0.95, 0.99, 1.0]))
+def test_ranks_are_those_of_numpy(values: list[int], share: float) -> None:
+    assert sorted(values)[nearest_rank(share, len(values)) - 1] == np.quantile(values, share, method="inverted_cdf")
+
+
+def test_one_latency_has_no_standard_deviation() -> None:
+    assert Buckets.transactions([histogram_of([1_234_567_890])]).stddev_ns() == 0
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=12))
+def test_the_median_of_trials_is_that_which_the_interval_is_around(values: list[float]) -> None:
+    assert median_of_trials(values) == pytest.approx(math.exp(float(median(np.log(values)))))

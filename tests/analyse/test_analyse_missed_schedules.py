@@ -74,8 +74,8 @@ def test_a_rate_that_was_not_reached_is_worse_than_a_low_one_that_was_kept() -> 
     assert "were skipped as too late and 0 left waiting at the end; in time, 20,000/s did 12" in found.sentence
     assert run.analysis.answer.startswith("The server keeps up with the schedule up to 500/s")
     assert "misses the schedule" in render_markdown(run.report)
-    assert "misses the schedule" in " ".join(render_terminal(run.analysis, width=200, color=False).split())
-    assert "better" not in render_terminal(run.analysis, width=200, color=False)
+    assert "misses the schedule" in " ".join(render_terminal(run.report, width=200, color=False).split())
+    assert "better" not in render_terminal(run.report, width=200, color=False)
 
 
 def test_the_other_way_round_the_rate_that_is_kept_is_better() -> None:

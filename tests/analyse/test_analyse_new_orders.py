@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from plinth.analyse import analyse
-from plinth.analyse.new_orders import efficiency_of
+from plinth.analyse.transactions import efficiency_of
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.dataset import TpccDataset
 from plinth.model.estimate import Estimate, Interval

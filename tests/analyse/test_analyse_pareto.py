@@ -103,7 +103,7 @@ def test_two_variants_have_no_front() -> None:
 
 def test_every_form_of_the_report_has_it(tmp_path: Path) -> None:
     run = reported(made({"disk": (1000, 9), "ssd": (2000, 9), "memory": (3000, 2), "slow": (900, 30)}))
-    terminal = " ".join(render_terminal(run.analysis, width=80, color=False).split())
+    terminal = " ".join(render_terminal(run.report, width=80, color=False).split())
     assert "on the front: ssd; memory. Dominated: disk (by ssd); slow (by disk; ssd)." in terminal
     markdown = render_markdown(run.report)
     assert "## Trade-offs" in markdown and "dominated by disk; ssd" in markdown

@@ -12,9 +12,9 @@ from noise_simulation import Noise, lognormal
 from pattern_simulation import drifting, one_out, shares, two_modes
 from plinth.analyse import analyse
 from plinth.analyse.trial_patterns import _inversions, _kendall_p, find_drift, find_modes, find_outlier
+from plinth.model.analysis import TrialPattern
 from plinth.model.contents import BundleContents
 from plinth.model.trial import Sample
-from plinth.model.trial_pattern import TrialPattern
 from sampled import by_metric
 
 NOISE = (1.0, 1.012, 0.991, 1.006, 0.985, 1.003, 0.996, 1.009, 0.993, 1.001)

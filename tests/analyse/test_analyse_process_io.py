@@ -63,16 +63,16 @@ def test_a_group_that_could_not_be_read_is_a_gap_with_its_own_reason() -> None:
         "I/O of walwriter": "/proc/7/io: hidden",
         "I/O of checkpointer": "/proc/8/io: Permission denied",
     }
-    analysis = analyse(contents)
-    markdown = render_markdown(build_report(contents, analysis))
+    report = build_report(contents, analyse(contents))
+    markdown = render_markdown(report)
     assert "| I/O of checkpointer | n/a: /proc/8/io: Permission denied |" in markdown
     row = next(line for line in markdown.splitlines() if "| backends | 0 B/s" in line)
     assert "| 1 MB/s" in row
-    assert "disk: backends wrote 1 MB/s\n" in render_terminal(analysis, width=200, color=False)
+    assert "disk: backends wrote 1 MB/s\n" in render_terminal(report, width=200, color=False)
 
 
 def test_where_nothing_was_read_that_is_said_with_its_reason_and_the_terminal_keeps_quiet() -> None:
     found, contents = analysed({}, gaps=(Gap(what="process_io", reason="the server is not on this host"),))
     assert found.groups == ()
     assert [(gap.what, gap.reason) for gap in found.gaps] == [("I/O by process", "the server is not on this host")]
-    assert "read from storage" not in render_terminal(analyse(contents), width=200, color=False)
+    assert "read from storage" not in render_terminal(build_report(contents, analyse(contents)), width=200, color=False)

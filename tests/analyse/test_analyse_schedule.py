@@ -139,7 +139,7 @@ def test_storages_that_keep_up_are_compared_by_latency_and_otherwise_by_throughp
 
 def test_the_tables_of_an_open_loop_have_its_latency_and_no_verdict_on_what_was_asked_for() -> None:
     run = reported(scheduled({"storage": ["disk", "memory"], **RATES}))
-    lines = render_terminal(run.analysis, width=80, color=False).splitlines()
+    lines = render_terminal(run.report, width=80, color=False).splitlines()
     assert "p50 / p99" in lines[0]
     rows = [line for line in render_markdown(run.report).splitlines() if "| memory, " in line]
     assert ["same schedule" in row and "p99 0.12" in row for row in rows[:4]] == [True, True, False, False]
@@ -208,7 +208,7 @@ def test_storages_that_keep_up_are_ranked_by_latency_whatever_their_throughput(m
     said = "Ranked by p99 latency, the lowest first: all keep up with their schedule, so that throughput is what was asked for."
     assert run.report.ranking == said
     assert said in render_markdown(run.report)
-    assert said in " ".join(render_terminal(run.analysis, width=80, color=False).split())
+    assert said in " ".join(render_terminal(run.report, width=80, color=False).split())
     (group,) = run.analysis.groups
     assert (group.letters, group.missing) == (
         {},

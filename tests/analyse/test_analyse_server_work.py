@@ -158,7 +158,7 @@ def test_it_is_in_every_form() -> None:
     _, contents = counted(ALL, ALL, ALL)
     analysis = analyse(contents)
     report = build_report(contents, analysis)
-    shown = " ".join(render_terminal(analysis, width=200, color=False).split())
+    shown = " ".join(render_terminal(report, width=200, color=False).split())
     assert "per transaction: WAL 1.2 kB, full-page images 0.25, buffer hits 95 %" in shown
     assert "| 1.2 kB | 0.25 | 95 % |" in render_markdown(report)
     head, first, *_ = render_csv(report).splitlines()

@@ -17,7 +17,7 @@ from plinth.model.factors import design_of
 from plinth.model.plan import Variant
 from plinth.model.sweep import ScalingCurve
 from plinth.plan.variants import expand
-from plinth.report import render_terminal
+from plinth.report import build_report, render_terminal
 
 NOISE = (1.0, 1.03, 0.98, 1.01, 0.96)
 TWIN_NOISE = (1.01, 0.99, 1.02, 0.97, 1.0)
@@ -282,8 +282,8 @@ def test_the_baseline_and_what_a_level_alone_decides_are_said_once() -> None:
 
 def test_curves_without_a_knee_for_the_same_reason_share_a_line() -> None:
     matrix = {"storage": ["disk", "memory"], "workload.clients": [1, 2, 4]}
-    analysis = analyse(sweep(matrix, lambda variant, block: 1000 * noise(variant, block)))
-    text = " ".join(render_terminal(analysis, width=80, color=False).split())
+    contents = sweep(matrix, lambda variant, block: 1000 * noise(variant, block))
+    text = " ".join(render_terminal(build_report(contents, analyse(contents)), width=80, color=False).split())
     assert "Scaling: all 2 curves: knee n/a: a knee needs at least 4 levels; there are 3" in text
     assert text.count("a knee needs") == 1
     assert "Effects of factors: " in text

@@ -6,7 +6,7 @@ import pytest
 
 from analyse_bundles import bundle, server_facts, storage_facts
 from plinth.analyse import analyse
-from plinth.model.commit_survival import survival_of
+from plinth.analyse.commit_survival import survival_of
 from plinth.model.plan import PlannedNode
 from plinth.model.safety import Safety
 from plinth.model.server_spec import ServerSpec

@@ -26,10 +26,10 @@ from plinth.bundle import (
     write_derived,
 )
 from plinth.bundle.tables import Tables
+from plinth.common.untrusted import MOST_KEYS, validate_untrusted
 from plinth.model.errors import PlinthError, Refused, RunError, UsageError
 from plinth.model.plan import Plan
 from plinth.model.trial import Event, Sample
-from plinth.model.untrusted import MOST_KEYS, validate_untrusted
 from plinth.system.lock import LOCK_FILE, DirectoryLock
 from sampled import rows_of
 

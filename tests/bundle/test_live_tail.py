@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from plinth.bundle import LIVE, BundleFolder, LiveTail, Place
+from plinth.bundle import LIVE, BundleFolder, LivePlace, LiveTail
 from plinth.bundle.live import MAX_LINE_BYTES, MAX_LIVE_BYTES
 
 
@@ -62,7 +62,7 @@ def test_it_reads_on_where_it_was(log):
 def test_a_reader_that_reconnects_continues_at_its_place(log):
     log.write_bytes(began() + b"".join(note(str(number)) for number in range(10)))
     chunk = tail(log).read()
-    place = Place.parse(str(chunk.place))
+    place = LivePlace.parse(str(chunk.place))
     append(log, note("later"))
     assert whole(tail(log, place)) == ["later"]
 
@@ -188,12 +188,12 @@ def test_what_is_no_file_is_a_problem_reported_once(log, make, reason):
 )
 def test_a_place_that_is_none_is_the_beginning(log, text):
     log.write_bytes(note("a"))
-    assert Place.parse(text) is None
-    assert whole(tail(log, Place.parse(text))) == ["a"]
+    assert LivePlace.parse(text) is None
+    assert whole(tail(log, LivePlace.parse(text))) == ["a"]
 
 
 def test_a_place_of_another_log_or_beyond_its_end_is_the_beginning(log):
     log.write_bytes(note("a"))
     mine = tail(log).read().place
-    for place in (Place("0" * 16, 1), mine._replace(offset=10**9)):
+    for place in (LivePlace("0" * 16, 1), mine._replace(offset=10**9)):
         assert whole(tail(log, place)) == ["a"]

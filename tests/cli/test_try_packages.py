@@ -37,8 +37,8 @@ def test_where_it_is_there_nothing_is_said(programs: Path) -> None:
 
 def test_every_program_of_the_experiment_is_among_them() -> None:
     """An experiment with another kind of storage, or another probe, would need more."""
-    from plinth.experiment import load_experiment
+    from plinth.experiment import read_experiment
 
-    experiment = load_experiment(SCRIPTS.parent / "experiments" / "ramdisk.toml").experiment
+    experiment = read_experiment(SCRIPTS.parent / "experiments" / "ramdisk.toml").experiment
     assert {storage.kind for storage in experiment.storage.values()} == {"directory", "tmpfs"}
     assert experiment.measure.probe_io, "else fio is not needed"

@@ -21,7 +21,7 @@ import pytest
 
 from emulated_disks import ServedDisk, in_memory, open_direct, served
 from plinth.model.disk import DiskProfile, Physics
-from plinth.storage.devices.disk_server import disk_profiles
+from plinth.storage.devices.disk_daemon import disk_profiles
 
 PAGE = 8192
 SIZE = 4 * 2**30

@@ -13,8 +13,7 @@ from plinth.model.disk import DiskConfig
 from plinth.model.errors import RunError
 from plinth.storage.devices import disk_daemon
 from plinth.storage.devices.disk_control import DiskControl
-from plinth.storage.devices.disk_daemon import kill_daemon
-from plinth.storage.devices.disk_server import serve_command
+from plinth.storage.devices.disk_daemon import kill_daemon, serve_command
 from plinth.storage.devices.fuse import abort
 from plinth.system.mounts import mount_of, mounts
 from plinth.system.runner import Runner

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from emulated_disks import MIB, ServedDisk, served
 from plinth.cli import main
 from plinth.model.disk import DropFraction, EioFault, Fault, IgnoreFlush, LateFlush, Lie, Physics
-from plinth.storage.devices.disk_server import disk_profiles
+from plinth.storage.devices.disk_daemon import disk_profiles
 
 LIES = TypeAdapter(Lie)
 FAULTS = TypeAdapter(Fault)

@@ -9,7 +9,7 @@ from emulated_disks import ServedDisk, run
 from plinth.model.disk_recording import TornWrite
 from plinth.model.durability import Damage
 from plinth.server.integrity.torn_pages import PAGE_BYTES, TornPage, TornPlace, torn_pages, with_torn_pages
-from plinth.system.extents import file_extents
+from plinth.system.regular_file import file_extents
 
 WRITE = TornWrite(offset=1 << 20, length=PAGE_BYTES, kept=4096)
 PAGE = TornPage(file="base/5/16400.1", block=3, new_bytes=4096, lsn="0/2F3A10", write=WRITE)

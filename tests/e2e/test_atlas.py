@@ -195,7 +195,7 @@ def test_what_was_not_kept_is_not_opened(atlas):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (ATLAS.replace(f"{TPCB[1]}\nledger = true", TPCB[1]), "an atlas needs a ledger of commits"),
+        (ATLAS.replace(f"{TPCB[1]}\nledger = true", TPCB[1]), "an atlas needs a commit ledger"),
         (
             ATLAS.replace('kind = "emulated"\nprofile = "sata-ssd"', 'kind = "tmpfs"').replace(
                 'filesystem = "btrfs"', ""

@@ -231,7 +231,7 @@ def test_what_faults_need_is_refused_together(project):
     project.write(asked.replace('kind = "none"', 'kind = "tpcb"\nscale = 1') + KILL)
     done = project.plinth("plan", "x.toml")
     assert done.returncode == 2, done.stdout + done.stderr
-    assert 'restore = "auto"' in done.stderr and "a ledger of commits is needed" in done.stderr
+    assert 'restore = "auto"' in done.stderr and "a commit ledger is needed" in done.stderr
 
 
 def killed_in_a_failover(project, moment: str) -> Callable[[], bool]:

@@ -191,7 +191,7 @@ STANDBY = ("[dataset]", '[server.standby.a]\nstorage = "other"\n[dataset]')
                 'kind = "tpcb"\nscale = 1\n\n[workload]\nbuiltin = "tpcb-like"',
             ),
             "workload",
-            "a ledger of commits is needed",
+            "a commit ledger is needed",
         ),
         (
             ZFS,

@@ -11,7 +11,7 @@ import pytest
 
 from filling import leave_free
 from plinth.storage.devices.disk_daemon import daemons
-from plinth.storage.devices.zfs_fuse import ZfsFuse
+from plinth.storage.devices.zfs import ZfsFuse
 from waiting import runs, wait_until
 
 MEASURE = """\

@@ -166,8 +166,8 @@ def test_a_patroni_that_the_user_of_the_servers_cannot_execute_is_refused_in_the
     ("change", "place", "said"),
     [
         (('listen = "tcp"\n', ""), "server.listen", "reach one another's servers by TCP"),
-        ((KILL, KILL.replace("kill", "pause")), "measure.action", "Patroni starts and stops the servers by itself"),
-        ((FAILOVER, FAILOVER + 'to = "a"\n'), "measure.action", "Patroni chooses the standby by itself"),
+        ((KILL, KILL.replace("kill", "pause")), "measure.action", "starts and stops the servers"),
+        ((FAILOVER, FAILOVER + 'to = "a"\n'), "measure.action", "chooses the standby"),
         ((FAILOVER, ""), "server.failover", "there is no failover that Patroni could conduct"),
         (
             ("[server.standby.a]\n", '[server.standby.a]\nwal_storage = "disk"\n'),

@@ -12,7 +12,7 @@ from test_external import EXTERNAL
 
 from plinth.bundle import BundleFolder, BundleWriter
 from plinth.cli import main
-from plinth.experiment import load_experiment
+from plinth.experiment import read_experiment
 from plinth.run import make_plan
 from plinth.system.run_key import create_key
 
@@ -152,7 +152,7 @@ def everything_in(*folders: Path) -> dict[str, bytes]:
 
 def keep(overrides: tuple[str, ...]) -> None:
     """Write the bundle of a run that had got as far as that; one whose server does not answer makes none."""
-    loaded = load_experiment(Path("x.toml"), overrides)
+    loaded = read_experiment(Path("x.toml"), overrides)
     plan = make_plan(loaded, run_id="kept", bundle=Path("bundle"))
     writer = BundleWriter.create(BundleFolder.made(Path("bundle")), plan, loaded.kept_text, "0", create_key("kept"))
     writer.finish("failed", "its server did not answer")

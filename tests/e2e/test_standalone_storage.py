@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.experiment import load_experiment
+from plinth.experiment import read_experiment
 from plinth.system.mounts import mount_of, mounts_within
 from plinth.system.runner import CommandRecord, Runner
 from plinth.tasks.standalone import kept_run, prepare_standalone, run_id_of, storage_name, teardown_standalone
@@ -93,7 +93,7 @@ def test_a_dry_run_prints_the_commands_that_a_real_run_runs(standalone, monkeypa
 
     ran: list[CommandRecord] = []
     prepare_standalone(
-        load_experiment(standalone.folder / "x.toml"), name, (), Runner(ran.append), lambda step: None, pytest.fail
+        read_experiment(standalone.folder / "x.toml"), name, (), Runner(ran.append), lambda step: None, pytest.fail
     )
     assert changes(ran) == making
     ran.clear()
@@ -179,7 +179,7 @@ def test_one_that_an_earlier_build_made_is_known_by_its_name(standalone, monkeyp
     monkeypatch.setenv("PLINTH_STATE_DIR", str(standalone.state))
     with monkeypatch.context() as earlier:
         earlier.setattr("plinth.tasks.standalone._RUN_PREFIX", "by-hand-")
-        loaded = load_experiment(standalone.folder / "x.toml")
+        loaded = read_experiment(standalone.folder / "x.toml")
         made = prepare_standalone(loaded, "base", (), Runner(), lambda step: None, pytest.fail)
     assert made.run_id == "by-hand-base"
     assert "`plinth storage teardown base` undoes it" in standalone.plinth("clean").stdout

@@ -9,7 +9,7 @@ def test_a_run_that_would_write_too_much_ends_and_leaves_nothing(project, nothin
     assert "error: the write budget is spent" in done.stderr
     assert "where: measure.max_written" in done.stderr
     assert "(disk)" in done.stderr  # which disk, and for which storage
-    assert "begin anew with a larger budget" in done.stderr
+    assert "larger budget" in done.stderr
     assert project.status() == "interrupted"
     nothing_left()
     wear = json.loads((project.bundle / "wear.json").read_text())

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from plinth.experiment import load_text
+from plinth.experiment import read_experiment_text
 from plinth.experiment.clashes import clash_at
 from plinth.model.errors import ExperimentError
 from ramdisk_experiment import ramdisk_text
@@ -52,7 +52,7 @@ def test_only_of_the_matrix_the_hint_is_to_quote():
 )
 def test_a_file_with_a_key_twice(change, said):
     with pytest.raises(ExperimentError) as caught:
-        load_text(ramdisk_text().replace(*change), "x.toml", None)  # type: ignore[arg-type]  # it is not looked into
+        read_experiment_text(ramdisk_text().replace(*change), "x.toml", None)  # type: ignore[arg-type]  # it is not looked into
     (problem,) = caught.value.problems
     assert said in problem.message
     assert problem.where in ("x.toml:13", "x.toml:14")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plinth.experiment import load_text
+from plinth.experiment import read_experiment_text
 from plinth.model.errors import ExperimentError
 from plinth.model.storage_graph import in_order, mounted_storages, raw_storages
 
@@ -53,7 +53,7 @@ size = "512MiB"
 
 
 def storages(text: str):
-    return load_text(HEAD + text, "x.toml", folder=None).experiment.storage  # type: ignore[arg-type] - no scripts
+    return read_experiment_text(HEAD + text, "x.toml", folder=None).experiment.storage  # type: ignore[arg-type] - no scripts
 
 
 def problems(text: str) -> list[tuple[str, str, str]]:
@@ -208,5 +208,5 @@ def test_a_disk_can_be_there_for_one_level():
 
 def test_fields_of_storages_can_be_factors():
     text = '[storage.x]\nkind = "loop"\nsize = "1GiB"\n[matrix]\nstorage.x.mount_options = [[], ["noatime", "nodiratime"]]\n'
-    loaded = load_text(HEAD + text, "x.toml", folder=None)  # type: ignore[arg-type] - no scripts
+    loaded = read_experiment_text(HEAD + text, "x.toml", folder=None)  # type: ignore[arg-type] - no scripts
     assert loaded.experiment.matrix == {"storage.x.mount_options": [(), ("noatime", "nodiratime")]}

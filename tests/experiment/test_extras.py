@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plinth.model import extras
 from plinth.model.errors import MissingCapability
+from plinth.system import extras
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 

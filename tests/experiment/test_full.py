@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.experiment import LoadedExperiment, load_text
+from plinth.experiment import ParsedExperiment, read_experiment_text
 from plinth.model.errors import ExperimentError
 
 TEXT = """\
@@ -38,8 +38,8 @@ storage.disk.size = "1TiB"
 """
 
 
-def load(text: str, *overrides: str, full: bool) -> LoadedExperiment:
-    return load_text(text, "x.toml", Path(), overrides, full)
+def load(text: str, *overrides: str, full: bool) -> ParsedExperiment:
+    return read_experiment_text(text, "x.toml", Path(), overrides, full)
 
 
 def test_without_it_nothing_is_changed() -> None:

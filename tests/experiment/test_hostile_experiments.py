@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plinth.experiment import load_experiment, load_text
+from plinth.experiment import read_experiment, read_experiment_text
 from plinth.experiment.text_files import MOST_BYTES
 from plinth.experiment.toml_text import toml_text
 from plinth.model.errors import ExperimentError, PlinthError, UsageError
@@ -42,7 +42,7 @@ DEEP = 20_000
 
 def reported(text: str, folder: Path = Path(), overrides: tuple[str, ...] = ()) -> str:
     with pytest.raises(UsageError) as caught:
-        load_text(text, "x.toml", folder, overrides)
+        read_experiment_text(text, "x.toml", folder, overrides)
     error = caught.value
     if not isinstance(error, ExperimentError):
         return error.message
@@ -114,7 +114,7 @@ def test_only_regular_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
         assert f"workload.script: cannot read the file '{name}': " in reported(scripted(name), tmp_path)
         assert words in reported(scripted(name), tmp_path)
     (tmp_path / "allowed.sql").write_bytes(b"--" + b" " * (MOST_BYTES - 2))
-    assert len(load_text(scripted("allowed.sql"), "x.toml", tmp_path).files["allowed.sql"]) == MOST_BYTES
+    assert len(read_experiment_text(scripted("allowed.sql"), "x.toml", tmp_path).files["allowed.sql"]) == MOST_BYTES
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "fifo.toml", "large.toml", "bytes.toml", "."])
@@ -123,7 +123,7 @@ def test_an_experiment_is_a_regular_file(tmp_path: Path, name: str) -> None:
     (tmp_path / "large.toml").write_bytes(b"#" * (MOST_BYTES + 1))
     (tmp_path / "bytes.toml").write_bytes(b"name = '\xff'")
     with pytest.raises(UsageError) as caught:
-        load_experiment(tmp_path / name)
+        read_experiment(tmp_path / name)
     assert caught.value.where == str(tmp_path / name)
 
 
@@ -195,7 +195,7 @@ def test_any_document_is_loaded_or_refused(changes: list[tuple[list[str], object
         if isinstance(table, dict):
             table[keys[-1]] = value
     try:
-        load_text(toml_text(document), "x.toml", Path("/nowhere"))
+        read_experiment_text(toml_text(document), "x.toml", Path("/nowhere"))
     except PlinthError as error:
         assert str(error)
 
@@ -207,14 +207,14 @@ def test_any_document_is_loaded_or_refused(changes: list[tuple[list[str], object
 )
 def test_any_override_is_taken_or_refused(keys: list[str], value: str) -> None:
     try:
-        load_text(VALID, "x.toml", Path("/nowhere"), (f"{'.'.join(keys)}={value}",))
+        read_experiment_text(VALID, "x.toml", Path("/nowhere"), (f"{'.'.join(keys)}={value}",))
     except PlinthError as error:
         assert str(error)
 
 
 def test_text_that_looks_like_a_long_key_stays_as_it_is() -> None:
     text = "a." * 200 + "a"
-    assert load_text(VALID.replace('"?"', f'"{text}"'), "x.toml", Path(), ()).experiment.question == text
+    assert read_experiment_text(VALID.replace('"?"', f'"{text}"'), "x.toml", Path(), ()).experiment.question == text
 
 
 def test_thousands_of_wrong_values_are_one_error(tmp_path: Path) -> None:

@@ -10,7 +10,15 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from plinth.cli import main
-from plinth.experiment import example, example_names, full_template, json_schema, load_experiment, load_text, template
+from plinth.experiment import (
+    example,
+    example_names,
+    full_template,
+    json_schema,
+    read_experiment,
+    read_experiment_text,
+    template,
+)
 from plinth.model.experiment import Experiment
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -115,7 +123,7 @@ def test_the_full_file_has_every_key_of_the_top() -> None:
 
 @pytest.mark.parametrize("write", [template, full_template])
 def test_a_file_loads_and_asks_the_question_of_the_main_job(write, tmp_path: Path) -> None:
-    experiment = load_text(write("mine", "mine.toml"), "mine.toml", tmp_path).experiment
+    experiment = read_experiment_text(write("mine", "mine.toml"), "mine.toml", tmp_path).experiment
     assert experiment.name == "mine"
     assert experiment.matrix == {"storage": ["disk", "memory"]}
     assert {name: storage.kind for name, storage in experiment.storage.items()} == {
@@ -126,7 +134,7 @@ def test_a_file_loads_and_asks_the_question_of_the_main_job(write, tmp_path: Pat
 
 def test_the_full_file_asks_the_same_as_the_short_one_but_for_a_setting(tmp_path: Path) -> None:
     short, full = (
-        load_text(write("x", "x.toml"), "x.toml", tmp_path).experiment for write in (template, full_template)
+        read_experiment_text(write("x", "x.toml"), "x.toml", tmp_path).experiment for write in (template, full_template)
     )
     assert short.server.settings and not full.server.settings
     server = short.server.model_copy(update={"settings": {}})
@@ -142,9 +150,9 @@ def test_the_short_file_is_read_in_a_minute_and_loads_with_each_of_its_commented
     assert len(keys) == 3
     for line in keys:
         used = line.removeprefix("# ").replace("/mnt/nvme", str(tmp_path))
-        load_text(text.replace(line, used), "x.toml", tmp_path)
+        read_experiment_text(text.replace(line, used), "x.toml", tmp_path)
     objective = text.replace("# [[objective]]", "[[objective]]").replace("# metric", "metric").replace("# max", "max")
-    assert len(load_text(objective, "x.toml", tmp_path).experiment.objectives) == 1
+    assert len(read_experiment_text(objective, "x.toml", tmp_path).experiment.objectives) == 1
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXPERIMENTS.glob("*.toml")))
@@ -153,7 +161,7 @@ def test_a_curated_experiment_is_written_with_what_it_names(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["init", "--example", name]) == 0
-    written, there = load_experiment(Path(f"{name}.toml")), load_experiment(EXPERIMENTS / f"{name}.toml")
+    written, there = read_experiment(Path(f"{name}.toml")), read_experiment(EXPERIMENTS / f"{name}.toml")
     assert written.experiment == there.experiment
     assert written.files == there.files
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.experiment import load_text
+from plinth.experiment import read_experiment_text
 from plinth.model.action import NetworkAction
 from plinth.model.errors import ExperimentError
 from plinth.model.network import Direction, LinkSettings, NetworkSpec, directions_of, link_sentences
@@ -18,7 +18,7 @@ STANDBY = "[server.standby.a]\nstorage='disk'\n"
 def test_all_links_one_link_and_one_direction() -> None:
     text = "[network]\ndelay='1ms'\nloss='0.5%'\n[network.link.primary-to-b]\ndelay='7ms'\n[network.link.b-primary]\ndelay='3ms'\n"
     standbys = STANDBY + "[server.standby.b]\nstorage='disk'\n"
-    network = load_text(HEAD + standbys + text, "x.toml", Path()).experiment.network
+    network = read_experiment_text(HEAD + standbys + text, "x.toml", Path()).experiment.network
     assert network is not None
     found = network.settings(["primary", "a", "b"])
     assert {tuple(way): one.delay_ns // 10**6 for way, one in found.items()} == {
@@ -82,7 +82,7 @@ def test_an_action_changes_the_links_that_it_names() -> None:
 )
 def test_what_cannot_be_is_refused_with_its_line(text: str, said: str) -> None:
     with pytest.raises(ExperimentError) as caught:
-        load_text(HEAD + text, "x.toml", Path())
+        read_experiment_text(HEAD + text, "x.toml", Path())
     shown = "\n".join(f"{one.where} {one.key} {one.message}" for one in caught.value.problems)
     assert said in shown
     assert any(f"x.toml:{line}" in shown for line in range(FIRST_LINE + 1, FIRST_LINE + 1 + text.count("\n") + 1))
@@ -99,5 +99,5 @@ def test_what_cannot_be_is_refused_with_its_line(text: str, said: str) -> None:
 def test_a_factor_of_the_network_is_checked(factor: str, levels: str, said: str) -> None:
     text = ramdisk_text(matrix=f'"{factor}" = {levels}\n') + STANDBY
     with pytest.raises(ExperimentError) as caught:
-        load_text(text, "x.toml", Path())
+        read_experiment_text(text, "x.toml", Path())
     assert said in "\n".join(f"{one.where} {one.key} {one.message}" for one in caught.value.problems)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.experiment import load_text
+from plinth.experiment import read_experiment_text
 from plinth.model.errors import ExperimentError
 from ramdisk_experiment import ramdisk_text
 
@@ -14,7 +14,7 @@ FIRST_LINE = HEAD.count("\n")
 
 
 def objective(keys: str):
-    return load_text(HEAD + keys, "x.toml", Path()).experiment.objectives[0]
+    return read_experiment_text(HEAD + keys, "x.toml", Path()).experiment.objectives[0]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.experiment import load_reference, load_text, packaged_references
+from plinth.experiment import packaged_references, read_experiment_text, read_reference
 from plinth.model.errors import ExperimentError, Problem
 from plinth.model.probe_kinds import IO_SHAPES
 from plinth.model.published import PublishedIo
@@ -47,20 +47,20 @@ def test_all_five_studies_are_there() -> None:
 
 @pytest.mark.parametrize("name", packaged_references())
 def test_what_plinth_brings_along_is_valid(name: str) -> None:
-    reference = load_reference(name, Path())
+    reference = read_reference(name, Path())
     assert reference.date in reference.source
     assert reference.figure or reference.ratio
 
 
 def test_a_published_figure_is_as_in_the_study() -> None:
-    figures = {str(figure.levels["storage"]): figure for figure in load_reference("s3-zfs-slog", Path()).figure}
+    figures = {str(figure.levels["storage"]): figure for figure in read_reference("s3-zfs-slog", Path()).figure}
     assert (figures["zfs"].tps, figures["zfs"].latency_mean_ns) == (4062, 3_930_000)
     assert figures["loop-on-ssd"].tps / figures["ssd"].tps == pytest.approx(0.722, abs=0.001)
 
 
 def test_a_file_beside_the_experiment(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(OWN)
-    loaded = load_text(EXPERIMENT.format(reference="mine.toml"), "x.toml", tmp_path)
+    loaded = read_experiment_text(EXPERIMENT.format(reference="mine.toml"), "x.toml", tmp_path)
     assert loaded.reference is not None
     (figure,) = loaded.reference.figure
     assert figure.levels == {"storage": "disk", "server.settings.fsync": False}
@@ -69,7 +69,7 @@ def test_a_file_beside_the_experiment(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_placed_at_its_line_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError) as caught:
-        load_text(EXPERIMENT.format(reference="s3-zfs-slg"), "x.toml", tmp_path)
+        read_experiment_text(EXPERIMENT.format(reference="s3-zfs-slg"), "x.toml", tmp_path)
     (problem,) = caught.value.problems
     assert (problem.where, problem.key) == ("x.toml:4", "reference")
     assert "'s3-zfs-slog'" in (problem.hint or "")
@@ -98,18 +98,18 @@ def test_what_is_wrong_is_said(before: str, after: str, message: str, tmp_path: 
     assert text != OWN
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(Problem, match=message.replace("(", r"\(")):
-        load_reference("mine.toml", tmp_path)
+        read_reference("mine.toml", tmp_path)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="cannot read the reference"):
-        load_reference("mine.toml", tmp_path)
+        read_reference("mine.toml", tmp_path)
 
 
 @pytest.mark.parametrize("name", packaged_references())
 def test_what_the_io_probe_is_to_measure_of_a_study_is_a_job_of_its(name: str) -> None:
     jobs = {job.name: job.parameters["rw"] for job in shapes(1, IO_SHAPES)}
-    for fact in load_reference(name, Path()).fact:
+    for fact in read_reference(name, Path()).fact:
         if isinstance(by := fact.measured_by, PublishedIo):
             assert by.job in jobs, fact.what
             assert by.side in jobs[by.job] or jobs[by.job] in ("rw", "randrw"), fact.what

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from test_load import VALID
 
-from plinth.experiment import KEYS, confirmations, load_text
+from plinth.experiment import KEYS, confirmations, read_experiment_text
 from plinth.model.errors import ExperimentError
 from plinth.model.experiment import Experiment
 
@@ -91,7 +91,7 @@ def test_a_new_key_of_text_would_be_seen() -> None:
 )
 def test_what_is_confirmed_is_said_of_values_and_of_factors(tmp_path: Path, more: str, said: list[str]) -> None:
     text = VALID.replace("[matrix]\n", '[matrix]\n"storage.disk.path" = ["/mnt/1", "/mnt/2"]\n')
-    lines = list(confirmations(load_text(f"{text}\n{more}\n", "x.toml", tmp_path).experiment))
+    lines = list(confirmations(read_experiment_text(f"{text}\n{more}\n", "x.toml", tmp_path).experiment))
     for words in ("/mnt/1", "/mnt/2", *said):
         assert any(words in line for line in lines), (words, lines)
 
@@ -101,7 +101,7 @@ def test_a_server_that_is_connected_to_is_confirmed_without_its_password(tmp_pat
     head, tables = re.sub(r"storage = .*\n", "", VALID).split("[storage.disk]")[0], VALID.partition("[dataset]")[2]
     tables = re.sub(r"storage = .*\n", "", tables)
     text = f'{head}[server]\nconnection = "{connection}"\n[dataset]{tables}'
-    (line,) = confirmations(load_text(text, "x.toml", tmp_path).experiment)
+    (line,) = confirmations(read_experiment_text(text, "x.toml", tmp_path).experiment)
     assert "host=db1 hostaddr=192.0.2.1" in line and "s3cr3t" not in line
 
 
@@ -123,7 +123,7 @@ def test_a_connection_string_of_an_experiment_reads_and_writes_no_file_of_roots(
         f'{VALID}\n[full]\n"server.connection" = "{parameters}"\n',
     ):
         with pytest.raises(ExperimentError) as refused:
-            load_text(text, "x.toml", tmp_path)
+            read_experiment_text(text, "x.toml", tmp_path)
         assert any(words in problem.message for problem in refused.value.problems)
 
 
@@ -151,7 +151,7 @@ def test_root_reads_for_an_experiment_no_private_file_outside_of_its_folder(
 
         def problems(name: Path) -> str:
             try:
-                load_text(_naming(key, str(name)), "x.toml", folder)
+                read_experiment_text(_naming(key, str(name)), "x.toml", folder)
             except ExperimentError as error:
                 return " ".join(f"{one.key}: {one.message} {one.hint}" for one in error.problems)
             return ""

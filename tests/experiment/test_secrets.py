@@ -5,8 +5,8 @@ from datetime import date, datetime, time
 
 import pytest
 
+from plinth.common.secrets import UnreadableConnection, holds_secrets, split, without_secrets
 from plinth.experiment.toml_text import toml_text
-from plinth.model.secrets import UnreadableConnection, holds_secrets, split, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ UNREADABLE = [
     ("postgresql://u:p@h/d?hushed=a=b", 'extra "=" in URI query parameter'),
     ("postgresql://u:hushed@[::1/d", 'missing "]"'),
     ("host=one@hushed", "an @ in the name of a host"),
-    ("dbname='postgresql://u:hushed@h/d' host=a", "a connection string of its own"),
+    ("dbname='postgresql://u:hushed@h/d' host=a", "another connection string"),
     ("host=a\0 password=hushed", "NUL"),
     ("host=a password=\udc80hushed", "UTF-8"),
     ("hushed", 'missing "="'),

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from plinth.experiment import load_text
+from plinth.experiment import read_experiment_text
 from plinth.model.errors import ExperimentError
-from plinth.model.standby import Quorum, quorum_of, upstream_first
+from plinth.model.standby import upstream_first
+from plinth.model.synchronous_standby_names import Quorum, quorum_of
 from ramdisk_experiment import ramdisk_text
 
 HEAD = ramdisk_text()
@@ -39,7 +40,7 @@ def test_names_are_compared_as_the_server_does() -> None:
 
 def test_a_cascade_is_ordered_by_upstream() -> None:
     text = "[server.standby.c]\nstorage='disk'\nupstream='b'\n[server.standby.b]\nstorage='disk'\n"
-    server = load_text(HEAD + text, "x.toml", Path()).experiment.server
+    server = read_experiment_text(HEAD + text, "x.toml", Path()).experiment.server
     assert list(upstream_first(server.standby)) == ["b", "c"]
 
 
@@ -75,7 +76,7 @@ def test_a_cascade_is_ordered_by_upstream() -> None:
 )
 def test_what_cannot_be_is_refused_with_its_line(text: str, said: str) -> None:
     with pytest.raises(ExperimentError) as caught:
-        load_text(HEAD + text, "x.toml", Path())
+        read_experiment_text(HEAD + text, "x.toml", Path())
     shown = "\n".join(f"{one.where} {one.key} {one.message}" for one in caught.value.problems)
     assert said in shown
     assert any(f"x.toml:{line}" in shown for line in range(FIRST_LINE + 1, FIRST_LINE + 1 + text.count("\n") + 1))

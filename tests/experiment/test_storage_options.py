@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from plinth.model.storage import BtrfsStorage, LoopStorage, ZfsStorage
-from plinth.model.storage_options import MKFS
+from plinth.model.storage import MKFS, BtrfsStorage, LoopStorage, ZfsStorage
 
 MIB = 2**20
 SECRET = "root:$6$planted-secret"

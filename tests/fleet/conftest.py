@@ -1,6 +1,7 @@
 """A server, and fleets of three machines: processes of this machine, names of it that an sshd of our own answers to, and namespaces
 that a Ray cluster is of."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +78,7 @@ def spec(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Fle
         case "ssh":
             sshd: Sshd = request.getfixturevalue("sshd")
             command = str(Path(sys.executable).with_name("plinth"))
-            monkeypatch.setenv("HOME", str(sshd.home))
+            monkeypatch.setenv("PATH", f"{sshd.programs}:{os.environ['PATH']}")
             return FleetSpec(address="ssh", hosts=HOSTS, command=command)
         case _:
             return FleetSpec(address=request.getfixturevalue("ray_address"), machines=3)

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -38,11 +37,10 @@ ENCRYPTED = "SELECT 1 / ssl::int FROM pg_stat_ssl WHERE pid = pg_backend_pid();\
 
 @pytest.fixture
 def ssh_home(sshd: Sshd, tmp_path: Path) -> dict[str, str]:
-    """The environment of a user whose OpenSSH configuration leads to the hosts."""
-    folder = tmp_path / "home" / ".ssh"
-    folder.mkdir(parents=True)
-    shutil.copy(sshd.config, folder / "config")
-    return {"HOME": str(folder.parent)}
+    """The environment of a user whose ssh reads a configuration that leads to the hosts."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return {"HOME": str(folder), "PATH": f"{sshd.programs}:{os.environ['PATH']}"}
 
 
 @pytest.fixture
@@ -411,9 +409,8 @@ def test_what_no_fleet_can_do_is_refused_before_anything_connects(
     assert message in refused.err and "connection to server" not in refused.err
 
 
-def test_hosts_without_asyncssh_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "asyncssh", None)
+def test_hosts_without_ssh_name_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plinth.system.runner._environment", lambda owner: {"PATH": "/nowhere"})
     refused = NOWHERE.plinth("--fleet=client1")
     assert refused.code == 1
-    assert "--fleet with hosts needs the Python package asyncssh, which is not installed" in refused.err
-    assert "hint: pip install 'pgplinth[fleet]'" in refused.err
+    assert "ssh: there is no such program" in refused.err and "openssh-client" in refused.err

@@ -1,6 +1,7 @@
 """`plinth fleet check`: what it says of each machine, and its exit codes."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def experiment(tmp_path: Path, sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> P
     file.write_text(
         f'{EXPERIMENT}[fleet]\naddress = "ssh"\nhosts = ["client1", "nosuch.invalid"]\ncommand = "{command}"\n'
     )
-    monkeypatch.setenv("HOME", str(sshd.home))
+    monkeypatch.setenv("PATH", f"{sshd.programs}:{os.environ['PATH']}")
     return file
 
 
@@ -80,7 +81,7 @@ def test_all_that_is_well_and_all_that_is_not(experiment: Path, capsys: pytest.C
 def test_a_configuration_of_ssh_is_named_on_the_command_line(
     experiment: Path, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    monkeypatch.undo()
     experiment.write_text(experiment.read_text().replace(', "nosuch.invalid"', ""))
     assert main(["fleet", "check", str(experiment)]) == 1
     assert "no agent could be started on client1" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from plinth.model.generator import TpcbGenerator, as_json
 from plinth.model.progress import Progress, Report
 from plinth.run import fleet as fleet_of_run
 from plinth.run.fleet import fleet_loader
-from plinth.run.provision.loading import LoadSession
+from plinth.run.provision.loading import DatasetSession
 from plinth.system import cancel
 from plinth.system.database import connect
 from plinth.system.log_file import LogFile
@@ -72,7 +72,7 @@ def _load(
     made = fleet_loader(fleet, Runner(), LogFile(folder / "agents.log"))
     with connect(target) as control:
         dataset = dataset_of(TypeAdapter(DatasetSpec).validate_python(spec))
-        dataset.load(LoadSession(control, target, fleet=made), report)
+        dataset.populate(DatasetSession(control, target, fleet=made), report)
         return control.execute(SUMS[spec["kind"]].encode()).fetchone()
 
 

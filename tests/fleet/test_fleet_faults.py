@@ -5,6 +5,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,12 +23,12 @@ from plinth.fleet import FleetLoad
 from plinth.fleet import agent as agent_of_fleet
 from plinth.fleet.agent import serve
 from plinth.fleet.check import check_fleet
-from plinth.fleet.executors import executor_of
-from plinth.fleet.link import Link, Lost
-from plinth.fleet.protocol import Done, Polled, Request, parsed
+from plinth.fleet.executors import NotStarted, executor_of
+from plinth.fleet.protocol import Done, Link, Polled, Request
 from plinth.model.connection import Connection
-from plinth.model.errors import MissingCapability, PlinthError, RunError
+from plinth.model.errors import MissingCapability, RunError
 from plinth.model.fleet import FleetSpec
+from plinth.system.framed_tls import Disconnected, parsed
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from waiting import wait_until
@@ -122,10 +124,9 @@ def test_a_check_says_why_a_machine_does_not_reach_the_server_and_where_to_look(
 
 def test_all_hosts_that_cannot_be_reached_are_named(sshd: Sshd, tmp_path: Path) -> None:
     hosts = ("nosuch1.invalid", "client1", "nosuch2.invalid")
-    spec = FleetSpec(address="ssh", hosts=hosts)
+    spec = FleetSpec(address="ssh", hosts=hosts, command=str(Path(sys.executable).with_name("plinth")))
     with pytest.raises(RunError, match=r"no agent could be started on nosuch1.invalid: ") as failed:
-        with executor_of(spec, Runner(), LogFile(tmp_path / "log"), sshd.config).agents():
-            raise AssertionError("an agent was started")
+        check_fleet(executor_of(spec, Runner(), LogFile(tmp_path / "log"), sshd.config), None)
     (other,) = failed.value.details
     assert "no agent could be started on nosuch2.invalid" in other
     assert failed.value.hint is not None and "a name that this machine can look up" in failed.value.hint
@@ -149,22 +150,65 @@ def test_a_host_without_plinth_says_what_its_shell_said(sshd: Sshd, fleet: MakeF
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "words"),
+    ("key", "value", "words", "hint"),
     [
-        ("UserKnownHostsFile", "none", "does not check who the host is|No such file"),
-        ("UserKnownHostsFile", "/dev/null", "Host key is not trusted"),
-        ("IdentityFile", "/nowhere/key", "client1"),
+        ("UserKnownHostsFile", "none", "Host key verification failed", "run `ssh client1` once"),
+        ("UserKnownHostsFile", "/dev/null", "Host key verification failed", "run `ssh client1` once"),
+        (
+            "UserKnownHostsFile",
+            "/dev/null\n  StrictHostKeyChecking no",
+            "Host key verification failed",
+            "`ssh client1`",
+        ),
+        ("IdentityFile", "/nowhere/key", "Permission denied", "authorized_keys"),
+        ("Port", "1", "Connection refused", "start sshd there"),
     ],
 )
 def test_a_host_that_is_not_known_or_does_not_know_us_is_refused(
-    sshd: Sshd, tmp_path: Path, key: str, value: str, words: str
+    sshd: Sshd, tmp_path: Path, key: str, value: str, words: str, hint: str
 ) -> None:
     lines = sshd.config.read_text().splitlines()
     other = tmp_path / "config"
     other.write_text("\n".join(f"  {key} {value}" if line.strip().startswith(key) else line for line in lines))
     executor = executor_of(FleetSpec(address="ssh", hosts=("client1",)), Runner(), LogFile(tmp_path / "log"), other)
-    with pytest.raises(PlinthError, match=words), executor.agents():
-        raise AssertionError("an agent was started")
+    with pytest.raises(NotStarted, match=f"no agent could be started on client1: .*{words}") as refused:
+        check_fleet(executor, None)
+    assert refused.value.hint is not None and hint in refused.value.hint
+
+
+def test_a_host_whose_key_has_changed_is_refused_with_a_warning(sshd: Sshd, tmp_path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True)
+    known = tmp_path / "known_hosts"
+    known.write_text(f"[127.0.0.1]:{sshd.port} {(tmp_path / 'other.pub').read_text()}")
+    config = tmp_path / "config"
+    config.write_text(sshd.config.read_text().replace(str(sshd.known_hosts), str(known)))
+    executor = executor_of(FleetSpec(address="ssh", hosts=("client1",)), Runner(), LogFile(tmp_path / "log"), config)
+    with pytest.raises(NotStarted, match="Host key verification failed") as refused:
+        check_fleet(executor, None)
+    assert refused.value.hint is not None and "is not the one in known_hosts" in refused.value.hint
+
+
+def test_a_configuration_of_the_user_that_asks_or_forwards_changes_nothing(sshd: Sshd, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    config = tmp_path / "config"
+    config.write_text(
+        f"PermitLocalCommand yes\nLocalCommand touch {ran}\nLocalForward {tmp_path}/forwarded {tmp_path}/nowhere\n"
+        f"RemoteCommand touch {ran}\nForwardAgent yes\nBatchMode no\nLogLevel QUIET\n{sshd.config.read_text()}"
+    )
+    spec = FleetSpec(address="ssh", hosts=("client1",), command=str(Path(sys.executable).with_name("plinth")))
+    (found,) = check_fleet(executor_of(spec, Runner(), LogFile(tmp_path / "log"), config), None)
+    assert found.problems == ()
+    assert not ran.exists() and not (tmp_path / "forwarded").exists()
+
+
+def test_a_host_is_reached_by_way_of_another(sshd: Sshd, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        f"Host client1\n  ProxyCommand ssh -F {sshd.config} -W 127.0.0.1:%p client2\n{sshd.config.read_text()}"
+    )
+    spec = FleetSpec(address="ssh", hosts=("client1",), command=str(Path(sys.executable).with_name("plinth")))
+    (found,) = check_fleet(executor_of(spec, Runner(), LogFile(tmp_path / "log"), config), None)
+    assert found.problems == ()
 
 
 def test_a_clock_that_jumps_while_the_load_runs_excludes_the_trial(
@@ -229,15 +273,15 @@ def test_requests_out_of_order_are_refused_and_garbage_ends_the_agent() -> None:
             assert _ask(link, Request(kind=kind), Done).refused
         assert _ask(link, Request(kind="poll"), Polled).state == "idle"
         link.send(b'{"kind": "shell"}')
-        with pytest.raises(Lost):
+        with pytest.raises(Disconnected):
             link.receive(10)
     assert codes == [1]
 
 
 def test_more_than_any_message_may_have_is_not_waited_for() -> None:
     with _served() as (link, _, codes):
-        link._socket.sendall(b"\xff" * 8)
-        with pytest.raises(Lost):
+        link.socket.send(b"\xff" * 8)
+        with pytest.raises(Disconnected):
             link.receive(10)
     assert codes == [1]
 

@@ -17,7 +17,6 @@ from fleets import MakeConfig
 from plinth.fleet import FleetLoad
 from plinth.fleet.executors import Started, executor_of
 from plinth.fleet.figures import check_figures
-from plinth.fleet.link import Frame, Link
 from plinth.fleet.merge import add_histograms
 from plinth.fleet.protocol import (
     ClockReading,
@@ -25,13 +24,13 @@ from plinth.fleet.protocol import (
     Copied,
     Hello,
     LedgerPiece,
+    Link,
     Measuring,
+    Message,
     Polled,
-    ProtocolError,
     Reached,
     Reply,
     Usage,
-    parsed,
 )
 from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.errors import RunError
@@ -47,6 +46,7 @@ from plinth.model.load import (
     Second,
 )
 from plinth.model.totals import Totals
+from plinth.system.framed_tls import ProtocolError, parsed
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 
@@ -233,7 +233,7 @@ def test_histograms_of_seconds_beyond_every_measure_are_refused(place: int) -> N
 class Relayed:
     """Agents of this machine, the last of which has its replies changed on the way: as another's machine may send them."""
 
-    def __init__(self, log: LogFile, change: Callable[[str, Frame], Frame]) -> None:
+    def __init__(self, log: LogFile, change: Callable[[str, Message], Message]) -> None:
         self._real = executor_of(FleetSpec(address="local", machines=2), Runner(), log)
         self._change = change
 
@@ -261,20 +261,20 @@ class Relayed:
         coordinator.close()
 
 
-def with_number(of: str, path: tuple[Any, ...], number: str) -> Callable[[str, Frame], Frame]:
+def with_number(of: str, path: tuple[Any, ...], number: str) -> Callable[[str, Message], Message]:
     """Changes the number at a place in replies to one kind of request, once it is there."""
 
-    def change(kind: str, reply: Frame) -> Frame:
+    def change(kind: str, reply: Message) -> Message:
         document = json.loads(reply.document)
         if kind != of or path not in places(document):
             return reply
-        return Frame(replaced(document, path, number).encode(), reply.binary)
+        return Message(replaced(document, path, number).encode(), reply.binary)
 
     return change
 
 
-def without_second_counted(kind: str, reply: Frame) -> Frame:
-    return Frame(reply.document, b"\xff" * len(reply.binary)) if kind == "poll" else reply
+def without_second_counted(kind: str, reply: Message) -> Message:
+    return Message(reply.document, b"\xff" * len(reply.binary)) if kind == "poll" else reply
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def without_second_counted(kind: str, reply: Frame) -> Frame:
     ],
 )
 def test_a_trial_with_figures_that_no_agent_sends_fails_with_the_machine(
-    change: Callable[[str, Frame], Frame], config: MakeConfig, tmp_path: Path
+    change: Callable[[str, Message], Message], config: MakeConfig, tmp_path: Path
 ) -> None:
     log = LogFile(tmp_path / "log")
     load = FleetLoad(config(duration_s=2.0), Relayed(log, change), "local")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from plinth.fleet.clock import ClockOffset, Exchange, clock_offset
-from plinth.fleet.merge import Buckets, SecondHistograms, add_histograms, merged_totals
-from plinth.fleet.protocol import Hello, ProtocolError, Request, parsed
+from plinth.fleet.asking import ClockOffset, Exchange, clock_offset
+from plinth.fleet.merge import SecondHistograms, add_histograms, merged_totals
+from plinth.fleet.protocol import Hello, Request
 from plinth.fleet.split import clients_of, parts_of, threads_of_fleet
 from plinth.fleet.versions import check_drivers, check_versions
 from plinth.load import LoadConfig, LoadScript
@@ -18,7 +18,9 @@ from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, UsageError
 from plinth.model.fleet import FleetSpec
 from plinth.model.fleet_trial import FleetTrial, MachineTrial
+from plinth.model.histogram import Buckets
 from plinth.model.totals import Totals
+from plinth.system.framed_tls import ProtocolError, parsed
 
 _TIMES_NS = st.lists(st.integers(0, 2**42), min_size=1, max_size=50)
 

@@ -12,7 +12,7 @@ import pytest
 
 from hostile_agent import Answer, Change, HostileAgents
 from plinth.fleet import FleetCopy, FleetLoad, check_fleet
-from plinth.fleet.link import Link
+from plinth.fleet.protocol import Link
 from plinth.load import LoadConfig, LoadScript
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError
@@ -173,7 +173,7 @@ def test_no_agent_writes_another_ones_ledger_or_without_end(tmp_path: Path, monk
         return ({**document, "is_last": False}, b"x" * 1024) if asked == "ledger" else (document, binary)
 
     for change, words in (
-        (anothers, "no piece of a ledger of its own"),
+        (anothers, "a piece of another agent.s ledger"),
         (without_end, "more of a ledger"),
     ):
         (tmp_path / change.__name__).mkdir()
@@ -251,6 +251,6 @@ def test_a_frame_is_read_no_further_than_it_is_allowed_to_be() -> None:
     ours, theirs = socket.socketpair()
     with theirs:
         theirs.sendall(struct.pack("<II", 2**32 - 1, 2**32 - 1))
-        with pytest.raises(PlinthError, match="more than any may have"):
+        with pytest.raises(PlinthError, match="4,294,967,295 bytes; at most"):
             Link(ours).receive(1.0)
     ours.close()

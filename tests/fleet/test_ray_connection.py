@@ -1,10 +1,8 @@
 """What needs no cluster of Ray's executor: who gets to an agent, what is asked for, and what is said where Ray is not installed."""
 
-import asyncio
 import contextlib
 import os
 import signal
-import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,17 +12,16 @@ from pydantic import ValidationError
 
 from both import Both
 from fleets import running_agents
-from plinth.fleet.executors import executor_of
-from plinth.fleet.executors.event_loop import EventLoop
-from plinth.fleet.executors.ray import _close_all, _open
+from plinth.fleet.executors import NotStarted, executor_of
+from plinth.fleet.executors.ray import _connected
 from plinth.fleet.executors.ray_driver import _of_own_users
 from plinth.fleet.executors.ray_messages import Placed, Versions
 from plinth.fleet.executors.ray_node import RayNode
-from plinth.fleet.executors.tls import Identity, context_of, new_identity
-from plinth.fleet.link import Link
-from plinth.fleet.protocol import Hello, Request, parsed
+from plinth.fleet.protocol import Hello, Link, Request
 from plinth.model.errors import MissingCapability, RunError
 from plinth.model.fleet import FleetSpec
+from plinth.system.certificates import Identity, new_identity
+from plinth.system.framed_tls import Disconnected, connect_tls, parsed, tls_context
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from waiting import wait_until
@@ -34,12 +31,9 @@ HOST = "127.0.0.1"
 
 @contextlib.contextmanager
 def _joined(placed: Placed, own: Identity) -> Iterator[Link]:
-    with EventLoop("test") as loop:
-        connection = loop.run(_open(placed, own))
-        try:
-            yield connection.link
-        finally:
-            loop.run(_close_all([connection]))
+    with contextlib.ExitStack() as links:
+        (link,) = _connected([placed], own, links)
+        yield link
 
 
 def _placed(node: RayNode, own: Identity) -> Placed:
@@ -55,8 +49,9 @@ def test_the_coordinator_gets_to_the_agent_and_nobody_else_does() -> None:
     before = running_agents()
     placed = _placed(node, own)
     for identity in (stranger, None):
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            asyncio.run(_first_byte(placed, identity))
+        context = tls_context("client", identity)
+        with pytest.raises(Disconnected):  # with TLS 1.3 a certificate is refused after the handshake
+            Link(connect_tls(placed.address, placed.port, context, 10)).receive(10)
     assert running_agents() <= before, "no agent is started for a stranger"
     with _joined(placed, own) as link:
         link.send(Request(kind="hello").model_dump_json().encode())
@@ -66,26 +61,11 @@ def test_the_coordinator_gets_to_the_agent_and_nobody_else_does() -> None:
     assert not Path(f"/proc/{agent}").exists()
 
 
-async def _first_byte(placed: Placed, identity: Identity | None) -> None:
-    """What somebody else gets who knows where the agent is: with TLS 1.3 a certificate is refused after the handshake."""
-    if identity is None:
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    else:
-        context = context_of(ssl.PROTOCOL_TLS_CLIENT, identity, placed.certificate)
-    reader, writer = await asyncio.open_connection(placed.address, placed.port, ssl=context)
-    try:
-        if not await asyncio.wait_for(reader.read(1), 10):
-            raise ConnectionResetError
-    finally:
-        writer.close()
-
-
 def test_a_coordinator_takes_no_other_for_the_agent() -> None:
     own, node = new_identity(), RayNode()
     placed = _placed(node, own)
     other = placed.model_copy(update={"certificate": new_identity().certificate})
-    with pytest.raises(ssl.SSLCertVerificationError), _joined(other, own):
+    with pytest.raises(NotStarted, match="certificate verify failed"), _joined(other, own):
         raise AssertionError("it was taken for the agent")
     with _joined(placed, own):
         pass

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plinth.observe import host_facts
-from plinth.observe.devices import Devices, flushes_uncounted, real_devices
+from plinth.observe.diskstats import Devices, real_devices
 from plinth.observe.host import CPU_MODES, HostActivity, HostCpu, HostMemory, HostStat, cpu_seconds, pressure
 from plinth.observe.proc import number_of
 from plinth.observe.source import Source
 from plinth.storage import describe
+from plinth.system.diskstats import flushes_uncounted
 
 WRITTEN_BYTES = 16 << 20
 FSYNCS = 20

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from plinth.observe.processes import RunProcesses
 from plinth.observe.views import VIEWS
 from plinth.server import Server
 from waiting import wait_until
@@ -74,7 +75,7 @@ def test_a_server_that_does_not_answer_holds_up_neither_the_host_nor_the_end(ser
 
 def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: Server) -> None:
     cluster.shutdown()
-    with watching(cluster, postmaster_pid=None) as watched:
+    with watching(cluster, processes=RunProcesses(None)) as watched:
         cluster.start(cluster.settings)
         wait_until(lambda: "commits_per_s" in watched.observer.latest(), "two readings of the database")
     gap = next(gap for gap in watched.seen.gaps if "pg_wait" in gap.what)
@@ -109,7 +110,7 @@ def test_a_database_of_its_own_is_not_the_loads(server: Server) -> None:
 
 
 def test_a_strangers_template1_is_left_alone(server: Server) -> None:
-    with watching(server, postmaster_pid=None) as watched:
+    with watching(server, processes=RunProcesses(None)) as watched:
         with client(server, "postgres") as control:
             control.execute("CREATE DATABASE meanwhile")
             control.execute("DROP DATABASE meanwhile")

@@ -11,9 +11,7 @@ from psycopg import pq
 from plinth.model.waits import ALL
 from plinth.observe.postgres import view_sources
 from plinth.observe.session import Session
-from plinth.observe.slow_views import SLOW_VIEWS
-from plinth.observe.view import Extension, Traits, build_query
-from plinth.observe.views import SLOTS, VIEWS
+from plinth.observe.views import SLOTS, SLOW_VIEWS, VIEWS, Extension, Traits, build_query
 from plinth.server import Server
 from plinth.system.log_file import LogFile
 from waiting import wait_until

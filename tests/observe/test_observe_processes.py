@@ -13,12 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plinth.observe.group_sums import GroupSums
 from plinth.observe.host import HostStat
 from plinth.observe.proc import KeptFiles
-from plinth.observe.process_groups import POSTGRES_GROUPS, group_of_title
-from plinth.observe.process_sources import ProcessCpu, ProcessIo
-from plinth.observe.processes import Processes, children_by_search
+from plinth.observe.process_sources import GroupSums, ProcessCpu, ProcessIo
+from plinth.observe.processes import POSTGRES_GROUPS, Processes, RunProcesses, children_by_search, group_of_title
 from plinth.server import Server
 from waiting import wait_until
 from watching import ask, client, watching
@@ -60,12 +58,7 @@ def test_groups_are_those_that_the_server_itself_shows(every_server: Server) -> 
     """Against pg_stat_activity, which has every process but postmaster and logger."""
     groups = {"client backend": "backends", "io worker": "io workers", "autovacuum launcher": "autovacuum"}
     with client(every_server):
-        processes = Processes(
-            postmaster_pid=every_server.postmaster_pid,
-            engine_pid=os.getpid(),
-            own_backends=lambda: (),
-            own_threads=list,
-        )
+        processes = Processes(RunProcesses(every_server.postmaster_pid))
         others = "SELECT pid, backend_type FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
         shown = dict(ask(every_server, others))
         processes.sample()
@@ -204,9 +197,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_process_is_read_when_it_has_run_or_where_that_is_unknown(
     server: Server, reads: list[str], has_schedstat: bool
 ) -> None:
-    processes = Processes(
-        postmaster_pid=server.postmaster_pid, engine_pid=os.getpid(), own_backends=lambda: (), own_threads=list
-    )
+    processes = Processes(RunProcesses(server.postmaster_pid))
     processes._has_schedstat = has_schedstat
     cpu, io = ProcessCpu(processes, HostStat()), ProcessIo(processes)
 
@@ -264,7 +255,7 @@ def test_an_engine_in_another_process_and_its_end(server: Server) -> None:
     script = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\ninput()"
     engine = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
     try:
-        with watching(server, engine_pid=engine.pid) as watched:
+        with watching(server, processes=RunProcesses(server.postmaster_pid, engine.pid)) as watched:
             wait_until(lambda: cpu_of(engine.pid) > 0.3, "the engine's work")
             watched.wait_for_readings("process_cpu", 2)
             engine.communicate(b"\n")
@@ -314,7 +305,7 @@ def test_what_may_not_be_read_is_a_gap(in_child: Callable[..., object]) -> None:
     """Another user's process, here the first one of all: its CPU time may be read, its I/O may not."""
 
     def look() -> tuple[set[str], dict[str, str], set[str]]:
-        processes = Processes(postmaster_pid=1, engine_pid=os.getpid(), own_backends=lambda: (), own_threads=list)
+        processes = Processes(RunProcesses(1))
         cpu, io = ProcessCpu(processes, HostStat()).read(), ProcessIo(processes).read()
         return {r.object for r in cpu.readings}, dict(io.missing), {r.object for r in io.readings}
 

@@ -4,9 +4,7 @@ import re
 
 import pytest
 
-from plinth.observe.slow_views import SLOW_VIEWS
-from plinth.observe.view import Extension, Query, Traits, View, build_query, needed_settings
-from plinth.observe.views import VIEWS
+from plinth.observe.views import SLOW_VIEWS, VIEWS, Extension, Query, Traits, View, build_query, needed_settings
 
 ALL_VIEWS = (*VIEWS, *SLOW_VIEWS)
 ALL_ON = dict.fromkeys(needed_settings(ALL_VIEWS), "on")

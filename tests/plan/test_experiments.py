@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from plinth.experiment import load_experiment, load_text
+from plinth.experiment import read_experiment, read_experiment_text
 from plinth.model.analysis import Analysis
 from plinth.model.errors import ExperimentError
 from plinth.model.experiment import Experiment
 from plinth.model.storage_graph import mounted_storages
-from plinth.report.published import published_beside
+from plinth.report.sections.published import published_beside
 from plinth.run import make_plan
 
 ONLY_IN_WORDS = ("ten-billion-rows-shared-buffers",)
@@ -46,7 +46,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
 def test_a_curated_experiment_can_be_planned_and_says_how_long_it_takes(file, state_dir: Path, scratch: Path) -> None:
-    loaded = load_experiment(file, ())
+    loaded = read_experiment(file, ())
     assert loaded.experiment.name == file.stem
     assert loaded.experiment.question.endswith("?")
     plan = make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
@@ -63,12 +63,12 @@ def test_a_curated_experiment_can_be_planned_and_says_how_long_it_takes(file, st
 @pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
 def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, scratch: Path) -> None:
     """As real drives are put into it. What a directory does not have, such as latencies, is no factor then, which is said."""
-    written = load_experiment(file, ()).experiment
+    written = read_experiment(file, ()).experiment
     if full and not written.full:
         return
     mounted = mounted_storages(written.storage)
     overrides = tuple(f'storage.{name}={{kind = "directory"}}' for name in mounted)
-    loaded = load_experiment(file, overrides, full=full)
+    loaded = read_experiment(file, overrides, full=full)
     if written.durability is not None or any(action.do == "power" for action in written.measure.actions):
         with pytest.raises(ExperimentError) as caught:
             make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
@@ -89,7 +89,9 @@ def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, 
 @pytest.mark.parametrize(("section", "toml"), EXAMPLES, ids=[section for section, _ in EXAMPLES])
 def test_an_example_of_the_guide_is_what_it_says(section: str, toml: str, state_dir: Path, scratch: Path) -> None:
     dataset = "" if "[dataset]" in toml else '[dataset]\nkind = "tpcb"\nscale = 1\n'
-    plan = make_plan(load_text(HEAD + toml + dataset, "guide", Path()), run_id="guide", bundle=scratch / "bundle")
+    plan = make_plan(
+        read_experiment_text(HEAD + toml + dataset, "guide", Path()), run_id="guide", bundle=scratch / "bundle"
+    )
     assert [variant.label for variant in plan.variants] == VARIANTS[section]
     assert not state_dir.exists(), "planning touches nothing"
 
@@ -101,9 +103,9 @@ def test_every_example_is_looked_at() -> None:
 @pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
 def test_a_curated_experiment_is_shown_beside_its_study_at_either_size(file: Path) -> None:
     """Every factor's published levels have a place here, and something that was published is of a variant."""
-    loaded = load_experiment(file, ())
+    loaded = read_experiment(file, ())
     experiment = loaded.experiment
-    full = load_experiment(file, (), full=bool(experiment.full)).experiment
+    full = read_experiment(file, (), full=bool(experiment.full)).experiment
     assert (experiment.reference is None) == (loaded.reference is None)
     if loaded.reference is None:
         return

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.experiment import load_text
+from plinth.experiment import read_experiment_text
 from plinth.model.builtin import BUILTINS
 from plinth.run import make_plan
 
@@ -54,7 +54,7 @@ def test_an_example_can_be_planned(toml: str, state_dir: Path, scratch: Path) ->
         (scratch / name).write_text(SOME_SQL)
     (scratch / "scripts").mkdir(exist_ok=True)
     (scratch / "scripts/order.sql").write_text(SOME_SQL)
-    plan = make_plan(load_text(completed(toml), "guide", scratch), run_id="guide", bundle=scratch / "bundle")
+    plan = make_plan(read_experiment_text(completed(toml), "guide", scratch), run_id="guide", bundle=scratch / "bundle")
     levels = 1
     for factor in plan.experiment.matrix.values():
         levels *= len(factor)

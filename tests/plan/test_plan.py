@@ -13,7 +13,7 @@ from plinth.model.facts import HostFacts, Installation
 from plinth.model.labels import level_label
 from plinth.model.plan import DatasetSize, ScriptText
 from plinth.model.server_spec import NEWEST_VERSION
-from plinth.plan import Place, PlanInputs, build_plan, expand, scale_to_fit
+from plinth.plan import PlanInputs, StoragePlace, build_plan, expand, scale_to_fit
 from plinth.plan.build import warnings_of
 from plinth.plan.fit import fits
 from plinth.plan.order import order_trials
@@ -43,8 +43,8 @@ def scripts(workload, dataset):
 
 def places_of(available_bytes, memory_bytes):
     return {
-        "disk": Place("1", "/", available_bytes),
-        "memory": Place("memory", "memory", memory_bytes, usable_bytes=2 * GIB),
+        "disk": StoragePlace("1", "/", available_bytes),
+        "memory": StoragePlace("memory", "memory", memory_bytes, usable_bytes=2 * GIB),
     }
 
 
@@ -78,7 +78,7 @@ def inputs(available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
         places=lambda clusters: used(places or places_of(available_bytes, memory_bytes), clusters),
         installations={},
         dataset_size=size_of,
-        dataset_load_s=lambda dataset: 1.0,
+        populate_s=lambda dataset: 1.0,
         provision_steps=lambda clusters: [],
         trial_steps=lambda trial, variant, cluster: [],
         teardown_steps=lambda clusters: [],
@@ -284,7 +284,7 @@ def test_scale_to_fit_leaves_alone_what_fits_and_gives_up_on_what_cannot():
 
 
 SPLIT = {"disk": {"kind": "directory"}, "fast": {"kind": "tmpfs", "size": "4GiB"}}
-PLACES = {"disk": Place("1", "/", 100 * GIB), "fast": Place("memory", "memory", 16 * GIB)}
+PLACES = {"disk": StoragePlace("1", "/", 100 * GIB), "fast": StoragePlace("memory", "memory", 16 * GIB)}
 
 
 def test_a_storage_for_the_wal_as_a_factor():
@@ -388,9 +388,9 @@ NESTED = {
 
 def test_a_storage_takes_its_space_from_the_one_that_it_is_built_on():
     places = {
-        "memory": Place("memory", "memory", 16 * GIB, usable_bytes=4 * GIB),
-        "xfs": Place(on="memory", takes_bytes=8 * GIB, usable_bytes=7 * GIB),
-        "disk": Place("1", "/", 1 * GIB, takes_bytes=2 * GIB, usable_bytes=GIB),
+        "memory": StoragePlace("memory", "memory", 16 * GIB, usable_bytes=4 * GIB),
+        "xfs": StoragePlace(on="memory", takes_bytes=8 * GIB, usable_bytes=7 * GIB),
+        "disk": StoragePlace("1", "/", 1 * GIB, takes_bytes=2 * GIB, usable_bytes=GIB),
     }
     e = experiment(storage=NESTED, dataset={"kind": "tpcb", "scale": 1}, matrix={"storage": ["xfs", "disk"]})
     needs = {need.what: need for need in plan_of(e, places=places).needs}
@@ -406,7 +406,7 @@ def test_a_storage_takes_its_space_from_the_one_that_it_is_built_on():
 @pytest.mark.parametrize(("ballast_bytes", "met"), [(0, True), (GIB, True), (7 * GIB // 2, False)])
 def test_what_is_stored_must_fit_beside_the_ballast_which_is_written_too(ballast_bytes, met):
     def plan(ballast_bytes):
-        place = Place("memory", "memory", 16 * GIB, usable_bytes=4 * GIB, ballast_bytes=ballast_bytes)
+        place = StoragePlace("memory", "memory", 16 * GIB, usable_bytes=4 * GIB, ballast_bytes=ballast_bytes)
         e = experiment(
             storage={"s": {"kind": "tmpfs", "size": "4GiB"}}, dataset={"kind": "tpcb", "scale": 20}, matrix={}
         )
@@ -434,8 +434,8 @@ def test_many_connections_take_memory(clients, met):
 
 def test_members_take_space_and_hold_no_data_themselves():
     places = {
-        "vdev": Place("1", "/", 100 * GIB, takes_bytes=4 * GIB),
-        "tank": Place(usable_bytes=3 * GIB),
+        "vdev": StoragePlace("1", "/", 100 * GIB, takes_bytes=4 * GIB),
+        "tank": StoragePlace(usable_bytes=3 * GIB),
     }
     storages = {"vdev": {"kind": "file", "size": "1GiB", "count": 4}, "tank": {"kind": "zfs", "data": ["vdev"]}}
     e = experiment(storage=storages, server={"storage": "tank"}, matrix={})
@@ -451,9 +451,9 @@ def test_members_take_space_and_hold_no_data_themselves():
 
 def test_of_storages_that_share_too_little_space_the_largest_is_too_much():
     places = {
-        "a": Place("1", "/", 4 * GIB, takes_bytes=GIB),
-        "b": Place("1", "/", 4 * GIB, takes_bytes=100 * GIB),
-        "c": Place("1", "/", 4 * GIB, takes_bytes=2 * GIB),
+        "a": StoragePlace("1", "/", 4 * GIB, takes_bytes=GIB),
+        "b": StoragePlace("1", "/", 4 * GIB, takes_bytes=100 * GIB),
+        "c": StoragePlace("1", "/", 4 * GIB, takes_bytes=2 * GIB),
     }
     storages = {name: {"kind": "loop", "size": "1GiB"} for name in places}
     e = experiment(storage=storages, matrix={"storage": ["a", "b", "c"]})

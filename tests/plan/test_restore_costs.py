@@ -4,14 +4,14 @@ from pytest import approx
 from test_plan import GIB, experiment, plan_of
 
 from plinth.model.plan import Pace, Plan
-from plinth.plan import Place
+from plinth.plan import StoragePlace
 
 STORAGES = {"storage": {"disk": {"kind": "directory"}, "wal": {"kind": "directory"}}}
 TRIALS = 3
 
 
-def planned(restore: str, place: Place | None = None, builtin: str = "tpcb-like") -> Plan:
-    place = place or Place("1", "/", 100 * GIB)
+def planned(restore: str, place: StoragePlace | None = None, builtin: str = "tpcb-like") -> Plan:
+    place = place or StoragePlace("1", "/", 100 * GIB)
     measure = {"warmup": "1s", "duration": "9s", "repeats": TRIALS, "aa": False, "restore": restore}
     e = experiment(
         **STORAGES,
@@ -36,12 +36,12 @@ def test_copies_are_written_once_and_before_each_trial() -> None:
     without, restored = planned("none"), planned("copy")
     copies_bytes = (1 + TRIALS) * without.clusters[0].data_bytes
     assert restored.estimated_written_bytes - without.estimated_written_bytes == copies_bytes
-    slow = Place("1", "/", 100 * GIB, pace=Pace(flush_s=0, page_write_s=0, write_bytes_per_s=1e6))
+    slow = StoragePlace("1", "/", 100 * GIB, pace=Pace(flush_s=0, page_write_s=0, write_bytes_per_s=1e6))
     assert planned("copy", slow).estimated_s - planned("none", slow).estimated_s == approx(copies_bytes / 1e6)
 
 
 def test_copies_that_share_blocks_write_next_to_nothing() -> None:
-    sharing = Place("1", "/", 100 * GIB, shares_blocks=True)
+    sharing = StoragePlace("1", "/", 100 * GIB, shares_blocks=True)
     assert planned("auto", sharing).estimated_written_bytes == planned("none").estimated_written_bytes
     assert planned("snapshot", sharing).estimated_s == approx(
         planned("none", sharing).estimated_s + 2 * (1 + TRIALS) * 0.5

@@ -72,7 +72,7 @@ def planned() -> PlannedCluster:
         places=lambda clusters: {},
         installations={},
         dataset_size=lambda spec: DatasetSize(1000, 100),
-        dataset_load_s=lambda spec: 1.0,
+        populate_s=lambda spec: 1.0,
         provision_steps=lambda clusters: [],
         trial_steps=lambda trial, variant, cluster: [],
         teardown_steps=lambda clusters: [],

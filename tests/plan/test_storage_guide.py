@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.experiment import load_text
+from plinth.experiment import read_experiment_text
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import mounted_storages
 from plinth.run import make_plan
@@ -26,7 +26,9 @@ EXAMPLES = re.findall(
 
 
 def storages(toml: str) -> dict[str, StorageSpec]:
-    return load_text(HEAD.replace("matrix = { storage = LEVELS }\n", "") + toml, "guide", Path()).experiment.storage
+    return read_experiment_text(
+        HEAD.replace("matrix = { storage = LEVELS }\n", "") + toml, "guide", Path()
+    ).experiment.storage
 
 
 @pytest.mark.parametrize(("section", "toml"), EXAMPLES, ids=[section for section, _ in EXAMPLES])
@@ -34,7 +36,7 @@ def test_an_example_can_be_planned(section: str, toml: str, state_dir: Path, scr
     found = storages(toml)
     levels = mounted_storages(found)
     text = HEAD.replace("LEVELS", str(levels).replace("'", '"')) + toml
-    plan = make_plan(load_text(text, "guide", Path()), run_id="guide", bundle=scratch / "bundle")
+    plan = make_plan(read_experiment_text(text, "guide", Path()), run_id="guide", bundle=scratch / "bundle")
     for name in found:
         assert any(step.id.startswith(f"storage.{name}.") for step in plan.steps), f"{name} is made"
     assert not state_dir.exists(), "planning touches nothing"

@@ -5,8 +5,8 @@ from test_plan import GIB, experiment, plan_of
 
 from plinth.model.dataset import NumbersDataset
 from plinth.model.plan import DatasetSize, Pace
-from plinth.plan import Place
-from plinth.workload.loading import typical_load_s
+from plinth.plan import StoragePlace
+from plinth.workload.loading import typical_populate_s
 
 MEASURE = {"warmup": "1s", "duration": "9s", "repeats": 3, "aa": False}
 ONE = {"storage": {"disk": {"kind": "directory"}, "wal": {"kind": "directory"}}}
@@ -20,7 +20,10 @@ def seconds(
     builtin: str = "tpcb-like",
     **server: str,
 ) -> float:
-    places = {"disk": Place("1", "/", 100 * GIB, pace=pace), "wal": Place("1", "/", 100 * GIB, pace=wal_pace)}
+    places = {
+        "disk": StoragePlace("1", "/", 100 * GIB, pace=pace),
+        "wal": StoragePlace("1", "/", 100 * GIB, pace=wal_pace),
+    }
     measure = MEASURE | {"probe": probe}
     changes = {"matrix": {"storage": ["disk"]}, "server": server, "measure": measure}
     workload = {"builtin": builtin, "clients": clients}
@@ -48,9 +51,9 @@ def test_loading_goes_at_the_bandwidth_of_the_disk() -> None:
 def test_ballast_is_written_at_the_bandwidth_of_the_disk() -> None:
     def of(ballast_bytes: int, write_bytes_per_s: float | None) -> float:
         pace = Pace(flush_s=0, page_write_s=0, write_bytes_per_s=write_bytes_per_s)
-        place = Place("1", "/", 100 * GIB, pace=pace, ballast_bytes=ballast_bytes)
+        place = StoragePlace("1", "/", 100 * GIB, pace=pace, ballast_bytes=ballast_bytes)
         return plan_of(
-            experiment(**ONE, matrix={"storage": ["disk"]}), places={"disk": place, "wal": Place()}
+            experiment(**ONE, matrix={"storage": ["disk"]}), places={"disk": place, "wal": StoragePlace()}
         ).estimated_s
 
     assert of(10**10, 1e8) - of(0, 1e8) == approx(100)
@@ -59,7 +62,7 @@ def test_ballast_is_written_at_the_bandwidth_of_the_disk() -> None:
 
 def test_updates_after_loading_wait_for_the_pages_that_memory_does_not_hold() -> None:
     def of(rows: int, updates_per_row: float) -> float:
-        place = Place("1", "/", 1000 * GIB, pace=Pace(0, 0, None, page_read_s=0.001))
+        place = StoragePlace("1", "/", 1000 * GIB, pace=Pace(0, 0, None, page_read_s=0.001))
         numbers = {"kind": "numbers", "rows": rows, "updates_per_row": updates_per_row}
         e = experiment(**ONE, matrix={"storage": ["disk"]}, dataset=numbers, workload={"builtin": "numbers-select"})
         return plan_of(e, places={"disk": place, "wal": place}).estimated_s
@@ -96,7 +99,7 @@ def test_only_what_is_stored_on_the_slow_disk_is_slow() -> None:
 def test_pages_are_loaded_faster_and_written_once() -> None:
     size = DatasetSize(10**10, 5 * 10**9)
     by_sql, by_pages = (
-        typical_load_s(NumbersDataset(kind="numbers", loader=loader), size) for loader in ("copy", "pages")
+        typical_populate_s(NumbersDataset(kind="numbers", loader=loader), size) for loader in ("copy", "pages")
     )
     assert 2 < by_sql / by_pages < 10
     document = {"kind": "tpcb", "scale": 100}
@@ -109,7 +112,7 @@ def test_pages_are_loaded_faster_and_written_once() -> None:
 
 def test_the_cache_that_trials_begin_with_takes_time() -> None:
     def of(cache: str, pace: Pace | None = None) -> float:
-        place = Place("1", "/", 100 * GIB, pace=pace)
+        place = StoragePlace("1", "/", 100 * GIB, pace=pace)
         e = experiment(**ONE, matrix={"storage": ["disk"]}, measure=MEASURE | {"cache": cache})
         return plan_of(e, places={"disk": place, "wal": place}).estimated_s
 
@@ -123,7 +126,7 @@ def test_the_cache_that_trials_begin_with_takes_time() -> None:
 def test_the_machines_of_a_fleet_begin_together_in_each_trial() -> None:
     def of(**fleet: object) -> float:
         e = experiment(**ONE, matrix={"storage": ["disk"]}, measure=MEASURE, workload={"builtin": "tpcb-like"}, **fleet)
-        return plan_of(e, places={"disk": Place(), "wal": Place()}).estimated_s
+        return plan_of(e, places={"disk": StoragePlace(), "wal": StoragePlace()}).estimated_s
 
     assert of(fleet={"address": "local", "machines": 1}) - of() == approx(3 * 4.0)
     assert of(fleet={"address": "auto", "machines": 1}) - of() == approx(3 * 7.0)
@@ -132,7 +135,7 @@ def test_the_machines_of_a_fleet_begin_together_in_each_trial() -> None:
 def test_trials_that_end_with_a_budget_take_no_longer_than_it_but_one_block_at_least() -> None:
     def of(**measure: object) -> float:
         usual = MEASURE | {"repeats": 20, "target": "5%", "probe": "0s"}
-        places = {"disk": Place("1", "/", 100 * GIB), "wal": Place("1", "/", 100 * GIB)}
+        places = {"disk": StoragePlace("1", "/", 100 * GIB), "wal": StoragePlace("1", "/", 100 * GIB)}
         two = experiment(**ONE, matrix={"storage": ["disk", "wal"]}, measure=usual | measure)
         return plan_of(two, places=places).estimated_s
 
@@ -145,7 +148,7 @@ def test_trials_that_end_with_a_budget_take_no_longer_than_it_but_one_block_at_l
 def test_a_budget_is_judged_by_the_shortest_warm_up_that_a_steady_window_allows() -> None:
     def warnings(**measure: object) -> list[str]:
         usual = MEASURE | {"target": "5%", "budget": "90s", "repeats": 20}
-        places = {"disk": Place("1", "/", 100 * GIB), "wal": Place("1", "/", 100 * GIB)}
+        places = {"disk": StoragePlace("1", "/", 100 * GIB), "wal": StoragePlace("1", "/", 100 * GIB)}
         two = experiment(**ONE, matrix={"storage": ["disk", "wal"]}, measure=usual | measure)
         return list(plan_of(two, places=places).warnings)
 

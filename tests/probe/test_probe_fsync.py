@@ -9,12 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from emulated_disks import served
 from plinth.model.probe import GROUPS, FsyncOptions, FsyncProbe, FsyncResult
-from plinth.probe.figures import percentile
 from plinth.tasks.probe import probe_fsync
 from probing import QUICK, Command, left_in
 
@@ -187,22 +184,6 @@ def test_an_interrupt_leaves_no_file(scratch: Path, number: signal.Signals):
     assert process.returncode == 130, said
     assert "interrupted" in said
     assert not left_in(scratch)
-
-
-@given(
-    counts=st.lists(st.integers(1, 5000), min_size=1, max_size=30),
-    share=st.sampled_from([0.01, 0.25, 0.5, 0.9, 0.99, 0.999]),
-)
-def test_a_percentile_is_the_smallest_latency_that_enough_do_not_exceed(counts: list[int], share: float):
-    buckets = [(10 * (place + 1), count) for place, count in enumerate(counts)]
-    count = sum(counts)
-    found = percentile(buckets, count, share)
-    if found is None:
-        assert count * (1 - share) < 1
-        return
-    within = sum(number for value, number in buckets if value <= found)
-    below = sum(number for value, number in buckets if value < found)
-    assert below < share * count <= within
 
 
 def test_probing_needs_no_root(scratch: Path, in_child):

@@ -14,7 +14,7 @@ from plinth.model.disk import Fault
 from plinth.model.facts import StackNode, StorageFacts
 from plinth.model.place import meanings
 from plinth.model.probe import FsyncOptions, FsyncProbe
-from plinth.probe.fsync import FsyncTarget, cases
+from plinth.probe.fsync_probe import FsyncTarget, cases
 from plinth.probe.place import devices
 from plinth.probe.plausible import FEWEST_OPS, MOST_FLUSHES_OF_ROTATING_PER_S, judge
 from probing import QUICK, Answer, Command, left_in, mounted
@@ -220,8 +220,7 @@ def disk(name: str, rotational: bool) -> StackNode:
 
 
 def measured(median_us: float, device_flushes: int | None = None):
-    from plinth.probe.figures import merged
-    from plinth.probe.fsync import Round
+    from plinth.probe.fsync_probe import Round, merged
 
     latency_ns = round(median_us * 1000)
     figure = {"ops": 100, "flushes": 100, "elapsed_ns": latency_ns * 100, "min_ns": latency_ns, "max_ns": latency_ns}

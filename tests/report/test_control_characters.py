@@ -13,7 +13,7 @@ from plinth.analyse import analyse
 from plinth.cli.console import output_console
 from plinth.cli.live import PlainLines
 from plinth.cli.printing import print_json, print_plain
-from plinth.model.shown import shown, shown_as_json, shown_in_json
+from plinth.common.shown import shown, shown_as_json, shown_in_json
 from plinth.report import (
     build_report,
     markdown_text,
@@ -69,9 +69,9 @@ def test_html(report):
 
 @pytest.mark.parametrize("render", [render_terminal, lambda *words, **how: render_summary(*words, **how).text])
 def test_terminal(report, render):
-    plain = render(report.analysis, width=100, color=False)
+    plain = render(report, width=100, color=False)
     assert not STEERING.search(plain)
-    coloured = render(report.analysis, width=100, color=True)
+    coloured = render(report, width=100, color=True)
     assert not STEERING.search(re.sub("\x1b\\[[0-9;]*m", "", coloured))
     assert "\x1b[31mred" not in coloured
 

@@ -28,15 +28,15 @@ def by_storage(pace: dict[str, float], noise: float) -> Callable[[Variant, int],
 
 def texts(run: Reported) -> tuple[str, str]:
     """The terminal's and Markdown's, each on one line."""
-    terminal = render_terminal(run.analysis, width=160, color=False)
+    terminal = render_terminal(run.report, width=160, color=False)
     return " ".join(terminal.split()), " ".join(render_markdown(run.report).split())
 
 
 @pytest.mark.parametrize(
     ("pace", "noise", "told_apart", "says"),
     [
-        ({}, 0.05, "none", "No two of the 4 variants were told apart"),
-        ({"ssd": 2, "nvme": 4, "zfs": 8}, 0.005, "all", "Each of the 4 variants was told apart"),
+        ({}, 0.05, "none", "No two of the 4 variants were distinguished"),
+        ({"ssd": 2, "nvme": 4, "zfs": 8}, 0.005, "all", "Each of the 4 variants was distinguished"),
     ],
 )
 def test_letters_that_say_nothing_are_a_sentence(
@@ -58,7 +58,7 @@ def test_letters_that_say_something_are_explained() -> None:
     assert sorted(str(variant.group) for variant in run.analysis.variants) == ["a", "a", "b", "c"]
     for text in texts(run):
         assert "share a letter" in text
-        assert "told apart from all others" not in text
+        assert "distinguished from all others" not in text
 
 
 def test_of_several_strata_those_alike_are_said_together() -> None:

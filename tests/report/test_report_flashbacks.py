@@ -2,7 +2,7 @@
 
 from plinth.model.durability import Damage, IntegrityCheck
 from plinth.model.flashback import Flashback
-from plinth.report.flashbacks import flashback_sentence, flashback_text
+from plinth.report.sections.flashbacks import flashback_sentence, flashback_text
 
 
 def flashback(**fields: object) -> Flashback:

@@ -11,7 +11,7 @@ import report_bundles
 from browser import ROOT, check_report
 from plinth.model.errors import MissingCapability
 from plinth.model.report import Report
-from plinth.report import build_report, render_html, viewer
+from plinth.report import build_report, html, render_html
 from plinth.report.schema import schema_text
 from reported import Reported
 
@@ -67,7 +67,7 @@ class TestFile:
     def test_a_missing_viewer_is_said_with_how_to_get_it(
         self, ramdisk: Reported, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(viewer, "VIEWER", "no-viewer.html")
+        monkeypatch.setattr(html, "VIEWER", "no-viewer.html")
         with pytest.raises(MissingCapability, match="not built") as caught:
             render_html(ramdisk.report)
         assert "make build" in (caught.value.hint or "")

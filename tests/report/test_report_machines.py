@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from plinth.model.fleet_trial import FleetTrial, MachineTrial
 from plinth.model.totals import Totals
 from plinth.model.trial import Trial
-from plinth.report.machines import machine_texts
+from plinth.report.sections.machines import machine_texts
 
 
 def machine(name: str, done: int, **fields: object) -> MachineTrial:

@@ -7,7 +7,7 @@ import pytest
 from analyse_bundles import sweep
 from plinth.model.contents import BundleContents
 from plinth.model.network import Lateness, LinkCounters, LinkSettings, MeasuredLink, TrialNetwork
-from plinth.report.network import link_sentence, link_texts
+from plinth.report.sections.network import link_sentence, link_texts
 
 US, MS = 1_000, 1_000_000
 

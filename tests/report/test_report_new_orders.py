@@ -13,9 +13,9 @@ from rich.cells import cell_len
 from plinth.model.plan import Variant
 from plinth.model.report import TpccTexts
 from plinth.model.tpcc_notice import NOTICE
-from plinth.report import render_csv, render_html, render_markdown, render_plots, render_terminal, tpcc_texts
+from plinth.report import render_csv, render_html, render_markdown, render_plots, render_terminal
 from plinth.report.charts import draw_charts
-from plinth.report.new_orders import deviation_texts
+from plinth.report.sections.new_orders import deviation_texts, tpcc_texts
 from reported import Reported
 from tpcc_bundles import DONE, ROLLED_BACK
 
@@ -30,7 +30,7 @@ def texts_of(run: Reported) -> TpccTexts:
 
 def forms(run: Reported) -> dict[str, str]:
     """Every form of the report as text."""
-    terminal = render_terminal(run.analysis, width=200, color=False, tpcc=tpcc_texts(run.contents))
+    terminal = render_terminal(run.report, width=200, color=False)
     return {
         "terminal": terminal,
         "plots": render_plots(run.contents, run.analysis, width=300, color=False),
@@ -59,7 +59,7 @@ def test_another_workload_has_neither(ramdisk: Reported) -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_terminal_has_a_line_for_each_variant_and_every_deviation(new_orders: Reported, width: int) -> None:
-    text = render_terminal(new_orders.analysis, width=width, color=False, tpcc=texts_of(new_orders))
+    text = render_terminal(new_orders.report, width=width, color=False)
     assert max(map(cell_len, text.splitlines())) <= width
     section = " ".join(text.partition(f"{SECTION}:")[2].partition("Transactions by type:")[0].split())
     nopm = new_orders.analysis.variants[0].nopm

@@ -23,7 +23,7 @@ def made() -> Reported:
 
 
 def test_the_terminal_names_what_is_not_met_first() -> None:
-    lines = render_terminal(made().analysis, width=200, color=False).splitlines()
+    lines = render_terminal(made().report, width=200, color=False).splitlines()
     start = lines.index("Objectives:")
     assert "p99 latency at most 1ns: not met" in lines[start + 1]
     assert "transactions per second at least 1: met" in lines[start + 5]

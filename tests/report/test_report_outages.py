@@ -3,7 +3,7 @@
 import pytest
 
 from plinth.model.outage import Failover, Outage
-from plinth.report.outages import outage_text
+from plinth.report.sections.outages import outage_text
 
 
 def outage(**fields: object) -> Outage:

@@ -18,9 +18,10 @@ from plinth.model.pg_units import setting_text
 from plinth.model.report import Report, SettingRow
 from plinth.report import build_report
 from plinth.report.curves import latency_curve
-from plinth.report.disclosure import disclosures
-from plinth.report.settings import setting_rows
-from plinth.report.text import latency, noise_sentence, number, rate, ratio, top_waits
+from plinth.report.sections.bottlenecks import top_waits
+from plinth.report.sections.differences import setting_rows
+from plinth.report.sections.disclosure import disclosures
+from plinth.report.text import latency, noise_sentence, number, rate, ratio
 from reported import Reported
 
 
@@ -234,7 +235,7 @@ class TestDisclosures:
 
     def test_says_no_where_it_is_no(self, ramdisk: Reported) -> None:
         assert self.status(ramdisk.report, "cutting power") == "no"
-        assert self.status(ramdisk.report, "machine of its own") == "no"
+        assert self.status(ramdisk.report, "separate machine") == "no"
         assert self.status(ramdisk.report, "interleaved") == "yes"
 
     @pytest.mark.parametrize(
@@ -270,7 +271,7 @@ class TestDisclosures:
         }
         plan = contents.plan.model_copy(update={"clusters": clusters})
         found = disclosures(replace(contents, plan=plan, servers=servers), ramdisk.analysis)
-        (claim,) = (one for one in found if "machine of its own" in one.claim)
+        (claim,) = (one for one in found if "separate machine" in one.claim)
         assert claim.status == status
         unknown = on_this_machine is None and "example" in connection
         assert claim.evidence.startswith("n/a: ") == unknown

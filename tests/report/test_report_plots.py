@@ -11,7 +11,7 @@ from test_control_characters import HOSTILE, STEERING
 
 from analyse_bundles import bundle, sweep
 from plinth.analyse import analyse
-from plinth.model.shown import ascii_json
+from plinth.common.shown import ascii_json
 from plinth.report import render_plots
 from plinth.report.plots.axes import Axis, decades
 from plinth.report.plots.canvas import Canvas

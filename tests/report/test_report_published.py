@@ -83,20 +83,21 @@ def test_levels_of_the_published_size_stand_for_ours_in_their_order() -> None:
 
 
 def test_the_terminal_shows_both_where_ours_was_measured(studied: Reported) -> None:
-    text = render_terminal(studied.analysis, width=200, color=False, beside=beside(studied))
+    text = render_terminal(studied.report, width=200, color=False)
     _, _, section = text.partition("Comparison with the published study (")
     disk, memory, ratio, *_ = section.splitlines()[1:]
     assert disk.startswith("disk: published 200 tps (1x); ours ") and "storage tape" not in section
     assert re.match(r"memory: published 1,800 tps \(9x\); ours [\d,]+ tps \([\d.]+x \[[\d.]+, [\d.]+\]\)$", memory)
     assert re.match(r"memory beside disk: published 2 to 4x; ours [\d.]+x \[", ratio)
-    assert "published" not in render_terminal(studied.analysis, width=200, color=False)
+    without = studied.report.model_copy(update={"published": None})
+    assert "published" not in render_terminal(without, width=200, color=False)
 
 
 def test_the_terminal_separates_pairs_that_share_a_ratio(studied: Reported) -> None:
     of = beside(studied)
     (first,) = [row for row in of.ratios if row.variant]
     of = of.model_copy(update={"ratios": (first, first.model_copy(update={"variant": "slower, memory"}))})
-    text = render_terminal(studied.analysis, width=200, color=False, beside=of)
+    text = render_terminal(studied.report.model_copy(update={"published": of}), width=200, color=False)
     assert f"{first.what} ({first.variant}): published" in text and f"{first.what} (slower, memory): published" in text
 
 
@@ -136,6 +137,6 @@ def test_what_the_io_probe_measured_is_shown_beside_the_published_figure(studied
     without, with_ours = "published 52 MB/s; ours n/a: not measured here", "published 52 MB/s; ours 98.3 MB/s"
     assert f"dd to the disk: {without}" in render_markdown(studied.report)
     assert f"dd to the disk: {with_ours}" in render_markdown(probed.report)
-    assert "dd to the disk" not in render_terminal(studied.analysis, width=200, color=False, beside=beside(studied))
-    text = render_terminal(probed.analysis, width=200, color=False, beside=beside(probed))
+    assert "dd to the disk" not in render_terminal(studied.report, width=200, color=False)
+    text = render_terminal(probed.report, width=200, color=False)
     assert f"dd to the disk: {with_ours}" in text

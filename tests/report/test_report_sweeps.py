@@ -67,7 +67,7 @@ def test_the_curves_in_words_are_the_same_in_every_form(clients: Reported) -> No
     assert " clients (95 % CI " in disk.knee
     assert disk.law.startswith("does not hold: at ")
     markdown = render_markdown(clients.report)
-    terminal = " ".join(render_terminal(clients.analysis, width=80, color=False).split())
+    terminal = " ".join(render_terminal(clients.report, width=80, color=False).split())
     assert "## Scaling" in markdown
     for curve in (disk, memory):
         assert curve.throughput in markdown and curve.knee in markdown

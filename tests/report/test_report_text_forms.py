@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from plinth.cli.results import Results, show_results, show_whole
 from plinth.model.analysis import Analysis, VariantResult
 from plinth.report import build_report, render_csv, render_markdown, render_terminal
-from plinth.report.written import written_sentence
+from plinth.report.sections.endurance import written_sentence
 from reported import Reported
 
 
@@ -22,11 +22,11 @@ def table_of(text: str) -> list[str]:
 class TestTerminal:
     @pytest.mark.parametrize("width", [40, 60, 72, 80, 100, 120, 200])
     def test_fits_and_never_leaves_out_safety(self, trouble: Reported, many: Reported, width: int) -> None:
-        for analysis in (trouble.analysis, many.analysis):
-            text = render_terminal(analysis, width=width, color=False)
+        for run in (trouble, many):
+            text = render_terminal(run.report, width=width, color=False)
             assert max(cell_len(line) for line in text.splitlines()) <= width
             assert "commits" in table_of(text)[0]
-            unsafe = sum(variant.safety.grade == "does not keep" for variant in analysis.variants)
+            unsafe = sum(variant.safety.grade == "does not keep" for variant in run.analysis.variants)
             assert " ".join(table_of(text)).split().count("does") == unsafe
 
     def test_the_command_shows_it_without_the_samples(
@@ -46,7 +46,7 @@ class TestTerminal:
             results.report  # noqa: B018 - what it does is what counts
 
     def test_at_80_columns_has_every_column_and_unbroken_figures(self, ramdisk: Reported) -> None:
-        lines = table_of(render_terminal(ramdisk.analysis, width=80, color=False))
+        lines = table_of(render_terminal(ramdisk.report, width=80, color=False))
         assert lines[0].split() == ["#", "variant", "tps", "ratio", "p50", "/", "p99", "commits", "verdict"]
         memory = ramdisk.analysis.variants[0]
         assert memory.tps is not None and memory.tps.interval is not None
@@ -54,7 +54,7 @@ class TestTerminal:
         assert f"[{memory.tps.interval.low:,.0f}, {memory.tps.interval.high:,.0f}]" in lines[2]
 
     def test_the_cpu_of_clients_is_a_column_and_between_drivers_stays_longest(self, ramdisk: Reported) -> None:
-        wide = table_of(render_terminal(ramdisk.analysis, width=120, color=False))
+        wide = table_of(render_terminal(ramdisk.report, width=120, color=False))
         assert "client CPU" in wide[0] and " 23.0 us " in wide[1]
         variants = tuple(
             variant.model_copy(update={"levels": {"workload.driver": driver}})
@@ -62,20 +62,20 @@ class TestTerminal:
         )
         drivers = ramdisk.analysis.model_copy(update={"variants": variants})
         for width in (72, 80, 90, 100):
-            heads = table_of(render_terminal(drivers, width=width, color=False))[0]
+            heads = table_of(render_terminal(ramdisk.of(drivers), width=width, color=False))[0]
             assert "client CPU" in heads
 
     def test_wide_has_a_line_for_each_variant(self, ramdisk: Reported) -> None:
-        assert len(table_of(render_terminal(ramdisk.analysis, width=120, color=False))) == 1 + 3
+        assert len(table_of(render_terminal(ramdisk.report, width=120, color=False))) == 1 + 3
 
     def test_says_the_answer_the_noise_floor_and_warnings(self, trouble: Reported) -> None:
-        words = " ".join(render_terminal(trouble.analysis, width=80, color=False).split())
+        words = " ".join(render_terminal(trouble.report, width=80, color=False).split())
         assert trouble.analysis.answer in words
         assert "Noise floor: differences of less than" in words
         assert all(f"warning: {' '.join(warning.split())}" in words for warning in trouble.analysis.warnings)
 
     def test_shows_what_each_variant_wrote_and_how_long_a_drive_lasts(self, ramdisk: Reported) -> None:
-        words = " ".join(render_terminal(ramdisk.analysis, width=80, color=False).split())
+        words = " ".join(render_terminal(ramdisk.report, width=80, color=False).split())
         _, written = words.split("Written by variant: ")
         assert "storage disk (data): testdisk0p1; a drive in place of testdisk0" in written
         assert " lasts 1.1 y" in written
@@ -94,24 +94,25 @@ class TestTerminal:
             return variant.model_copy(update={"endurance": account.model_copy(update={"devices": devices})})
 
         analysis = ramdisk.analysis.model_copy(update={"variants": tuple(map(with_caveat, ramdisk.analysis.variants))})
-        words = " ".join(render_terminal(analysis, width=80, color=False).split())
+        words = " ".join(render_terminal(ramdisk.of(analysis), width=80, color=False).split())
         assert f"caveat: {caveat}" in words.split("Written by variant: ")[1]
         text = render_markdown(ramdisk.report.model_copy(update={"analysis": analysis}))
         assert f"disk: caveat: {caveat}" in text
         assert "caveat: PostgreSQL" not in render_markdown(ramdisk.report)
 
     def test_says_what_the_io_probe_measured_on_each_storage(self, probed: Reported) -> None:
-        text = render_terminal(probed.analysis, width=400, color=False, probed=probed.report.io)
+        text = render_terminal(probed.report, width=400, color=False)
         empty, memory, measured = text.split("Storage I/O measured by fio:\n")[1].splitlines()[:3]
         assert empty.startswith("disk, empty: sequential scan, reads 12,000 IOPS, 98.3 MB/s; ")
         assert empty.endswith("; 23 more")
         assert memory == "memory, empty: all jobs n/a: fio is not installed"
         assert measured.startswith("disk, measured: sequential scan, reads 6,000 IOPS, ")
-        assert "Storage I/O measured by fio" not in render_terminal(probed.analysis, width=400, color=False)
+        without = probed.report.model_copy(update={"io": ()})
+        assert "Storage I/O measured by fio" not in render_terminal(without, width=400, color=False)
 
     def test_of_reads_over_position_it_says_both_ends(self, probed: Reported) -> None:
-        over = [figure for figure in probed.report.io if figure.position is not None]
-        text = render_terminal(probed.analysis, width=400, color=False, probed=over)
+        over = tuple(figure for figure in probed.report.io if figure.position is not None)
+        text = render_terminal(probed.report.model_copy(update={"io": over}), width=400, color=False)
         (empty, _) = [line for line in text.splitlines() if "file at" in line]
         assert "file at 0 %, reads" in empty and "; file at 95 %, reads" in empty and empty.endswith("; 18 more")
 
@@ -134,18 +135,18 @@ class TestTerminal:
         noise = ramdisk.analysis.noise
         assert noise is not None
         alarmed = ramdisk.analysis.model_copy(update={"noise": noise.model_copy(update={"alarm": True})})
-        assert "Noise floor: alarm" in render_terminal(alarmed, width=80, color=False)
+        assert "Noise floor: alarm" in render_terminal(ramdisk.of(alarmed), width=80, color=False)
 
     def test_plain_has_no_escape_codes_and_colour_has(self, ramdisk: Reported, monkeypatch: pytest.MonkeyPatch) -> None:
         """Whether colour is wanted is decided by the caller alone."""
         monkeypatch.setenv("FORCE_COLOR", "1")
-        assert "\x1b" not in render_terminal(ramdisk.analysis, width=80, color=False)
+        assert "\x1b" not in render_terminal(ramdisk.report, width=80, color=False)
         monkeypatch.setenv("NO_COLOR", "1")
-        assert "\x1b[1;31mdoes not" in render_terminal(ramdisk.analysis, width=80, color=True)
+        assert "\x1b[1;31mdoes not" in render_terminal(ramdisk.report, width=80, color=True)
 
     def test_user_text_is_not_taken_for_markup(self, ramdisk: Reported) -> None:
         odd = relabelled(ramdisk.analysis, "[red]a :smile: b[/red]")
-        assert "[red]a :smile: b[/red]" in render_terminal(odd, width=200, color=False)
+        assert "[red]a :smile: b[/red]" in render_terminal(ramdisk.of(odd), width=200, color=False)
 
     @pytest.mark.parametrize("width", [80, 120, 200])
     def test_where_trials_are_not_enough_its_cell_says_so(self, ramdisk: Reported, width: int) -> None:
@@ -153,13 +154,13 @@ class TestTerminal:
         assert memory.tps is not None
         few = memory.tps.model_copy(update={"interval": None, "more_trials": 12})
         analysis = ramdisk.analysis.model_copy(update={"variants": (memory.model_copy(update={"tps": few}), *others)})
-        words = " ".join(render_terminal(analysis, width=width, color=False).split())
+        words = " ".join(render_terminal(ramdisk.of(analysis), width=width, color=False).split())
         assert "[not enough" in words and "trials]" in words
 
     def test_a_variant_without_figures_shows_none(self, ramdisk: Reported) -> None:
         first = ramdisk.analysis.variants[0].model_copy(update={"tps": None, "latency": None, "rank": None})
         analysis = ramdisk.analysis.model_copy(update={"variants": (*ramdisk.analysis.variants[1:], first)})
-        last = table_of(render_terminal(analysis, width=120, color=False))[-1]
+        last = table_of(render_terminal(ramdisk.of(analysis), width=120, color=False))[-1]
         assert last.split()[:2] == ["-", "memory"]
         assert last.count("n/a") == 2
 
@@ -213,7 +214,7 @@ class TestMarkdown:
         first, *rest = ramdisk.analysis.comparisons
         noted = first.model_copy(update={"note": "2.5x is a median of ratios"})
         analysis = ramdisk.analysis.model_copy(update={"comparisons": (noted, *rest)})
-        assert "memory: 2.5x is a median of ratios." in render_terminal(analysis, width=80, color=False)
+        assert "memory: 2.5x is a median of ratios." in render_terminal(ramdisk.of(analysis), width=80, color=False)
         assert "- memory: 2.5x is a median of ratios." in render_markdown(build_report(ramdisk.contents, analysis))
 
 

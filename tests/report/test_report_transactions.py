@@ -15,7 +15,7 @@ TITLE = "Transactions by type"
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_terminal_has_a_line_for_each_type(mixed: Reported, width: int) -> None:
-    text = render_terminal(mixed.analysis, width=width, color=False)
+    text = render_terminal(mixed.report, width=width, color=False)
     assert max(map(cell_len, text.splitlines())) <= width
     section = " ".join(text.partition(f"{TITLE}:")[2].partition("Bottleneck by variant:")[0].split())
     transfer = mixed.analysis.variants[0].transactions[1]
@@ -64,7 +64,7 @@ def test_a_trial_without_figures_has_empty_cells(mixed: Reported) -> None:
 
 def test_a_workload_of_one_type_has_no_section(ramdisk: Reported) -> None:
     for text in (
-        render_terminal(ramdisk.analysis, width=80, color=False),
+        render_terminal(ramdisk.report, width=80, color=False),
         render_markdown(ramdisk.report),
         render_csv(ramdisk.report),
     ):

@@ -15,7 +15,7 @@ from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered
 from plinth.run.power_cuts.power_cut import start_server
 from plinth.server import Server, connect
 from plinth.system.runner import Runner
-from plinth.workload.registry import Nothing
+from plinth.workload.dataset import Dataset
 from plinth.workload.survival import Survival
 from servers import new_servers
 
@@ -30,7 +30,7 @@ VARIANT = Variant(
 )
 
 
-class CrashesTheServer(Nothing):
+class CrashesTheServer(Dataset):
     """A dataset whose backend dies of a signal while its rows are read, as of a page that makes it."""
 
     def count_commits(self, control: Any, result: LoadResult) -> Survival:
@@ -39,7 +39,7 @@ class CrashesTheServer(Nothing):
         raise AssertionError("the server answered")
 
 
-class Counted(Nothing):
+class Counted(Dataset):
     """A dataset of scripts, whose commits are counted."""
 
     def count_commits(self, control: Any, result: LoadResult) -> Survival:
@@ -60,7 +60,7 @@ def cluster():
         yield start("18")
 
 
-def checked(cluster: Server, dataset: Nothing, found: Findings | None = None) -> Findings:
+def checked(cluster: Server, dataset: Dataset, found: Findings | None = None) -> Findings:
     with connect(cluster.connection) as control:
         row = control.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
     found = found or Findings()
@@ -69,7 +69,7 @@ def checked(cluster: Server, dataset: Nothing, found: Findings | None = None) ->
     return found
 
 
-def checked_with(cluster: Server, planted: str, dataset: Nothing | None = None) -> Findings:
+def checked_with(cluster: Server, planted: str, dataset: Dataset | None = None) -> Findings:
     """What is found after these statements in the server, which is started and stopped."""
     cluster.start({"fsync": False})
     with connect(cluster.connection) as control:

@@ -7,7 +7,7 @@ from plinth.model.probe_kinds import IO_SHAPES, IoShape
 from plinth.model.published import PublishedIo
 from plinth.plan.times import JOBS_OF_SHAPE
 from plinth.probe.io_jobs import shapes
-from plinth.report.io import io_figures, published_io
+from plinth.report.sections.io import io_figures, published_io
 
 
 @pytest.mark.parametrize("shape", IO_SHAPES)

@@ -22,10 +22,10 @@ from plinth.server.integrity.amcheck import check_checksums, check_database
 from plinth.server.integrity.torn_pages import PAGE_BYTES, TornPlace
 from plinth.storage.devices.disk_recording import read_recording
 from plinth.system.directory import make_directory
-from plinth.system.extents import file_extents
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
+from plinth.system.regular_file import file_extents
 from plinth.system.runner import Runner
 
 SEEDS = range(64)

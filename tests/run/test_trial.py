@@ -1,7 +1,7 @@
 """One trial, by a load and a clock that the test moves, on a real server: whatever happens gives one result, or passes through."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
@@ -9,17 +9,24 @@ from typing import Any
 import pytest
 
 from making import host
-from plinth.model.connection import Connection
+from plinth.model.base import SettingValue
 from plinth.model.errors import Interrupted, PlinthError, RunError, StorageBroken
 from plinth.model.load import EngineCost, LoadError, LoadProgress, LoadResult, Totals
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, PlannedTrial, ScriptText, Variant
 from plinth.model.server_spec import ServerSpec
 from plinth.observe import Observer
-from plinth.run.provision.topology import Node, Topology
+from plinth.run.context import RunContext
+from plinth.run.provision.live_cluster import LiveCluster
+from plinth.run.provision.provisioner import Provisioner
+from plinth.run.trial.clock import Clock
 from plinth.run.trial.trial import TrialOutput, TrialRunner
+from plinth.run.undo import UNDO_HANDLERS
+from plinth.run.write_budget import WriteBudget
 from plinth.server import Server, connect
 from plinth.system import cancel
+from plinth.system.journal import Journal
+from plinth.system.runner import Runner
 from servers import new_servers
 
 CLIENTS = 2
@@ -34,8 +41,9 @@ EXPERIMENT: dict[str, Any] = {
     "server": {"connection": "host=/nowhere"},
     "dataset": {"kind": "none"},
     "workload": {"script": ["one.sql"], "clients": CLIENTS},
-    "measure": {"warmup": "1s", "duration": "2s"},
+    "measure": {"warmup": "1s", "duration": "2s", "fresh_server": False},
 }
+SETTINGS: dict[str, SettingValue] = {"shared_buffers": "16MB", "fsync": False, "autovacuum": False}
 HOST = host(can_mount=False)
 TRIAL = PlannedTrial(number=7, block=2, variant="v", seed=1)
 
@@ -64,7 +72,7 @@ def make_plan() -> Plan:
     )
     scripts = (ScriptText(name="one.sql", source="SELECT 1;"),)
     variant = Variant(
-        id="v", label="v", levels={}, cluster="c", settings={}, workload=experiment.workload, scripts=scripts
+        id="v", label="v", levels={}, cluster="c", settings=SETTINGS, workload=experiment.workload, scripts=scripts
     )
     return plan.model_copy(update={"clusters": (cluster,), "variants": (variant,)})
 
@@ -73,7 +81,7 @@ PLAN = make_plan()
 (VARIANT,) = PLAN.variants
 
 
-class Clock:
+class MovedClock(Clock):
     """Stands still but for `advance`."""
 
     def __init__(self) -> None:
@@ -105,7 +113,7 @@ class Load:
 
     def __init__(
         self,
-        clock: Clock,
+        clock: MovedClock,
         polls: Sequence[Callable[[], object]] = (),
         *,
         commits: int = COMMITS,
@@ -195,59 +203,28 @@ class Load:
         )
 
 
-class Provisioned:
-    """A server that runs, and what a run knows about it."""
+class Provisioned(Provisioner):
+    """A cluster with a server that runs; the test says what a run knows of its storages."""
 
-    def __init__(self, cluster: Server) -> None:
+    def __init__(self, cluster: LiveCluster) -> None:
         self.cluster = cluster
-        self.is_alive = True
         self.lost: PlinthError | None = None
         self.cause: str | None = None
         self.asked_for_cause = 0
         self.storages = cancel.CancelToken(None)
-
-    @property
-    def connection(self) -> Connection:
-        return self.cluster.connection
-
-    def alive(self) -> bool:
-        return self.is_alive
+        self.budget = WriteBudget(None, pytest.fail, read_smart=lambda disk: (None, None))
 
     def failure(self, variant: Variant) -> PlinthError | None:
         return self.lost
 
     @contextmanager
-    def looked_after(self, variant: Variant) -> Iterator[None]:
+    def in_use(self, variant: Variant) -> Iterator[LiveCluster]:
         with cancel.scope() as self.storages:
-            yield
-
-    def activate(self, variant: Variant, fresh: bool) -> Any:
-        return Topology((Node(PRIMARY, self, self.cluster.facts({}), self.cluster.postmaster_pid, log=None),))
-
-    def restore(self, variant: Variant) -> None:
-        return None
-
-    def await_standbys(self, variant: Variant) -> dict[str, Any]:
-        return {}
-
-    def links(self, variant: Variant) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def faults(self, variant: Variant) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def disks(self, variant: Variant) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def snapshots(self, variant: Variant) -> AbstractContextManager[None]:
-        return nullcontext()
+            yield self.cluster
 
     def after_failure(self, variant: Variant) -> str | None:
         self.asked_for_cause += 1
         return self.cause
-
-    def figures(self) -> dict[str, float]:
-        return {}
 
 
 class Listener:
@@ -256,19 +233,26 @@ class Listener:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Server]:
-    with new_servers({"shared_buffers": "16MB", "fsync": False, "autovacuum": False}) as start:
+def server() -> Iterator[Server]:
+    with new_servers(SETTINGS) as start:
         yield start()
 
 
 @pytest.fixture
-def provision(cluster: Server) -> Provisioned:
-    return Provisioned(cluster)
+def provision(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provisioned]:
+    monkeypatch.setenv("PLINTH_STATE_DIR", str(tmp_path / "state"))
+    context = RunContext("r", HOST, server.layout.owner, tmp_path)
+    (planned,) = PLAN.clusters
+    journal = Journal.create("a-trial", UNDO_HANDLERS)
+    cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Listener(), network=None)
+    cluster.servers[PRIMARY] = server
+    yield Provisioned(cluster)
+    journal.close()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> MovedClock:
+    return MovedClock()
 
 
 def no_ledger(trial: PlannedTrial) -> Path:
@@ -279,7 +263,7 @@ def run(provision: Provisioned, load: Load) -> TrialOutput:
     return TrialRunner(PLAN, provision, {}, Listener(), load.make, load.clock, no_ledger).run(TRIAL, VARIANT)
 
 
-def test_a_trial_that_succeeds_has_the_loads_figures_and_its_checks(provision: Provisioned, clock: Clock) -> None:
+def test_a_trial_that_succeeds_has_the_loads_figures_and_its_checks(provision: Provisioned, clock: MovedClock) -> None:
     load = Load(clock, [lambda: None, lambda: None])
     output = run(provision, load)
     trial = output.trial
@@ -295,7 +279,7 @@ def test_a_trial_that_succeeds_has_the_loads_figures_and_its_checks(provision: P
 
 
 def test_the_observer_is_told_when_the_measured_phase_begins_and_ends(
-    provision: Provisioned, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    provision: Provisioned, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As soon as the load has started, and again when its own clock says so more exactly."""
     told: list[tuple[int, int]] = []
@@ -312,7 +296,7 @@ def test_the_observer_is_told_when_the_measured_phase_begins_and_ends(
     assert told == [(begin_ns, begin_ns + round(PLAN.experiment.measure.duration_s * SECOND_NS))] * 3
 
 
-def test_the_result_is_not_changed_once_it_is_there(provision: Provisioned, clock: Clock) -> None:
+def test_the_result_is_not_changed_once_it_is_there(provision: Provisioned, clock: MovedClock) -> None:
     output = run(provision, Load(clock))
     with pytest.raises(FrozenInstanceError):
         output.trial = output.trial  # type: ignore[misc]
@@ -327,12 +311,12 @@ def test_the_result_is_not_changed_once_it_is_there(provision: Provisioned, cloc
     ],
 )
 def test_a_server_that_dies_ends_the_load_and_its_cause_is_looked_for(
-    provision: Provisioned, clock: Clock, cause: str | None, failure: str
+    provision: Provisioned, clock: MovedClock, cause: str | None, failure: str
 ) -> None:
     load = Load(clock)
 
     def die() -> None:
-        provision.is_alive = False
+        provision.cluster.primary.kill()
         load.clients_open = 0
 
     load.polls = [die, pytest.fail]
@@ -345,7 +329,7 @@ def test_a_server_that_dies_ends_the_load_and_its_cause_is_looked_for(
     assert provision.asked_for_cause == 1
 
 
-def test_clients_that_end_on_a_server_that_lives_do_not_end_the_load(provision: Provisioned, clock: Clock) -> None:
+def test_clients_that_end_on_a_server_that_lives_do_not_end_the_load(provision: Provisioned, clock: MovedClock) -> None:
     load = Load(clock, [lambda: None], errors=errors_of("connection_lost"))
     load.clients_open = 1
     output = run(provision, load)
@@ -356,14 +340,16 @@ def test_clients_that_end_on_a_server_that_lives_do_not_end_the_load(provision: 
     assert "stop" not in load.calls
 
 
-def test_a_load_that_does_not_start_leaves_only_the_reason(provision: Provisioned, clock: Clock) -> None:
+def test_a_load_that_does_not_start_leaves_only_the_reason(provision: Provisioned, clock: MovedClock) -> None:
     output = run(provision, Load(clock, refuses=RunError("no client connected", where="host=x")))
     assert (output.trial.status, output.trial.failure) == ("failed", "no client connected (host=x)")
     assert (output.load, output.server, output.trial.totals) == (None, None, None)
     assert provision.asked_for_cause == 1
 
 
-def test_a_check_that_does_not_hold_fails_the_trial_and_keeps_its_figures(provision: Provisioned, clock: Clock) -> None:
+def test_a_check_that_does_not_hold_fails_the_trial_and_keeps_its_figures(
+    provision: Provisioned, clock: MovedClock
+) -> None:
     output = run(provision, Load(clock, done=10**6))
     (check,) = output.trial.checks
     assert (check.expected, check.ok) == ("at least 1000000", False)
@@ -371,7 +357,7 @@ def test_a_check_that_does_not_hold_fails_the_trial_and_keeps_its_figures(provis
     assert output.trial.tps == 10**6 / 2 and output.load is not None
 
 
-def test_a_trial_that_measured_nothing_says_why(provision: Provisioned, clock: Clock) -> None:
+def test_a_trial_that_measured_nothing_says_why(provision: Provisioned, clock: MovedClock) -> None:
     output = run(provision, Load(clock, measured=0, errors=errors_of("server")))
     assert output.trial.failure == "nothing was measured: the server closed the connection"
     quiet = run(provision, Load(clock, measured=0))
@@ -379,7 +365,7 @@ def test_a_trial_that_measured_nothing_says_why(provision: Provisioned, clock: C
     assert (quiet.trial.status, quiet.trial.tps) == ("failed", 0)
 
 
-def test_an_interrupt_ends_the_load_and_passes_through(provision: Provisioned, clock: Clock) -> None:
+def test_an_interrupt_ends_the_load_and_passes_through(provision: Provisioned, clock: MovedClock) -> None:
     load = Load(clock)
     with pytest.raises(Interrupted, match="Ctrl-C"), cancel.scope() as signals:
         load.polls = [lambda: signals.cancel(Interrupted("Ctrl-C")), pytest.fail]
@@ -388,18 +374,18 @@ def test_an_interrupt_ends_the_load_and_passes_through(provision: Provisioned, c
     assert provision.asked_for_cause == 0
 
 
-def test_a_storage_that_breaks_ends_the_load_and_fails_the_trial(provision: Provisioned, clock: Clock) -> None:
+def test_a_storage_that_breaks_ends_the_load_and_fails_the_trial(provision: Provisioned, clock: MovedClock) -> None:
     broken = StorageBroken("disk", "its daemon died")
     load = Load(clock, [lambda: provision.storages.cancel(broken), pytest.fail])
     provision.cause = broken.message
     output = run(provision, load)
     assert output.trial.failure == "storage disk has failed: its daemon died (storage.disk)"
     assert (output.load, output.trial.status) == (None, "failed")
-    assert load.calls == ["make plinth", "start", "stop", "end"], "it does not run on beside the next trial"
+    assert load.calls == ["make plinth", "start", "stop", "end"], "it does not run on during the next trial"
     assert provision.asked_for_cause == 1
 
 
-def test_a_variant_that_failed_is_not_run(provision: Provisioned, clock: Clock) -> None:
+def test_a_variant_that_failed_is_not_run(provision: Provisioned, clock: MovedClock) -> None:
     provision.lost = StorageBroken("disk", "its daemon died")
     load = Load(clock)
     output = run(provision, load)

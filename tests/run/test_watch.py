@@ -7,6 +7,7 @@ import pytest
 
 from plinth.model.errors import StorageBroken
 from plinth.run.faults.storage_watch import StorageWatch, Watched
+from plinth.run.host import ServerHost
 
 HANG_S = 0.3
 
@@ -36,7 +37,7 @@ def disk(tmp_path):
 
 @pytest.fixture
 def watch(disk):
-    watch = StorageWatch(diskstats=disk.path, hang_s=HANG_S, interval_s=0.01)
+    watch = StorageWatch(host=ServerHost(disk.path.parent), hang_s=HANG_S, interval_s=0.01)
     yield watch
     watch.close()
 

@@ -12,7 +12,7 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import NumbersDataset
 from plinth.model.progress import Progress
 from plinth.run.faults.stall import StallWatch
-from plinth.run.provision.loading import LoadSession
+from plinth.run.provision.loading import DatasetSession
 from plinth.server import Server, connect
 from plinth.workload import dataset_of
 
@@ -78,8 +78,8 @@ def test_nothing_is_reported_of_a_load_that_proceeds(held: Connection) -> None:
     passed: list[Progress] = []
     with StallWatch("load", held, notes.append, local=True, after_s=5) as stalls:
         report = stalls.passing_on(passed.append)
-        with LoadSession(connect(held), held) as server:
-            dataset_of(NumbersDataset(kind="numbers", rows=20_000)).load(server, report)
+        with DatasetSession(connect(held), held) as server:
+            dataset_of(NumbersDataset(kind="numbers", rows=20_000)).populate(server, report)
     assert notes == []
     assert {progress.task for progress in passed} >= {"load rows", "build keys"}
 
@@ -111,8 +111,10 @@ def test_a_commit_that_waits_for_a_standby_is_reported_and_the_load_ends_when_it
         while control.execute("SHOW synchronous_standby_names").fetchone() != ("nobody",):
             pass  # the server reads its files when it comes to it
     with StallWatch("load into 1-disk", held, end_waiting, local=True, after_s=AFTER_S) as stalls:
-        with LoadSession(connect(held), held) as server:
-            dataset_of(NumbersDataset(kind="numbers", rows=100)).load(server, stalls.passing_on(lambda progress: None))
+        with DatasetSession(connect(held), held) as server:
+            dataset_of(NumbersDataset(kind="numbers", rows=100)).populate(
+                server, stalls.passing_on(lambda progress: None)
+            )
     assert "1 session waits for IPC:SyncRep" in notes[0]
     with closing(connect(held)) as control:
         assert control.execute("SELECT count(*) FROM numbers").fetchone() == (100,)

@@ -9,7 +9,7 @@ import pytest
 from making import Made, from_toml
 from plinth.model.errors import MissingCapability, RunError
 from plinth.model.progress import Progress
-from plinth.storage.ballast import BALLAST_FILE
+from plinth.storage.filling import BALLAST_FILE
 
 SIZES = {"ext4": "192MiB", "xfs": "320MiB", "btrfs": "256MiB"}
 MEMORY = '[storage.memory]\nkind = "tmpfs"\nsize = "1GiB"\n'

@@ -15,7 +15,8 @@ from making import from_toml
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import Storage
-from plinth.storage.devices import queue, zram
+from plinth.storage.devices import queue
+from plinth.storage.kinds import zram
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.paths import ensure, work_dir

@@ -13,8 +13,7 @@ from making import from_toml
 from plinth.model.disk import EioFault
 from plinth.model.errors import RunError, UsageError
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.storage.devices.disk_daemon import daemons
-from plinth.storage.devices.disk_server import serve_command
+from plinth.storage.devices.disk_daemon import daemons, serve_command
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.mounts import mount_of

@@ -366,7 +366,7 @@ def test_processes_that_cannot_be_seen_are_reported(scratch: Path) -> None:
 def test_processes_that_are_closed_to_us_are_reported(scratch: Path) -> None:
     """Without the capability to look into processes that have it, as in a container with few rights."""
     (scratch / "read.py").write_text(
-        "from plinth.storage.guards.openers import opened_by\n"
+        "from plinth.storage.guards.uses import opened_by\n"
         "from plinth.storage.guards.uses import mounts_everywhere\n"
         "numbers = {'7:99': 'loop99'}\n"
         "for _, unseen in (mounts_everywhere(numbers), opened_by(numbers)):\n"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plinth.storage.devices.block_device import Identity
-from plinth.storage.devices.signatures import Signature
+from plinth.storage.devices.block_device import Identity, Signature
 from plinth.storage.guards import DeviceState, RequestedDevice, reasons_against
 from plinth.storage.guards.uses import NotExamined, Use
 

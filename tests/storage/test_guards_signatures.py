@@ -9,7 +9,7 @@ import pytest
 import signature_bytes
 from disks import MIB, WORD, command, digest, disk, in_private_mounts
 from plinth.model.errors import Refused
-from plinth.storage.devices.signatures import signatures_of
+from plinth.storage.devices.block_device import signatures_of
 from plinth.storage.guards import DeviceGuard
 from plinth.system.runner import Runner
 from signature_bytes import Written

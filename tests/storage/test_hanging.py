@@ -31,7 +31,7 @@ SLOW = {"write_latency": "300ms", "flush_latency": "1s", "channels": 1, "cache_s
 @pytest.fixture(autouse=True)
 def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plinth.system.daemon.ANSWER_TIMEOUT_S", 0.5)
-    monkeypatch.setattr("plinth.system.hanging._INTERVAL_S", 0.1)
+    monkeypatch.setattr("plinth.system.undo._INTERVAL_S", 0.1)
 
 
 @contextmanager

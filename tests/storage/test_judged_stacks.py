@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.analyse.storage_safety import storage_findings
+from plinth.analyse.safety import storage_findings
 from plinth.model.facts import Fact, StackNode, StorageFacts
 from plinth.model.plan import DATA_ROLE
 from plinth.server.facts import preloaded

@@ -13,8 +13,8 @@ from making import Made, from_toml
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import StorageFacts
 from plinth.observe.arrays import Pool, pools_of
-from plinth.storage.devices import zfs_fuse, zfs_pool
-from plinth.storage.devices.zfs_fuse import ZfsFuse
+from plinth.storage.devices import zfs as zfs_devices
+from plinth.storage.devices.zfs import ZfsFuse
 from plinth.system.directory import found_label
 from plinth.system.mounts import mounts
 from plinth.system.owner import server_owner
@@ -189,7 +189,7 @@ def test_a_pool_of_that_name_that_is_not_ours_is_neither_overwritten_nor_destroy
     with pytest.raises(PlinthError) as error:
         create.do(Runner())
     assert "part of active pool" in " ".join(error.value.details)
-    zfs_pool._destroy(storage.pool, storage.mount_point, ZfsFuse(storage.folder).inside, Runner())
+    zfs_devices._destroy(storage.pool, storage.mount_point, ZfsFuse(storage.folder).inside, Runner())
     Runner().run((*zpool, "create", "-o", "cachefile=none", "-O", "mountpoint=none", storage.pool,
                   *map(str, made.storages["v"].member_paths())))  # fmt: skip
     kept = journal.undo_steps("storage.s.", Runner())
@@ -215,8 +215,8 @@ def test_a_copy_of_the_mount_in_another_namespace_does_not_keep_the_pool(made: M
 def test_a_daemon_that_dies_or_hangs_is_reported_and_everything_is_undone(
     made: Made, how: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zfs_pool, "_ASK_TIMEOUT_S", 1.0)
-    monkeypatch.setattr(zfs_fuse, "_ANSWER_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(zfs_devices, "_ASK_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(zfs_devices, "_ANSWER_TIMEOUT_S", 1.0)
     made.prepare(pool(1, 'data = ["v"]\n'))
     storage = made.storages["s"]
     (pid,) = ZfsFuse(storage.folder).pids()

@@ -16,8 +16,8 @@ from making import check_declared, from_toml
 from plinth.model.errors import MissingCapability, PlinthError, Refused
 from plinth.model.facts import StorageFacts
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.storage.devices.kernel_driver import require_driver
 from plinth.storage.folder import FolderStorage
+from plinth.storage.requirements import require_driver
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.paths import work_dir

@@ -14,9 +14,8 @@ from typing import Any
 
 from plinth.model.disk import DiskConfig
 from plinth.storage.devices.disk_control import DiskControl
-from plinth.storage.devices.disk_daemon import kill_daemon
-from plinth.storage.devices.disk_process import FILE_NAME
-from plinth.storage.devices.disk_server import serve_command
+from plinth.storage.devices.disk_daemon import kill_daemon, serve_command
+from plinth.storage.devices.disk_process import DISK_FILE
 from plinth.system.mounts import mounts, mounts_within
 from waiting import wait_until
 
@@ -31,7 +30,7 @@ class ServedDisk:
     def __init__(self, folder: Path, profile: str = "ideal", size_bytes: int = 256 * MIB, **more: Any) -> None:
         self.folder = folder
         self.mount = folder / "mount"
-        self.image = self.mount / FILE_NAME
+        self.image = self.mount / DISK_FILE
         self.backing = folder / "data"
         self.mount.mkdir(exist_ok=True)
         self.config = DiskConfig.model_validate(

@@ -12,8 +12,7 @@ from typing import Any
 
 from plinth import __version__
 from plinth.fleet.executors import Started
-from plinth.fleet.link import Link
-from plinth.fleet.protocol import Hello
+from plinth.fleet.protocol import Hello, Link
 from plinth.model.errors import RunError
 
 Answer = tuple[object, bytes]

@@ -12,7 +12,7 @@ from typing import Any
 
 from plinth.analyse import analyse
 from plinth.bundle import read_bundle
-from plinth.experiment import load_experiment
+from plinth.experiment import read_experiment
 from plinth.model.bottleneck import Bottleneck, BottleneckKind
 from plinth.model.load import LoadResult
 from plinth.model.plan import Plan, PlannedTrial, ScriptText, Variant
@@ -183,7 +183,7 @@ def run_cases(
     """What was found in each of `repeats` trials of each case, by its levels."""
     file = folder / "experiment.toml"
     file.write_text(f"{experiment}repeats = {repeats}\n")
-    loaded = load_experiment(file, ())
+    loaded = read_experiment(file, ())
     bundle = folder / "bundle"
     plan = make_plan(loaded, run_id=f"k{os.getpid()}", bundle=bundle)
     status = run_plan(_with_cases(plan, cases), file.read_text(), bundle, listener(plan))

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.progress import Progress, Report
-from plinth.run.provision.loading import LoadSession
+from plinth.run.provision.loading import DatasetSession
 from plinth.system.database import connect
 from plinth.workload import dataset_of, loading
 
@@ -52,6 +52,6 @@ with connect(target) as control:
         control.execute("BEGIN")
         control.execute("CREATE TABLE pgbench_history ()")
         stand_still()
-    dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(
-        LoadSession(control, target), report if step != "load rows" else lambda _: None
+    dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).populate(
+        DatasetSession(control, target), report if step != "load rows" else lambda _: None
     )

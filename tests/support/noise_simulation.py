@@ -11,6 +11,7 @@ import numpy as np
 from analyse_bundles import seconds
 from plinth.analyse import comparison, sequential
 from plinth.analyse.bootstrap import Floats, bootstrap, draws, median
+from plinth.analyse.noise_floor import noise_floor
 from plinth.analyse.steady import steadiness
 from plinth.model.figures import percent
 
@@ -107,7 +108,7 @@ def verdicts(noise: Noise, n: int, ratio: float, replicas: int, seed: int) -> di
         pair = comparison.compare(twin, baseline, seed, family=1)
         found = comparison.compare(faster, baseline, seed, family=1)
         assert pair is not None and found is not None
-        verdict = comparison.verdict(found, found.p_value, comparison.noise_floor(pair))
+        verdict = comparison.verdict(found, found.p_value, noise_floor(pair))
         counts[verdict] = counts.get(verdict, 0) + 1
     return {verdict: count / replicas for verdict, count in counts.items()}
 

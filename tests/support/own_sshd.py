@@ -13,9 +13,9 @@ from waiting import wait_until
 
 
 class Sshd(NamedTuple):
-    """A running sshd: the client's configuration that leads to it, in the home of a user of it, and its known_hosts."""
+    """A running sshd: the client's configuration that leads to it, and a folder with an ssh that reads it as the user's own."""
 
-    home: Path
+    programs: Path
     config: Path
     known_hosts: Path
     port: int
@@ -41,17 +41,24 @@ def own_sshd(folder: Path, hosts: Sequence[str]) -> Iterator[Sshd]:
     known_hosts = folder / "known_hosts"
     key = " ".join((folder / "host.pub").read_text().split()[:2])
     known_hosts.write_text(f"[127.0.0.1]:{port} {key}\n")
-    config = folder / ".ssh" / "config"
-    config.parent.mkdir(mode=0o700)
+    config = folder / "config"
     config.write_text(
         f"Host {' '.join(hosts)}\n  HostName 127.0.0.1\n  Port {port}\n  User {getpass.getuser()}\n"
         f"  IdentityFile {folder}/user\n  IdentitiesOnly yes\n  UserKnownHostsFile {known_hosts}\n"
     )
+    # OpenSSH takes the user's home from the system, not from HOME.
+    programs = folder / "programs"
+    programs.mkdir()
+    ssh = programs / "ssh"
+    ssh.write_text(
+        f'#!/bin/sh\ncase "$1" in -F) ;; *) set -- -F {config} "$@" ;; esac\nexec {shutil.which("ssh")} "$@"\n'
+    )
+    ssh.chmod(0o755)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([program, "-D", "-e", "-f", folder / "sshd_config"], stderr=log)
         try:
             wait_until(lambda: _listens(port))
-            yield Sshd(folder, config, known_hosts, port)
+            yield Sshd(programs, config, known_hosts, port)
         finally:
             process.terminate()
             process.wait()

@@ -16,6 +16,10 @@ class Reported(NamedTuple):
     analysis: Analysis
     report: Report
 
+    def of(self, analysis: Analysis) -> Report:
+        """The report of this run if its analysis were `analysis`."""
+        return build_report(self.contents, analysis)
+
 
 def reported(contents: BundleContents) -> Reported:
     analysis = analyse(contents)

@@ -1,6 +1,5 @@
 """An observer at work on a real server, and questions about what it saw."""
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import Any
 import psycopg
 
 from plinth.model.trial import Sample
-from plinth.observe import Observation, Observer
+from plinth.observe import Observation, Observer, RunProcesses
 from plinth.observe.sampler import Series
 from plinth.server import Server, connect
 from waiting import wait_until
@@ -83,7 +82,7 @@ class Watched:
 @contextmanager
 def watching(cluster: Server, **options: Any) -> Iterator[Watched]:
     """Observe a server during the block."""
-    chosen = {"devices": (), "postmaster_pid": cluster.postmaster_pid, "engine_pid": os.getpid()}
+    chosen = {"devices": (), "processes": RunProcesses(cluster.postmaster_pid)}
     chosen |= {"connection": cluster.connection, "interval_s": INTERVAL_S}
     observer = Observer(**(chosen | options))
     watched = Watched(observer, time.monotonic_ns())

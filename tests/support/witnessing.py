@@ -2,7 +2,6 @@
 
 import json
 import socket
-import ssl
 import struct
 import threading
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import Any
 from plinth.model.errors import Interrupted
 from plinth.model.witness import Hello, TestedServer
 from plinth.system import cancel
-from plinth.system.runner import Runner
 from plinth.witness.credentials import connect_to_witness, witness_credentials
-from plinth.witness.protocol import Frame, Kind, receive_frame, send_frame
+from plinth.witness.protocol import Kind, Link, Message
 from plinth.witness.rounds import WitnessFolder
 from plinth.witness.server import listening, serving
 
@@ -35,7 +33,7 @@ class WitnessHere:
 
     def __init__(self, path: Path, silence_s: float = 20.0, max_round_bytes: int = 2**20) -> None:
         self.folder = WitnessFolder.made(path)
-        self.credentials = witness_credentials(path, None, None, Runner())
+        self.credentials = witness_credentials(path, None, None)
         self.said: list[str] = []
         self._options = {"silence_s": silence_s, "max_round_bytes": max_round_bytes}
         self._listener = listening("127.0.0.1", 0)
@@ -59,16 +57,21 @@ class WitnessHere:
                 with serving(
                     self.folder.path, self.credentials, self._listener, self.said.append, **self._options
                 ) as witness:
+                    self._witness = witness
                     self._is_ready.set()
                     witness.wait(lambda _: None)
         except Interrupted:
             return
 
+    def is_free(self) -> bool:
+        """Whether it would take another load."""
+        return not self._witness._is_busy.locked()
+
     def plain(self) -> socket.socket:
         """A connection without TLS."""
         return socket.create_connection(("127.0.0.1", self.port), 20)
 
-    def connect(self) -> ssl.SSLSocket:
+    def connect(self) -> Link:
         """A connection to which nothing was said yet."""
         return connect_to_witness("127.0.0.1", self.port, self.credentials.fingerprint, 20)
 
@@ -77,14 +80,14 @@ class WitnessHere:
         whole = {"protocol": 1, "token": self.credentials.token, "plinth_version": "0", "clients": 4, "threads": 2}
         return Hello.model_validate(whole | {"server": SERVER} | changes).model_dump_json().encode()
 
-    def load(self, **changes: Any) -> ssl.SSLSocket:
+    def load(self, **changes: Any) -> Link:
         """A connection whose round has begun."""
         connection = self.connect()
         answer = asked(connection, Kind.HELLO, self.hello(**changes))
         assert answer.kind is Kind.WELCOME, answer
         return connection
 
-    def followed(self, **changes: Any) -> ssl.SSLSocket:
+    def followed(self, **changes: Any) -> Link:
         """One that has sent its headers, too."""
         connection = self.load(**changes)
         for thread in range(2):
@@ -92,14 +95,14 @@ class WitnessHere:
         return connection
 
 
-def asked(connection: socket.socket, kind: Kind, payload: bytes = b"") -> Frame:
+def asked(link: Link, kind: Kind, payload: bytes = b"") -> Message:
     """The answer to a message."""
-    send_frame(connection, kind, payload)
-    return answered(connection)
+    link.send(kind, payload)
+    return answered(link)
 
 
-def answered(connection: socket.socket) -> Frame:
-    return receive_frame(connection, max_bytes=2**16, timeout_s=20)
+def answered(link: Link) -> Message:
+    return link.receive(2**16, 20)
 
 
 def header(thread: int, of: int | None = None, threads: int = 2, magic: bytes = b"PLINTHLG") -> bytes:

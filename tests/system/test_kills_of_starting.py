@@ -23,17 +23,15 @@ from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import find_installation
 from plinth.server.processes import serving
-from plinth.storage.devices.disk_daemon import daemons
-from plinth.storage.devices.disk_server import serve_command
+from plinth.storage.devices.disk_daemon import daemons, serve_command
 from plinth.system.clean import clean
 from plinth.system.directory import label_directory, label_of
-from plinth.system.gate import Gate
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.mounts import mounts_within
 from plinth.system.owner import current_user, server_owner
 from plinth.system.process import arguments
-from plinth.system.runner import Runner
+from plinth.system.runner import Gate, Runner
 
 RUN = "killed"
 LABEL = label_of(RUN)
@@ -58,7 +56,7 @@ def emulated_disk(folder: Path) -> tuple[Step, Callable[[], object]]:
 
 def zfs_fuse(folder: Path) -> tuple[Step, Callable[[], object]]:
     """A daemon that is started through another program, with the same pid."""
-    from plinth.storage.devices.zfs_fuse import ZfsFuse
+    from plinth.storage.devices.zfs import ZfsFuse
 
     fuse = ZfsFuse(folder)
     fuse.shared.mkdir()

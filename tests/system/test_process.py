@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from plinth.storage.devices.disk_daemon import SERVE_MODULE, daemons
-from plinth.system.ending import kill_all
 from plinth.system.log_file import LogFile
-from plinth.system.process import Child, ProcessMark, arguments, boot_id, started_ticks
+from plinth.system.process import Child, ProcessMark, arguments, boot_id, kill_all, started_ticks
 from plinth.system.runner import Runner
 
 _TIMEOUT_S = 20.0

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from plinth.server.integrity.pages import RelationFile, page_lsns
-from plinth.system.extents import file_extents
-from plinth.system.page_cache import resident_bytes
-from plinth.system.regular_file import read_small_file
+from plinth.system.drop_caches import resident_bytes
+from plinth.system.regular_file import file_extents, read_small_file
 
 PAGE = bytes(4) + (0x1234).to_bytes(4, "little") + bytes(8184)
 

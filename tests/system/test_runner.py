@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from plinth.model.errors import MissingCapability
-from plinth.system.gate import Gate, gated, waits_to_become
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.process import all_exit, arguments
-from plinth.system.runner import CommandError, CommandRecord, Runner
+from plinth.system.runner import CommandError, CommandRecord, Gate, Runner, gated, waits_to_become
 from waiting import wait_until
 
 

@@ -217,7 +217,7 @@ def test_an_honest_drive_keeps_every_acknowledged_commit_and_each_cut_lowers_the
     assert first["damaged_share_at_most"] == pytest.approx(0.95)
     assert both["damaged_share_at_most"] == pytest.approx(1 - 0.05**0.5)
     assert all(check["not_run"] is None for check in both["rounds"][1]["checks"] if check["name"] != "pg_checksums")
-    assert "has not booted anew since the loads of rounds 1 and 2 began" in both["notes"][0], (
+    assert "has not been rebooted since the loads of rounds 1 and 2 began" in both["notes"][0], (
         "its power went here, and not that of its machine"
     )
 

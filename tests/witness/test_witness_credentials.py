@@ -8,7 +8,6 @@ import pytest
 from certificates import Authority
 from plinth.cli import main
 from plinth.model.errors import RunError, UsageError
-from plinth.system.runner import Runner
 from plinth.witness.credentials import (
     TOKEN_VARIABLE,
     connect_to_witness,
@@ -60,13 +59,15 @@ def test_a_certificate_of_ones_own_is_shown_and_known_by_its_fingerprint(tmp_pat
     own = authority.issue("own", "witness", key="p256")
     folder = tmp_path / "rounds"
     folder.mkdir()
-    credentials = witness_credentials(folder, own.certificate, own.key, Runner())
+    credentials = witness_credentials(folder, own.certificate, own.key)
     der = ssl.PEM_cert_to_DER_cert(own.certificate.read_text())
     with WitnessHere(tmp_path / "other") as witness:
         witness.credentials.context.load_cert_chain(own.certificate, own.key)
-        with connect_to_witness("127.0.0.1", witness.port, credentials.fingerprint, 20) as connection:
-            assert connection.getpeercert(binary_form=True) == der
-            assert connection.version() == "TLSv1.3"
+        link = connect_to_witness("127.0.0.1", witness.port, credentials.fingerprint, 20)
+        assert isinstance(link.socket, ssl.SSLSocket)
+        assert link.socket.getpeercert(binary_form=True) == der
+        assert link.socket.version() == "TLSv1.3"
+        link.close()
     assert not (folder / "key.pem").exists()
 
 
@@ -74,9 +75,9 @@ def test_a_certificate_that_its_key_does_not_fit_is_refused(tmp_path: Path):
     authority = Authority(tmp_path / "authority")
     one, other = authority.issue("one", "witness", key="p256"), authority.issue("other", "witness", key="p256")
     with pytest.raises(UsageError, match="certificate and key cannot be used"):
-        witness_credentials(tmp_path, one.certificate, other.key, Runner())
+        witness_credentials(tmp_path, one.certificate, other.key)
     with pytest.raises(UsageError, match="--cert and --key go together"):
-        witness_credentials(tmp_path, one.certificate, None, Runner())
+        witness_credentials(tmp_path, one.certificate, None)
 
 
 def test_a_witness_that_speaks_no_tls_gets_no_token(tmp_path: Path):

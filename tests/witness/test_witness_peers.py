@@ -12,9 +12,10 @@ import pytest
 
 from emulated_disks import run
 from plinth.model.errors import Refused, RunError
-from plinth.witness import protocol, server, stream
+from plinth.system.framed_tls import Disconnected, PeerTimeout, parsed
+from plinth.witness import server, stream
 from plinth.witness.credentials import connect_to_witness, witness_credentials
-from plinth.witness.protocol import Disconnected, Kind, PeerTimeout, send_frame
+from plinth.witness.protocol import Kind
 from plinth.witness.rounds import RoundWriter
 from plinth.witness.stream import WitnessConnection
 from waiting import wait_until
@@ -58,9 +59,7 @@ def test_a_folder_and_its_secrets_are_for_their_owner_only(witness: WitnessHere)
     path = witness.folder.path
     modes = {name: (path / name).stat().st_mode & 0o777 for name in (".", "token", "key.pem", "certificate.pem")}
     assert modes == {".": 0o700, "token": 0o600, "key.pem": 0o600, "certificate.pem": 0o600}
-    from plinth.system.runner import Runner
-
-    again = witness_credentials(path, None, None, Runner())
+    again = witness_credentials(path, None, None)
     assert again[1:] == witness.credentials[1:], "the next start has the same"
 
 
@@ -83,10 +82,11 @@ def test_a_wrong_token_begins_nothing(witness: WitnessHere):
     ],
 )
 def test_a_peer_without_a_token_gets_nowhere(witness: WitnessHere, sent: bytes, said: str):
-    with witness.connect() as peer:
-        peer.sendall(sent)
-        socket.socket.shutdown(peer, socket.SHUT_WR)
-        says(witness, said)
+    peer = witness.connect()
+    peer.socket.send(sent)
+    socket.socket.shutdown(peer.socket, socket.SHUT_WR)
+    says(witness, said)
+    peer.close()
     assert witness.folder.rounds() == []
     assert witness.load(), "and the next is heard"
 
@@ -102,9 +102,10 @@ def test_a_peer_that_sends_slowly_is_sent_away_and_holds_nobody_up(
 ):
     monkeypatch.setattr(server, "HELLO_TIMEOUT_S", 0.5)
     slow = witness.connect()
-    slow.sendall(struct.pack("<BI", Kind.HELLO, 1000) + b"{")
-    with witness.load():
-        says(witness, "nothing came in time")
+    slow.socket.send(struct.pack("<BI", Kind.HELLO, 1000) + b"{")
+    load = witness.load()
+    says(witness, "nothing came in time")
+    load.close()
     slow.close()
 
 
@@ -128,7 +129,7 @@ def test_one_load_at_a_time_and_the_first_is_not_disturbed(witness: WitnessHere)
 def test_a_connection_that_breaks_within_a_message_keeps_what_came_before(witness: WitnessHere):
     load = witness.followed()
     asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
-    load.sendall(struct.pack("<BI", Kind.RECORDS, 84) + records(0, record(1, 0, 2)))
+    load.socket.send(struct.pack("<BI", Kind.RECORDS, 84) + records(0, record(1, 0, 2)))
     load.close()
     wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
     assert known(witness) == [(0, 1, 1)]
@@ -146,7 +147,7 @@ def test_a_round_in_which_the_power_may_have_gone_is_not_forgotten_by_the_next_l
     load = witness.followed()
     asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
     load.close()
-    wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected" and witness.is_free())
     answer = asked(witness.connect(), Kind.HELLO, witness.hello())
     assert answer.kind is Kind.REFUSED
     assert b"round 1 was not verified yet" in answer.payload
@@ -154,7 +155,7 @@ def test_a_round_in_which_the_power_may_have_gone_is_not_forgotten_by_the_next_l
 
 def test_a_round_without_commits_blocks_no_other(witness: WitnessHere):
     witness.load().close()
-    wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected" and witness.is_free())
     witness.load().close()
     assert [one.number for one in witness.folder.rounds()] == [1, 2]
 
@@ -241,8 +242,9 @@ def test_a_load_that_finds_the_disk_of_the_witness_full_learns_why_and_leaves_no
                 assert b"no space left" in answer.payload
             assert [entry.name for entry in witness.folder.path.iterdir() if entry.is_dir()] == []
             filler.unlink()
-            with witness.load():
-                assert [one.number for one in witness.folder.rounds()] == [1]
+            load = witness.load()
+            assert [one.number for one in witness.folder.rounds()] == [1]
+            load.close()
             wait_until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
     finally:
         run("umount", "--lazy", str(small))  # the folder is held open until it is forgotten
@@ -274,7 +276,7 @@ def test_a_witness_that_ends_says_so_in_its_round(tmp_path: Path):
         asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
     assert round_json(witness.folder.path)["end"] == "witness ended"
     with pytest.raises(Disconnected):
-        send_frame(load, Kind.RECORDS, records(0))
+        load.send(Kind.RECORDS, records(0))
         answered(load)
 
 
@@ -289,7 +291,7 @@ def test_the_token_is_sent_to_nobody_but_the_witness(tmp_path: Path):
     with WitnessHere(tmp_path / "rounds") as witness, WitnessHere(tmp_path / "between") as between:
         with pytest.raises(RunError, match="this is another witness"):
             connect_to_witness("127.0.0.1", between.port, witness.credentials.fingerprint, 20)
-        hello = protocol.parsed(server.Hello, witness.hello())
+        hello = parsed(server.Hello, witness.hello())
         with pytest.raises(RunError, match="this is another witness"):
             WitnessConnection("127.0.0.1", between.port, witness.credentials.fingerprint, hello)
         says(between, "the connection has ended")
@@ -297,7 +299,7 @@ def test_the_token_is_sent_to_nobody_but_the_witness(tmp_path: Path):
 
 
 def test_a_witness_that_does_not_answer_any_more_is_named(witness: WitnessHere, monkeypatch: pytest.MonkeyPatch):
-    hello = protocol.parsed(server.Hello, witness.hello())
+    hello = parsed(server.Hello, witness.hello())
     load = WitnessConnection("127.0.0.1", witness.port, witness.credentials.fingerprint, hello)
     monkeypatch.setattr(stream, "ANSWER_TIMEOUT_S", 0.2)
     monkeypatch.setattr(RoundWriter, "records", lambda writer, payload: wait_until(lambda: round_is_over.is_set()))

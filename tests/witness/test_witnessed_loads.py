@@ -21,7 +21,7 @@ from plinth.witness.protocol import MAX_RECORDS
 from plinth.witness.stream import LedgerTail
 from plinth.witness.verify import record_refused_recovery, verdict, verify_last_round
 from plinth.workload.commit_ledger import CommitLedger
-from plinth.workload.ledger_check import compare_ledger
+from plinth.workload.commit_ledger_check import compare_ledger
 from waiting import wait_until
 from witnessing import WitnessHere, round_json
 
@@ -164,7 +164,7 @@ def test_a_load_killed_beside_a_running_server_is_no_cut(witness: WitnessHere, s
     kept["server"]["started_unix_us"] = started
     (witness.folder.path / "0001" / "round.json").write_text(json.dumps(kept))
     found = verify_last_round(witness.folder.path, connection(server))
-    assert found.not_a_cut == "the server has not been started anew since the load began"
+    assert found.not_a_cut == "the server has not been restarted since the load began"
 
 
 def test_a_role_without_rights_gets_the_comparison_and_a_list_of_what_was_not_run(witness: WitnessHere, server: Server):
@@ -263,9 +263,10 @@ def test_an_interrupted_verify_says_so_and_keeps_nothing(witness: WitnessHere, s
 
 
 def test_a_round_that_is_going_on_is_not_verified(witness: WitnessHere, server: Server):
-    with witness.followed():
-        with pytest.raises(Refused, match="round 1 is not over"):
-            verify_last_round(witness.folder.path, connection(server))
+    load = witness.followed()
+    with pytest.raises(Refused, match="round 1 is not over"):
+        verify_last_round(witness.folder.path, connection(server))
+    load.close()
 
 
 def stored(number: int, answered_ns: int = 0, commit_class: int = 0, client: int = 1) -> bytes:

@@ -6,10 +6,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from plinth.model.builtin import BUILTINS, BuiltinName
+from plinth.model.compiled import AccountMix, CompiledTransaction, Keys
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Problem, UsageError
 from plinth.model.experiment import MeasureSpec, WorkloadSpec
-from plinth.model.native import AccountMix, Keys, NativeTransaction
 from plinth.model.plan import ScriptText
 from plinth.run.trial.load_config import check_load
 from plinth.workload import check_scripts, check_working_set, dataset_of, scripts_of
@@ -72,8 +72,8 @@ def test_a_builtin_may_be_several_transactions_that_are_compiled_in():
     spec = WorkloadSpec.model_validate({"builtin": "account-mix", "keys": "zipfian", "active_rows": 500})
     native = AccountMix(keys=Keys(distribution="zipfian", parameter=1.1, active_rows=500))
     assert scripts_of(spec, "tpcb", {}) == (
-        NativeTransaction(name="lookup", native=native, weight=9),
-        NativeTransaction(name="transfer", native=native, weight=1),
+        CompiledTransaction(name="lookup", native=native, weight=9),
+        CompiledTransaction(name="transfer", native=native, weight=1),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reading a ledger of commits: the format as documented, and files that no load has written."""
+"""Reading a commit ledger: the format as documented, and files that no load has written."""
 
 import re
 import struct

@@ -22,7 +22,7 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.tpcc_tables import INDEXES as TPCC_INDEXES
 from plinth.model.tpcc_tables import TABLES as TPCC_TABLES
 from plinth.model.trial import Check
-from plinth.run.provision.loading import LoadSession
+from plinth.run.provision.loading import DatasetSession
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Server, ServerLayout, connect
 from plinth.server.processes import KILL, end_server
@@ -96,10 +96,10 @@ def cluster_of(layout: ServerLayout) -> Iterator[Server]:
         journal.close()
 
 
-def load(cluster: Server, spec: dict[str, Any], session: type[LoadSession] = LoadSession) -> list[Progress]:
+def load(cluster: Server, spec: dict[str, Any], session: type[DatasetSession] = DatasetSession) -> list[Progress]:
     reported: list[Progress] = []
     with session(connect(cluster.connection), cluster.connection, cluster) as server:
-        dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(server, reported.append)
+        dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).populate(server, reported.append)
     return reported
 
 
@@ -203,7 +203,7 @@ def drop(to: Connection) -> None:
         control.execute(f"DROP TABLE {found[0]} CASCADE".encode())
 
 
-class Dying(LoadSession):
+class Dying(DatasetSession):
     """Kills its own process: as soon as a file is being written, once all are, or once the server runs again."""
 
     at = "writing"
@@ -324,12 +324,12 @@ def test_who_interrupts_the_writing_finds_the_server_stopped_and_who_did_not_sta
             raise Interrupted("ended by SIGINT")
 
     with cluster_of(layout_in(folder, installations["18"], owner)) as cluster:
-        with LoadSession(connect(cluster.connection), cluster.connection) as server:
+        with DatasetSession(connect(cluster.connection), cluster.connection) as server:
             with pytest.raises(Refused, match="not ours to stop"):
-                dataset.load(server, lambda _: None)
+                dataset.populate(server, lambda _: None)
         assert cluster.alive()
-        with LoadSession(connect(cluster.connection), cluster.connection, cluster) as server:
+        with DatasetSession(connect(cluster.connection), cluster.connection, cluster) as server:
             with pytest.raises(Interrupted):
-                dataset.load(server, interrupt)
+                dataset.populate(server, interrupt)
         assert not cluster.alive()
         assert not list(cluster.layout.data_directory.rglob("*.plinth"))

@@ -10,7 +10,7 @@ from native_server import Server
 from plinth.model.facts import Installation
 from plinth.system.owner import Owner
 from plinth.workload.commit_ledger import COMMIT_PREPARED, RECORD, ROLLBACK_PREPARED, CommitLedger
-from plinth.workload.ledger_check import compare_ledger, prepare_ledger_tables
+from plinth.workload.commit_ledger_check import compare_ledger, prepare_ledger_tables
 from plinth.workload.prepared import unfinished
 
 INDETERMINATE, ACKNOWLEDGED, _, _, PREPARED = range(5)

@@ -52,7 +52,7 @@ class Stream {
       else {
         this.#close();
         this.onConnection(
-          "Not connected: the server has refused. If it was started anew, open the address that it printed; else load this page again.",
+          "Not connected: the server has refused. If it was started again, open the address that it printed; else load this page again.",
         );
       }
     });

@@ -28,6 +28,7 @@ import { reproduceView } from "./views/reproduce";
 import { scalingView } from "./views/scaling";
 import { settingsView } from "./views/settings";
 import { storageView } from "./views/storage";
+import { ownTables } from "./views/tables";
 import { timelineView } from "./views/timeline";
 import { tradeOffsView } from "./views/tradeoffs";
 import { transactionsView } from "./views/transactions";
@@ -51,6 +52,7 @@ function page(report: Report): HTMLElement[] {
     newOrdersView(report),
     transactionsView(report),
     bottlenecksView(report),
+    ...ownTables(report),
     settingsView(report),
     storageView(report),
     enduranceView(report),

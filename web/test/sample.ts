@@ -326,6 +326,7 @@ export function report(changes: Partial<Report> = {}): Report {
     outages: [],
     flashbacks: [],
     machines: [],
+    tables: [],
     host: {
       cores: 2,
       memory_total_bytes: 1,

@@ -36,7 +36,7 @@ pub struct Config {
     /// A table (table_number int, first_row bigint, row_count bigint) that gets a row in the transaction of each piece, so
     /// that it records which pieces are complete. There is none by default.
     #[serde(default)]
-    pub ledger: Option<String>,
+    pub progress_table: Option<String>,
     /// Statements that give no rows, for each session to begin with.
     #[serde(default)]
     pub prepare: Vec<String>,
@@ -112,10 +112,10 @@ impl Config {
             );
             return wrong("streams", message);
         }
-        if self.replace && self.ledger.is_some() {
+        if self.replace && self.progress_table.is_some() {
             let message =
-                "only null is allowed with replace: one transaction needs no ledger".to_owned();
-            return wrong("ledger", message);
+                "only null is allowed with replace: one transaction records no progress".to_owned();
+            return wrong("progress_table", message);
         }
         let tables = self.generator.tables();
         let pieces = self.pieces.as_deref().unwrap_or_default();
@@ -210,8 +210,8 @@ mod tests {
             ),
             (
                 r#""streams": 4"#,
-                r#""streams": 1, "replace": true, "ledger": "l""#,
-                "ledger",
+                r#""streams": 1, "replace": true, "progress_table": "l""#,
+                "progress_table",
             ),
             (
                 r#""streams": 4"#,

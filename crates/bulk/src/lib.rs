@@ -1,8 +1,8 @@
 //! The bulk loader: generated rows, sent by several COPY streams at once, or written into a stopped server's files.
 //!
 //! A [`BulkRun`] opens one session a stream, each on a thread of its own with a blocking socket. The streams share the
-//! [`Piece`]s of the dataset. Each is a transaction, together with its row in a ledger where one is kept: so whatever ends a
-//! load, the next one sends what is not there yet, and nothing twice. When a stream fails, or the run is stopped, the
+//! [`Piece`]s of the dataset. Each is a transaction, together with its row in the table of load progress, if there is one: however a
+//! load ends, the next one sends what is not there yet, and nothing twice. When a stream fails, or the run is stopped, the
 //! others withdraw the piece that they are sending.
 //!
 //! A [`PageRun`] writes the pages of tables and keys itself; both are tasks of a pool of threads.

@@ -211,14 +211,14 @@ impl Copying {
             ""
         };
         sql += &format!("COPY {into} FROM STDIN{how}");
-        if let Some(ledger) = &self.config.ledger {
+        if let Some(progress_table) = &self.config.progress_table {
             let Piece {
                 table,
                 first_row,
                 rows,
                 ..
             } = piece;
-            sql += &format!("; INSERT INTO {ledger} VALUES ({table}, {first_row}, {rows})");
+            sql += &format!("; INSERT INTO {progress_table} VALUES ({table}, {first_row}, {rows})");
         }
         sql
     }

@@ -423,7 +423,7 @@ fn each_mode_does_what_its_name_says() {
 
 #[test]
 fn a_torn_write_is_torn_between_its_units_and_one_within_a_unit_is_not() {
-    // Pages of 8 KiB, of which the file system has placed the first on a boundary of 8 KiB and the second beside one.
+    // Pages of 8 KiB, of which the file system has placed the first on a boundary of 8 KiB and the second next to one.
     for (first, unit_bytes, torn_at) in [
         (16, 512, (1..16).collect::<Vec<_>>()),
         (16, 4096, vec![8]),

@@ -171,7 +171,7 @@ fn writes_are_fast_until_the_cache_is_full_and_then_as_fast_as_it_drains() {
     // A flush waits for all that is in it.
     let flushed_ns = timing.admit(now_ns, Operation::Flush, nowhere()) - now_ns;
     assert_near(flushed_ns as f64, 8_388_608.0 / 1e7 * 1e9, 0.02, "flush");
-    // A second one finds nothing, and one after a pause finds what has not drained by itself.
+    // A second one finds nothing, and one after a pause finds what has not drained yet.
     let now_ns = now_ns + flushed_ns;
     assert_eq!(timing.admit(now_ns, Operation::Flush, nowhere()), now_ns);
     let written_ns = timing.admit(

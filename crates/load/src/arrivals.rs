@@ -1,5 +1,8 @@
 //! When transactions are due in an open loop.
 //!
+//! Arrivals do not depend on answers, and latency counts from when a transaction was due. So a slow server cannot slow the load
+//! down and thereby hide its own delays: that distortion of closed loops is known as coordinated omission.
+//!
 //! A rate that changes is followed by a change of time: the n-th arrival is when the integral of the rate reaches n
 //! (evenly spaced arrivals), or when it has grown by a number drawn from the exponential distribution with mean 1 since the
 //! arrival before (a Poisson process; Çınlar, Introduction to Stochastic Processes, 1975, section 4.7). While the rate is

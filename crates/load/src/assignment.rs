@@ -8,9 +8,9 @@ use plinth_connect::Dialer;
 use plinth_script::{Prng, ThreadSeeds};
 
 use crate::clock::Clock;
+use crate::commit_ledger::{Ledger, NewLedger};
 use crate::config::Config;
 use crate::control::Control;
-use crate::ledger::{Ledger, NewLedger};
 use crate::log::{Columns, Log};
 use crate::program::Programs;
 use crate::report::unix_ns;

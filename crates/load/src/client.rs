@@ -2,8 +2,8 @@
 //! script. It never blocks; what it needs from its thread it finds in [`Context`].
 
 mod commits;
+mod compiled;
 mod connections;
-mod natives;
 mod pipelines;
 mod replies;
 mod results;
@@ -18,12 +18,12 @@ use plinth_connect::{Canceller, Opened};
 use plinth_script::{Prng, Variables};
 use plinth_wire::Scanner;
 
+use crate::compiled::{Answers, WorkloadClient};
 use crate::context::Context;
 use crate::errors::{ClientError, ErrorKind, Failure, Place};
 use crate::events::{Event, EventKind};
 use crate::gset::Results;
 use crate::link::{Dialing, Link};
-use crate::native::{Answers, WorkloadClient};
 use crate::pipeline::Pipeline;
 use crate::program::{Programs, Step};
 use crate::recorder::Outcome;

@@ -9,8 +9,8 @@ use plinth_script::is_name;
 use serde::Deserialize;
 
 use crate::arrivals::Rate;
+use crate::commit_ledger::LedgerConfig;
 use crate::deck::MOST_CARDS;
-use crate::ledger::LedgerConfig;
 use crate::log::LogConfig;
 use crate::pacing;
 use crate::part::Part;
@@ -30,7 +30,7 @@ pub struct Config {
     pub threads: usize,
     /// How statements are sent.
     pub protocol: Protocol,
-    /// What the clients run, chosen anew for each transaction, by weight.
+    /// What the clients run, chosen again for each transaction, by weight.
     pub scripts: Vec<TransactionSource>,
     /// They are dealt from a deck, without replacement, that has as many cards of each as its weight says.
     #[serde(default)]
@@ -95,7 +95,7 @@ pub struct Config {
     /// A log of transactions.
     #[serde(default)]
     pub log: Option<LogConfig>,
-    /// A ledger of commits.
+    /// A commit ledger.
     #[serde(default)]
     pub ledger: Option<LedgerConfig>,
     /// Who runs the commands of `\shell` and `\setshell`; by default, the user of this process.
@@ -175,7 +175,7 @@ impl Config {
         if let Some(neither) = self
             .scripts
             .iter()
-            .find(|script| script.source.is_some() == script.native.is_some())
+            .find(|script| script.source.is_some() == script.compiled.is_some())
         {
             let message = format!(
                 "{:?}: exactly one of source and native is needed",

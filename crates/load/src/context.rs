@@ -10,12 +10,12 @@ use plinth_script::Prng;
 
 use crate::arrivals::Arrivals;
 use crate::clock::Clock;
+use crate::commit_ledger::Ledger;
 use crate::config::ShellUser;
 use crate::control::Control;
 use crate::deck::Deck;
 use crate::errors::{ErrorKind, Failure};
 use crate::events::EventKind;
-use crate::ledger::Ledger;
 use crate::log::Log;
 use crate::pacing::Pacing;
 use crate::program::Programs;
@@ -49,7 +49,7 @@ pub(crate) struct Context<'a> {
     pub(crate) clients_aborted: u64,
     /// Chooses scripts.
     pub(crate) choose: Prng,
-    /// What they are dealt from, if not chosen anew for each transaction.
+    /// What they are dealt from, if not chosen again for each transaction.
     pub(crate) deck: Option<Deck>,
     /// When transactions are due; `None` in a closed loop.
     pub(crate) arrivals: Option<Arrivals>,

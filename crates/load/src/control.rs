@@ -8,8 +8,8 @@ use mio::Waker;
 use plinth_connect::ConnectError;
 use plinth_thread::lifecycle::{Lifecycle, StartGate, StopReason};
 
+use crate::commit_ledger::LedgerError;
 use crate::events::Events;
-use crate::ledger::LedgerError;
 use crate::report::Report;
 use crate::series::Series;
 use crate::started::{Beginning, Started};

@@ -5,7 +5,7 @@ use plinth_script::Prng;
 /// Cards of a deck at most; each takes two bytes a thread.
 pub(crate) const MOST_CARDS: u64 = 100_000;
 
-/// A deck with as many cards of each script as its weight says. It is shuffled anew whenever all have been dealt.
+/// A deck with as many cards of each script as its weight says. It is shuffled again whenever all have been dealt.
 #[derive(Debug)]
 pub(crate) struct Deck {
     cards: Vec<u16>,

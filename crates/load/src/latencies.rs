@@ -167,9 +167,11 @@ impl Latencies {
         })
     }
 
+    /// Of the population. Each latency counts as the middle of its bucket, but as none beyond the shortest and the longest:
+    /// so it is 0 of one latency. `plinth/model/histogram.py` has the same formula.
     fn stddev_ns(&self, mean_ns: f64) -> f64 {
         let squares = self.filled().map(|(bucket, count)| {
-            let deviation_ns = middle_ns(bucket) as f64 - mean_ns;
+            let deviation_ns = middle_ns(bucket).clamp(self.min_ns, self.max_ns) as f64 - mean_ns;
             count as f64 * deviation_ns * deviation_ns
         });
         (squares.sum::<f64>() / self.count as f64).sqrt()

@@ -122,7 +122,7 @@ mod tests {
         TransactionSource {
             name: "a".to_owned(),
             source: Some(String::new()),
-            native: None,
+            compiled: None,
             weight: 1,
             keying_s,
             think_s,

@@ -7,9 +7,9 @@ use plinth_script::{Command, ParseError, Script, Symbols, Variables, lossless};
 use plinth_wire::{EncodeError, statement_text};
 use thiserror::Error;
 
+use crate::commit_ledger;
+use crate::compiled::{CompiledStatement, TransactionType};
 use crate::config::Config;
-use crate::ledger;
-use crate::native::{NativeStatement, TransactionType};
 use crate::protocol::Protocol;
 use crate::source::TransactionSource;
 use crate::statement::{Place, Statement};
@@ -44,14 +44,14 @@ pub(crate) enum Step {
     /// With the statements up to the first `\endpipeline` that follows.
     StartPipeline(Range<usize>),
     /// A transaction that is compiled in, whose statements the step before has prepared.
-    Native(NativeStep),
+    Compiled(CompiledStep),
     /// Every other command.
     Meta(Command),
 }
 
 /// A transaction that is compiled in.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct NativeStep {
+pub(crate) struct CompiledStep {
     /// Index into the client's states.
     pub(crate) workload: usize,
     /// Its type among those of the workload.
@@ -100,7 +100,10 @@ impl Programs {
         let in_sql = config.protocol != Protocol::Simple;
         if config.check_variables {
             let given = config.variables.keys().map(String::as_str);
-            let of_ledger = [ledger::CLIENT_VARIABLE, ledger::NUMBER_VARIABLE];
+            let of_ledger = [
+                commit_ledger::CLIENT_VARIABLE,
+                commit_ledger::NUMBER_VARIABLE,
+            ];
             let of_ledger = of_ledger.into_iter().filter(|_| keeps_ledger);
             let known: Vec<_> = given.chain(AUTOMATIC_VARIABLES).chain(of_ledger).collect();
             plinth_script::check_variables(&scripts, &symbols, &known, in_sql)?;
@@ -120,7 +123,7 @@ impl Programs {
             statements: Vec::new(),
             protocol: config.protocol,
             ledger_number: symbols
-                .find(ledger::NUMBER_VARIABLE)
+                .find(commit_ledger::NUMBER_VARIABLE)
                 .filter(|_| keeps_ledger),
             keeps_ledger,
             symbols,
@@ -130,7 +133,7 @@ impl Programs {
         let mut scripts = scripts.into_iter();
         for place in 0..config.scripts.len() {
             match programs.workloads.find(place) {
-                Some((found, transaction)) => programs.add_native(found, transaction)?,
+                Some((found, transaction)) => programs.add_compiled(found, transaction)?,
                 None => scripts
                     .next()
                     .map_or(Ok(()), |script| programs.add(script))?,
@@ -174,14 +177,14 @@ impl Programs {
     }
 
     /// Its statements are prepared as those of a pipeline are: before it begins, all at once.
-    fn add_native(
+    fn add_compiled(
         &mut self,
         found: Found,
         transaction: TransactionType,
     ) -> Result<(), ScriptError> {
         let first = self.statements.len();
         for (index, statement) in transaction.statements.into_iter().enumerate() {
-            let NativeStatement { sql, parameters } = statement;
+            let CompiledStatement { sql, parameters } = statement;
             let mut place = self.place(index);
             place.keeps_ledger &= transaction.writes;
             let compiled = Statement::compiled(place, sql.into_owned(), parameters);
@@ -192,7 +195,7 @@ impl Programs {
             })?;
             self.statements.push(statement);
         }
-        let native = NativeStep {
+        let compiled = CompiledStep {
             workload: found.workload,
             transaction: found.transaction,
             first_statement: first,
@@ -202,7 +205,7 @@ impl Programs {
             name,
             steps: vec![
                 Step::StartPipeline(first..self.statements.len()),
-                Step::Native(native),
+                Step::Compiled(compiled),
             ],
             lines: vec![1, 1],
             debugs: false,
@@ -249,7 +252,7 @@ impl Programs {
         {
             variables.set(slot, plinth_script::Value::Int(client as i64));
         }
-        if let Some(slot) = self.symbols.find(ledger::CLIENT_VARIABLE)
+        if let Some(slot) = self.symbols.find(commit_ledger::CLIENT_VARIABLE)
             && self.keeps_ledger
         {
             variables.set(slot, plinth_script::Value::Int(client as i64));
@@ -289,7 +292,7 @@ fn end_pipelines(steps: &mut [Step], mut end: usize) {
             Step::Statement(id) => next = *id,
             Step::StartPipeline(statements) => statements.end = end,
             Step::Meta(Command::EndPipeline) => end = next,
-            Step::Meta(_) | Step::Native(_) => {}
+            Step::Meta(_) | Step::Compiled(_) => {}
         }
     }
 }
@@ -319,7 +322,7 @@ fn parse_all(
         .filter_map(|one| one.source.as_ref().map(|source| (&one.name, source)))
         .map(|(name, source)| {
             if keeps_ledger {
-                let source = ledger::with_ledger(name, source)?;
+                let source = commit_ledger::with_ledger(name, source)?;
                 return plinth_script::parse(name, &source, symbols);
             }
             plinth_script::parse(name, source, symbols)

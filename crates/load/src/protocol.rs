@@ -8,7 +8,7 @@ use serde::Deserialize;
 pub enum Protocol {
     /// Parameters written into the statement's text.
     Simple,
-    /// Parsed anew each time, parameters apart.
+    /// Parsed again each time, parameters apart.
     Extended,
     /// Parsed once a connection.
     Prepared,

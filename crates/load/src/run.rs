@@ -17,10 +17,10 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::assignment::Assignment;
+use crate::commit_ledger::{LedgerError, NewLedger};
 use crate::config::Config;
 use crate::control::{ConnectedClients, Control};
 use crate::events::Event;
-use crate::ledger::{LedgerError, NewLedger};
 use crate::pacing::is_paced;
 use crate::program::{Programs, ScriptError, Step};
 use crate::report::{Report, RunResult};
@@ -68,7 +68,7 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
-    /// The ledger of commits.
+    /// The commit ledger.
     #[error("cannot {what} the ledger {}: {}; commits are not sent without their record", path.display(), system_words(source))]
     Ledger {
         /// The file.

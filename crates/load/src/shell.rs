@@ -1,4 +1,4 @@
-//! `\shell` and `\setshell`: a command of the shell runs beside the thread, which continues with its other clients.
+//! `\shell` and `\setshell`: a command of the shell runs concurrently with the thread, which continues with its other clients.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -148,7 +148,7 @@ impl Shell {
 impl Drop for Shell {
     fn drop(&mut self) {
         if self.status.is_none() {
-            // It may have ended by itself in the meantime; it has not been waited for, so its number is still its own.
+            // It may have ended in the meantime; it has not been waited for, so its number is still its own.
             // One of another user that is only just started has no group of its own yet.
             let _ = kill_process_group(self.group, Signal::KILL);
             let _ = self.child.kill();

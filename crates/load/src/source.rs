@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::native::NativeWorkload;
+use crate::compiled::CompiledWorkload;
 
 /// A script, or a transaction that is compiled in, and how often it is chosen.
 #[derive(Debug, Clone, Deserialize)]
@@ -14,8 +14,8 @@ pub struct TransactionSource {
     #[serde(default)]
     pub source: Option<String>,
     /// Or the workload that the transaction is of.
-    #[serde(default)]
-    pub native: Option<NativeWorkload>,
+    #[serde(default, rename = "native")]
+    pub compiled: Option<CompiledWorkload>,
     /// Its share among all scripts' weights; 0 for never.
     #[serde(default = "one")]
     pub weight: u32,

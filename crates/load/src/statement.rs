@@ -3,7 +3,7 @@
 use plinth_script::{BlockStatement, Keep, Segment, SqlCommand, Symbols, Variables, lossless};
 use plinth_wire::{EncodeError, Piece, Template};
 
-use crate::ledger::Recorded;
+use crate::commit_ledger::Recorded;
 use crate::protocol::Protocol;
 
 /// A statement, and the messages that run it.
@@ -138,7 +138,7 @@ impl Statement {
     }
 }
 
-/// The name of a statement on the server. The unnamed one is parsed anew each time.
+/// The name of a statement on the server. The unnamed one is parsed again each time.
 fn prepared_name(place: Place) -> String {
     match place.protocol {
         Protocol::Prepared => format!("plinth_{}", place.id),

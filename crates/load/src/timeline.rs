@@ -1,4 +1,4 @@
-//! Run time cut into the rows of the series: seconds of warm-up, then seconds of measuring, which begin anew
+//! Run time cut into the rows of the series: seconds of warm-up, then seconds of measuring, which begin again
 //! where the warm-up ends.
 
 use serde::Serialize;

@@ -2,8 +2,8 @@
 
 use plinth_config::ConfigError;
 
+use crate::compiled::{CompiledWorkload, LedgerRows, TransactionType, Workload, WorkloadClient};
 use crate::config::Config;
-use crate::native::{LedgerRows, NativeWorkload, TransactionType, Workload, WorkloadClient};
 use crate::protocol::Protocol;
 use crate::source::TransactionSource;
 
@@ -29,9 +29,9 @@ impl Workloads {
             workloads: Vec::new(),
             found: Vec::new(),
         };
-        let mut parameters: Vec<&NativeWorkload> = Vec::new();
+        let mut parameters: Vec<&CompiledWorkload> = Vec::new();
         for source in &config.scripts {
-            let Some(native) = &source.native else {
+            let Some(compiled) = &source.compiled else {
                 made.found.push(None);
                 continue;
             };
@@ -41,7 +41,7 @@ impl Workloads {
                 return Err(ConfigError::new("protocol", message));
             }
             let keeps_ledger = config.ledger.is_some();
-            match native.ledger_rows() {
+            match compiled.ledger_rows() {
                 LedgerRows::Never if keeps_ledger => {
                     let message = "got a ledger with transactions that are compiled in and leave no rows to compare it with; \
                         it is kept of scripts and of the workloads ledger and tpcc";
@@ -55,13 +55,13 @@ impl Workloads {
                 }
                 _ => {}
             }
-            let known = parameters.iter().position(|known| *known == native);
+            let known = parameters.iter().position(|known| *known == compiled);
             let workload = match known {
                 Some(known) => known,
                 None => {
-                    parameters.push(native);
+                    parameters.push(compiled);
                     made.workloads
-                        .push(native.make(&config.variables, keeps_ledger)?);
+                        .push(compiled.make(&config.variables, keeps_ledger)?);
                     made.workloads.len() - 1
                 }
             };

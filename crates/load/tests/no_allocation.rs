@@ -1,4 +1,4 @@
-//! A load in steady state allocates nothing for a transaction, whatever its script does.
+//! A load in steady state allocates nothing for a transaction of any script.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 #[path = "../../wire/tests/support/allocator.rs"]

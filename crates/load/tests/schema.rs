@@ -52,7 +52,7 @@ fn with(of: Option<&str>, key: &str, value: Value) -> Map<String, Value> {
     let object = match of {
         None => &mut config,
         Some("LoadScript") => config["scripts"][0].as_object_mut().unwrap(),
-        Some("NativeTransaction") => {
+        Some("CompiledTransaction") => {
             let native = json!({"workload": "account-mix", "keys": {"distribution": "uniform"}});
             config.insert("variables".into(), json!({"scale": "1"}));
             config["scripts"][0] = json!({"name": "lookup", "native": native});
@@ -112,7 +112,7 @@ fn every_bound_is_the_schema_s() {
     for of in [
         None,
         Some("LoadScript"),
-        Some("NativeTransaction"),
+        Some("CompiledTransaction"),
         Some("LedgerFiles"),
         Some("LogFiles"),
         Some("Stage"),

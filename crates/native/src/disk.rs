@@ -12,7 +12,7 @@ use crate::errors::disk_error;
 use crate::interruptible::{timeout, wait_interruptibly};
 use crate::json::{from_json, to_json};
 
-/// A disk with physics and faults of one's own choosing, served over FUSE.
+/// A disk with custom physics and faults, served over FUSE.
 #[pyclass(frozen, module = "plinth._native")]
 pub(crate) struct DiskServer {
     server: plinth_disk::DiskServer,

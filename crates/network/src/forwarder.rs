@@ -145,7 +145,7 @@ fn read(state: &mut State, from: usize, device: &OwnedFd, buffer: &mut [u8]) -> 
 fn deliver(state: &mut State, devices: &[OwnedFd]) {
     while let Some(arrival) = state.star.receive(monotonic_ns()) {
         let late_ns = monotonic_ns().saturating_sub(arrival.due_ns);
-        // Whatever the reason, a packet that is not taken is lost, as on a real network.
+        // For any reason, a packet that is not taken is lost, as on a real network.
         match rustix::io::write(&devices[arrival.to], &arrival.packet) {
             Ok(_) => state.lateness_ns.saturating_record(late_ns),
             Err(_) => state.refused += 1,

@@ -25,7 +25,7 @@ pub(crate) fn measure(path: &Path, case: &Case, until: &Until) -> Result<Figure,
     }
     writer.make_room()?;
     let mut latencies = Latencies::new();
-    // Each operation by itself: to write a latency down takes a tenth of what an unsynced write does.
+    // Each operation is timed alone: to write a latency down takes a tenth of what an unsynced write does.
     let mut timed = Duration::ZERO;
     loop {
         let began = Instant::now();

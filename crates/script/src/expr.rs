@@ -118,8 +118,8 @@ impl Expr {
     }
 }
 
-/// `a AND b` (decided by false) or `a OR b` (decided by true). Unlike in SQL, null on the left gives null whatever the
-/// right side is.
+/// `a AND b` (decided by false) or `a OR b` (decided by true). Unlike in SQL, null on the left gives null for any
+/// right side.
 fn decide<O: Observer>(
     a: &Expr,
     b: &Expr,

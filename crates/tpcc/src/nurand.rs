@@ -185,11 +185,11 @@ mod tests {
     #[test]
     fn a_constant_drawn_anew_for_each_call_is_found() {
         for nurand in all(Constants::of_seed(42)) {
-            let anew = |random: &mut Prng| {
+            let redrawn = |random: &mut Prng| {
                 let c = uniform(random, 0, nurand.a);
                 Nurand { c, ..nurand }.draw(random)
             };
-            let found = deviations(&counts(nurand, anew, DRAWS), &nurand.probabilities());
+            let found = deviations(&counts(nurand, redrawn, DRAWS), &nurand.probabilities());
             assert!(found > 20.0, "{nurand:?}: {found}");
         }
     }

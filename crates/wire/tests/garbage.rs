@@ -110,7 +110,7 @@ proptest! {
     }
 }
 
-/// Whatever and however much a server sends, reading it takes at most the memory that is kept of a frame, twice while
+/// Whichever bytes a server sends, and however many, reading it takes at most the memory that is kept of a frame, twice while
 /// the buffer grows.
 #[test]
 fn frames_are_held_in_bounds() {

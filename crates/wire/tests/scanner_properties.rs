@@ -1,4 +1,4 @@
-//! However the bytes are split, the scanner finds the same frames; whatever the bytes are, it does not panic.
+//! However the bytes are split, the scanner finds the same frames, and no bytes make it panic.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

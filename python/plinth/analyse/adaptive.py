@@ -32,7 +32,7 @@ class Adaptive:
 
     @classmethod
     def of(cls, plan: Plan, design: Design | None = None) -> "Adaptive | None":
-        """None where the number of trials is fixed."""
+        """Return None where the number of trials is fixed."""
         measure = plan.experiment.measure
         pairs = (design or design_of(plan)).pairs
         if measure.target is None or not pairs:
@@ -40,7 +40,7 @@ class Adaptive:
         return cls(pairs, Rule(measure.target, measure.repeats, len(pairs)))
 
     def decisions(self, log_tps: LogTps) -> dict[Pair, Decided]:
-        """Of each comparison for which a block has counted trials of both."""
+        """Return the decision of each comparison for which a block has counted trials of both."""
         found: dict[Pair, Decided] = {}
         for pair in self.pairs:
             logs = _log_ratios(log_tps, pair)
@@ -49,20 +49,20 @@ class Adaptive:
         return found
 
     def open_comparisons(self, log_tps: LogTps, blocks: int) -> int:
-        """How many comparisons are not decided after so many blocks. One whose sides have not had a single block with trials of both
+        """Return how many comparisons are not decided after so many blocks. One whose sides have not had a single block with trials of both
         by the first look is waited for no longer: a variant of it fails."""
         found = self.decisions(log_tps)
         missing = len(self.pairs) - len(found) if blocks < FIRST_LOOK else 0
         return missing + sum(one.decision == "undecided" for one in found.values())
 
     def undecided_text(self, undecided: int) -> str:
-        """ "2 of 3 comparisons are not decided"."""
+        """Return "2 of 3 comparisons are not decided"."""
         if len(self.pairs) == 1:
             return "the comparison is not decided"
         return f"{undecided} of {len(self.pairs)} comparisons {'is' if undecided == 1 else 'are'} not decided"
 
     def outcomes(self, log_tps: LogTps, ratios: Mapping[Pair, Ratio], floor: NoiseFloor | None) -> dict[Pair, Outcome]:
-        """The verdicts. `ratios` are those of a fixed number of trials, for where nothing could be looked at yet."""
+        """Return the verdicts. `ratios` are those of a fixed number of trials, for where nothing could be looked at yet."""
         found = self.decisions(log_tps)
         return {
             pair: _outcome(one, ratios[pair], _log_ratios(log_tps, pair), floor, len(self.pairs))
@@ -71,7 +71,7 @@ class Adaptive:
 
 
 def log_tps_of(trials: Iterable[Trial]) -> dict[str, dict[int, float]]:
-    """log(tps) of the trials that count, by variant and block."""
+    """Return log(tps) of the trials that count, by variant and block."""
     found: dict[str, dict[int, float]] = {}
     for trial in trials:
         if trial.status == "complete" and trial.excluded is None and trial.tps:
@@ -80,13 +80,13 @@ def log_tps_of(trials: Iterable[Trial]) -> dict[str, dict[int, float]]:
 
 
 def _log_ratios(log_tps: LogTps, pair: Pair) -> list[float]:
-    """In the order of the blocks, of those with trials of both."""
+    """Return the ratios of blocks with trials of both, in the order of the blocks."""
     variant, baseline = (log_tps.get(id_, {}) for id_ in pair)
     return [variant[block] - baseline[block] for block in sorted(variant.keys() & baseline.keys())]
 
 
 def _outcome(decided: Decided, fixed: Ratio, logs: Sequence[float], floor: NoiseFloor | None, family: int) -> Outcome:
-    """No p value: those of a fixed number of trials do not hold where what was seen decided when to stop."""
+    """Return the outcome without a p value, which does not hold where what was seen decided when to stop."""
     if decided.interval is None:
         return Outcome(
             fixed.estimate.model_copy(update={"interval": None}), "undecided", more_trials=decided.more_trials

@@ -1,4 +1,4 @@
-"""The analysis, from contents to verdicts; each step in a module of its own."""
+"""The analysis, from contents to verdicts; one module per step."""
 
 import math
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from plinth.analyse.adaptive import Adaptive, Pair
 from plinth.analyse.answer import answer_of
 from plinth.analyse.caveats import caveats
 from plinth.analyse.commit_model import commit_models
+from plinth.analyse.commit_survival import survival_of
 from plinth.analyse.comparison import Outcome, Ratio
 from plinth.analyse.curves import curves_of
 from plinth.analyse.cut_controls import controls_of
@@ -17,10 +18,9 @@ from plinth.analyse.durability import durability_of, with_test
 from plinth.analyse.effects import effects_of
 from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
 from plinth.analyse.grouping import group_variants
-from plinth.analyse.new_orders import efficiency_of
+from plinth.analyse.noise_floor import noise_floor, why_no_floor
 from plinth.analyse.objectives import judge_objectives
 from plinth.analyse.pareto import pareto_fronts
-from plinth.analyse.pattern_findings import trial_patterns
 from plinth.analyse.preparation import preparations
 from plinth.analyse.safety import judge
 from plinth.analyse.schedule import (
@@ -32,14 +32,14 @@ from plinth.analyse.schedule import (
     schedule_order,
     scheduled_outcome,
 )
+from plinth.analyse.transactions import efficiency_of
+from plinth.analyse.trial_patterns import trial_patterns
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
-from plinth.model.analysis import Analysis, Comparison, NoiseFloor, VariantResult
-from plinth.model.commit_survival import survival_of
+from plinth.model.analysis import Analysis, BySchedule, Comparison, NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.estimate import Estimate
 from plinth.model.factors import Design, design_of
 from plinth.model.facts import ServerFacts
-from plinth.model.open_loop import BySchedule
 from plinth.model.plan import Variant
 from plinth.model.safety import Safety
 from plinth.model.standby import PRIMARY
@@ -47,19 +47,19 @@ from plinth.model.sweep import Sweep
 
 
 def analyse(contents: BundleContents) -> Analysis:
-    """What the bundle says. Pure: the seed of the bootstrap is the experiment's, so the same bundle gives the same."""
+    """Analyse a bundle. Pure: the seed of the bootstrap is the experiment's, so the same bundle gives the same."""
     seed = contents.plan.experiment.measure.seed
     design = design_of(contents.plan)
     measured = judge_trials(contents)
     pair = _aa_pair(measured, seed)
-    noise = comparison.noise_floor(pair) if pair else None
+    noise = noise_floor(pair) if pair else None
     latencies = {(of, to): latency_ratio(measured[of], measured[to], seed) for of, to in design.pairs}
     orders = {one.baseline: schedule_order(one, measured, latencies) for one in design.strata}
     kept = [one.baseline for one in design.strata if any(kept_of(measured[id_]) == "kept" for id_ in one.variants)]
     groups = group_variants(design, measured, noise, seed, kept)
     letters = {id_: text for one in groups if one.told_apart == "some" for id_, text in one.letters.items()}
     results = _ordered([_result(one, contents, seed, letters) for one in measured.values()], design, orders)
-    noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
+    noise_missing = None if noise else why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
     outcomes = _outcomes(contents, measured, design, noise)
     target = contents.plan.experiment.measure.target
     comparisons = _compare({result.id: result for result in results}, outcomes, measured, latencies, target)
@@ -153,7 +153,7 @@ def _result(measured: Measured, contents: BundleContents, seed: int, letters: Ma
 
 
 def _judged(contents: BundleContents, variant: Variant, server: ServerFacts | None) -> Safety:
-    """The grade from facts, and what standbys add to it."""
+    """Return the grade from facts, and what standbys add to it."""
     judged = judge(variant, contents.storages_of(variant), server, contents.writes_of(variant))
     standbys = contents.cluster_of(variant).standbys
     losing = {PRIMARY: judged.reasons[0]} if judged.grade in ("does not keep", "unknown") else {}
@@ -169,7 +169,7 @@ def _judged(contents: BundleContents, variant: Variant, server: ServerFacts | No
 
 
 def _ordered(results: list[VariantResult], design: Design, orders: Mapping[str, Order | None]) -> list[VariantResult]:
-    """By stratum; within it the fastest first, what has no figures last. Levels of a numeric factor are in their order and
+    """Sort by stratum; within it the fastest first, what has no figures last. Levels of a numeric factor are in their order and
     have no rank. The A/A twin is listed after its baseline and shares its rank.
 
     The fastest is that with the most throughput or, where `orders` has keys for the baseline's stratum, with the lowest one.
@@ -195,21 +195,21 @@ def _ordered(results: list[VariantResult], design: Design, orders: Mapping[str, 
 
 
 def _slowness(result: VariantResult, order: Order | None) -> tuple[float, ...]:
-    """A key that sorts the fastest first: that of `order` where there is one, else throughput."""
+    """Return a key that sorts the fastest first: that of `order` where there is one, else throughput."""
     if result.tps is None:
         return (math.inf,)
     return order.keys[result.id] if order else (-result.tps.value,)
 
 
 def _aa_pair(measured: dict[str, Measured], seed: int) -> Ratio | None:
-    """The ratio of the A/A pair; None without one, and where no block has a counted trial of both sides."""
+    """Return the ratio of the A/A pair; None without one, and where no block has a counted trial of both sides."""
     baseline = next(one for one in measured.values() if one.variant.is_baseline)
     twin = next((one for one in measured.values() if one.variant.is_aa_twin), None)
     return comparison.compare(twin.log_in_time, baseline.log_in_time, seed, family=1) if twin else None
 
 
 def _ratios(measured: dict[str, Measured], design: Design, seed: int) -> dict[Pair, Ratio]:
-    """The ratio of each variant to the baseline of its stratum, by their ids; only where blocks have both."""
+    """Return the ratio of each variant to the baseline of its stratum, by their ids; only where blocks have both."""
     pairs = design.pairs
     found = {
         (variant, baseline): comparison.compare(
@@ -223,7 +223,7 @@ def _ratios(measured: dict[str, Measured], design: Design, seed: int) -> dict[Pa
 def _outcomes(
     contents: BundleContents, measured: dict[str, Measured], design: Design, noise: NoiseFloor | None
 ) -> dict[Pair, Outcome]:
-    """What is reported of each comparison, by the rule that ended the trials where there was one."""
+    """Return what is reported of each comparison, by the rule that ended the trials where there was one."""
     ratios = _ratios(measured, design, contents.plan.experiment.measure.seed)
     adaptive = Adaptive.of(contents.plan, design)
     found = (
@@ -241,7 +241,7 @@ def _compare(
     latencies: Mapping[Pair, Estimate | None],
     target: float | None,
 ) -> list[Comparison]:
-    """Verdicts and sentences, in the order of the results."""
+    """Return verdicts and sentences, in the order of the results."""
     places = {id_: place for place, id_ in enumerate(by_id)}
     comparisons: list[Comparison] = []
     for of, to in sorted(outcomes, key=lambda pair: places[pair[0]]):
@@ -268,7 +268,7 @@ def _compare(
 def _deciding_schedule(
     outcome: Outcome, variant: Measured, baseline: Measured, latency: Estimate | None
 ) -> BySchedule | None:
-    """How a schedule compares two variants; None where that decides nothing, since trials or latencies are too few."""
+    """Return how a schedule compares two variants; None where that decides nothing, since trials or latencies are too few."""
     found = by_schedule(variant, baseline)
     if found == "neither keeps up":
         return found
@@ -279,7 +279,7 @@ def _deciding_schedule(
 def _sentence(
     found: Comparison, outcome: Outcome, variant: VariantResult, baseline: VariantResult, target: float | None
 ) -> str:
-    """What a comparison found: of latency or schedule, where these decide, else of throughput."""
+    """Return what a comparison found: of latency or schedule, where these decide, else of throughput."""
     sides = [wording.Side(one.label, one.safety.grade) for one in (variant, baseline)]
     if found.latency_p99:
         return wording.scheduled_sentence([(variant.label, found.latency_p99)], baseline.label, sides)
@@ -292,7 +292,7 @@ def _sentence(
 def _about_ratio(
     ratio: Estimate, variant: Measured, baseline: Measured, by_id: Mapping[str, VariantResult]
 ) -> str | None:
-    """Why the ratio is not that of the throughputs in the table: late transactions are not in it, or blocks are."""
+    """Return why the ratio is not that of the throughputs in the table: late transactions are not in it, or blocks are."""
     late = [text for one in (variant, baseline) if (text := late_text(one))]
     if late:
         return f"the ratio is of what was done within the latency limit, which excludes {' and '.join(late)}"

@@ -6,22 +6,219 @@ engine's where its threads were busy or had no CPU, else their own pace. Who wai
 of others, too. Of a schedule that was kept, nothing held back.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from plinth.analyse.client_states import ClientStates, client_states
-from plinth.analyse.evidence import evidence_of
-from plinth.analyse.machine_cpu import ENGINE, TIMES, MachineCpu, client_work, machine_cpu
+from plinth.analyse.machine_cpu import ENGINE, SERVER, TIMES, MachineCpu, client_work, machine_cpu
 from plinth.analyse.replication import SOURCE as REPLICATION
-from plinth.analyse.replication import step_sentence, waited_for
+from plinth.analyse.replication import lag_evidence, step_sentence, waited_for
+from plinth.analyse.wait_events import class_of, is_pause, is_turn_of_client
 from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import CommitCeiling
 from plinth.model.base import SettingValue
-from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, WaitShare
+from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, Evidence, WaitShare
 from plinth.model.figures import percent
 from plinth.model.trial import Trial
-from plinth.model.waits import ACTIVE, ALL, BACKENDS, SOURCE, wait_of
+from plinth.model.waits import ACTIVE, ALL, BACKENDS, IDLE, IDLE_IN_TRANSACTION, LOOKS, SOURCE, wait_of
+
+_NO_WAIT = "without a wait event, by pg_stat_activity"
+
+
+class ClientStates(NamedTuple):
+    """The mean number of clients in each state; `looks` is the number of samples.
+
+    Of those in "server CPU" `working` had a CPU, by the kernel's accounts (None where it could not be asked), and `queued`
+    were runnable, without one; those in "other processes" were, too, but for CPUs that programs of others had. `paused` slept in
+    the server because a statement asked for it, mostly in `pause`. `other` are those in waits that are a sign of none of the
+    kinds, such as for a parallel worker; `mostly` is the commonest.
+
+    Who wants a CPU is known from the kernel too, where processes are: pg_stat_activity shows a backend as idle that was
+    woken by its next statement and has not got a CPU yet, which on a busy host is most of them.
+    """
+
+    in_class: dict[BottleneckKind, float]
+    working: float | None
+    queued: float
+    clients: float
+    idle: float
+    paused: float
+    pause: str | None
+    other: float
+    mostly: str | None
+    looks: float
+
+    def share(self, kind: BottleneckKind) -> float:
+        """Return the share of the clients' time that went to this kind."""
+        return self.in_class.get(kind, 0.0) / self.clients if self.clients else 0.0
+
+    @property
+    def waits(self) -> dict[BottleneckKind, float]:
+        """The numbers of clients by kind, of those that wait for something else than a CPU."""
+        return {kind: n for kind, n in self.in_class.items() if kind not in ("server CPU", "other processes")}
+
+    def parts(self) -> dict[str, float]:
+        """Return the number of clients by what they are at, in parts that add up to all of them."""
+        spent: dict[str, float] = {**self.waits}
+        in_server = self.in_class.get("server CPU", 0.0)
+        if self.working is None:
+            spent[_NO_WAIT] = in_server
+        else:
+            spent["on a CPU"] = self.working
+            spent["in the run queue, without a CPU"] = self.queued
+            spent["in the run queue, behind other processes"] = self.in_class.get("other processes", 0.0)
+            spent[_NO_WAIT] = in_server - self.working - self.queued
+        return {**spent, "idle": self.idle, "asleep in the server": self.paused, "other waits": self.other}
+
+
+def client_states(seen: Window, clients: int, machine: MachineCpu | None = None) -> ClientStates | None:
+    """Return the wait profile by class; None where there is none. A client without a session, or between two, is idle.
+
+    `machine` says how much of the run queue is the neighbours' doing: a process waits for those that run meanwhile.
+    """
+    active = seen.mean(SOURCE, ALL, ACTIVE)
+    if active is None or any(seen.mean(SOURCE, ALL, state) is None for state in (IDLE, IDLE_IN_TRANSACTION)):
+        return None
+    in_class, pauses, unclassed = _by_class(seen)
+    everyone = max(float(clients), active)
+    paused, other = sum(pauses.values()), sum(unclassed.values())
+    working, queued = client_work(seen), 0.0
+    if working is not None:
+        delay = seen.rates("process_delay", ["backends"], "run_delay_s") or 0.0
+        elsewhere = sum(n for kind, n in in_class.items() if kind != "server CPU") + paused + other
+        on_cpu = max(in_class.get("server CPU", 0.0), min(working + delay, max(0.0, everyone - elsewhere)))
+        working = min(working, on_cpu)
+        queued = min(delay, on_cpu - working)
+        behind = queued * (machine.share if machine else 0.0)
+        queued -= behind
+        in_class["server CPU"] = on_cpu - behind
+        if behind:
+            in_class["other processes"] = behind
+    idle = max(0.0, everyone - sum(in_class.values()) - paused - other)
+    looks = seen.sum(SOURCE, ALL, LOOKS)
+    pause, mostly = _most(pauses), _most(unclassed)
+    return ClientStates(in_class, working, queued, everyone, idle, paused, pause, other, mostly, looks)
+
+
+def _by_class(seen: Window) -> tuple[dict[BottleneckKind, float], dict[str, float], dict[str, float]]:
+    """Return clients by the kind that their wait is a sign of; of the others, by event, those that pause and the rest."""
+    in_class: dict[BottleneckKind, float] = {}
+    pauses: dict[str, float] = {}
+    unclassed: dict[str, float] = {}
+    for name in seen.objects(SOURCE):
+        if name == ALL or not wait_of(name).of_clients:
+            continue
+        processes, event = seen.mean(SOURCE, name, BACKENDS) or 0.0, wait_of(name).event
+        kind = class_of(event)
+        if kind is not None:
+            in_class[kind] = in_class.get(kind, 0.0) + processes
+        elif not is_turn_of_client(event):
+            of = pauses if is_pause(event) else unclassed
+            of[event] = of.get(event, 0.0) + processes
+    return in_class, pauses, unclassed
+
+
+def _most(of: Mapping[str, float]) -> str | None:
+    return max(of, key=lambda event: of[event], default=None)
+
+
+_PROBE = "fsync probe"
+
+
+def evidence_of(
+    kind: BottleneckKind,
+    trial: Trial,
+    seen: Window,
+    spent: Mapping[str, float],
+    clients: float,
+    cores: int,
+    ceiling: CommitCeiling | None,
+) -> tuple[Evidence, ...]:
+    """Return the shares of the clients' time, largest first, then what belongs to this kind of bottleneck.
+
+    `spent` is what `clients` were at, in numbers of clients.
+    """
+    of_time = [
+        Evidence(what=f"clients' time: {name}", value=n / clients, unit="fraction", source=SOURCE)
+        for name, n in sorted(spent.items(), key=lambda item: -item[1])
+        if n / clients >= 0.005
+    ]
+    if kind in ("device reads", "device writes"):
+        of_time += _devices(trial, seen)
+    elif kind == "WAL flush":
+        of_time += [*_ceiling(ceiling), *_wal(trial, seen), *_devices(trial, seen)]
+    elif kind == "replication":
+        of_time += lag_evidence(seen)
+    return (*of_time, *_cpu(trial, seen, cores))
+
+
+def _cpu(trial: Trial, seen: Window, cores: int) -> Iterator[Evidence]:
+    of_parts = {
+        "server": SERVER,
+        "load engine": ENGINE,
+        "rest of run": ["rest of run"],
+        "rest of host": ["rest of host"],
+    }
+    for what, groups in of_parts.items():
+        used = seen.rates("process_cpu", groups, *TIMES)
+        if used is not None and (what != "load engine" or trial.fleet is None) and (what != "rest of run" or used > 0):
+            yield Evidence(what=f"CPU of {what}, of {cores} cores", value=used, unit="cores", source="process_cpu")
+    for machine in trial.fleet.machines if trial.fleet else ():
+        for what, share in (("load engine", machine.engine_busy), ("all cores", machine.host_busy)):
+            if share is not None:
+                yield Evidence(
+                    what=f"machine {machine.name}: {what} busy", value=share, unit="fraction", source="agent"
+                )
+    for group, threads in (("backends", None), ("load engine", trial.engine.threads if trial.engine else None)):
+        delay = seen.rates("process_delay", [group], "run_delay_s")
+        if delay is not None:
+            what = f"{group} runnable, without a CPU" + (f", of {threads} threads" if threads else "")
+            yield Evidence(what=what, value=delay, unit="count", source="process_delay")
+
+
+def _ceiling(of: CommitCeiling | None) -> Iterator[Evidence]:
+    """Return how near its commits came to what the storage lets through, by the fsync probe."""
+    if of is None or of.unavailable is not None:
+        return
+    if of.reached is not None:
+        yield Evidence(what="transactions, of the commit ceiling", value=of.reached, unit="fraction", source=_PROBE)
+    if of.flush_median_ns is not None:
+        what = f"flush of the probe, median, by {of.method} on {of.storage}"
+        yield Evidence(what=what, value=of.flush_median_ns, unit="ns", source=_PROBE)
+
+
+def _wal(trial: Trial, seen: Window) -> Iterator[Evidence]:
+    syncs = seen.rate("pg_wal", "all", "wal_sync")
+    if syncs:  # none are counted where the WAL is written with O_SYNC or O_DSYNC (wal_sync_method open_*)
+        yield Evidence(what="WAL flushes", value=syncs, unit="per_s", source="pg_wal")
+        if trial.tps is not None:
+            yield Evidence(what="transactions a WAL flush", value=trial.tps / syncs, unit="count", source="pg_wal")
+    took_s = seen.rate("pg_wal", "all", "wal_sync_time_s")
+    if took_s is not None and syncs:
+        yield Evidence(what="mean WAL flush", value=took_s / syncs * 1e9, unit="ns", source="pg_wal")
+
+
+def _devices(trial: Trial, seen: Window) -> Iterator[Evidence]:
+    for device in trial.devices:
+        name, roles = device.device, f"{', '.join(device.roles)}: {device.device}"
+        for verb, counter, time in (
+            ("read", "reads", "read_time_s"),
+            ("write", "writes", "write_time_s"),
+            ("flush", "flushes", "flush_time_s"),
+        ):
+            rate, took_s = seen.rate("device", name, counter), seen.rate("device", name, time)
+            if not rate:
+                continue
+            yield Evidence(what=f"{roles}: {counter}", value=rate, unit="per_s", source="device")
+            if took_s is not None:
+                yield Evidence(what=f"{roles}: mean {verb}", value=took_s / rate * 1e9, unit="ns", source="device")
+        busy = seen.rate("device", name, "io_time_s")
+        if busy:
+            yield Evidence(what=f"{roles}: utilisation", value=busy, unit="fraction", source="device")
+        queue = seen.rate("device", name, "weighted_io_time_s")
+        if queue:
+            yield Evidence(what=f"{roles}: requests under way", value=queue, unit="count", source="device")
+
 
 KEPT = 0.98
 """Share of a schedule's transactions that have to be done for it to be kept."""
@@ -66,7 +263,7 @@ def attribute(
     ceiling: CommitCeiling | None = None,
     settings: Mapping[str, SettingValue] = MappingProxyType({}),
 ) -> Bottleneck:
-    """The bottleneck of the trial. `cores` are the host's; `clients` those of the workload; `settings` the server's; pure.
+    """Return the bottleneck of the trial. `cores` are the host's; `clients` those of the workload; `settings` the server's; pure.
 
     `ceiling` is that of its storage's commits: it decides nothing, but shows whether waits for the WAL are caused by
     the storage.
@@ -90,7 +287,7 @@ def attribute(
 
 
 def wait_shares(windows: Iterable[Window]) -> tuple[WaitShare, ...]:
-    """The wait profile over several trials, commonest first; of idle clients it has nothing."""
+    """Return the wait profile over several trials, commonest first; of idle clients it has nothing."""
     sums: dict[str, float] = {}
     counted = 0
     for seen in windows:
@@ -131,7 +328,7 @@ def _find(
 
 
 def _of_idle(trial: Trial, seen: Window, machine: MachineCpu | None) -> BottleneckKind:
-    """What kept most backends idle: the load engine, who kept it from working, or the clients' own pace."""
+    """Return what kept most backends idle: the load engine, who kept it from working, or the clients' own pace."""
     if (engine_utilisation(trial, seen) or 0.0) >= STARVED:
         shares = _engine_shares(trial, seen, machine)
         return max(shares, key=lambda kind: shares[kind])
@@ -139,7 +336,7 @@ def _of_idle(trial: Trial, seen: Window, machine: MachineCpu | None) -> Bottlene
 
 
 def _engine_shares(trial: Trial, seen: Window, machine: MachineCpu | None) -> dict[BottleneckKind, float]:
-    """Of the time that the load engine worked or waited for a CPU, the shares by who had the CPU: those that it waited for,
+    """Return, of the time that the load engine worked or waited for a CPU, the shares by who had the CPU: those that it waited for,
     or itself. Of a fleet all is the engines' own: who else worked on their machines is not known."""
     if machine is None or trial.fleet is not None:
         return {"load engine": 1.0}
@@ -153,7 +350,7 @@ def _engine_shares(trial: Trial, seen: Window, machine: MachineCpu | None) -> di
 
 
 def _crowded(seen: Window, wanted: float, cores: int) -> bool:
-    """Whether backends use or want about all cores; not known for a server on another machine, since the figures are of the
+    """Return whether backends use or want about all cores; not known for a server on another machine, since the figures are of the
     clients' host."""
     return client_work(seen) is not None and wanted >= CROWDED * cores
 
@@ -164,7 +361,7 @@ def _schedule_was_kept(trial: Trial) -> bool:
 
 
 def engine_utilisation(trial: Trial, seen: Window) -> float | None:
-    """The share of their time that the load engine's threads worked or waited for a CPU; None where it is not known. Of a fleet,
+    """Return the share of their time that the load engine's threads worked or waited for a CPU; None where it is not known. Of a fleet,
     those of the busiest machine: with it a part of the load falls behind."""
     if trial.fleet is not None:
         busiest = trial.fleet.busiest
@@ -176,13 +373,13 @@ def engine_utilisation(trial: Trial, seen: Window) -> float | None:
 
 
 def _engine_cores(seen: Window) -> tuple[float, float]:
-    """Cores that the load engine's threads used, and threads that waited for one."""
+    """Return cores that the load engine's threads used, and threads that waited for one."""
     spent = seen.rates("process_cpu", ENGINE, *TIMES) or 0.0
     return spent, seen.rates("process_delay", ENGINE, "run_delay_s") or 0.0
 
 
 def _confidence(found: _Finding, states: ClientStates, starved: float | None, disturbed: bool) -> Confidence:
-    """The confidence, by the winner's lead over the next kind, the number of samples, whether the load engine's
+    """Return the confidence, by the winner's lead over the next kind, the number of samples, whether the load engine's
     time is known, and whether neighbours slowed all that was measured."""
     kind = found.kind
     unseen = kind == "client limit" and found.part == "idle" and starved is None
@@ -233,7 +430,7 @@ def _sentence(
 
 
 def _cpu_sentence(found: _Finding, states: ClientStates, trial: Trial, seen: Window, machine: MachineCpu) -> str:
-    """Who had the CPU that backends or the load engine waited for: neighbours, or of what the engine waited for, the server."""
+    """Return who had the CPU that backends or the load engine waited for: neighbours, or of what the engine waited for, the server."""
     by_neighbours = found.kind == "other processes"
     name, had = ("other processes of this machine", "these") if by_neighbours else ("server CPU", "the server")
     used = f"other processes used {machine.clause()}, the server {machine.server:.2f}"
@@ -276,5 +473,5 @@ def _own_sentence(found: _Finding, states: ClientStates, trial: Trial, starved: 
     }
     if kind == "locks" and sum(others.values()) > 0:
         most, _ = max(others.items(), key=lambda item: item[1])
-        sentence += f"; beside that, clients were mostly {_WORDS[most]}"
+        sentence += f"; otherwise, clients were mostly {_WORDS[most]}"
     return sentence

@@ -3,20 +3,25 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
 
 from plinth.analyse import comparison, wording
 from plinth.analyse.bootstrap import MIN_TRIALS, of_trials
 from plinth.analyse.comparison import Ratio, inverse
-from plinth.analyse.run_caveats import caveats
-from plinth.analyse.run_differences import differences, refusals
+from plinth.analyse.machine_load import load_differences, load_refusals, share_of
+from plinth.analyse.noise_floor import noise_floor
 from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.base import Gap
 from plinth.model.errors import UsageError
 from plinth.model.estimate import Estimate
-from plinth.model.figures import times
-from plinth.model.run_comparison import ComparedRun, RunsComparison, RunsRatio
-from plinth.model.run_figures import RunFigures, TrialFigures, VariantFigures
+from plinth.model.figures import number, times
+from plinth.model.run_comparison import ComparedRun, Difference, RunsComparison, RunsRatio
+from plinth.model.run_figures import Condition, ConditionKind, RunFigures, TrialFigures, VariantFigures
 from plinth.model.run_metrics import Allowance, Metric
+from plinth.model.safety import grade_words
+from plinth.model.tpcc_notice import NOTICE
+from plinth.model.units import format_count
 
 _NAMES: dict[Metric, str] = {
     "tps": "throughput",
@@ -52,7 +57,7 @@ class _Pair:
 def compare_runs(
     runs: Sequence[Run], metrics: Sequence[Metric] = (), allowed: Iterable[Allowance] = ()
 ) -> RunsComparison:
-    """Every later run against the first. Without `metrics`: the throughput, and of open loops the p99 latency.
+    """Compare every later run with the first. Without `metrics`: the throughput, and of open loops the p99 latency.
 
     Raises UsageError where a run must not be compared at all, or where no variant may be.
     """
@@ -93,7 +98,7 @@ def compare_runs(
 
 
 def match_variants(first: RunFigures, later: RunFigures) -> list[tuple[VariantFigures, VariantFigures]]:
-    """The variants that two runs have in common: of the same levels, else of the same label; or the only one of each.
+    """Return the variants that two runs have in common: of the same levels, else of the same label; or the only one of each.
 
     A/A twins are left out: each is compared in its own run.
     """
@@ -124,7 +129,7 @@ def _check(runs: Sequence[Run], allowed: frozenset[Allowance]) -> None:
 
 
 def require_complete(run: Run, allowed: Iterable[Allowance]) -> None:
-    """Raises UsageError for a run that did not complete, unless "incomplete" is allowed."""
+    """Raise UsageError for a run that did not complete, unless "incomplete" is allowed."""
     if run.figures.status != "complete" and "incomplete" not in allowed:
         raise UsageError(
             f"the run is not complete (status: {run.figures.status}): which trials are missing may depend on what they gave",
@@ -163,7 +168,7 @@ def _pair(
 
 
 def _figures(trials: Iterable[TrialFigures], metric: Metric) -> list[float]:
-    """Throughput of an open loop is of what was done in time, as far as that is known."""
+    """Return the figures of a metric; throughput of an open loop is of what was done in time, as far as that is known."""
     if metric == "tps":
         return [trial.in_time_tps or trial.tps for trial in trials]
     values = (getattr(trial, f"{metric}_ns") for trial in trials)
@@ -171,7 +176,7 @@ def _figures(trials: Iterable[TrialFigures], metric: Metric) -> list[float]:
 
 
 def _judged(pairs: Sequence[_Pair], floors: Sequence[NoiseFloor | None], seed: int) -> tuple[RunsRatio, ...]:
-    """Verdicts, corrected over all ratios together."""
+    """Return verdicts, corrected over all ratios together."""
     compared = [pair.ratio for pair in pairs if pair.ratio is not None]
     held = iter(comparison.holm([ratio.p_value for ratio in compared]))
     permuted = iter(comparison.holm([ratio.permutation_p_value for ratio in compared]))
@@ -187,7 +192,7 @@ def _judged(pairs: Sequence[_Pair], floors: Sequence[NoiseFloor | None], seed: i
 
 
 def _floor(run: RunFigures) -> NoiseFloor | None:
-    """What the A/A pair of a run shows; None without one."""
+    """Return what the A/A pair of a run shows; None without one."""
     logs = [
         {trial.block: math.log(trial.tps) for trial in variant.trials}
         for wanted in ("is_aa_twin", "is_baseline")
@@ -195,7 +200,7 @@ def _floor(run: RunFigures) -> NoiseFloor | None:
         if getattr(variant, wanted) and not (wanted == "is_baseline" and variant.is_aa_twin)
     ]
     pair = comparison.compare(logs[0], logs[1], run.seed, family=1) if len(logs) == 2 else None
-    return comparison.noise_floor(pair) if pair else None
+    return noise_floor(pair) if pair else None
 
 
 def _compare(
@@ -228,7 +233,7 @@ def _compare(
 
 
 def _by_schedule(pair: _Pair) -> Verdict | None:
-    """The verdict on a throughput of which only one run kept the schedule, in all trials, and the other in none; else None."""
+    """Return the verdict on a throughput of which only one run kept the schedule, in all trials, and the other in none; else None."""
     kept = [{trial.kept for trial in side.trials} for side in (pair.before, pair.after)]
     fewest = min(len(pair.before.trials), len(pair.after.trials))
     if pair.metric != "tps" or fewest < MIN_TRIALS or kept not in ([{True}, {False}], [{False}, {True}]):
@@ -262,7 +267,7 @@ def _sentence(pair: _Pair, verdict: Verdict, ratio: Estimate, more: int | None) 
 
 
 def _answer(ratios: Sequence[RunsRatio]) -> str:
-    """One sentence with the number of ratios by outcome, the worst first."""
+    """Return one sentence with the number of ratios by outcome, the worst first."""
     if len(ratios) == 1:
         return ratios[0].sentence
     counts = [(sum(one.verdict == verdict for one in ratios), word) for verdict, word in _ORDER.items()]
@@ -315,3 +320,209 @@ def _unmatched(
             for variant in run.figures.variants:
                 if not variant.is_aa_twin and id(variant) not in found:
                     yield Gap(what=variant.label, reason=f"it is in {run.place} and not in {other.place}")
+
+
+Pairs = Sequence[tuple[VariantFigures, VariantFigures]]
+
+
+def caveats(
+    runs: Sequence[RunFigures], differences: Sequence[Difference], pairs: Pairs, floors: Sequence[NoiseFloor | None]
+) -> tuple[str, ...]:
+    """Return the caveats, the most important first. `pairs` are the variants as matched, `floors` what each run's A/A pair showed."""
+    return (
+        _not_interleaved(runs),
+        *_derived_workload(runs),
+        *_machines(differences),
+        *_load(differences),
+        *_what_differs(differences),
+        *_safety(pairs),
+        *_alarms(runs, floors),
+        *_incomplete(runs),
+        *_unknown_load(runs),
+        *_few_trials(pairs),
+    )
+
+
+def _not_interleaved(runs: Sequence[RunFigures]) -> str:
+    days = " and ".join(dict.fromkeys(_day(run) for run in (runs[0], runs[-1])))
+    return (
+        f"The trials of these runs ({days}) are not interleaved: a change of the machine from one run to the other cannot be told "
+        "from the effect of what differs between them. The intervals hold only the noise between the trials within each run."
+    )
+
+
+def _derived_workload(runs: Sequence[RunFigures]) -> list[str]:
+    of_variants = {(one.name, one.value) for run in runs for variant in run.variants for one in variant.conditions}
+    return [NOTICE] if ("builtin", "tpcc") in of_variants else []
+
+
+def _day(run: RunFigures) -> str:
+    return f"{datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _machines(differences: Sequence[Difference]) -> list[str]:
+    names = [one.name for one in differences if one.kind == "machine"]
+    if not names:
+        return []
+    return [
+        f"The machines differ ({', '.join(names)}): a ratio is of machine, storage and settings together, not of a change to one."
+    ]
+
+
+def _load(differences: Sequence[Difference]) -> list[str]:
+    names = [one.name for one in differences if one.kind == "load"]
+    return [f"The machine was under different load ({', '.join(names)}): a ratio is of it, too."] if names else []
+
+
+def _unknown_load(runs: Sequence[RunFigures]) -> list[str]:
+    unknown = [
+        run.run_id for run in runs if any(one.trials and share_of(one, "others_cpu") is None for one in run.variants)
+    ]
+    if not unknown:
+        return []
+    return [
+        f"What other processes did during the trials of {', '.join(unknown)} is not known: whether the machine was under the same "
+        "load cannot be told."
+    ]
+
+
+def _what_differs(differences: Sequence[Difference]) -> list[str]:
+    kinds = list(dict.fromkeys(one.kind for one in differences if one.kind != "machine"))
+    if not differences:
+        return [
+            "Nothing that is recorded differs between the runs: a difference is the machine's drift, or not recorded."
+        ]
+    if len(kinds) > 1:
+        return [f"Several things differ at once ({', '.join(kinds)}): no ratio can be ascribed to one of them."]
+    return []
+
+
+def _safety_words(figures: VariantFigures) -> str:
+    return grade_words(figures.safety, figures.safety_basis)
+
+
+def _safety(pairs: Pairs) -> list[str]:
+    changed = {
+        after.label: f"{after.label}: what becomes of acknowledged commits in a power failure changed from "
+        f'"{_safety_words(before)}" to "{_safety_words(after)}".'
+        for before, after in pairs
+        if before.safety != after.safety
+    }
+    return list(changed.values())
+
+
+def _alarms(runs: Sequence[RunFigures], floors: Sequence[NoiseFloor | None]) -> list[str]:
+    return [
+        f"In run {run.run_id} the A/A pair, two identical variants, differed by {number(floor.smallest_ratio)}x: "
+        "no smaller difference is called better or worse."
+        for run, floor in zip(runs, floors, strict=True)
+        if floor is not None and floor.alarm
+    ]
+
+
+def _incomplete(runs: Sequence[RunFigures]) -> list[str]:
+    return [
+        f"Run {run.run_id} is not complete (status: {run.status}): its trials may be a selection, and no seal shows that they are unchanged."
+        for run in runs
+        if run.status != "complete"
+    ]
+
+
+def _few_trials(pairs: Pairs) -> list[str]:
+    few = dict.fromkeys(
+        after.label for before, after in pairs if min(len(before.trials), len(after.trials)) < MIN_TRIALS
+    )
+    left_out = sum(side.left_out for side in {id(side): side for pair in pairs for side in pair}.values())
+    found = (
+        [f"Fewer than {MIN_TRIALS} trials on one side give no interval and no verdict: {', '.join(few)}."]
+        if few
+        else []
+    )
+    return found + ([f"{format_count(left_out, 'trial')} failed or excluded, and left out."] if left_out else [])
+
+
+_NEVER: tuple[ConditionKind, ...] = ("workload",)
+"""Rates and latencies of different transactions are figures of different things."""
+_ASKED: tuple[Literal["dataset", "clients", "driver"], ...] = ("dataset", "clients", "driver")
+"""They may be the question; then its asker says so."""
+_KINDS: tuple[ConditionKind, ...] = (
+    "workload", "dataset", "clients", "driver", "measuring", "storage", "settings", "versions", "machine", "load",
+)  # fmt: skip
+Matched = Sequence[tuple[VariantFigures, VariantFigures]]
+
+
+def refusals(
+    runs: tuple[RunFigures, RunFigures], pair: tuple[VariantFigures, VariantFigures], allowed: frozenset[Allowance]
+) -> tuple[str, ...]:
+    """Return why the same figure of a variant in two runs must not be compared; empty where it may be."""
+    before, after = pair
+    found: list[str] = []
+    for kind in (*_NEVER, *_ASKED):
+        if kind in allowed:
+            continue
+        override = f" (--allow {kind} compares them nonetheless)" if kind in _ASKED else ""
+        for name, values in _differing((_of(before.conditions), _of(after.conditions)), kind):
+            found.append(f"different {kind}: {name} was {_said(values[0])} and is {_said(values[1])}{override}")
+    if "load" not in allowed:
+        found += [
+            f"different load: {reason} (--allow load compares them nonetheless)" for reason in load_refusals(runs, pair)
+        ]
+    return tuple(found)
+
+
+def differences(first: RunFigures, later: Sequence[tuple[RunFigures, Matched]]) -> tuple[Difference, ...]:
+    """Return every condition that is not the same in all runs: of whole runs, then of matched variants; alike ones once."""
+    whole = [_of(run.conditions) for run in (first, *(run for run, _ in later))]
+    found: dict[tuple[ConditionKind, str, tuple[str | None, ...]], list[str]] = {}
+    for kind in _KINDS:
+        for name, values in _differing(whole, kind):
+            found[kind, name, values] = []
+        for variant in first.variants:
+            partners = [_partner(variant, pairs) for _, pairs in later]
+            sides = [_of(variant.conditions), *(one and _of(one.conditions) for one in partners)]
+            for name, values in _differing(sides, kind):
+                found.setdefault((kind, name, values), []).append(variant.label)
+    for variant in first.variants:
+        for name, values in load_differences([variant, *(_partner(variant, pairs) for _, pairs in later)]):
+            found.setdefault(("load", name, values), []).append(variant.label)
+    matched = {before.label for _, pairs in later for before, _ in pairs}
+    return tuple(
+        Difference(kind=kind, name=name, values=values, variants=() if set(labels) == matched else tuple(labels))
+        for (kind, name, values), labels in found.items()
+    )
+
+
+Conditions = dict[tuple[ConditionKind, str], str]
+
+
+def _of(conditions: Iterable[Condition]) -> Conditions:
+    return {(one.kind, one.name): one.value for one in conditions}
+
+
+def _partner(variant: VariantFigures, pairs: Matched) -> VariantFigures | None:
+    """Return None where a run has no such variant, which says nothing about its conditions."""
+    return next((after for before, after in pairs if before is variant), None)
+
+
+def _differing(sides: Sequence[Conditions | None], kind: ConditionKind) -> Iterable[tuple[str, tuple[str | None, ...]]]:
+    names = dict.fromkeys(name for side in sides if side is not None for of, name in side if of == kind)
+    for name in names:
+        values = tuple(_value(side, kind, name) for side in sides)
+        there = {value for value, side in zip(values, sides, strict=True) if side is not None}
+        if len(there) > 1:
+            yield name, values
+
+
+def _value(side: Conditions | None, kind: ConditionKind, name: str) -> str | None:
+    """Return the value; a setting that was not listed has its default, for the list holds all others."""
+    if side is None:
+        return None
+    listed = any(of == "settings" and name != "listen" for of, name in side)
+    usual = (
+        "default" if kind in ("workload", "clients", "driver", "dataset") or (kind == "settings" and listed) else None
+    )
+    return side.get((kind, name), usual)
+
+
+def _said(value: str | None) -> str:
+    return "not recorded" if value is None else value

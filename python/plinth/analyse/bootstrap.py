@@ -34,7 +34,7 @@ METHOD = "95 % interval by a smoothed bootstrap-t on the log scale"
 
 
 def median(values: Floats) -> Floats:
-    """Medians along the last axis, as `numpy.median` has them, which takes three times as long. No NaN."""
+    """Return medians along the last axis, as `numpy.median` has them, which takes three times as long. No NaN."""
     n = values.shape[-1]
     middle = (max(0, n // 2 - 1), n // 2)
     ordered = np.partition(values, middle, axis=-1) if n > _SHORT_ROW else np.sort(values, axis=-1)
@@ -56,7 +56,7 @@ class Draws:
 
 @lru_cache(maxsize=32)
 def draws(n: int, seed: int, resamples: int = RESAMPLES) -> Draws:
-    """`resamples` rows of n positions and n standard normal numbers; a function of its arguments alone."""
+    """Return `resamples` rows of n positions and n standard normal numbers; a function of its arguments alone."""
     rng = np.random.default_rng((seed, n))
     index = rng.integers(0, n, (resamples // 2, n))
     noise = rng.standard_normal((resamples // 2, n))
@@ -75,18 +75,18 @@ class Pivot:
     strays: Floats
 
     def half_width(self, level: float = LEVEL) -> Floats:
-        """Half the width of the interval centre -+ half_width at `level`."""
+        """Return half the width of the interval centre -+ half_width at `level`."""
         return np.quantile(self.strays, level, axis=-1) * self.spread
 
     def p_value(self) -> Floats:
-        """Two-sided p of "the truth is 0": the smallest 1 - level whose interval leaves 0 out. Never 0."""
+        """Return the two-sided p of "the truth is 0": the smallest 1 - level whose interval leaves 0 out. Never 0."""
         seen = np.abs(self.centre) / self.spread
         beyond = np.count_nonzero(self.strays >= seen[..., np.newaxis], axis=-1)
         return (1 + beyond) / (1 + self.strays.shape[-1])
 
 
 def bootstrap(values: Floats, drawn: Draws, statistic: Statistic = median) -> Pivot:
-    """The pivot of `statistic` for values of shape (..., n), n >= 2 and not all equal.
+    """Return the pivot of `statistic` for values of shape (..., n), n >= 2 and not all equal.
 
     Kernel width: Silverman's rule of thumb, 0.9 s n^(-1/5). The resampled statistics are centred at their own
     median, which for a sample median of odd n is the median of the blurred distribution.
@@ -97,7 +97,7 @@ def bootstrap(values: Floats, drawn: Draws, statistic: Statistic = median) -> Pi
 
 
 def bootstrap_difference(first: Floats, second: Floats, drawn: tuple[Draws, Draws]) -> Pivot:
-    """The pivot of the difference of two medians, of independent values of shapes (n,) and (m,), not all equal in both.
+    """Return the pivot of the difference of two medians, of independent values of shapes (n,) and (m,), not all equal in both.
 
     The draws must be independent of each other. The spread is scaled as that of min(n, m) values (Welch): for n = m it is
     sqrt(s1^2 + s2^2).
@@ -115,7 +115,7 @@ def bootstrap_difference(first: Floats, second: Floats, drawn: tuple[Draws, Draw
 
 
 def _resampled(values: Floats, drawn: Draws, statistic: Statistic) -> tuple[Floats, Floats]:
-    """Of each resample of sorted values: how far its centre lies from their median, with sign; and its standard deviation."""
+    """Return, of each resample of sorted values, the signed distance of its centre from their median, and its standard deviation."""
     n = values.shape[-1]
     width = 0.9 * values.std(axis=-1, ddof=1) * n**-0.2
     # What follows is most of an analysis: done in place, and with sums by einsum, it takes half the time.
@@ -128,7 +128,7 @@ def _resampled(values: Floats, drawn: Draws, statistic: Statistic) -> tuple[Floa
 
 
 def estimate(logs: Sequence[float], seed: int, method: str) -> tuple[Estimate, Pivot | None]:
-    """exp of the median of `logs` (n >= 1) with its interval, and the pivot; None for both where n is too small.
+    """Return exp of the median of `logs` (n >= 1) with its interval, and the pivot; None for both where n is too small.
 
     For an even number of values the median is the geometric mean of the middle two.
     """
@@ -137,7 +137,7 @@ def estimate(logs: Sequence[float], seed: int, method: str) -> tuple[Estimate, P
 
 @lru_cache(maxsize=64)
 def _estimate(logs: tuple[float, ...], seed: int, method: str) -> tuple[Estimate, Pivot | None]:
-    """Cached, since the same figure of the same trials is used in several parts of an analysis."""
+    """Return what `estimate` does; cached, since several parts of an analysis use the same figure of the same trials."""
     values = np.asarray(logs, dtype=np.float64)
     n = len(values)
     value = float(np.exp(median(values)))
@@ -155,7 +155,7 @@ def _estimate(logs: tuple[float, ...], seed: int, method: str) -> tuple[Estimate
 def estimate_ratio(
     logs: Sequence[float], base_logs: Sequence[float], seed: int, method: str
 ) -> tuple[Estimate, Pivot | None]:
-    """exp of the difference of the medians of two independent groups (n >= 1 each), as `estimate` gives the median of one."""
+    """Return exp of the difference of the medians of two independent groups (n >= 1 each), as `estimate` gives the median of one."""
     first, second = np.asarray(logs, dtype=np.float64), np.asarray(base_logs, dtype=np.float64)
     n = min(len(first), len(second))
     value = float(np.exp(median(first) - median(second)))
@@ -181,7 +181,7 @@ def _with_interval(value: float, pivot: Pivot, n: int, method: str) -> Estimate:
 
 
 def stated(found: Estimate, pivot: Pivot | None) -> Estimate:
-    """The estimate as it is reported: without an interval that is wider than WIDEST, and with how many trials it takes."""
+    """Return the estimate as it is reported: without an interval that is wider than WIDEST, and with how many trials it takes."""
     if found.interval is None or pivot is None or _is_narrow(found.interval):
         return found
     apart = found.interval.high / found.interval.low if found.interval.low > 0 else math.inf
@@ -199,14 +199,15 @@ def _is_narrow(interval: Interval) -> bool:
 
 
 def expected_half_widths(spread: float, trials: NDArray[np.int_], alpha: float) -> Floats:
-    """Expected half-widths, of logarithms, for these numbers of trials: Student's t times the standard error of a normal's median."""
+    """Return expected half-widths, of logarithms, for these numbers of trials: Student's t times the standard error of a normal's
+    median."""
     from scipy.special import stdtrit
 
     return math.sqrt(math.pi / 2) * stdtrit(trials - 1, 1 - alpha / 2) * spread / np.sqrt(trials)
 
 
 def of_trials(values: Sequence[float], seed: int) -> Estimate:
-    """The median of a figure of each trial with its interval; none where one of them is 0, which has no logarithm."""
+    """Return the median of a figure of each trial with its interval; none where one of them is 0, which has no logarithm."""
     method = "median of the trials"
     if all(value > 0 for value in values):
         return stated(*estimate([float(np.log(value)) for value in values], seed, method))

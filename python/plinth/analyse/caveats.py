@@ -5,19 +5,17 @@ from datetime import UTC, datetime
 
 from plinth.analyse.adaptive import Adaptive
 from plinth.analyse.bootstrap import MIN_TRIALS
-from plinth.analyse.due import keeps_up
 from plinth.analyse.machine_load import LOAD_CHECKS
 from plinth.analyse.preparation import not_reached, not_steady_after_warmup
-from plinth.analyse.trials import JudgedTrial, Measured, name_trials
+from plinth.analyse.trials import JudgedTrial, Measured, keeps_up, name_trials
 from plinth.analyse.wording import commit_clause, missed_text
-from plinth.model.analysis import NoiseFloor, VariantResult
+from plinth.model.analysis import NoiseFloor, TrialPattern, VariantResult
 from plinth.model.caveat import Caveat, CaveatKind, by_weight
 from plinth.model.contents import BundleContents
 from plinth.model.factors import Design
 from plinth.model.figures import more_command, percent
 from plinth.model.safety import SafetyGrade
 from plinth.model.trial import Trial
-from plinth.model.trial_pattern import TrialPattern
 from plinth.model.units import format_count, format_duration
 
 MANY_FAILURES = 0.01
@@ -34,7 +32,7 @@ def caveats(
     noise_missing: str | None,
     patterns: Sequence[TrialPattern] = (),
 ) -> list[Caveat]:
-    """All warnings, the heaviest first."""
+    """Return all warnings, the heaviest first."""
     found: tuple[tuple[CaveatKind, Iterable[str]], ...] = (
         ("incomplete run", _of_run(contents)),
         ("lost trials", _of_lost_trials(measured)),
@@ -77,7 +75,7 @@ def _of_plan(contents: BundleContents) -> Iterator[str]:
 
 
 def _missing(contents: BundleContents) -> Iterator[str]:
-    """A run that has finished has every trial, failed ones too: what is not there was taken out of the bundle."""
+    """Warn of missing trials: a run that has finished has every trial, failed ones too; the others were taken out of the bundle."""
     there = {one.trial.number for one in contents.trials}
     missing = [
         f"{planned.number} ({planned.variant})" for planned in contents.expected_trials if planned.number not in there
@@ -109,7 +107,7 @@ def _of_design(contents: BundleContents, noise_missing: str | None) -> Iterator[
 
 
 def _of_extensions(contents: BundleContents) -> Iterator[str]:
-    """Warnings about added trials: that the results were known before, and that storages and days are mixed."""
+    """Return warnings about added trials: that the results were known before, and that storages and days are mixed."""
     plan = contents.plan
     if not plan.extensions:
         return
@@ -125,7 +123,7 @@ def _of_extensions(contents: BundleContents) -> Iterator[str]:
 
 
 def _of_target(contents: BundleContents, measured: dict[str, Measured], design: Design) -> Iterator[str]:
-    """Of trials that were to end once every comparison was decided: what the others rest on, and comparisons that are open."""
+    """Warn of trials that were to end once every comparison was decided: what the others rest on, and comparisons that are open."""
     adaptive = Adaptive.of(contents.plan, design)
     if adaptive is None or contents.manifest.status != "complete":
         return
@@ -150,7 +148,7 @@ def _date(unix_ns: int) -> str:
 
 
 def _of_spread(results: Sequence[VariantResult]) -> Iterator[str]:
-    """Variants whose trials differ so much that no interval is stated; too few for any is said of the design."""
+    """Warn of variants whose trials differ so much that no interval is stated; too few for any is said of the design."""
     wide = [(result.label, result.tps) for result in results if result.tps is not None]
     for label, tps in wide:
         if tps.n >= MIN_TRIALS and tps.more_trials is not None:
@@ -233,7 +231,7 @@ def _of_load(measured: dict[str, Measured]) -> Iterator[str]:
 
 
 def _schedules(measured: dict[str, Measured]) -> Iterator[str]:
-    """Throughput of an open loop is what was asked for, as long as the server keeps up: where it did not, figures say so."""
+    """Warn of schedules that were missed: throughput of an open loop is what was asked for only while the server keeps up."""
     for one in measured.values():
         loop = one.open_loop()
         if loop is None or not loop.scheduled:
@@ -261,14 +259,14 @@ def _bottleneck(judged: JudgedTrial) -> str | None:
         return f"its {'threads' if engine.driver is None else 'processes'} were busy more than {percent(BUSY_ENGINE, 0)} of the time"
     if engine.loop_lag_p99_ns is None:
         return None
-    if judged.latency and engine.loop_lag_p99_ns > judged.latency.percentile_ns(500):
+    if judged.latency and engine.loop_lag_p99_ns > judged.latency.percentile_ns(0.5):
         return "at p99 replies waited in it longer than the median latency"
     return None
 
 
 def _of_machine(contents: BundleContents, *, busy: bool) -> Iterator[str]:
-    """What the doctor found before the run, of others that were at work or else of all the rest: the most severe in words, the others
-    counted."""
+    """Return what the doctor found before the run, of others that were at work or else of all the rest: the most severe in words, the
+    others counted."""
     for examination in contents.doctor.examinations if contents.doctor else ():
         found = [one for one in examination.at_least("warning") if (one.id in LOAD_CHECKS) == busy]
         if found:
@@ -296,7 +294,7 @@ def _of_gaps(contents: BundleContents, measured: dict[str, Measured]) -> Iterato
 
 
 def _count_gaps(contents: BundleContents, measured: dict[str, Measured]) -> int:
-    """What was not available; the same thing in several trials counts once."""
+    """Return what was not available; the same thing in several trials counts once."""
     of_stacks = sum(len(storage.gaps) for storage in contents.storages.values())
     of_servers = {gap.what for server in contents.servers.values() for gap in server.gaps}
     of_trials = {gap.what for _, judged in _all_trials(measured) for gap in judged.contents.trial.gaps}
@@ -310,7 +308,7 @@ def _all_trials(measured: dict[str, Measured]) -> Iterator[tuple[str, JudgedTria
 
 
 def _grouped(measured: dict[str, Measured], what: str, reason_of: Callable[[JudgedTrial], str | None]) -> Iterator[str]:
-    """One sentence for all trials of a variant with the same reason: "memory, trials 4, 7: failed: reason"."""
+    """Return one sentence for all trials of a variant with the same reason: "memory, trials 4, 7: failed: reason"."""
     groups: dict[tuple[str, str], list[JudgedTrial]] = {}
     for label, judged in _all_trials(measured):
         reason = reason_of(judged)

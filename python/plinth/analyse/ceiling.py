@@ -27,7 +27,7 @@ def commit_ceiling(
     wal_bytes: float | None,
     writes: Sequence[WriteFacts] = (),
 ) -> CommitCeiling:
-    """The ceiling of a variant whose server has its parts on `roles`; with a reason where there is none.
+    """Return the ceiling of a variant whose server has its parts on `roles`; with a reason where there is none.
 
     `tps` and `wal_bytes`, the WAL of a transaction, are what was measured of the variant, or of one of its trials.
     """
@@ -62,7 +62,7 @@ def commit_ceiling(
 def _no_flush(
     variant: Variant, roles: Mapping[str, str], settings: Mapping[str, SettingSeen], wal_bytes: float | None
 ) -> str | None:
-    """Why commits of this variant do not wait for a flush that was measured."""
+    """Return why commits of this variant do not wait for a flush that was measured."""
     if not roles:
         return "the server is not Plinth's, and its storage was not probed"
     for name in ("fsync", "synchronous_commit"):
@@ -76,7 +76,7 @@ def _no_flush(
 
 
 def figure_of(probe: FsyncProbe, group: Group, method: str, writers: int) -> FsyncFigure | str:
-    """The figure of a case, or the reason for its absence."""
+    """Return the figure of a case, or the reason for its absence."""
     for result in probe.of(group):
         if (result.case.method, result.case.writers) == (method, writers):
             return result.figure or f"{result.case.label}: {result.unavailable}"

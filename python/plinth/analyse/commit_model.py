@@ -1,7 +1,7 @@
 """Predicts what a commit takes that waits for standbys: local + round trip + the standby's flush, and what sharing flushes makes of it.
 
 A primary sends WAL once it has flushed it, and a standby answers once it has flushed it, so that the three follow one another. Each was
-measured by itself: the commit of a variant that waits for no standby, the round trip of the link, and the fsync probe of the storage. With
+measured separately: the commit of a variant that waits for no standby, the round trip of the link, and the fsync probe of the storage. With
 several clients flushes are shared, on both sides; what that makes of the sum is simulated (commit_queue). That remote_apply waits for the
 replay is not in the model, nor that all share the processors of a machine: its error shows what that makes.
 """
@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from plinth.analyse.ceiling import figure_of
 from plinth.analyse.commit_queue import Clients, Remote, Waits, commit_median_ns, flush_behind
-from plinth.model.analysis import VariantResult
-from plinth.model.commit_model import CommitModel
+from plinth.model.analysis import CommitModel, VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.plan import DATA_ROLE, PRIMARY, WAL_ROLE, PlannedNode, Variant
 from plinth.model.probe_kinds import DEFAULT_METHOD
-from plinth.model.standby import Quorum, quorum_of
+from plinth.model.synchronous_standby_names import Quorum, quorum_of
 from plinth.model.write_facts import canonical
 
 _COMMITS = {"end", "commit"}
@@ -35,7 +34,7 @@ class _Deciding(NamedTuple):
 
 
 def commit_models(contents: BundleContents, results: Sequence[VariantResult]) -> tuple[CommitModel, ...]:
-    """Of each variant whose commits wait for standbys, in the order of `results`."""
+    """Return the model of each variant whose commits wait for standbys, in the order of `results`."""
     planned = {variant.id: contents.as_in_force(variant) for variant in contents.plan.variants}
     found = {result.id: result for result in results}
     return tuple(
@@ -46,7 +45,7 @@ def commit_models(contents: BundleContents, results: Sequence[VariantResult]) ->
 
 
 def _waits_for(variant: Variant) -> Quorum | None:
-    """The quorum that commits of a variant wait for; None where they wait for no standby."""
+    """Return the quorum that commits of a variant wait for; None where they wait for no standby."""
     quorum = quorum_of(_setting(variant, "synchronous_standby_names", ""))
     if quorum is None or not quorum.needed or _setting(variant, "synchronous_commit", "on") not in _REMOTE:
         return None
@@ -86,9 +85,9 @@ def _model(
 
 
 def _together_ns(result: VariantResult, local: Variant, probed_ns: int, waits: Waits, decides: _Deciding) -> float:
-    """A commit of clients that share flushes, by simulation; `result` is of the variant `local`.
+    """Return a commit of clients that share flushes, by simulation; `result` is of the variant `local`.
 
-    The standby's flushes take as much longer than the probe's as the primary's do: more is written than a page, beside other work.
+    The standby's flushes take as much longer than the probe's as the primary's do: more is written than a page, along with other work.
     """
     _, local_ns, mean_ns = max(_commits(result))
     count = local.workload.clients
@@ -100,7 +99,7 @@ def _together_ns(result: VariantResult, local: Variant, probed_ns: int, waits: W
 
 
 def _local_of(variant: Variant, others: Sequence[Variant], results: Mapping[str, VariantResult]) -> Variant | None:
-    """The variant that flushes locally and waits for no standby, and is like `variant` in all but that and the network; of several
+    """Return the variant that flushes locally and waits for no standby, and is like `variant` in all but that and the network; of several
     the one that is most like it."""
 
     def is_of_replication(factor: str) -> bool:
@@ -123,7 +122,7 @@ def _local_of(variant: Variant, others: Sequence[Variant], results: Mapping[str,
 
 
 def _deciding(variant: Variant, quorum: Quorum, contents: BundleContents) -> _Deciding | str:
-    """The standby that a commit waits for the longest; or why it is not known."""
+    """Return the standby that a commit waits for the longest; or why it is not known."""
     nodes = {node.name: node for node in contents.cluster_of(variant).standbys if node.upstream == PRIMARY}
     found: list[_Deciding] = []
     for name in quorum.possible(list(nodes)):
@@ -151,7 +150,7 @@ def _deciding(variant: Variant, quorum: Quorum, contents: BundleContents) -> _De
 
 
 def _flush(node: PlannedNode, variant: Variant, contents: BundleContents) -> int | str:
-    """Of one writer: a standby's WAL receiver flushes alone, and so does the one of the primary's backends that flushes for all."""
+    """Return the flush of one writer: a standby's WAL receiver flushes alone, as does the backend of the primary that flushes for all."""
     storage = node.roles.get(WAL_ROLE, node.roles[DATA_ROLE])
     probe = contents.probes.get(storage)
     if probe is None:
@@ -163,7 +162,7 @@ def _flush(node: PlannedNode, variant: Variant, contents: BundleContents) -> int
 
 
 def _round_trip_ns(standby: str, variant: Variant, contents: BundleContents) -> float | None:
-    """Of the link in the variant's trials; 0 where the servers talk over sockets of this machine."""
+    """Return the round trip of the link in the variant's trials; 0 where the servers talk over sockets of this machine."""
     if variant.network is None:
         return 0.0
     found = [
@@ -177,12 +176,12 @@ def _round_trip_ns(standby: str, variant: Variant, contents: BundleContents) -> 
 
 
 def _commit_ns(result: VariantResult) -> int | None:
-    """The median of its commits; of several scripts that of those with the most."""
+    """Return the median of its commits; of several scripts that of those with the most."""
     return max(_commits(result), default=(0, None))[1]
 
 
 def _commits(result: VariantResult) -> Iterator[tuple[int, int, float]]:
-    """Number, median and mean."""
+    """Return number, median and mean."""
     for one in result.statements:
         if one.text.strip().rstrip(";").strip().lower() in _COMMITS:
             yield one.latency.count, one.latency.p50_ns, one.latency.mean_ns

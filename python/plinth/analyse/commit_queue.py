@@ -2,7 +2,7 @@
 
 On both sides one process flushes at a time. A flush takes all WAL that is there when it begins, and what comes meanwhile waits for the next
 (XLogFlush, WalReceiverMain). So the parts of a commit do not simply add up: clients that wait for a standby wait less for each other's flushes
-on the primary, and WAL that reaches a standby in a flush waits until that has ended, whatever synchronous_commit is:
+on the primary, and WAL that reaches a standby in a flush waits until that has ended, for any synchronous_commit:
 
 - remote_write: a standby answers when it has written, just before it flushes. It writes nothing while it flushes.
 - on: it answers when it has flushed.
@@ -49,8 +49,8 @@ LOCAL = Remote("local", 0.0, 0.0)
 
 @lru_cache(maxsize=1024)
 def flush_behind(clients: Clients, commit_ns: float) -> float:
-    """How long the primary's flushes are with which the median commit without a standby takes `commit_ns`: of a group commit, which waits
-    for the flush under way and for its own, half of it to all of it."""
+    """Return how long the primary's flushes are with which the median commit without a standby takes `commit_ns`: of a group commit,
+    which waits for the flush under way and for its own, half of it to all of it."""
     low, high = 0.0, commit_ns / (1 - _SPREAD)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -63,12 +63,12 @@ def flush_behind(clients: Clients, commit_ns: float) -> float:
 
 @lru_cache(maxsize=1024)
 def commit_median_ns(clients: Clients, flush_ns: float, remote: Remote) -> float:
-    """The median time of a commit, of clients on a primary whose flushes take `flush_ns`."""
+    """Return the median time of a commit, of clients on a primary whose flushes take `flush_ns`."""
     return median(itertools.islice(_commits_ns(clients, flush_ns, remote), _FIRST_COUNTED, _COMMITS))
 
 
 def _commits_ns(clients: Clients, flush_ns: float, remote: Remote) -> Iterator[float]:
-    """One commit after another, without an end."""
+    """Return one commit after another, without an end."""
     loop = _Loop(flush_ns, remote)
     sent: dict[int, float] = {}
     for client in range(clients.number):
@@ -117,7 +117,7 @@ class _Loop:
             self._written(now, self._flushed_there(now, of))
 
     def _flushed_there(self, now: float, of: tuple[int, ...]) -> tuple[int, ...]:
-        """What is written next."""
+        """Return what is written next."""
         replayed, self._replayed = self._replayed, ()
         written = self._standby.end(now)
         if self._remote.waits == "on":
@@ -149,12 +149,12 @@ class _Flusher:
         self._waiting: tuple[int, ...] = ()
 
     def come(self, now: float, of: tuple[int, ...]) -> tuple[int, ...]:
-        """What is flushed from now on: nothing, while it is busy."""
+        """Return what is flushed from now on: nothing, while it is busy."""
         self._waiting += of
         return () if self._busy else self._begin(now)
 
     def end(self, now: float) -> tuple[int, ...]:
-        """What is flushed from now on, once a flush has ended."""
+        """Return what is flushed from now on, once a flush has ended."""
         self._busy = False
         return self._begin(now) if self._waiting else ()
 

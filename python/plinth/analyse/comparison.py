@@ -57,7 +57,7 @@ class Outcome:
 
 
 def compare(variant: dict[int, float], baseline: dict[int, float], seed: int, family: int) -> Ratio | None:
-    """The ratio from log(tps) by block, over the blocks that have both; None if there are none.
+    """Return the ratio from log(tps) by block, over the blocks that have both; None if there are none.
 
     `family` is the number of comparisons that will be corrected together: it decides which permutation test
     could reach 0.05 at all. That choice looks at the number of trials only, never at what they gave.
@@ -80,7 +80,7 @@ def compare(variant: dict[int, float], baseline: dict[int, float], seed: int, fa
 
 
 def compare_unpaired(variant: Sequence[float], baseline: Sequence[float], seed: int, family: int) -> Ratio:
-    """The ratio from logarithms of trials that share no blocks, such as those of two runs, at least one on each side.
+    """Return the ratio from logarithms of trials that share no blocks, such as those of two runs, at least one on each side.
 
     What differs between the runs as wholes is in the ratio: nothing cancels it.
     """
@@ -92,7 +92,7 @@ def compare_unpaired(variant: Sequence[float], baseline: Sequence[float], seed: 
 
 
 def stated_ratio(ratio: Ratio) -> Estimate:
-    """As it is reported: a wide interval that holds 1 is not stated; one that does not still shows which side is
+    """Return the ratio as it is reported: a wide interval that holds 1 is not stated; one that does not still shows which side is
     faster."""
     bounds = ratio.estimate.interval
     told_apart = bounds is not None and not bounds.low <= 1 <= bounds.high
@@ -100,7 +100,7 @@ def stated_ratio(ratio: Ratio) -> Estimate:
 
 
 def inverse(ratio: Estimate) -> Estimate:
-    """The same comparison seen from the other side."""
+    """Return the same comparison seen from the other side."""
     turned = ratio.interval and Interval(
         low=1 / ratio.interval.high, high=1 / ratio.interval.low, level=ratio.interval.level
     )
@@ -108,7 +108,7 @@ def inverse(ratio: Estimate) -> Estimate:
 
 
 def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate) -> str | None:
-    """Why the ratio is not the quotient of the medians that are shown beside it, where that is to be seen; else None."""
+    """Return why the ratio is not the quotient of the medians that are shown with it, where that is to be seen; else None."""
     quotient = variant.value / baseline.value
     if abs(math.log(quotient / ratio.value)) <= math.log(EQUIVALENCE):
         return None
@@ -119,32 +119,15 @@ def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction over the whole family; what has no p stays in the family, and stays without."""
+    """Apply Holm's correction over the whole family; what has no p stays in the family, and stays without."""
     corrected = permutation.holm([1.0 if p is None else p for p in p_values])
     return [None if p is None else held for p, held in zip(p_values, corrected, strict=True)]
 
 
-def noise_floor(pair: Ratio) -> NoiseFloor | None:
-    """From the A/A pair: half the width of its interval, or what the pair itself shows where that is more."""
-    if pair.pivot is None or pair.p_value is None:
-        return None
-    smallest = math.exp(max(float(pair.pivot.half_width()), abs(pair.log)))
-    return NoiseFloor(ratio=stated_ratio(pair), smallest_ratio=smallest, alarm=pair.p_value <= ALPHA)
-
-
-def why_no_floor(pair: Ratio | None, *, has_twin: bool) -> str:
-    """Why `noise_floor` has nothing to say; `pair` is None where no block has a counted trial of both."""
-    if not has_twin:
-        return "no A/A pair was measured"
-    if pair is None:
-        return "no block has a counted trial of both sides of the A/A pair"
-    return f"of its A/A pair: {pair.estimate.note}"
-
-
 def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Verdict:
-    """`p_value` is Holm-corrected.
+    """Judge a ratio by its Holm-corrected p value.
 
-    better, worse: told apart from 1; and, where the A/A pair was told apart too, larger than what that shows. no
+    better, worse: distinguished from 1; and, where the A/A pair was distinguished too, larger than what that shows. no
     difference shown: the whole interval lies inside 5 %, and so not on a machine too noisy to tell. undecided:
     anything else.
     """
@@ -158,7 +141,7 @@ def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Ve
 
 
 def outcomes(ratios: Mapping[_Pair, Ratio], floor: NoiseFloor | None) -> dict[_Pair, Outcome]:
-    """Of a fixed number of trials, corrected over all of these comparisons together."""
+    """Judge comparisons of a fixed number of trials, corrected over all of them together."""
     held = holm([ratio.p_value for ratio in ratios.values()])
     permuted = holm([ratio.permutation_p_value for ratio in ratios.values()])
     found: dict[_Pair, Outcome] = {}
@@ -173,12 +156,12 @@ def outcomes(ratios: Mapping[_Pair, Ratio], floor: NoiseFloor | None) -> dict[_P
 
 
 def in_doubt(ratio: Estimate, floor: NoiseFloor | None) -> bool:
-    """Whether the A/A pair differs significantly, and this ratio is not larger than its difference."""
+    """Return whether the A/A pair differs significantly, and this ratio is not larger than its difference."""
     return floor is not None and floor.alarm and abs(math.log(ratio.value)) <= math.log(floor.smallest_ratio)
 
 
 def why_undecided(ratio: Estimate, floor: NoiseFloor | None, family: int) -> str | None:
-    """Why a ratio is undecided, where its interval does not show it: the A/A pair, or the comparisons that it is one of."""
+    """Return why a ratio is undecided, where its interval does not show it: the A/A pair, or the comparisons that it is one of."""
     if floor is not None and in_doubt(ratio, floor):
         return f"the A/A pair, which is the same, differs by {number(floor.smallest_ratio)}x"
     if ratio.interval is None or ratio.interval.low <= 1 <= ratio.interval.high:
@@ -187,7 +170,7 @@ def why_undecided(ratio: Estimate, floor: NoiseFloor | None, family: int) -> str
 
 
 def more_trials(ratio: Ratio, family: int) -> int | None:
-    """About how many more trials of each would decide, if ratio and spread stay as seen; None if over a thousand.
+    """Estimate how many more trials of each would decide, if ratio and spread stay as seen; None if over a thousand.
 
     Decided is: the interval, corrected for the family, narrower than the difference seen; or else the whole interval
     inside the 5 % margin, whichever takes fewer trials.
@@ -206,7 +189,7 @@ def more_trials(ratio: Ratio, family: int) -> int | None:
 
 
 def expected_smallest_ratio(ratio: Ratio, trials: int) -> float | None:
-    """The smallest ratio that so many trials of each would be expected to tell from 1, were the spread as it is in
+    """Return the smallest ratio that so many trials of each would be expected to tell from 1, were the spread as it is in
     `ratio`; None where that shows no spread."""
     if ratio.pivot is None:
         return None

@@ -22,7 +22,7 @@ _TABLESPACES = {"tablespace", "index_tablespace"}
 
 
 def run_conditions(contents: BundleContents) -> tuple[Condition, ...]:
-    """What held for all variants of a run: the machine, versions, how it was measured."""
+    """Return what held for all variants of a run: the machine, versions, how it was measured."""
     host, measure = contents.host, contents.plan.experiment.measure
     engines = (trial.trial.engine for trial in contents.trials)
     drivers = dict.fromkeys(engine.driver for engine in engines if engine is not None and engine.driver is not None)
@@ -60,7 +60,7 @@ def _warmup(measure: MeasureSpec) -> str:
 
 
 def variant_conditions(contents: BundleContents, variant: Variant) -> tuple[Condition, ...]:
-    """What held for one variant: its workload, dataset, settings, storages and server."""
+    """Return what held for one variant: its workload, dataset, settings, storages and server."""
     cluster = contents.cluster_of(variant)
     dataset = cluster.dataset.model_dump(mode="json")
     files = {f"file {name}": _fingerprint(text) for name, text in contents.plan.dataset_files.items()}
@@ -78,7 +78,7 @@ def variant_conditions(contents: BundleContents, variant: Variant) -> tuple[Cond
 
 
 def _workload(variant: Variant) -> dict[str, Any]:
-    """The workload's keys that are not their defaults, and what its transactions are, whatever their files are called."""
+    """Return the workload's keys that are not their defaults, and what its transactions are, regardless of the names of their files."""
     defaults = {name: field.get_default(call_default_factory=True) for name, field in WorkloadSpec.model_fields.items()}
     given = {
         name: value
@@ -96,7 +96,7 @@ def _transaction(transaction: TransactionText) -> str:
 
 
 def _storages(contents: BundleContents, variant: Variant) -> dict[str, Any]:
-    """Of each role: the storage as planned, and the file system as it was found."""
+    """Return, of each role, the storage as planned and the file system as it was found."""
     found: dict[str, Any] = {}
     for role, name in contents.cluster_of(variant).primary.roles.items():
         spec, facts = contents.plan.storages.get(name), contents.storages.get(name)
@@ -114,7 +114,7 @@ def _storages(contents: BundleContents, variant: Variant) -> dict[str, Any]:
 
 
 def _settings(contents: BundleContents, variant: Variant) -> dict[str, Any]:
-    """Settings as they were read back; those that only say where a server is are left out."""
+    """Return settings as they were read back; those that only say where a server is are left out."""
     server = contents.servers.get(variant.id)
     if server is None:
         return {}
@@ -135,5 +135,5 @@ def _text(value: object) -> str:
 
 
 def _fingerprint(text: str) -> str:
-    """A short name of a text: equal texts have equal names."""
+    """Return a short name of a text: equal texts have equal names."""
     return f"SHA-256 {hashlib.sha256(text.encode()).hexdigest()[:12]}"

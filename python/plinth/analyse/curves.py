@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from plinth.analyse.answer import CurveSummary, curve_effect, curve_sentence
 from plinth.analyse.scaling import Levels, gains_end, holds_end, knee, scalability
 from plinth.analyse.schedule import schedule_limit
-from plinth.analyse.sweep_wording import CurveSummary, curve_effect, curve_sentence
 from plinth.analyse.trials import Measured
 from plinth.model.factors import Design
 from plinth.model.labels import RATE, levels_label
@@ -18,7 +18,7 @@ MOST_LEVELS = 20
 
 
 def curves_of(design: Design, measured: dict[str, Measured], seed: int) -> tuple[ScalingCurve, ...]:
-    """Every curve with two levels or more that have a counted trial."""
+    """Return every curve with two levels or more that have a counted trial."""
     found = (
         _curve(factor, members, seed)
         for factor in design.factors
@@ -29,7 +29,7 @@ def curves_of(design: Design, measured: dict[str, Measured], seed: int) -> tuple
 
 
 def _alike(design: Design, factor: Factor, measured: dict[str, Measured]) -> Iterable[list[Measured]]:
-    """Variants that differ in the factor only, in the order of its levels."""
+    """Return variants that differ in the factor only, in the order of its levels."""
     places = {level_text(one.level): place for place, one in enumerate(factor.levels)}
     groups: dict[tuple[tuple[str, str], ...], list[Measured]] = {}
     for id_ in (id_ for stratum in design.strata for id_ in stratum.variants):

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from plinth.analyse.safety import judge
-from plinth.model.analysis import VariantResult
+from plinth.model.analysis import CutControl, CutControls, VariantResult
 from plinth.model.contents import BundleContents
-from plinth.model.cut_controls import CutControl, CutControls
 from plinth.model.plan import Variant
 from plinth.model.safety import SafetyGrade
 from plinth.model.units import format_count
@@ -16,7 +15,7 @@ _RUN_THEM = "`plinth run experiments/durability-controls.toml` shows it for this
 
 
 def controls_of(contents: BundleContents, results: Sequence[VariantResult]) -> CutControls | None:
-    """The controls of a run; None of one in which no power was cut."""
+    """Return the controls of a run; None of one in which no power was cut."""
     if not any(result.durability is not None and result.durability.made for result in results):
         return None
     variants = {variant.id: variant for variant in contents.plan.variants}
@@ -36,7 +35,7 @@ def controls_of(contents: BundleContents, results: Sequence[VariantResult]) -> C
 
 
 def _why_it_must_lose(variant: Variant, contents: BundleContents) -> str | None:
-    """What its facts or settings say; facts of an emulated disk know that it lies. None where nothing does."""
+    """Return what its facts or settings say; facts of an emulated disk know that it lies. None where nothing does."""
     server = contents.servers.get(variant.id)
     judged = judge(variant, contents.storages_of(variant), server, contents.writes_of(variant))
     return judged.reasons[0] if judged.grade in _LOSING else None

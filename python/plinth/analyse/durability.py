@@ -28,7 +28,7 @@ def durability_of(
     server: ServerFacts | None = None,
     writes: Sequence[WriteFacts] = (),
 ) -> DurabilityTest | None:
-    """The test of a variant for which `planned` cuts were planned, with this server and these loads; None where none were."""
+    """Return the test of a variant for which `planned` cuts were planned, with this server and these loads; None where none were."""
     if planned == 0:
         return None
     own = [cut for cut in cuts if cut.variant == variant]
@@ -69,7 +69,7 @@ def durability_of(
 
 
 def _lost_time_bound_s(settings: Mapping[str, SettingSeen]) -> float | None:
-    """Three times wal_writer_delay: PostgreSQL's manual, Asynchronous Commit."""
+    """Return three times wal_writer_delay: PostgreSQL's manual, Asynchronous Commit."""
     if value_in_force(settings, "synchronous_commit") != "off":
         return None
     delay = value_in_force(settings, "wal_writer_delay")  # in ms, as pg_settings has it
@@ -77,7 +77,7 @@ def _lost_time_bound_s(settings: Mapping[str, SettingSeen]) -> float | None:
 
 
 def power_cut_sentence(tests: Sequence[tuple[str, DurabilityTest]]) -> str | None:
-    """Which variants, by their labels, were damaged: "3 of 16 power cuts did damage to disk; none of 32 to the other 2 variants."
+    """Return which variants, by their labels, were damaged: "3 of 16 power cuts did damage to disk; none of 32 to the other 2 variants."
 
     None where nothing is known of any cut.
     """
@@ -109,7 +109,7 @@ def _grid(cuts: Sequence[PowerCut]) -> tuple[CutCount, ...]:
 
 
 def _independent(cuts: Sequence[PowerCut]) -> list[list[PowerCut]]:
-    """Each live cut by itself, and the images of each recording together."""
+    """Return each live cut alone, and the images of each recording together."""
     live = [[cut] for cut in cuts if cut.recording is None]
     recordings: dict[int, list[PowerCut]] = {}
     for cut in cuts:
@@ -119,7 +119,7 @@ def _independent(cuts: Sequence[PowerCut]) -> list[list[PowerCut]]:
 
 
 def upper_bound(damaged: int, made: int) -> float:
-    """The share of all cuts that do damage is at most this, with 95 % confidence: the exact one-sided bound of Clopper and
+    """Return the bound that the share of all cuts that do damage does not exceed, with 95 % confidence: the exact one-sided bound of Clopper and
     Pearson (Biometrika 26, 1934); without any damage it is 1 - 0.05^(1/made), about 3 / made.
     """
     if damaged >= made:
@@ -130,7 +130,7 @@ def upper_bound(damaged: int, made: int) -> float:
 
 
 def with_test(judged: Safety, test: DurabilityTest | None) -> Safety:
-    """`judged` from facts, with what power cuts have shown: what was found to lose never counts as safe."""
+    """Return `judged` from facts, with what power cuts have shown: what was found to lose never counts as safe."""
     if test is None or test.made == 0:
         return judged
     reason = test.sentence
@@ -146,7 +146,7 @@ def with_test(judged: Safety, test: DurabilityTest | None) -> Safety:
 
 
 def _not_learned(cuts: Sequence[PowerCut]) -> tuple[Gap, ...]:
-    """The cuts of which nothing was learned, by their reason."""
+    """Return the cuts of which nothing was learned, by their reason."""
     numbers: dict[str, list[str]] = {}
     for cut in cuts:
         if cut.failure is not None and not cut.was_tested:
@@ -163,7 +163,7 @@ def _first_of(numbers: Sequence[str]) -> str:
 
 
 def _not_checked(cuts: Sequence[PowerCut]) -> tuple[Gap, ...]:
-    """The checks that could not be made, by their reason and how many cuts lack them."""
+    """Return the checks that could not be made, by their reason and how many cuts lack them."""
     missing = Counter((check.name, check.not_run) for cut in cuts for check in cut.checks if check.not_run is not None)
     alike: dict[tuple[str | None, int], list[str]] = {}
     for (name, reason), count in missing.items():

@@ -24,7 +24,7 @@ Contrast = tuple[Factor, int, int]
 
 
 def effects_of(design: Design, measured: Mapping[str, Measured], seed: int) -> Effects | None:
-    """None for fewer than two factors, of which the comparisons say all."""
+    """Return None for fewer than two factors, of which the comparisons say all."""
     if len(design.factors) < 2:
         return None
     if any(measured[id_].variant.workload.rate is not None for stratum in design.strata for id_ in stratum.variants):
@@ -53,7 +53,7 @@ def effects_of(design: Design, measured: Mapping[str, Measured], seed: int) -> E
 
 
 def _contrasts(factor: Factor) -> Iterator[Contrast]:
-    """Each level over the first; of a number the highest over the lowest, since a curve has the others."""
+    """Return each level over the first; of a number the highest over the lowest, since a curve has the others."""
     last = len(factor.levels) - 1
     for place in range(1, last + 1) if factor.unit is None else [last]:
         yield factor, place, 0

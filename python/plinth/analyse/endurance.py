@@ -1,4 +1,5 @@
-"""What the trials of a bundle wrote in their measured phases, to which device, for what; and how long a drive lasts that way."""
+"""Endurance of drives: what the trials of a bundle wrote in their measured phases, to which device and for what (data, WAL, an SLOG
+of a ZFS pool), and how long a drive lasts at that rate."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -40,7 +41,7 @@ _FLOWS: dict[Flow, str] = {
 
 
 def endurance(contents: BundleContents, tps: float | None = None, rating: Rating | None = None) -> Endurance:
-    """The account of a bundle, at the measured rate or at `tps` transactions a second; of a drive of the experiment's rating,
+    """Return the account of a bundle, at the measured rate or at `tps` transactions a second; of a drive of the experiment's rating,
     unless another is given. Pure.
     """
     rating = rating or stated_rating(contents)
@@ -66,24 +67,25 @@ def endurance(contents: BundleContents, tps: float | None = None, rating: Rating
 def variant_endurance(
     contents: BundleContents, measured: Measured, rating: Rating | None, tps: float | None = None
 ) -> VariantEndurance:
-    """The account of one variant, at its measured rate or at `tps`."""
+    """Return the account of one variant, at its measured rate or at `tps`."""
     return _Account(contents, measured, tps, rating, contents.plan.experiment.measure.seed).variant()
 
 
 def written_by_block(contents: BundleContents, measured: Measured) -> dict[int, float]:
-    """Bytes that each transaction wrote to the devices below the storages, in each counted trial of which that is known, by block."""
+    """Return bytes that each transaction wrote to the devices below the storages, in each counted trial of which that is known, by
+    block."""
     account = _Account(contents, measured, None, None, contents.plan.experiment.measure.seed)
     return account.written_by_block()
 
 
 def stated_rating(contents: BundleContents) -> Rating | None:
-    """Of the drive that the experiment states."""
+    """Return the rating of the drive that the experiment states."""
     drive = contents.plan.experiment.drive
     return drive.rating() if drive else None
 
 
 def life_years(rated_bytes: float, bytes_per_day: float) -> float:
-    """How long until the rated bytes are written."""
+    """Return how long until the rated bytes are written."""
     return rated_bytes / bytes_per_day / YEAR_DAYS
 
 
@@ -96,7 +98,7 @@ class _Trial(NamedTuple):
     writes: PostgresWrites
 
     def server_rate(self) -> float | None:
-        """What the server's processes wrote to all devices, by the kernel's count or PostgreSQL's, whichever is more."""
+        """Return what the server's processes wrote to all devices, by the kernel's count or PostgreSQL's, whichever is more."""
         wal = self.writes.wal if self.writes.wal_written is None else self.writes.wal_written
         by_views = None if self.writes.data is None or wal is None else self.writes.data + wal
         known = [rate for rate in (by_views, self.seen.rates("process_io", SERVER, "write_bytes")) if rate is not None]
@@ -123,7 +125,7 @@ class _Account:
         self._gaps: list[Gap] = []
 
     def variant(self) -> VariantEndurance:
-        """The account; figures that are not available are gaps."""
+        """Return the account; figures that are not available are gaps."""
         if not self._trials:
             self._gap("everything", "no trial counts")
         flows = tuple(self._flows()) if self._trials else ()
@@ -169,7 +171,7 @@ class _Account:
             )
 
     def written_by_block(self) -> dict[int, float]:
-        """As `written_by_block` of this module."""
+        """Return what `written_by_block` of this module does."""
         devices = self._all_devices()
         rates = (
             (trial, _sum(trial.device_rate(one) for one in devices)) for trial in self._trials if devices is not None
@@ -177,20 +179,20 @@ class _Account:
         return {trial.contents.trial.block: rate / trial.tps for trial, rate in rates if rate is not None}
 
     def _total(self) -> Written | None:
-        """To all devices; None where they are not known."""
+        """Return what was written to all devices; None where they are not known."""
         devices = self._all_devices()
         if devices is None:
             return None
         return self._written(lambda trial: _sum(trial.device_rate(one) for one in devices))
 
     def _all_devices(self) -> tuple[str, ...] | None:
-        """Directly below all file systems, each once; None where those of a storage are not known."""
+        """Return the devices directly below all file systems, each once; None where those of a storage are not known."""
         facts = [self._contents.storages.get(storage) for storage in self._roles.values()]
         below = [_topmost(one) if one else () for one in facts]
         return tuple(dict.fromkeys(device for each in below for device in each)) if all(below) else None
 
     def _places(self) -> dict[tuple[str, ...], list[tuple[str, str]]]:
-        """Storages and roles by the devices directly below them."""
+        """Return storages and roles by the devices directly below them."""
         found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         for role, storage in self._roles.items():
             facts = self._contents.storages.get(storage)
@@ -211,7 +213,7 @@ class _Account:
             of_postgres = trial.writes.of_roles(roles, frozenset(self._roles))
             if of_devices is None or not of_postgres:
                 what = f"device bytes for each byte of PostgreSQL on {', '.join(devices)}"
-                self._gap(what, "what PostgreSQL gave to it cannot be told apart, or is nothing")
+                self._gap(what, "what PostgreSQL gave to it cannot be distinguished, or is nothing")
                 return None
             ratios.append(of_devices / of_postgres)
         return of_trials(ratios, self._seed)
@@ -244,7 +246,7 @@ class _Account:
         return of_trials(shares, self._seed) if shares and len(shares) == len(pairs) else None
 
     def _uses(self, device: str) -> Iterator[str]:
-        """What a device is to the pools below the cluster, by the storages that the pool has as members."""
+        """Return what a device is to the pools below the cluster, by the storages that the pool has as members."""
         for storage in dict.fromkeys(self._roles.values()):
             spec = self._contents.plan.storages.get(storage)
             if isinstance(spec, ZfsStorage):
@@ -266,7 +268,7 @@ class _Account:
         return bytes_per_day.model_copy(update={"value": years, "interval": turned})
 
     def _written(self, rate_of: Callable[[_Trial], float | None]) -> Written | None:
-        """Per transaction and per day, from bytes a second; None where a trial does not tell it."""
+        """Convert bytes per second to bytes per transaction and per day; None where a trial lacks the figure."""
         each = [(trial, rate_of(trial)) for trial in self._trials]
         per_transaction = [rate / trial.tps for trial, rate in each if rate is not None]
         if not each or len(per_transaction) < len(each):
@@ -278,7 +280,7 @@ class _Account:
         )
 
     def _check_checkpoints(self) -> None:
-        """What is dirty when a measured phase ends was not written: without a checkpoint in it, the figure for data means little."""
+        """Note a gap where no checkpoint ended in a measured phase: pages dirty at its end are not in the figure for data."""
         without = [
             str(trial.contents.trial.number)
             for trial in self._trials
@@ -313,7 +315,7 @@ def _trials(measured: Measured) -> Iterator[_Trial]:
 
 
 def _topmost(facts: StorageFacts) -> tuple[str, ...]:
-    """The devices directly below the file system: those below no other of its devices."""
+    """Return the devices directly below the file system: those below no other of its devices."""
     nodes = [node for node in facts.stack if node.name in facts.block_devices]
     least = min((node.depth for node in nodes), default=0)
     return tuple(node.name for node in nodes if node.depth == least)

@@ -1,4 +1,4 @@
-"""Groups of variants that cannot be told apart, as a compact letter display of all pairs of a stratum."""
+"""Groups of variants that cannot be distinguished, as a compact letter display of all pairs of a stratum."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -7,9 +7,8 @@ from typing import Literal
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.simultaneous import MOST_PAIRS, Ratios, Together, compact_letters, pairs_of
 from plinth.analyse.trials import Measured
-from plinth.model.analysis import NoiseFloor
+from plinth.model.analysis import Grouping, NoiseFloor
 from plinth.model.factors import Design
-from plinth.model.grouping import Grouping
 from plinth.model.sweep import Stratum
 
 FEWEST = 3
@@ -24,9 +23,9 @@ def group_variants(
     seed: int,
     scheduled: Collection[str] = (),
 ) -> tuple[Grouping, ...]:
-    """Of each stratum of at least three variants, by throughput; the chance of any false difference in all of them is 5 %.
+    """Group each stratum of at least three variants by throughput; the chance of any false difference in all of them is 5 %.
 
-    As for verdicts, where the A/A pair was told apart, what differs no more than that pair is not told apart. Strata whose baseline is
+    As for verdicts, where the A/A pair was distinguished, what differs no more than that pair is not distinguished. Strata whose baseline is
     `scheduled` are not grouped: their throughput is what a schedule asks for.
     """
     large = [one for one in design.strata if len(one.variants) >= FEWEST]

@@ -42,12 +42,12 @@ class MachineCpu(NamedTuple):
         return self.neighbours >= PRESENT * self.cores and self.used >= BUSY * self.cores
 
     def clause(self) -> str:
-        """What the neighbours used, for people."""
+        """Return what the neighbours used, for people."""
         return f"{self.neighbours:.2f} of {self.cores} cores"
 
 
 def machine_cpu(seen: Window, cores: int) -> MachineCpu | None:
-    """Who used the CPU; None where the server's processes were not read: what they use is then the rest's."""
+    """Return who used the CPU; None where the server's processes were not read: what they use is then the rest's."""
     server, rest = seen.rates(SOURCE, SERVER, *TIMES), [seen.rates(SOURCE, _REST, time) for time in TIMES]
     if seen.rates(SOURCE, ["backends"], *TIMES) is None or server is None or rest[0] is None or rest[1] is None:
         return None
@@ -57,7 +57,7 @@ def machine_cpu(seen: Window, cores: int) -> MachineCpu | None:
 
 
 def client_work(seen: Window) -> float | None:
-    """Cores that backends used, those included that came and went between two readings; None where they were not read."""
+    """Return cores that backends used, those included that came and went between two readings; None where they were not read."""
     living = seen.rates(SOURCE, ["backends"], *TIMES)
     if living is None:
         return None

@@ -30,7 +30,7 @@ class MachineLoad(NamedTuple):
 
 
 def machine_load(seen: Window | None) -> MachineLoad:
-    """What processes other than the server, the clients and the observer used, and what the hypervisor took."""
+    """Return what processes other than the server, the clients and the observer used, and what the hypervisor took."""
     if seen is None:
         return MachineLoad(None, None)
     steal = seen.rate("host_cpu", "all", "steal_s")
@@ -42,7 +42,7 @@ def machine_load(seen: Window | None) -> MachineLoad:
 
 
 def load_conditions(doctor: DoctorRecord | None) -> tuple[Condition, ...]:
-    """How severe what the doctor found of others' load before the run was, at worst, by check."""
+    """Return how severe what the doctor found of others' load before the run was, at worst, by check."""
     found: dict[str, Severity] = {}
     for examination in doctor.examinations if doctor else ():
         for finding in examination.findings:
@@ -56,7 +56,7 @@ def load_conditions(doctor: DoctorRecord | None) -> tuple[Condition, ...]:
 
 
 def load_differences(sides: Sequence[VariantFigures | None]) -> Iterator[tuple[str, tuple[str | None, ...]]]:
-    """The shares that are not the same in all runs of a variant: name, and the medians of its trials by run."""
+    """Return the shares that are not the same in all runs of a variant: name, and the medians of its trials by run."""
     for field, least in LEAST_DIFFERENCE.items():
         shares = [None if side is None else share_of(side, field) for side in sides]
         known = [share for share in shares if share is not None]
@@ -65,7 +65,7 @@ def load_differences(sides: Sequence[VariantFigures | None]) -> Iterator[tuple[s
 
 
 def load_refusals(runs: tuple[RunFigures, RunFigures], pair: tuple[VariantFigures, VariantFigures]) -> Iterator[str]:
-    """Why a variant of two runs was not measured under the same load of others; nothing where it was.
+    """Return why a variant of two runs was not measured under the same load of others; nothing where it was.
 
     A problem that the doctor found in one of the runs only counts where the load of the trials does not say more.
     """
@@ -81,7 +81,7 @@ def load_refusals(runs: tuple[RunFigures, RunFigures], pair: tuple[VariantFigure
 
 
 def share_of(variant: VariantFigures, field: str) -> float | None:
-    """The median of a share over the trials of a variant; None where a trial has none."""
+    """Return the median of a share over the trials of a variant; None where a trial has none."""
     shares = [getattr(trial, field) for trial in variant.trials]
     return median(shares) if shares and None not in shares else None
 

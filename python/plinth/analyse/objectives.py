@@ -39,7 +39,7 @@ class _Found(NamedTuple):
 def judge_objectives(
     contents: BundleContents, measured: Mapping[str, Measured], results: Sequence[VariantResult], seed: int
 ) -> tuple[ObjectiveResult, ...]:
-    """Every objective for each of its variants, in the order of the experiment and of the results."""
+    """Return every objective for each of its variants, in the order of the experiment and of the results."""
     experiment = contents.plan.experiment
     judged: list[ObjectiveResult] = []
     for place, objective in enumerate(experiment.objectives):
@@ -55,7 +55,7 @@ def judge_objectives(
 
 
 def outcome_of(figure: Estimate, objective: Objective) -> tuple[Outcome, str | None]:
-    """On which side of the bound the whole interval lies; else inconclusive, and why."""
+    """Return on which side of the bound the whole interval lies; otherwise inconclusive, and why."""
     bound = objective.bound
     if not isinstance(bound, int | float):
         raise TypeError(f"{objective.metric} has no figure")
@@ -139,14 +139,14 @@ def _tps(measured: Measured, seed: int) -> tuple[Estimate, Pivot | None]:
 
 
 def _of_trials(values: Sequence[float], seed: int) -> tuple[Estimate, Pivot | None]:
-    """As `of_trials`, with an interval however wide it is."""
+    """Return the same as `of_trials`, with an interval however wide it is."""
     if all(value > 0 for value in values):
         return estimate([math.log(value) for value in values], seed, _METHOD)
     return of_trials(values, seed), None
 
 
 def _latency(objective: Objective, measured: Measured, seed: int) -> _Found:
-    """The median of the trials' own percentiles, each of the trial's merged histogram."""
+    """Return the median of the trials' own percentiles, each of the trial's merged histogram."""
     points = [trial.point() for trial in measured.counted]
     field = f"{objective.metric}_ns"
     known: list[int] = [value for point in points if (value := getattr(point, field)) is not None]
@@ -156,7 +156,7 @@ def _latency(objective: Objective, measured: Measured, seed: int) -> _Found:
 
 
 def _without_latency(measured: Measured, share_above: float) -> str | None:
-    """Why the percentile may be higher: more transactions than lie above it were never done, and are in no histogram."""
+    """Return why the percentile may be higher: more transactions than lie above it were never done, and are in no histogram."""
     totals = [trial.contents.trial.measured for trial in measured.counted]
     known = [one for one in totals if one is not None]
     # In a closed loop those that are open at the end are cut off by it, however fast they were.
@@ -190,7 +190,7 @@ def _written(result: VariantResult) -> _Found:
 def _cost(
     objective: Objective, experiment: Experiment, levels: Mapping[str, Level], tps: Estimate, pivot: Pivot | None
 ) -> _Found:
-    """What a million transactions cost at the variant's rate, measured day and night."""
+    """Return what a million transactions cost at the variant's rate, measured day and night."""
     price = objective.price_per_hour
     if isinstance(price, dict):
         storage = _storage_of(experiment, levels)
@@ -207,6 +207,6 @@ def _cost(
 
 
 def _storage_of(experiment: Experiment, levels: Mapping[str, Level]) -> str:
-    """The name, in the experiment, of the storage of a variant's data directory."""
+    """Return the name, in the experiment, of the storage of a variant's data directory."""
     varied = (str(level) for factor, level in levels.items() if factor_path(factor) == ("server", "storage"))
     return next(varied, experiment.server.storage or next(iter(experiment.storage), "of the server"))

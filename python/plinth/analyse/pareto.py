@@ -14,10 +14,9 @@ from plinth.analyse.bootstrap import MIN_TRIALS, of_trials
 from plinth.analyse.comparison import EQUIVALENCE
 from plinth.analyse.simultaneous import MOST_PAIRS, Ratios, Together, pairs_of
 from plinth.analyse.trials import Measured
-from plinth.model.analysis import VariantResult
+from plinth.model.analysis import METRIC_NAMES, ParetoFront, ParetoMetric, ParetoPoint, VariantResult
 from plinth.model.base import Gap
 from plinth.model.factors import Design
-from plinth.model.pareto import METRIC_NAMES, ParetoFront, ParetoMetric, ParetoPoint
 from plinth.model.safety import GRADES
 from plinth.model.sweep import Stratum
 
@@ -63,7 +62,7 @@ def pareto_fronts(
     written: Figures,
     seed: int,
 ) -> tuple[ParetoFront, ...]:
-    """The front of each stratum of two variants or more; none of experiments of fewer than FEWEST variants.
+    """Return the front of each stratum of two variants or more; none of experiments of fewer than FEWEST variants.
 
     `written` has the bytes that each transaction wrote to devices, of the variants of which they were counted.
     """
@@ -110,7 +109,7 @@ class _Dominance:
         return all(no_worse for _, no_worse in shown) and any(better for better, _ in shown)
 
     def _shown(self, which: int, over: int, under: int) -> tuple[bool, bool]:
-        """Whether the one is shown better than the other in a metric, and whether worse by no more than 5 %."""
+        """Return whether the one is shown better than the other in a metric, and whether worse by no more than 5 %."""
         metric, place = self.of.metrics[which], self.first + which
         good, bad = (over, under) if metric.is_more_better else (under, over)
         interval = self.ratios.interval(place, good, bad)
@@ -151,7 +150,7 @@ def _candidates(
 
 
 def _is_whole(figures: Figures, rates: Figures) -> bool:
-    """Whether every counted trial of every variant has a figure above 0."""
+    """Return whether every counted trial of every variant has a figure above 0."""
     return all(figures[id_].keys() == rates[id_].keys() and all(v > 0 for v in figures[id_].values()) for id_ in rates)
 
 

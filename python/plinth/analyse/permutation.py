@@ -18,10 +18,10 @@ _TIE = 1e-9
 
 
 def within_blocks(log_ratios: Floats, seed: int) -> float:
-    """Two-sided p when, within each block, the two variants are exchanged or not: all 2^n ways, or a sample of them.
+    """Return two-sided p when, within each block, the two variants are exchanged or not: all 2^n ways, or a sample of them.
 
     `log_ratios` has one log(a/b) a block. The test of the randomised block design itself (Fisher 1935, section 21):
-    exact whatever drift the blocks share. Statistic: |mean|.
+    exact for any drift that the blocks share. Statistic: |mean|.
     """
     n = len(log_ratios)
     exact = 2**n <= MAX_EXACT
@@ -33,7 +33,7 @@ def within_blocks(log_ratios: Floats, seed: int) -> float:
 
 
 def over_all(a: Floats, b: Floats, seed: int) -> float:
-    """Two-sided p when the labels of all trials are shuffled: all ways, or a sample of them. `a`, `b` are logs.
+    """Return two-sided p when the labels of all trials are shuffled: all ways, or a sample of them. `a`, `b` are logs.
 
     Exact when trials are exchangeable; drift shared by the trials of a block makes it conservative.
     Statistic: |mean(a) - mean(b)|.
@@ -50,23 +50,23 @@ def over_all(a: Floats, b: Floats, seed: int) -> float:
 
 
 def smallest_p_within_blocks(n: int) -> float:
-    """The smallest two-sided p that n blocks can give: 2 of 2^n arrangements."""
+    """Return the smallest two-sided p that n blocks can give: 2 of 2^n arrangements."""
     return 2.0 ** (1 - n)
 
 
 def smallest_p_over_all(n_a: int, n_b: int) -> float:
-    """The smallest two-sided p that so many trials can give: by symmetry two arrangements if the sides are equal."""
+    """Return the smallest two-sided p that so many trials can give: by symmetry two arrangements if the sides are equal."""
     return (2 if n_a == n_b else 1) / comb(n_a + n_b, n_a)
 
 
 def _share(arranged: Floats, observed: float, summed: float, *, exact: bool) -> float:
-    """The share of arrangements at least as far out; a sample counts the observed one too (Phipson and Smyth 2010)."""
+    """Return the share of arrangements at least as far out; a sample counts the observed one too (Phipson and Smyth 2010)."""
     beyond = int(np.count_nonzero(np.abs(arranged) >= abs(observed) - _TIE * summed))
     return beyond / len(arranged) if exact else (beyond + 1) / (len(arranged) + 1)
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Holm's step-down correction (1979): p values that may be held against one level for the whole family."""
+    """Apply Holm's step-down correction (1979): the p values may be compared with one level for the whole family."""
     corrected = [0.0] * len(p_values)
     highest = 0.0
     for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):

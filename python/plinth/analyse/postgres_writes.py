@@ -3,6 +3,7 @@ version."""
 
 from typing import NamedTuple
 
+from plinth.analyse.wal_per_transaction import images_rate, wal_rate
 from plinth.analyse.window import Window
 from plinth.model.trial import Trial
 
@@ -28,7 +29,7 @@ class PostgresWrites(NamedTuple):
     missing: dict[str, str]
 
     def of_roles(self, roles: tuple[str, ...], cluster_roles: frozenset[str]) -> float | None:
-        """What was given to a place with these roles of a cluster; None where the views cannot tell it apart.
+        """Return what was given to a place with these roles of a cluster; None where the views cannot distinguish it.
 
         The views count data of all tablespaces together, and the WAL is within the data directory unless it has a role.
         """
@@ -43,7 +44,7 @@ class PostgresWrites(NamedTuple):
 
 
 def postgres_writes(trial: Trial, seen: Window) -> PostgresWrites:
-    """From pg_stat_io where there is one (16 and later), else from what checkpointer, background writer and backends wrote."""
+    """Read from pg_stat_io (16 and later), otherwise from the counters of checkpointer, background writer and backends."""
     missing: dict[str, str] = {}
     too_late = None if has_reported(trial, seen) else REPORTED_TOO_LATE
     unread = None if seen.samples else "no counter was read in the measured phase: measure for longer"
@@ -74,23 +75,8 @@ def postgres_writes(trial: Trial, seen: Window) -> PostgresWrites:
     )
 
 
-def wal_rate(seen: Window) -> float | None:
-    """Bytes of WAL that the server generated, a second: by its position, which is that of the moment."""
-    position = seen.rate("pg_wal", "all", "insert_lsn_bytes")
-    return seen.rate("pg_wal", "all", "wal_bytes") if position is None else position  # a standby has none
-
-
-def images_rate(seen: Window) -> float | None:
-    """Full-page images a second: as many as pg_stat_wal has for its bytes of WAL, in all bytes that there are."""
-    images, wal = seen.growth("pg_wal", "all", "wal_fpi"), wal_rate(seen)
-    counted_bytes = seen.growth("pg_wal", "all", "wal_bytes")
-    if images is None or wal == 0:
-        return images
-    return images / counted_bytes * wal if counted_bytes and wal is not None else None
-
-
 def has_reported(trial: Trial, seen: Window) -> bool:
-    """Whether the server's processes have reported at least half of their work; assumed where that is not known."""
+    """Return whether the server's processes have reported at least half of their work; assumed where that is not known."""
     commits = seen.growth_of_all("pg_database", "xact_commit")
     if commits is None or trial.measured is None:
         return True
@@ -103,7 +89,7 @@ def has_reported(trial: Trial, seen: Window) -> bool:
 
 
 def _data_rate(seen: Window) -> float | None:
-    """Bytes of tables, indexes, temporary files and transaction status, a second."""
+    """Return bytes of tables, indexes, temporary files and transaction status, a second."""
     written = seen.rate_of_all("pg_io", "write_bytes", *_RELATIONS)
     if written is not None:
         written += seen.rate_of_all("pg_io", "extend_bytes", *_RELATIONS) or 0

@@ -9,7 +9,7 @@ from plinth.model.units import format_duration
 
 
 def preparations(measured: dict[str, Measured]) -> Iterator[str]:
-    """Sentences of each variant; of caches with the evidence of the trial that was furthest from what was asked for."""
+    """Return sentences of each variant; of caches with the evidence of the trial that was furthest from what was asked for."""
     for one in measured.values():
         yield from _restored(one)
         yield from _warmed_up(one)
@@ -42,13 +42,13 @@ def _warmed_up(one: Measured) -> Iterator[str]:
 
 
 def not_steady_after_warmup(judged: JudgedTrial) -> str | None:
-    """Why the warm-up of a trial ended at its cap; None where throughput was steady, or the warm-up of fixed length."""
+    """Return why the warm-up of a trial ended at its cap; None where throughput was steady, or the warm-up of fixed length."""
     end = judged.contents.trial.warmup_end
     return end.seen if end is not None and end.reason == "cap" else None
 
 
 def not_reached(judged: JudgedTrial) -> str | None:
-    """Why a trial did not begin with the cache that was asked for; None where it did, or nothing was asked for."""
+    """Return why a trial did not begin with the cache that was asked for; None where it did, or nothing was asked for."""
     trial = judged.contents.trial
     if trial.cache is None or trial.cache.reached:
         return None

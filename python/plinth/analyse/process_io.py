@@ -12,7 +12,7 @@ SOURCE = "process_io"
 
 
 def process_io(trials: Sequence[tuple[Trial, Window]], seed: int) -> ProcessIo:
-    """Medians over a variant's counted trials; a group that any of them could not read is a gap with its reason."""
+    """Return medians over a variant's counted trials; a group that any of them could not read is a gap with its reason."""
     if not trials:
         return ProcessIo(groups=(), gaps=(Gap(what="I/O by process", reason="no trial counts"),))
     groups: list[GroupIo] = []
@@ -39,7 +39,7 @@ def process_io(trials: Sequence[tuple[Trial, Window]], seed: int) -> ProcessIo:
 
 
 def _groups(trial: Trial, seen: Window) -> Iterator[str]:
-    """Those that were read, then those that could not be."""
+    """Return those that were read, then those that could not be."""
     yield from seen.objects(SOURCE)
     prefix = f"{SOURCE}: "
     yield from (gap.what.removeprefix(prefix) for gap in trial.gaps if gap.what.startswith(prefix))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from plinth.analyse.window import Window
 from plinth.model.base import SettingValue
 from plinth.model.bottleneck import Evidence
-from plinth.model.standby import Quorum, quorum_of
+from plinth.model.synchronous_standby_names import Quorum, quorum_of
 
 SOURCE = "pg_replication"
 _WAL = "pg_wal"
@@ -34,12 +34,13 @@ class StandbyLag(NamedTuple):
     steps_s: Mapping[str, float]
 
     def until_s(self, steps: int) -> float:
-        """How long the first steps take."""
+        """Return how long the first steps take."""
         return sum(self.steps_s.get(step, 0.0) for step in _STEPS[:steps])
 
 
 def standby_lags(seen: Window) -> list[StandbyLag]:
-    """The standbys that stream from the primary, with their lags in the measured phase; those that nothing was behind of are left out."""
+    """Return the standbys that stream from the primary, with their lags in the measured phase; those that nothing was behind of are left
+    out."""
     found: dict[str, dict[str, float]] = {}
     wal_bytes_per_s = seen.rate_of_all(_WAL, "wal_bytes")
     for of in seen.objects(SOURCE):
@@ -56,13 +57,13 @@ def standby_lags(seen: Window) -> list[StandbyLag]:
 
 
 def _differences(until: Sequence[float | None]) -> list[float]:
-    """What each adds to the one before, up to the first that is not known."""
+    """Return what each adds to the one before, up to the first that is not known."""
     known = list(itertools.takewhile(lambda one: one is not None, until))
     return [max(0.0, (one or 0.0) - (before or 0.0)) for before, one in zip([0.0, *known], known, strict=False)]
 
 
 def _caused(steps_s: Mapping[str, float], steps: int) -> dict[str, float]:
-    """The time of the first `steps`, by what caused it.
+    """Return the time of the first `steps`, by what caused it.
 
     A standby writes nothing while it flushes: what reaches it then waits for half a flush, on the mean, which is time in the step before.
     So a flush is waited for with remote_write, too.
@@ -78,7 +79,8 @@ def _caused(steps_s: Mapping[str, float], steps: int) -> dict[str, float]:
 
 
 def waited_for(seen: Window, settings: Mapping[str, SettingValue]) -> tuple[StandbyLag, str] | None:
-    """The standby that commits waited for, and its step that took the longest of those that they wait for; None where it is not known."""
+    """Return the standby that commits waited for, and its step that took the longest of those that they wait for; None where it is not
+    known."""
     asked = {name.lower(): str(value) for name, value in settings.items()}
     names = asked.get("synchronous_standby_names", "")
     quorum, lags = quorum_of(names), standby_lags(seen)
@@ -93,7 +95,7 @@ def waited_for(seen: Window, settings: Mapping[str, SettingValue]) -> tuple[Stan
 
 
 def _slowest_needed(quorum: Quorum, lags: Sequence[StandbyLag], steps: int, *, is_any: bool) -> StandbyLag | None:
-    """With ANY the slowest of the fastest that are needed, with FIRST that of the first in the list."""
+    """Return, with ANY, the slowest of the fastest that are needed; with FIRST, the slowest of the first in the list."""
     possible = set(quorum.possible([lag.name for lag in lags]))
     candidates = [lag for lag in lags if lag.name in possible]
     if is_any:
@@ -105,13 +107,13 @@ def _slowest_needed(quorum: Quorum, lags: Sequence[StandbyLag], steps: int, *, i
 
 
 def step_sentence(of: tuple[StandbyLag, str]) -> str:
-    """The end of the sentence of a bottleneck."""
+    """Return the end of the sentence of a bottleneck."""
     standby, step = of
     return f", mostly standby {standby.name}: {_WORDS[step]}"
 
 
 def lag_evidence(seen: Window) -> Iterator[Evidence]:
-    """The mean time in each step, by standby."""
+    """Return the mean time in each step, by standby."""
     for lag in standby_lags(seen):
         for step, took_s in lag.steps_s.items():
             yield Evidence(what=f"standby {lag.name}: {_WORDS[step]}", value=took_s * 1e9, unit="ns", source=SOURCE)

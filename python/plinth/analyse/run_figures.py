@@ -9,7 +9,7 @@ from plinth.model.run_figures import RunFigures, TrialFigures, VariantFigures
 
 
 def run_figures(contents: BundleContents, analysis: Analysis) -> RunFigures:
-    """The counted trials of each variant, in the plan's order, and what they were measured under."""
+    """Return the counted trials of each variant, in the plan's order, and what they were measured under."""
     results = {result.id: result for result in analysis.variants}
     manifest, experiment = contents.manifest, contents.plan.experiment
     return RunFigures(

@@ -3,12 +3,12 @@
 A judgement from facts, not a test: a device that lies about its flushes is not found here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from plinth.analyse.storage_safety import Finding, storage_findings, unknown
-from plinth.model.facts import ServerFacts, StorageFacts
+from plinth.model.facts import ServerFacts, StackNode, StorageFacts
+from plinth.model.place import EMULATED, NETWORK
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
-from plinth.model.safety import GRADES, Safety
+from plinth.model.safety import GRADES, Safety, SafetyGrade
 from plinth.model.write_facts import (
     AS_ASKED,
     AS_READ_BACK,
@@ -18,6 +18,107 @@ from plinth.model.write_facts import (
     settings_in_force,
     value_in_force,
 )
+
+Finding = tuple[SafetyGrade, str]
+
+_NO_FLUSHES = "the file system sends no flushes to the device"
+_FLUSHES_OFF = {
+    "nobarrier": _NO_FLUSHES,
+    "barrier=0": _NO_FLUSHES,
+    "barrier=none": _NO_FLUSHES,  # reiserfs
+    "fsync_mode=nobarrier": _NO_FLUSHES,  # f2fs
+    "nosync": "the file system leaves out every sync",
+}
+"""Mount options under which fsync returns before the device's cache is written, by any file system's name for them."""
+_WRITEBACK = "data=writeback"
+
+
+def storage_findings(role: str, storage: StorageFacts | None) -> list[Finding]:
+    """Return what is known of the storage that has `role`; None: its facts were never read."""
+    if storage is None:
+        whose = "its facts" if role == DATA_ROLE else f"the facts of that of {role}"
+        return [unknown(f"{whose} were never read")]
+    name = storage.name if role == DATA_ROLE else f"{storage.name}, where the {role} is,"
+    findings: list[Finding] = []
+    if storage.volatile:
+        why = storage.volatile_reason or f"{storage.filesystem} loses everything at a power cut"
+        findings.append(("does not keep", f"{name} is volatile: {why}"))
+    if storage.flushes_withheld is not None:
+        findings.append(("does not keep", storage.flushes_withheld))
+    findings += _of_options(f"{name} is", storage.filesystem, storage.mount_options)
+    findings += _of_layers(name, storage.stack)
+    return list(dict.fromkeys(findings))
+
+
+def unknown(why: str) -> Finding:
+    """Judge a storage of which too little is known."""
+    return "unknown", f"the storage cannot be judged: {why}"
+
+
+def _of_options(subject: str, filesystem: str, options: Sequence[str]) -> Iterator[Finding]:
+    for option in options:
+        if option in _FLUSHES_OFF:
+            yield "does not keep", f"{subject} mounted with {option}: {_FLUSHES_OFF[option]}"
+        if option == _WRITEBACK:  # as PostgreSQL's manual has it, 28.3: Write-Ahead Logging
+            yield (
+                "keeps",
+                f"{subject} mounted with {option}: after a crash a file that was not flushed may hold old blocks, and "
+                "PostgreSQL flushes what it relies on",
+            )
+        # "volatile" since Linux 5.10, "fsync=volatile" in later ones.
+        if filesystem == "overlay" and option in ("volatile", "fsync=volatile"):
+            yield "does not keep", f"{subject} a volatile overlay, which leaves out every sync"
+
+
+def _of_layers(name: str, stack: Sequence[StackNode]) -> Iterator[Finding]:
+    """Return what the layers say: the top mount and its file system are judged by the storage's own options."""
+    mounted = ""
+    for number, node in enumerate(stack):
+        if node.kind == "mount":
+            mounted = node.name
+        elif node.kind == "filesystem" and number > 1:
+            subject = f"{name} is stored on {mounted}, which is"
+            yield from _of_options(subject, node.name, [*_list(stack[number - 1], "options"), *_list(node, "options")])
+            yield from _of_options(subject, node.name, _list(node, "options_in_effect"))
+        elif node.kind == "loop" and _value(node, "write_cache") == "write through":
+            yield (
+                "does not keep",
+                f"{name} is stored on {node.name}, a loop device whose write cache is set to write through: the kernel sends "
+                "it no flushes, and its file is never synced",
+            )
+        elif node.kind == "zfs":
+            yield from _of_pool(name, node)
+        elif node.kind == NETWORK:
+            yield (
+                "unknown",
+                f"{name} is stored elsewhere ({node.name}): whether that keeps what it has acknowledged cannot be seen from here",
+            )
+        if node.kind == "filesystem" and node.name.partition(".")[0] in ("fuse", "fuseblk"):
+            below = next((one.kind for one in stack[number + 1 :] if one.kind not in ("mount", "filesystem")), None)
+            if below not in (EMULATED, "zfs"):
+                yield (
+                    "unknown",
+                    f"{name} is stored on a file system that a program serves ({node.name}): what that does with a flush "
+                    "cannot be seen from here",
+                )
+
+
+def _of_pool(name: str, pool: StackNode) -> Iterator[Finding]:
+    for of in ("dataset", "pool"):
+        if _value(pool, f"{of}.sync") == "disabled":
+            yield "does not keep", f"{name} has sync = disabled on ZFS: an fsync returns before anything is written"
+        if _value(pool, f"{of}.logbias") == "throughput":
+            yield "keeps", f"{name} has logbias = throughput on ZFS: synchronous writes go past a log device"
+
+
+def _value(node: StackNode, name: str) -> object:
+    return next((fact.value for fact in node.facts if fact.name == name), None)
+
+
+def _list(node: StackNode, name: str) -> list[str]:
+    value = _value(node, name)
+    return value if isinstance(value, list) else []
+
 
 _TRUSTED: tuple[Finding, ...] = (
     ("keeps", "every commit is flushed before it is acknowledged, to storage that is not volatile"),
@@ -32,7 +133,7 @@ def judge(
     server: ServerFacts | None,
     writes: Sequence[WriteFacts] = (),
 ) -> Safety:
-    """The worst of what storages, settings and the tables that were written allow.
+    """Return the worst of what storages, settings and the tables that were written allow.
 
     `storages` by what the server has on them ("data", "WAL", ...), none of an external server. Facts that were never
     read are None. `writes` are of the variant's loads.
@@ -50,7 +151,7 @@ def judge(
 
 
 def _of_preloaded(server: ServerFacts | None) -> list[Finding]:
-    """What libraries do that were loaded into the server before its own: libeatmydata makes nothing of every fsync."""
+    """Return what libraries do that were loaded into the server before its own: libeatmydata makes nothing of every fsync."""
     findings: list[Finding] = []
     for library in () if server is None else server.preloaded:
         if "eatmydata" in library:
@@ -90,7 +191,7 @@ def _of_settings(
 
 
 def _of_commits(settings: Mapping[str, SettingSeen]) -> list[Finding]:
-    """What synchronous_commit allows, on the sessions of the load too."""
+    """Return what synchronous_commit allows, on the sessions of the load too."""
     seen = settings.get("synchronous_commit")
     if seen is None or value_in_force(settings, seen.name) not in (None, "off"):
         return []
@@ -108,12 +209,12 @@ def _of_commits(settings: Mapping[str, SettingSeen]) -> list[Finding]:
 
 
 def _where(seen: SettingSeen) -> str:
-    """Where a setting comes from that is not the server's own, which goes without saying."""
+    """Return where a setting comes from; nothing for the server's configuration, which goes without saying."""
     return "" if seen.where in (AS_READ_BACK, AS_ASKED) else f" ({seen.where})"
 
 
 def _of_relations(writes: Sequence[WriteFacts]) -> list[Finding]:
-    """What becomes of tables and indexes that took writes and are not kept where, or as, the server's other data are."""
+    """Return what becomes of tables and indexes that took writes and are not kept where, or as, the server's other data are."""
     findings: dict[str, Finding] = {}
     for relation in (relation for facts in writes for relation in facts.relations):
         name = f"{relation.kind} {relation.name}"
@@ -127,7 +228,7 @@ def _of_relations(writes: Sequence[WriteFacts]) -> list[Finding]:
 
 
 def _outside(name: str, relation: WrittenRelation) -> Finding:
-    """Of a relation in a tablespace that is on no storage of the experiment."""
+    """Judge a relation in a tablespace that is on no storage of the experiment."""
     where = f"{name} is in tablespace {relation.tablespace}, in {relation.directory}"
     if relation.place is not None:
         losing = [why for grade, why in storage_findings(DATA_ROLE, relation.place) if grade == "does not keep"]

@@ -10,9 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from plinth.analyse.blocks import LogsByBlock, without_blocks
 from plinth.analyse.bootstrap import LEVEL, MIN_TRIALS, Floats, median
 from plinth.analyse.comparison import ALPHA, EQUIVALENCE, compare, inverse, stated_ratio
+from plinth.analyse.simultaneous import LogsByBlock, without_blocks
 from plinth.model.estimate import Estimate, Interval
 from plinth.model.figures import percent
 from plinth.model.sweep import Knee, ScalabilityFit
@@ -47,7 +47,7 @@ class Levels:
         return np.log(values) if values.min() > 0 else values
 
     def back(self, place: float) -> float:
-        """The value of the factor at a place of that axis."""
+        """Return the value of the factor at a place of that axis."""
         return math.exp(place) if min(self.values) > 0 else place
 
     @cached_property
@@ -57,7 +57,7 @@ class Levels:
 
     @cached_property
     def medians(self) -> Floats:
-        """Of each level, adjusted."""
+        """The median of each level, adjusted."""
         return np.array([float(median(one)) for one in self.adjusted])
 
     @cached_property
@@ -84,7 +84,7 @@ class Levels:
         return np.stack(columns, axis=1)
 
     def ratio(self, over: int, under: int) -> Estimate | None:
-        """The throughput at one level over that at another, within blocks; None where no block has both."""
+        """Return the throughput at one level over that at another, within blocks; None where no block has both."""
         if over < under:
             found = self.ratio(under, over)
             return found and inverse(found)
@@ -100,7 +100,7 @@ class Levels:
 
 
 def gains_end(levels: Levels) -> int | None:
-    """The lowest level above which nothing is gained: no higher one is faster by more than 5 %, at 95 % confidence each.
+    """Return the lowest level above which nothing is gained: no higher one is faster by more than 5 %, at 95 % confidence each.
 
     From the top downwards, a claim is made only while all those above it hold, which keeps the chance of any false one at
     that of one (a fixed sequence; each claim is an intersection-union test). None where not even the last step is decided.
@@ -115,7 +115,7 @@ def gains_end(levels: Levels) -> int | None:
 
 
 def holds_end(levels: Levels) -> int | None:
-    """The highest level up to which throughput holds: no lower one is faster by more than 5 %; see `gains_end`."""
+    """Return the highest level up to which throughput holds: no lower one is faster by more than 5 %; see `gains_end`."""
     found = None
     for high in range(1, len(levels.values)):
         if not all(_gains_little(levels.ratio(low, high)) for low in range(high)):
@@ -129,7 +129,7 @@ def _gains_little(ratio: Estimate | None) -> bool:
 
 
 def knee(levels: Levels) -> Knee | str:
-    """Where a rise slows down, or a fall begins: the bend of two lines through the medians, log over log; or why there is none.
+    """Find where a rise slows down, or a fall begins: the bend of two lines through the medians, log over log; or why there is none.
 
     The interval of its place is the percentile interval of the bends of resampled medians. It is said only where one
     straight line is refuted: where its misfit, less that of the bent one, is more than in 95 % of resamples from that line.
@@ -186,7 +186,7 @@ class _Line:
         return self._design @ (self._solve @ medians)
 
     def misfit(self, medians: Floats) -> Floats:
-        """Sum of squares; medians have shape (..., levels)."""
+        """Return the sum of squares; medians have shape (..., levels)."""
         residual = medians @ self._residual
         return np.einsum("...i,...i->...", residual, residual)
 
@@ -202,7 +202,7 @@ def _why_not(levels: Levels, what: str) -> str | None:
 
 
 def scalability(levels: Levels) -> ScalabilityFit | str:
-    """The Universal Scalability Law, X(N) = l N / (1 + s (N - 1) + k N (N - 1)), through the medians; or why there is none.
+    """Fit the Universal Scalability Law, X(N) = l N / (1 + s (N - 1) + k N (N - 1)), through the medians; or why there is none.
 
     Gunther 2007. N / X is linear in 1/l, s/l and k/l, none below 0; each level is weighted so that its relative error counts.
     """
@@ -242,12 +242,12 @@ def scalability(levels: Levels) -> ScalabilityFit | str:
 
 
 def law(clients: Floats, rate: Floats | float, contention: Floats | float, coherency: Floats | float) -> Floats:
-    """Throughput by the Universal Scalability Law."""
+    """Return throughput by the Universal Scalability Law."""
     return rate * clients / (1 + contention * (clients - 1) + coherency * clients * (clients - 1))
 
 
 def _law(clients: Floats, medians: Floats) -> Floats:
-    """(rate, contention, coherency) for medians of shape (..., levels): of the fits on every subset of the terms, the best
+    """Fit (rate, contention, coherency) to medians of shape (..., levels): of the fits on every subset of the terms, the best
     without a negative one."""
     per_client = np.exp(medians) / clients
     scale = float(clients[-1])

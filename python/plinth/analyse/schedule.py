@@ -15,10 +15,9 @@ import numpy as np
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.comparison import FEW_TRIALS, Outcome, compare, stated_ratio
 from plinth.analyse.trials import Measured
-from plinth.model.analysis import Verdict
+from plinth.model.analysis import BySchedule, ScheduleKept, Verdict
 from plinth.model.estimate import Estimate
 from plinth.model.figures import number
-from plinth.model.open_loop import BySchedule, ScheduleKept
 from plinth.model.sweep import ScheduleLevel, ScheduleLimit, Stratum
 from plinth.model.units import format_duration
 
@@ -32,7 +31,7 @@ class Order:
 
 
 def latency_ratio(variant: Measured, baseline: Measured, seed: int) -> Estimate | None:
-    """p99 latency over the baseline's, within blocks, where all counted trials of both keep up with one schedule; None elsewhere."""
+    """Return p99 latency over the baseline's, within blocks, where all counted trials of both keep up with one schedule; None elsewhere."""
     if by_schedule(variant, baseline) != "same schedule":
         return None
     ratio = compare(variant.log_p99, baseline.log_p99, seed, family=1)
@@ -42,7 +41,7 @@ def latency_ratio(variant: Measured, baseline: Measured, seed: int) -> Estimate 
 def _latency_order(
     stratum: Stratum, measured: Mapping[str, Measured], latencies: Mapping[tuple[str, str], Estimate | None]
 ) -> dict[str, float] | None:
-    """Of each variant that was measured, its p99 latency over the baseline's; `latencies` has the ratios, by variant and baseline.
+    """Return, of each variant that was measured, its p99 latency over the baseline's; `latencies` has the ratios, by variant and baseline.
 
     None where throughput differs: in a stratum of which not all that were measured keep up with the schedule of the baseline.
     """
@@ -53,7 +52,8 @@ def _latency_order(
 
 
 def kept_of(measured: Measured) -> ScheduleKept | None:
-    """Whether all, some or none of the counted trials kept up; None of a closed loop, without trials, and where one has no counts."""
+    """Return whether all, some or none of the counted trials kept up; None of a closed loop, without trials, and where one has no
+    counts."""
     kept = [one.kept for one in measured.counted]
     if not kept or None in kept:
         return None
@@ -67,7 +67,7 @@ def late_text(measured: Measured) -> str | None:
 
 
 def by_schedule(variant: Measured, baseline: Measured) -> BySchedule | None:
-    """How two open loops compare; None where a schedule decides nothing: throughput is the verdict, or nothing is (`in_part`)."""
+    """Return how two open loops compare; None where a schedule decides nothing: throughput is the verdict, or nothing is (`in_part`)."""
     of, to = kept_of(variant), kept_of(baseline)
     if of is None or to is None:
         return None
@@ -106,7 +106,7 @@ _VERDICTS: dict[BySchedule, Verdict] = {
 
 
 def _in_part(*sides: Measured) -> str | None:
-    """Why a schedule does not decide: one side keeps up in all trials and the other in some."""
+    """Return why a schedule does not decide: one side keeps up in all trials and the other in some."""
     for one in sides:
         if kept_of(one) == "kept in part":
             level = _level(one.variant.label, one, seed=0)
@@ -117,7 +117,7 @@ def _in_part(*sides: Measured) -> str | None:
 def schedule_order(
     stratum: Stratum, measured: Mapping[str, Measured], latencies: Mapping[tuple[str, str], Estimate | None]
 ) -> Order | None:
-    """Keys that sort the variants of a stratum of open loops; None where they are ranked by throughput.
+    """Return keys that sort the variants of a stratum of open loops; None where they are ranked by throughput.
 
     By p99 latency over the baseline's where all keep up with one schedule. Else those that keep up come first: by the rate that
     was asked for, of the same rate by p99; then the others by what they did in time.
@@ -142,7 +142,7 @@ def _schedule_key(one: Measured) -> tuple[float, ...]:
 
 
 def schedule_limit(levels: Sequence[tuple[str, Measured]], seed: int) -> ScheduleLimit | None:
-    """Where the server stops keeping up; the levels, each a label and its variant, ascend. None where no trial counted what was due.
+    """Find where the server stops keeping up; the levels, each a label and its variant, ascend. None where no trial counted what was due.
 
     Kept up to the highest level below which all are kept, in every trial; missed from the lowest level above which all are missed,
     in every trial. What lies between is not decided.
@@ -161,7 +161,7 @@ def schedule_limit(levels: Sequence[tuple[str, Measured]], seed: int) -> Schedul
 
 
 def _level(label: str, measured: Measured, seed: int) -> ScheduleLevel:
-    """How many trials of a level kept up."""
+    """Return how many trials of a level kept up."""
     known = [one.kept for one in measured.counted if one.kept is not None]
     latency, tps = measured.latency(), measured.tps(seed)
     return ScheduleLevel(
@@ -178,7 +178,8 @@ _KEEPS_UP = "the server keeps up with the schedule"
 
 
 def _sentence(kept: Sequence[ScheduleLevel], between: Sequence[ScheduleLevel], missed: Sequence[ScheduleLevel]) -> str:
-    """ "the server keeps up with the schedule up to 4,000/s (p99 latency 3.2 ms); from 8,000/s on it does not: it reaches 5,200/s"."""
+    """Return "the server keeps up with the schedule up to 4,000/s (p99 latency 3.2 ms); from 8,000/s on it does not: it reaches
+    5,200/s"."""
     reached = max((one.tps for one in missed if one.tps is not None), default=None)
     most = "" if reached is None else f": it reaches {number(reached)}/s"
     if not kept and not between:

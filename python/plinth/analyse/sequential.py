@@ -1,6 +1,6 @@
 """When trials may stop: a group-sequential test of each ratio, which may be looked at after every block of trials.
 
-Whoever looks at a test of fixed size after every block and stops at the first significant one calls equal variants different far
+Looking at a test of fixed size after every block and stopping at the first significant one calls equal variants different far
 more often than 5 %. Here the 5 % are spent over the looks by the Pocock-type function of Lan and DeMets (1983), as a function of
 the trials so far over the most that may be run. The test is Student's t of the log ratios within blocks. With few trials its joint
 distribution over the looks is far from that of a normal test with known noise: boundaries of the latter, applied to t at the same
@@ -60,10 +60,10 @@ class Decided:
 
 
 def decide(logs: Sequence[float], rule: Rule) -> Decided:
-    """The decision at the first look that allows one; `logs` are of the ratios within blocks, in the order of the blocks.
+    """Return the decision at the first look that allows one; `logs` are of the ratios within blocks, in the order of the blocks.
 
     difference: the interval leaves out 1. within the target: it lies inside 1/(1 + target) to 1 + target. What was decided at
-    a look remains so, whatever the trials give that were run for other comparisons afterwards.
+    a look remains so, regardless of trials that are run for other comparisons afterwards.
     """
     margin = math.log1p(rule.target)
     values = critical_values(rule.most, (1 - LEVEL) / rule.family)
@@ -89,7 +89,7 @@ def decide(logs: Sequence[float], rule: Rule) -> Decided:
 
 
 def looks(most: int) -> list[int]:
-    """Numbers of trials of each after which is looked: from FIRST_LOOK on each, later every twentieth part more; `most` at last."""
+    """Return numbers of trials of each after which is looked: from FIRST_LOOK on each, later every twentieth part more; `most` at last."""
     found = [FIRST_LOOK]
     while found[-1] < most:
         found.append(min(most, max(found[-1] + 1, round(found[-1] * _GROWTH))))
@@ -98,7 +98,7 @@ def looks(most: int) -> list[int]:
 
 @lru_cache(maxsize=16)
 def critical_values(most: int, alpha: float) -> dict[int, float]:
-    """Of each look, the |t| beyond which a difference is shown; together they spend at most `alpha` where noise is normal.
+    """Return, of each look, the |t| beyond which a difference is shown; together they spend at most `alpha` where noise is normal.
 
     Each is the quantile, among simulated experiments without a difference that have not stopped before, that spends what the
     look may. Two standard errors of that simulation are not spent, so that its own error does not lead beyond `alpha`. A
@@ -127,12 +127,12 @@ def critical_values(most: int, alpha: float) -> dict[int, float]:
 
 
 def _spent(share: float, alpha: float) -> float:
-    """Of `alpha`, at this share of the trials: the Pocock-type spending function."""
+    """Return the part of `alpha` spent at this share of the trials, by the Pocock-type spending function."""
     return alpha * math.log1p((math.e - 1) * share)
 
 
 def _more_trials(centre: float, spread: float, trials: int, rule: Rule, values: dict[int, float]) -> int | None:
-    """About how many; beyond the most that may be run, at the critical value of the last look."""
+    """Estimate how many; beyond the most that may be run, at the critical value of the last look."""
     margin = math.log1p(rule.target)
     for total in looks(trials + MAX_TRIALS):
         half = values.get(total, values[rule.most]) * spread / math.sqrt(total)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from plinth.analyse.bootstrap import of_trials
-from plinth.analyse.postgres_writes import REPORTED_TOO_LATE, has_reported, images_rate, wal_rate
+from plinth.analyse.postgres_writes import REPORTED_TOO_LATE, has_reported
+from plinth.analyse.wal_per_transaction import images_per_transaction, wal_per_transaction
 from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import ServerWork, TrialWork
 from plinth.model.base import Gap
@@ -19,14 +20,14 @@ _FIGURES = {
 
 
 def trial_work(trial: Trial, seen: Window) -> TrialWork:
-    """The figures of one trial; of each that cannot be had None, and why.
+    """Return the figures of one trial; of each that cannot be had None, and why.
 
     The position in the WAL is that of the moment. Everything else a server's process reports of itself at most once a
     second, so that in a short phase what the views tell is too little, or of others' work alone.
     """
     figures = {
-        "wal_bytes": _each(trial, wal_rate(seen)),
-        "full_page_images": _each(trial, images_rate(seen)),
+        "wal_bytes": wal_per_transaction(trial, seen),
+        "full_page_images": images_per_transaction(trial, seen),
         "buffer_hits": _buffer_hits(trial, seen),
     }
     missing = {field: _why_missing(trial, seen, field) for field, figure in figures.items() if figure is None}
@@ -34,7 +35,7 @@ def trial_work(trial: Trial, seen: Window) -> TrialWork:
 
 
 def server_work(works: Sequence[TrialWork], seed: int) -> ServerWork:
-    """Medians of a variant's counted trials; what one of them lacks is a gap with its reason."""
+    """Return medians of a variant's counted trials; what one of them lacks is a gap with its reason."""
     gaps: list[Gap] = []
     figures: dict[str, Estimate | None] = {}
     for field, (what, *_) in _FIGURES.items():
@@ -48,7 +49,7 @@ def server_work(works: Sequence[TrialWork], seed: int) -> ServerWork:
 
 
 def _share(shares: Sequence[float], seed: int) -> Estimate:
-    """Of shares near 1 the misses tell: their interval, turned round, goes nowhere beyond 1."""
+    """Estimate a share near 1 by its misses, so that its interval does not go beyond 1."""
     misses = of_trials([1 - share for share in shares], seed)
     bounds = misses.interval
     turned = bounds and bounds.model_copy(update={"low": max(0.0, 1 - bounds.high), "high": 1 - bounds.low})
@@ -62,13 +63,8 @@ def _why_missing(trial: Trial, seen: Window, field: str) -> str:
     return "no page was asked for" if field == "buffer_hits" and has_reported(trial, seen) else REPORTED_TOO_LATE
 
 
-def _each(trial: Trial, rate_per_s: float | None) -> float | None:
-    # Rates, since the readings that bound the growth were not taken exactly when the measured phase begins and ends.
-    return rate_per_s / trial.tps if rate_per_s is not None and trial.tps else None
-
-
 def _buffer_hits(trial: Trial, seen: Window) -> float | None:
-    """Of the pages asked for in the load's database, the share that was in shared buffers; None where none was asked for."""
+    """Return the share of pages requested in the load's database that was in shared buffers; None where none was requested."""
     hits = seen.growth_of_all("pg_database", "blks_hit")
     reads = seen.growth_of_all("pg_database", "blks_read")
     if hits is None or reads is None or hits + reads == 0 or not has_reported(trial, seen):

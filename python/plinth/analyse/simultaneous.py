@@ -7,15 +7,29 @@ shares that were found in simulation.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from plinth.analyse.blocks import LogsByBlock, without_blocks
 from plinth.analyse.bootstrap import LEVEL, MIN_TRIALS, Floats, median
 from plinth.model.estimate import Interval
+
+LogsByBlock = Mapping[int, float]
+"""Logarithms of a figure of a variant's trials, by block."""
+
+
+def without_blocks(logs: Sequence[LogsByBlock]) -> tuple[Floats, ...]:
+    """Return the logarithms of each variant less, for each block, the mean of the deviations in it from the variants' means."""
+    means = [float(np.mean(list(one.values()))) for one in logs]
+    deviations: dict[int, list[float]] = {}
+    for one, mean in zip(logs, means, strict=True):
+        for block, log in one.items():
+            deviations.setdefault(block, []).append(log - mean)
+    shared = {block: float(np.mean(of_block)) for block, of_block in deviations.items()}
+    return tuple(np.array([log - shared[block] for block, log in one.items()]) for one in logs)
+
 
 RESAMPLES = 2000
 MOST_PAIRS = 20_000
@@ -51,7 +65,7 @@ class Together:
 
     @cached_property
     def centres(self) -> Floats:
-        """Of each variant: the median of the adjusted logarithms."""
+        """The median of each variant's adjusted logarithms."""
         return np.array([float(median(one)) for one in self.adjusted])
 
     @cached_property
@@ -66,12 +80,12 @@ class Together:
         return tuple((one - one.mean()) * factor for one in self.adjusted)
 
     def spreads(self, place: int) -> Floats:
-        """Of the differences between the variant at `place` and those that follow it."""
+        """Return the spreads of the differences between the variant at `place` and those that follow it."""
         deviations = np.array([one.std(ddof=1) for one in self._widened])
         return self._joint(deviations, place)
 
     def largest(self, rng: np.random.Generator) -> Floats:
-        """The largest studentised difference of all pairs in each resample, where there is none in truth: shape (RESAMPLES,)."""
+        """Return the largest studentised difference of all pairs in each resample, where there is none in truth: shape (RESAMPLES,)."""
         drawn = [_resampled(one, rng) for one in self._widened]
         errors = np.stack([error for error, _ in drawn], axis=1)
         deviations = np.stack([deviation for _, deviation in drawn], axis=1)
@@ -84,7 +98,7 @@ class Together:
         return most
 
     def _joint(self, deviations: Floats, place: int) -> Floats:
-        """Of differences, as of min(n, m) trials (Welch), from the deviations of the variants: shape (..., variants after `place`)."""
+        """Return deviations of differences, as of min(n, m) trials (Welch): shape (..., variants after `place`)."""
         fewer = np.minimum(self._counts[place], self._counts[place + 1 :])
         of_one, of_others = fewer / self._counts[place], fewer / self._counts[place + 1 :]
         one, others = deviations[..., place : place + 1], deviations[..., place + 1 :]
@@ -92,7 +106,7 @@ class Together:
 
 
 def _resampled(widened: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """How far medians of smoothed resamples stray from their own median, and the resamples' standard deviations."""
+    """Return how far medians of smoothed resamples stray from their own median, and the resamples' standard deviations."""
     n = len(widened)
     noise = 0.9 * widened.std(ddof=1) * n**-0.2 * rng.standard_normal((RESAMPLES, n))
     resampled = widened[rng.integers(0, n, (RESAMPLES, n))] + noise
@@ -104,7 +118,7 @@ class Ratios:
     """The ratios of all pairs of all sets, with intervals that hold together."""
 
     def __init__(self, sets: Sequence[Together], seed: int) -> None:
-        """Raises ValueError for more than MOST_PAIRS pairs; see `pairs_of`."""
+        """Raise ValueError for more than MOST_PAIRS pairs; see `pairs_of`."""
         if pairs_of([len(one.logs) for one in sets]) > MOST_PAIRS:
             raise ValueError(f"more than {MOST_PAIRS} pairs")
         rng = np.random.default_rng((seed, len(sets)))
@@ -116,7 +130,7 @@ class Ratios:
         self._intervals = [_intervals(one, self.critical) for one in sets]
 
     def interval(self, which: int, over: int, under: int) -> Interval | None:
-        """Of the ratio of two variants of a set; None where the trials of both show no spread."""
+        """Return the interval of the ratio of two variants of a set; None where the trials of both show no spread."""
         low, high = self._intervals[which]
         if not low[over, under] < high[over, under]:
             return None
@@ -124,12 +138,12 @@ class Ratios:
 
 
 def pairs_of(sizes: Sequence[int]) -> int:
-    """How many pairs there are within sets of these sizes."""
+    """Return how many pairs there are within sets of these sizes."""
     return sum(size * (size - 1) // 2 for size in sizes)
 
 
 def _intervals(one: Together, critical: float) -> tuple[Floats, Floats]:
-    """Bounds of the logarithms of all ratios of a set, by the places of its variants."""
+    """Return bounds of the logarithms of all ratios of a set, by the places of its variants."""
     count = len(one.logs)
     reach = np.zeros((count, count))
     for place in range(count - 1):
@@ -143,10 +157,10 @@ def _power(log: float) -> float:
 
 
 def compact_letters(apart: Sequence[Sequence[bool]]) -> list[str] | None:
-    """Letters of each variant so that two share one exactly if they were not told apart (Piepho 2004: insert and absorb).
+    """Return letters of each variant so that two share one exactly if they were not distinguished (Piepho 2004: insert and absorb).
 
-    `apart[i][j]` says whether i and j were told apart; "a" is of the first variant. Past z follow aa, ab, ..., with blanks between.
-    None where there would be more than GROUPS_EACH letters for each variant, which nobody reads: in the worst case their number
+    `apart[i][j]` says whether i and j were distinguished; "a" is of the first variant. Past z follow aa, ab, ..., with blanks between.
+    None where there would be more than GROUPS_EACH letters for each variant, which is too many to read: in the worst case their number
     grows exponentially.
     """
     count = len(apart)
@@ -167,7 +181,7 @@ def compact_letters(apart: Sequence[Sequence[bool]]) -> list[str] | None:
 
 
 def _split(groups: list[int], one: int, other: int) -> list[int]:
-    """Groups without any that has both, and without those that another one has whole."""
+    """Return groups without any that has both, and without those that another one has whole."""
     kept = [group for group in groups if not (group & one and group & other)]
     halves = [group & ~bit for group in groups if group & one and group & other for bit in (one, other)]
     for half in sorted(set(halves), key=int.bit_count, reverse=True):

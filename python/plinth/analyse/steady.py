@@ -37,7 +37,7 @@ class Steadiness:
 
 
 def steadiness(series: Sequence[Second]) -> Steadiness:
-    """The rule, on the seconds of the measured phase; a last piece shorter than half a second is left out."""
+    """Apply the rule to the seconds of the measured phase; a last piece shorter than half a second is left out."""
     measured = [second for second in series if second.phase == "measure" and second.length_ns >= 500_000_000]
     if len(measured) < MIN_SECONDS:
         return Steadiness(None, f"{len(measured)} measured seconds; {MIN_SECONDS} are needed to see a trend")
@@ -45,7 +45,7 @@ def steadiness(series: Sequence[Second]) -> Steadiness:
 
 
 def is_steady(seconds: Sequence[Second], over: str) -> Steadiness:
-    """The rule, on `MIN_SECONDS` or more in a row, all of which count; `over` names them in the reason."""
+    """Apply the rule to `MIN_SECONDS` or more in a row, all of which count; `over` names them in the reason."""
     rates = np.array([second.done / second.length_ns for second in seconds])
     if rates.mean() == 0:
         return Steadiness(None, "nothing was done in any second")
@@ -64,7 +64,7 @@ def _moved(change: float) -> str:
 
 
 def _trend(rates: Floats) -> tuple[float, float]:
-    """Change of a least-squares line from the first second to the last, and its standard error."""
+    """Return change of a least-squares line from the first second to the last, and its standard error."""
     n = len(rates)
     time = np.arange(n) - (n - 1) / 2
     slope = float(time @ rates / (time @ time))
@@ -74,7 +74,7 @@ def _trend(rates: Floats) -> tuple[float, float]:
 
 
 def _jump(rates: Floats) -> tuple[float, float, int]:
-    """The clearest difference between the mean after and before some second: change, standard error, second."""
+    """Return the clearest difference between the mean after and before some second: change, standard error, second."""
     clearest = (0.0, 1.0, 0)
     for place in range(MIN_SIDE, len(rates) - MIN_SIDE + 1):
         before, after = rates[:place], rates[place:]
@@ -87,7 +87,7 @@ def _jump(rates: Floats) -> tuple[float, float, int]:
 
 
 def _noise(left: Floats) -> float:
-    """Standard deviation of the residuals of a fit of two parameters, widened for their autocorrelation."""
+    """Return standard deviation of the residuals of a fit of two parameters, widened for their autocorrelation."""
     n, power = len(left), float(left @ left)
     if power == 0:
         return 0.0

@@ -6,13 +6,20 @@ A pattern must also be large enough to matter.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 
-from plinth.analyse.bootstrap import Floats
+from plinth.analyse.bootstrap import Floats, of_trials
+from plinth.analyse.machine_load import LEAST_DIFFERENCE, machine_load
+from plinth.analyse.trials import JudgedTrial, Measured, name_trials
+from plinth.model.analysis import PatternMetric, TrialPattern
+from plinth.model.estimate import Estimate
+from plinth.model.figures import bounds, number, percent
+from plinth.model.units import format_duration
 
 DRIFT_ALPHA, MODES_ALPHA, OUTLIER_ALPHA = 0.017, 0.011, 0.016
 """The shares of reports without a pattern in which each is found by chance. Of five blocks only an unbroken rise or fall has 0.017."""
@@ -53,7 +60,7 @@ class Outlier(NamedTuple):
 
 
 def find_drift(variants: Sequence[Mapping[int, float]]) -> Drift | None:
-    """The drift that all variants share, of their logs by block; None where none is clear, or of fewer than MIN_BLOCKS blocks."""
+    """Return the drift that all variants share, of their logs by block; None where none is clear, or of fewer than MIN_BLOCKS blocks."""
     deviations: dict[int, list[float]] = {}
     for logs in variants:
         centre = float(np.median(list(logs.values()))) if logs else 0.0
@@ -72,7 +79,7 @@ def find_drift(variants: Sequence[Mapping[int, float]]) -> Drift | None:
 
 
 def find_modes(logs: Sequence[float], least: float, tests: int = 1) -> Modes | None:
-    """Two groups of at least two trials each, at least `least` apart; `tests` is how often a report looks for them."""
+    """Find two groups of at least two trials each, at least `least` apart; `tests` is how often a report looks for them."""
     n = len(logs)
     if n < MIN_FOR_MODES:
         return None
@@ -91,7 +98,7 @@ def find_modes(logs: Sequence[float], least: float, tests: int = 1) -> Modes | N
 
 
 def find_outlier(logs: Sequence[float], least: float, tests: int = 1) -> Outlier | None:
-    """The trial that is furthest from the others in units of their spread, at least `least` from their median."""
+    """Return the trial that is furthest from the others in units of their spread, at least `least` from their median."""
     n = len(logs)
     if n < MIN_FOR_OUTLIER:
         return None
@@ -112,7 +119,7 @@ def _apart(ratio: float) -> float:
 
 
 def _separations(ordered: Floats) -> Floats:
-    """Of rows of ordered values, for each split with two or more on either side: squares between the groups over those within."""
+    """Return, for each split of ordered rows with two or more on either side, squares between the groups over those within."""
     n = ordered.shape[-1]
     below = np.arange(2, n - 1)
     sums = np.cumsum(ordered - ordered.mean(axis=-1, keepdims=True), axis=-1)[..., below - 1]
@@ -124,14 +131,14 @@ def _separations(ordered: Floats) -> Floats:
 
 @lru_cache(maxsize=32)
 def _null_separations(n: int) -> Floats:
-    """The largest separation of samples of `n` from one normal distribution, with a spread that does not meet the floor."""
+    """Return the largest separation of samples of `n` from one normal distribution, with a spread that does not meet the floor."""
     rng = np.random.default_rng(n)
     samples = np.sort(rng.standard_normal((max(1000, min(20_000, _SIMULATED // n)), n)), axis=-1)
     return _separations(samples).max(axis=-1)
 
 
 def _kendall_p(n: int, score: int) -> float:
-    """Two-sided p of a score of concordant less discordant pairs of n values without ties."""
+    """Return two-sided p of a score of concordant less discordant pairs of n values without ties."""
     if n > _EXACT:
         return math.erfc(max(0, abs(score) - 1) / math.sqrt(n * (n - 1) * (2 * n + 5) / 18) / math.sqrt(2))
     counts = _inversions(n)
@@ -142,8 +149,143 @@ def _kendall_p(n: int, score: int) -> float:
 
 @lru_cache(maxsize=_EXACT)
 def _inversions(n: int) -> Floats:
-    """The share of the permutations of n with 0, 1, 2 ... inversions."""
+    """Return the share of the permutations of n with 0, 1, 2 ... inversions."""
     shares = np.ones(1)
     for size in range(2, n + 1):
         shares = np.convolve(shares, np.full(size, 1 / size))
     return shares
+
+
+_NAMES: dict[PatternMetric, str] = {"tps": "throughput", "latency_p99": "p99 latency"}
+
+
+def trial_patterns(measured: Mapping[str, Measured], seed: int) -> tuple[TrialPattern, ...]:
+    """Return what the counted trials show: a drift that all share first, then each variant's two modes or trials that stand out.
+
+    Under a drift no modes are looked for: its beginning and its end are two.
+    """
+    variants = [one for one in measured.values() if one.counted]
+    drift = _drift(variants)
+    found = [] if drift is None else [drift]
+    for one in variants:
+        modes = _modes(one, len(variants)) if drift is None else None
+        if modes is not None:
+            found.append(modes)
+        else:
+            found += _outliers(one, len(variants), seed)
+    return tuple(found)
+
+
+def _metric_of(one: Measured) -> PatternMetric:
+    """Return latency for an open loop, whose throughput is what its schedule asks for, otherwise throughput."""
+    return "tps" if one.variant.workload.rate is None else "latency_p99"
+
+
+def _logs(one: Measured, metric: PatternMetric) -> dict[int, float]:
+    return one.log_tps if metric == "tps" else one.log_p99
+
+
+def _drift(variants: Sequence[Measured]) -> TrialPattern | None:
+    metrics = {_metric_of(one) for one in variants}
+    metric: PatternMetric = "tps" if "tps" in metrics else "latency_p99"
+    of_metric = [_logs(one, metric) for one in variants if _metric_of(one) == metric]
+    found = find_drift(of_metric)
+    if found is None:
+        return None
+    blocks = sorted({block for logs in of_metric for block in logs})
+    whose = "of all variants together " if len(of_metric) > 1 else ""
+    kept = "; ratios within blocks do not hold it, figures of single variants do" if len(of_metric) > 1 else ""
+    return TrialPattern(
+        kind="drift",
+        metric=metric,
+        trials=(),
+        ratio=found.ratio,
+        p_value=found.p_value,
+        sentence=f"{_NAMES[metric]} {whose}{_moved(found.ratio)} from block {blocks[0]} to block {blocks[-1]}, a drift of the run{kept}",
+    )
+
+
+def _modes(one: Measured, tests: int) -> TrialPattern | None:
+    metric = _metric_of(one)
+    trials = _trials_with(one, metric)
+    found = find_modes([_log(trial, metric) for trial in trials], LEAST_MODES if metric == "tps" else LEAST_SLOW, tests)
+    if found is None:
+        return None
+    smaller = [trial for place, trial in enumerate(trials) if place in found.smaller]
+    others = [trial for trial in trials if trial not in smaller]
+    sides = " and ".join(
+        f"{name_trials(side)} near {_text(math.exp(median(_log(trial, metric) for trial in side)), metric)}"
+        for side in (smaller, others)
+    )
+    return TrialPattern(
+        kind="modes",
+        variant=one.variant.id,
+        metric=metric,
+        trials=tuple(trial.number for trial in smaller),
+        ratio=found.ratio,
+        p_value=found.p_value,
+        sentence=f"{one.variant.label}: its trials have two modes of {_NAMES[metric]}, {sides}: a median describes neither",
+    )
+
+
+def _outliers(one: Measured, variants: int, seed: int) -> Iterator[TrialPattern]:
+    """Find outliers of each figure: a disk that stalls once moves the p99 and leaves the throughput."""
+    metrics: tuple[PatternMetric, ...] = ("tps", "latency_p99") if _metric_of(one) == "tps" else ("latency_p99",)
+    for metric in metrics:
+        trials = _trials_with(one, metric)
+        least = LEAST_OUTLIER if metric == "tps" else LEAST_SLOW
+        found = find_outlier([_log(trial, metric) for trial in trials], least, variants * len(metrics))
+        if found is None:
+            continue
+        outlier = trials[found.place]
+        others = [trial for trial in trials if trial is not outlier]
+        with_it, without = (
+            of_trials([math.exp(_log(trial, metric)) for trial in side], seed) for side in (trials, others)
+        )
+        yield TrialPattern(
+            kind="outlier",
+            variant=one.variant.id,
+            metric=metric,
+            trials=(outlier.number,),
+            ratio=found.ratio,
+            p_value=found.p_value,
+            sentence=f"{one.variant.label}, trial {outlier.number}: {_NAMES[metric]} was {_off(found.ratio)} the median of its other "
+            f"trials; with it the median is {_figure(with_it, metric)}, without it {_figure(without, metric)}"
+            f"{_busy(outlier, others)}",
+        )
+
+
+def _busy(outlier: JudgedTrial, others: Sequence[JudgedTrial]) -> str:
+    """Return what others on the machine did in the trial, where that was much more than in the other trials."""
+    then = machine_load(outlier.seen).others_cpu
+    usual = [load for trial in others if (load := machine_load(trial.seen).others_cpu) is not None]
+    if then is None or not usual or then - median(usual) < LEAST_DIFFERENCE["others_cpu"]:
+        return ""
+    return f"; other processes took {percent(then, 0)} of all cores' time in it, and {percent(median(usual), 0)} in the others"
+
+
+def _trials_with(one: Measured, metric: PatternMetric) -> list[JudgedTrial]:
+    return [trial for trial in one.counted if metric == "tps" or trial.latency]
+
+
+def _log(trial: JudgedTrial, metric: PatternMetric) -> float:
+    if metric == "latency_p99":
+        return math.log(max(trial.latency.percentile_ns(0.99), 1))
+    assert trial.contents.trial.tps, "a counted trial has a throughput"
+    return math.log(trial.contents.trial.tps)
+
+
+def _text(value: float, metric: PatternMetric) -> str:
+    return f"{number(value)} tps" if metric == "tps" else format_duration(float(f"{value / 1e9:.3g}"))
+
+
+def _figure(of: Estimate, metric: PatternMetric) -> str:
+    return _text(of.value, metric) + bounds(of, lambda value: _text(value, metric))
+
+
+def _moved(ratio: float) -> str:
+    return f"{'rose' if ratio > 1 else 'fell'} by {percent(abs(ratio - 1), 0)}"
+
+
+def _off(ratio: float) -> str:
+    return f"{percent(abs(ratio - 1), 0)} {'above' if ratio > 1 else 'below'}" if ratio < 2 else f"{number(ratio)}x"

@@ -1,4 +1,4 @@
-"""The trials of each variant: which count, and what each one says by itself."""
+"""The trials of each variant: which count, and what each one shows alone."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -9,20 +9,20 @@ from plinth.analyse.attribution import SOURCES as ATTRIBUTION_SOURCES
 from plinth.analyse.attribution import attribute, wait_shares
 from plinth.analyse.bootstrap import estimate, stated
 from plinth.analyse.ceiling import commit_ceiling
-from plinth.analyse.due import keeps_up, log_share_in_time
-from plinth.analyse.latency import Latency, merge_scope, merge_transactions, percentiles_of, statement_latencies
+from plinth.analyse.latency import percentiles, percentiles_of, statement_latencies
 from plinth.analyse.machine_cpu import machine_cpu
 from plinth.analyse.machine_load import machine_load
-from plinth.analyse.new_orders import nopm_of, trial_nopm
 from plinth.analyse.postgres_writes import SOURCES as WRITES_SOURCES
 from plinth.analyse.postgres_writes import PostgresWrites, postgres_writes
 from plinth.analyse.process_io import process_io
 from plinth.analyse.server_work import server_work, trial_work
 from plinth.analyse.steady import Steadiness, steadiness
-from plinth.analyse.transactions import transaction_results, trial_transactions
+from plinth.analyse.transactions import nopm_of, transaction_results, trial_nopm, trial_transactions
 from plinth.analyse.window import Window, measured_phase
 from plinth.model.analysis import (
     CommitCeiling,
+    LatencyPercentiles,
+    OpenLoop,
     ProcessIo,
     ServerWork,
     StatementLatency,
@@ -35,10 +35,27 @@ from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottlenec
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.errors import RunError
 from plinth.model.estimate import Estimate
-from plinth.model.latency import LatencyPercentiles
-from plinth.model.open_loop import OpenLoop
+from plinth.model.histogram import Buckets
 from plinth.model.plan import Variant
+from plinth.model.totals import Totals
 from plinth.model.trial import Trial
+
+MANY_MISSED = 0.01
+"""Share of an open loop's schedule that may be missed before the server is said not to keep up."""
+
+
+def keeps_up(due: Totals | OpenLoop, clients: int) -> bool:
+    """Return whether at most MANY_MISSED of the transactions due were skipped, or left waiting at the end of each trial.
+
+    As many as there are clients may be under way at the end, which is no waiting.
+    """
+    return due.skipped + max(0, due.open - clients) <= MANY_MISSED * due.scheduled
+
+
+def log_share_in_time(done: Totals | None) -> float:
+    """Return the log of the share of what was done that was within the latency limit; of none in time, as of one, which has a logarithm."""
+    return math.log(max(done.done - done.late, 1) / done.done) if done is not None and done.late else 0.0
+
 
 _CONFIDENCE = ("high", "medium", "low")
 
@@ -52,7 +69,7 @@ class JudgedTrial:
 
     contents: TrialContents
     excluded: str | None
-    latency: Latency | None
+    latency: Buckets
     steadiness: Steadiness
     seen: Window | None
     bottleneck: Bottleneck | None
@@ -77,9 +94,9 @@ class JudgedTrial:
         return self.contents.trial.status == "complete" and self.excluded is None
 
     def point(self) -> TrialPoint:
-        """The trial for tables and dots, whether it counts or not."""
+        """Return the trial for tables and dots, whether it counts or not."""
         trial = self.contents.trial
-        latency = self.latency.percentiles() if self.latency else None
+        latency = percentiles(self.latency) if self.latency else None
         totals = trial.measured or trial.totals
         load = machine_load(self.seen)
         return TrialPoint(
@@ -136,44 +153,44 @@ class Measured:
     def log_p99(self) -> dict[int, float]:
         """log(p99 latency in ns) of the counted trials, by block."""
         known = ((one.contents.trial.block, one.latency) for one in self.counted if one.latency)
-        return {block: math.log(max(latency.percentile_ns(990), 1)) for block, latency in known}
+        return {block: math.log(max(latency.percentile_ns(0.99), 1)) for block, latency in known}
 
     def tps(self, seed: int) -> Estimate | None:
-        """Median of the counted trials with its interval."""
+        """Return the median of the counted trials with its interval."""
         return stated(*estimate(list(self.log_tps.values()), seed, "median of the trials")) if self.counted else None
 
     def latency(self) -> LatencyPercentiles | None:
-        """Percentiles of the counted trials; see `percentiles_of`."""
+        """Return the percentiles of the counted trials; see `percentiles_of`."""
         return percentiles_of(judged.latency for judged in self.counted)
 
     def transactions(self, seed: int) -> tuple[TransactionResult, ...]:
-        """Each type of transaction, where the workload has several."""
+        """Return each type of transaction, where the workload has several."""
         return transaction_results([judged.contents for judged in self.counted], self.variant, seed)
 
     def nopm(self, seed: int) -> Estimate | None:
-        """New orders committed a minute; None of other workloads than tpcc."""
+        """Return new orders committed per minute; None of other workloads than tpcc."""
         return nopm_of((judged.nopm for judged in self.counted), seed)
 
     def statements(self) -> tuple[StatementLatency, ...]:
-        """The same for each statement."""
+        """Return the same for each statement."""
         return statement_latencies(judged.contents.histograms for judged in self.counted)
 
     def engine_cpu_ns_per_transaction(self) -> float | None:
-        """The clients' CPU over the transactions of the counted trials, both of the measured phase; None if not known."""
+        """Return the clients' CPU over the transactions of the counted trials, both of the measured phase; None if not known."""
         known = [(trial.engine, trial.measured) for trial in self._counted_trials() if trial.engine and trial.measured]
         done = sum(measured.done for _, measured in known)
         return sum(engine.user_cpu_ns + engine.system_cpu_ns for engine, _ in known) / done if done else None
 
     def failed(self) -> int:
-        """Failed transactions of the counted trials, measured phase."""
+        """Return failed transactions of the counted trials, measured phase."""
         return sum(trial.measured.failed for trial in self._counted_trials() if trial.measured)
 
     def retried(self) -> int:
-        """Transactions tried more than once in the counted trials, measured phase."""
+        """Return transactions tried more than once in the counted trials, measured phase."""
         return sum(trial.measured.retried for trial in self._counted_trials() if trial.measured)
 
     def open_loop(self) -> OpenLoop | None:
-        """What became of the schedule; None in a closed loop."""
+        """Return what became of the schedule; None in a closed loop."""
         if self.variant.workload.rate is None:
             return None
         totals = [trial.measured for trial in self._counted_trials() if trial.measured]
@@ -188,10 +205,11 @@ class Measured:
         )
 
     def _of_scope(self, scope: str) -> LatencyPercentiles | None:
-        return percentiles_of(merge_scope(judged.contents.histograms, scope) for judged in self.counted)
+        each = (judged.contents.histograms for judged in self.counted)
+        return percentiles_of(Buckets.of(one for one in of_trial if one.scope == scope) for of_trial in each)
 
     def bottleneck(self) -> VariantBottleneck | None:
-        """The most frequent bottleneck of the counted trials; its sentence is that of the trial with the highest
+        """Return the most frequent bottleneck of the counted trials; its sentence is that of the trial with the highest
         confidence."""
         found = [(judged.number, judged.bottleneck) for judged in self.counted if judged.bottleneck is not None]
         if not found:
@@ -207,15 +225,15 @@ class Measured:
         return VariantBottleneck(kind=kind, trials=counts[kind], of=len(found), trial=number, finding=finding)
 
     def waits(self) -> tuple[WaitShare, ...]:
-        """The wait profile of the counted trials."""
+        """Return the wait profile of the counted trials."""
         return wait_shares(judged.seen for judged in self.counted if judged.seen is not None)
 
     def work(self, seed: int) -> ServerWork:
-        """What PostgreSQL counted of the counted trials' transactions."""
+        """Return what PostgreSQL counted of the counted trials' transactions."""
         return server_work([judged.work for judged in self.counted if judged.work is not None], seed)
 
     def process_io(self, seed: int) -> ProcessIo:
-        """What each process group read and wrote in the counted trials."""
+        """Return what each process group read and wrote in the counted trials."""
         return process_io([(one.contents.trial, one.seen) for one in self.counted if one.seen is not None], seed)
 
     def _counted_trials(self) -> Iterator[Trial]:
@@ -223,7 +241,7 @@ class Measured:
 
 
 def judge_trials(contents: BundleContents) -> dict[str, Measured]:
-    """Every variant of the plan by id, in the plan's order, with the trials that the bundle has of it.
+    """Return every variant of the plan by id, in the plan's order, with the trials that the bundle has of it.
 
     Raises RunError for a trial of a variant that the plan does not have.
     """
@@ -241,7 +259,7 @@ def judge_trials(contents: BundleContents) -> dict[str, Measured]:
 
 
 def ceiling_of(contents: BundleContents, variant: Variant, tps: float | None, wal_bytes: float | None) -> CommitCeiling:
-    """What the storage of a variant's WAL lets commit at best, and how much of it `tps` is; see `commit_ceiling`."""
+    """Return what the storage of a variant's WAL lets commit at best, and how much of it `tps` is; see `commit_ceiling`."""
     roles, server = contents.cluster_of(variant).primary.roles, contents.servers.get(variant.id)
     return commit_ceiling(variant, roles, server, contents.probes, tps, wal_bytes, contents.writes_of(variant))
 
@@ -270,7 +288,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
     return JudgedTrial(
         contents,
         excluded,
-        merge_transactions(contents.histograms),
+        Buckets.transactions(contents.histograms),
         steadiness(contents.series),
         seen,
         bottleneck,
@@ -285,6 +303,6 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
 
 
 def name_trials(judged: Iterable[JudgedTrial]) -> str:
-    """Trials for people: "trial 4", "trials 4, 7"."""
+    """Name trials for people: "trial 4", "trials 4, 7"."""
     numbers = sorted(one.number for one in judged)
     return f"trial{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"

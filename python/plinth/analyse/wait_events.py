@@ -24,7 +24,7 @@ _LOCKS = {"ipc:procarraygroupupdate", "ipc:xactgroupupdate", "ipc:cloggroupupdat
 
 
 def class_of(event: str) -> BottleneckKind | None:
-    """The bottleneck that waiting for `event` is a sign of; None where it is none, such as a pause asked for."""
+    """Return the bottleneck that waiting for `event` is a sign of; None where it is none, such as a pause asked for."""
     name = event.lower()
     kind, _, what = name.partition(":")
     if event == ON_CPU or what == "spindelay":
@@ -43,7 +43,7 @@ def class_of(event: str) -> BottleneckKind | None:
 
 
 def is_pause(event: str) -> bool:
-    """Whether a backend that waits for `event` pauses because it was asked to, as by pg_sleep or vacuum_cost_delay.
+    """Return whether a backend that waits for `event` pauses because it was asked to, as by pg_sleep or vacuum_cost_delay.
 
     It is at work for its client, who waits for it: it is not idle.
     """
@@ -51,6 +51,6 @@ def is_pause(event: str) -> bool:
 
 
 def is_turn_of_client(event: str) -> bool:
-    """Whether a backend that waits for `event` has nothing to do until its client sends something."""
+    """Return whether a backend that waits for `event` has nothing to do until its client sends something."""
     kind, _, what = event.lower().partition(":")
     return kind == "activity" or (kind == "client" and what == "clientread")

@@ -29,24 +29,24 @@ class Window:
     samples: Samples
 
     def of_sources(self, sources: Container[str]) -> "Window":
-        """The same window with the samples of these sources only."""
+        """Return the same window with the samples of these sources only."""
         return replace(self, samples={key: points for key, points in self.samples.items() if key[0] in sources})
 
     def growth(self, source: str, of: str, metric: str) -> float | None:
-        """How far a counter advanced; None where it was not read twice, or began again in between."""
+        """Return how far a counter advanced; None where it was not read twice, or began again in between."""
         values = self._counted(source, of, metric).values
         if len(values) < 2 or (values[1:] < values[:-1]).any():
             return None
         return float(values[-1] - values[0])
 
     def rate(self, source: str, of: str, metric: str) -> float | None:
-        """Growth a second of a counter; None where that is not known."""
+        """Return the growth of a counter per second; None where that is not known."""
         growth = self.growth(source, of, metric)
         t_ns = self._counted(source, of, metric).t_ns
         return None if growth is None else growth / float(t_ns[-1] - t_ns[0]) * 1e9
 
     def growth_of_all(self, source: str, metric: str, *among: str) -> float | None:
-        """The sum over the objects with one of `among` in their name, or over all; None where that of none is known."""
+        """Return the sum over the objects with one of `among` in their name, or over all; None where that of none is known."""
         return _sum(
             self.growth(source, of, metric)
             for of in self.objects(source)
@@ -54,25 +54,25 @@ class Window:
         )
 
     def rates(self, source: str, objects: Iterable[str], *metrics: str) -> float | None:
-        """The sum of the rates of these objects and metrics that are known; None where none is."""
+        """Return the sum of the rates of these objects and metrics that are known; None where none is."""
         return _sum(self.rate(source, of, metric) for of in objects for metric in metrics)
 
     def rate_of_all(self, source: str, metric: str, *among: str) -> float | None:
-        """The sum of the rates of the objects with one of `among` in their name, or of all; None where that of none is known."""
+        """Return the sum of the rates of the objects with one of `among` in their name, or of all; None where that of none is known."""
         among_them = [of for of in self.objects(source) if not among or any(part in of for part in among)]
         return self.rates(source, among_them, metric)
 
     def mean(self, source: str, of: str, metric: str) -> float | None:
-        """The mean of a gauge over its readings within the window."""
+        """Return the mean of a gauge over its readings within the window."""
         values = self._within(source, of, metric)
         return float(values.mean()) if len(values) else None
 
     def sum(self, source: str, of: str, metric: str) -> float:
-        """The sum of the readings within the window; 0 where there are none."""
+        """Return the sum of the readings within the window; 0 where there are none."""
         return float(self._within(source, of, metric).sum())
 
     def objects(self, source: str) -> tuple[str, ...]:
-        """The objects that a source reports."""
+        """Return the objects that a source reports."""
         return tuple(dict.fromkeys(of for name, of, _ in self.samples if name == source))
 
     def _within(self, source: str, of: str, metric: str) -> NDArray[np.float64]:
@@ -80,7 +80,7 @@ class Window:
         return points.values[(points.t_ns > self.begin_ns) & (points.t_ns <= self.end_ns)]
 
     def _counted(self, source: str, of: str, metric: str) -> Points:
-        """The readings of a counter with its values at the ends of the window, as far as these are known.
+        """Return the readings of a counter with its values at the ends of the window, as far as these are known.
 
         A load advances no counter before its start or after its end: a reading from then is as good as one at that instant.
         """
@@ -96,7 +96,7 @@ class Window:
 
 
 def measured_phase(trial: Trial, samples: Samples) -> Window:
-    """From the end of a trial's warm-up to the end of its load."""
+    """Return the window from the end of a trial's warm-up to the end of its load."""
     begin_ns, end_ns = trial.warmup_ns, trial.warmup_ns + trial.measured_ns
     within: dict[SampleKey, Points] = {}
     for key, points in samples.items():
@@ -110,7 +110,7 @@ def measured_phase(trial: Trial, samples: Samples) -> Window:
 
 
 def why_unread(trial: Trial, source: str) -> str:
-    """Why a trial has no samples of a source, or not of all its metrics."""
+    """Return why a trial has no samples of a source, or not of all its metrics."""
     named = re.compile(rf"\b{re.escape(source)}\b")
     reasons = [gap.reason for gap in trial.gaps if named.search(gap.what)]
     return reasons[0] if reasons else "the bundle has no samples of it from the measured phase"

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from plinth.analyse.comparison import EQUIVALENCE, Outcome
-from plinth.model.analysis import Comparison, VariantResult
+from plinth.model.analysis import BySchedule, Comparison, Headline, OpenLoop, VariantResult
 from plinth.model.estimate import Estimate
 from plinth.model.figures import more_command, percent, times_of
-from plinth.model.headline import Headline
-from plinth.model.open_loop import BySchedule, OpenLoop
 from plinth.model.safety import GRADES, SafetyBasis, SafetyGrade
 
 
@@ -44,7 +42,7 @@ _ALONE: dict[SafetyGrade, str] = {
 
 
 def commit_clause(grade: SafetyGrade) -> str:
-    """What becomes of an acknowledged commit, of one variant."""
+    """Return what becomes of an acknowledged commit, of one variant."""
     return _ALONE[grade]
 
 
@@ -55,14 +53,14 @@ _ABBREVIATIONS = frozenset(
 
 
 def sentence(text: str) -> str:
-    """With a capital letter and a full stop; names that are no plain word, such as ssd, ext4 or wal_sync_method=fsync, stay."""
+    """Write with a capital letter and a full stop; names that are no plain word, such as ssd, ext4 or wal_sync_method=fsync, stay."""
     first = text.split(maxsplit=1)[0].rstrip(",:.")
     is_word = first.isalpha() and first not in _ABBREVIATIONS
     return (text[:1].upper() + text[1:] if is_word else text) + "."
 
 
 def commit_sentence(labels: Sequence[str], grade: SafetyGrade, basis: SafetyBasis = "assumed") -> str:
-    """What becomes of acknowledged commits, of variants of one grade: "Memory can lose acknowledged commits in a power failure."."""
+    """Return what becomes of acknowledged commits, of variants of one grade: "Memory can lose acknowledged commits in a power failure."."""
     who = " and ".join(labels) if len(labels) < 3 else f"{', '.join(labels[:-1])} and {labels[-1]}"
     if grade == "unknown":
         return sentence(f"whether {who} {'keeps' if len(labels) == 1 else 'keep'} acknowledged commits is not known")
@@ -73,7 +71,7 @@ def commit_sentence(labels: Sequence[str], grade: SafetyGrade, basis: SafetyBasi
 
 
 def commits_of(sides: Sequence[Side], everyone: str = "all of them") -> list[str]:
-    """A sentence for each grade of those that do not keep their commits; none where all keep them.
+    """Return a sentence for each grade of those that do not keep their commits; none where all keep them.
 
     `everyone` is what more than two sides of one grade are called.
     """
@@ -88,7 +86,7 @@ def commits_of(sides: Sequence[Side], everyone: str = "all of them") -> list[str
 
 
 def rate(estimate: Estimate) -> str:
-    """A throughput with its interval: "1,234 transactions/s (95 % CI 1,200 to 1,260)"."""
+    """Return a throughput with its interval: "1,234 transactions/s (95 % CI 1,200 to 1,260)"."""
     digits = 0 if estimate.value == 0 or estimate.value >= 99.95 else max(2, 1 - math.floor(math.log10(estimate.value)))
     text = f"{estimate.value:,.{digits}f} transactions/s"
     interval = estimate.interval
@@ -96,7 +94,7 @@ def rate(estimate: Estimate) -> str:
 
 
 def comparison_sentence(outcome: Outcome, variant: Side, baseline: Side, target: float | None = None) -> str:
-    """One comparison: what was found, what would decide it, and what becomes of acknowledged commits; `target` is that of trials
+    """Return one comparison: what was found, what would decide it, and what becomes of acknowledged commits; `target` is that of trials
     that end once they have decided."""
     verdict, ratio = outcome.verdict, outcome.ratio
     ran = f"{variant.label} ran at {times_of(ratio, baseline.label)}"
@@ -111,7 +109,7 @@ def comparison_sentence(outcome: Outcome, variant: Side, baseline: Side, target:
 
 
 def scheduled_outcome_sentence(clause: str, outcome: Outcome, sides: Sequence[Side], target: float | None) -> str:
-    """A comparison that a schedule decides, with why it is undecided where it does not."""
+    """Tell a comparison that a schedule decides, with why it is undecided where it does not."""
     if outcome.verdict != "undecided":
         return " ".join([sentence(clause), *commits_of(sides)])
     why = f"; {outcome.reason}" if outcome.reason else ""
@@ -120,17 +118,18 @@ def scheduled_outcome_sentence(clause: str, outcome: Outcome, sides: Sequence[Si
 
 
 def latency_of(ratio: Estimate, baseline: str) -> str:
-    """p99 latency beside the baseline's: "0.31x disk's (95 % CI 0.28 to 0.35)"."""
+    """Return p99 latency over the baseline's: "0.31x disk's (95 % CI 0.28 to 0.35)"."""
     return times_of(ratio, possessive(baseline))
 
 
 def possessive(label: str) -> str:
-    """ "disk's", "4 clients'"."""
+    """Return "disk's", "4 clients'"."""
     return f"{label}'{'' if label.endswith('s') else 's'}"
 
 
 def scheduled_sentence(latencies: Sequence[tuple[str, Estimate]], baseline: str, sides: Sequence[Side]) -> str:
-    """The result for open loops that keep up with their schedule, of which only latency differs: labels and p99 over the baseline's."""
+    """Return the result for open loops that keep up with their schedule, of which only latency differs: labels and p99 over the
+    baseline's."""
     who = "both" if len(latencies) == 1 else "all"
     named = "; ".join(f"{label} {latency_of(ratio, baseline)}" for label, ratio in latencies[:_MOST_NAMED])
     more = f"; {left} more in the report" if (left := len(latencies) - _MOST_NAMED) > 0 else ""
@@ -143,7 +142,7 @@ def scheduled_sentence(latencies: Sequence[tuple[str, Estimate]], baseline: str,
 def effect_of(
     one: Comparison, by_id: Mapping[str, VariantResult], names: Mapping[str, str] = MappingProxyType({})
 ) -> Headline:
-    """A comparison as the report's largest figure: what its ratio is of, and why it is undecided where it is.
+    """Return a comparison as the report's largest figure: what its ratio is of, and why it is undecided where it is.
 
     `names` are what the answer calls the variants, where that is not their labels.
     """
@@ -162,7 +161,8 @@ def effect_of(
 
 
 def missed_text(loop: OpenLoop) -> str:
-    """What became of a schedule that was not kept: "of 123,464 transactions due, 85,417 were skipped as too late and 3 left waiting"."""
+    """Return what became of a schedule that was not kept: "of 123,464 transactions due, 85,417 were skipped as too late and 3 left
+    waiting"."""
     return (
         f"of {loop.scheduled:,} transactions due, {loop.skipped:,} were skipped as too late and {loop.open:,} left waiting "
         "at the end"
@@ -170,7 +170,7 @@ def missed_text(loop: OpenLoop) -> str:
 
 
 def schedule_clause(by: BySchedule, ratio: Estimate, variant: VariantResult, baseline: VariantResult) -> str:
-    """How two open loops compare of which not both keep up with one schedule; `by` is not "same schedule"."""
+    """Return how two open loops compare of which not both keep up with one schedule; `by` is not "same schedule"."""
     of, to = variant.label, baseline.label
     if by == "as asked":
         return f"{of} and {to} keep up with their schedules, so that their throughput is what was asked for"
@@ -185,14 +185,14 @@ def schedule_clause(by: BySchedule, ratio: Estimate, variant: VariantResult, bas
 
 
 def single_sentence(result: VariantResult, tps: Estimate) -> str:
-    """The answer where there is nothing to compare with."""
+    """Return the answer where there is nothing to compare with."""
     few = f" ({tps.note})" if tps.note else ""
     commits = commit_sentence([result.label], result.safety.grade, result.safety.basis)
     return f"{sentence(f'{result.label} ran at {rate(tps)}{few}')} {commits}"
 
 
 def outcomes_text(comparisons: int, outcomes: Sequence[tuple[int, str]]) -> str:
-    """The number of comparisons by outcome: "of 3 comparisons, 1 slower, 2 inconclusive"; "" for no outcomes."""
+    """Return the number of comparisons by outcome: "of 3 comparisons, 1 slower, 2 inconclusive"; "" for no outcomes."""
     if outcomes == [(comparisons, INCONCLUSIVE)]:
         many = {1: "the comparison is", 2: "both comparisons are"}.get(
             comparisons, f"all {comparisons} comparisons are"
@@ -203,7 +203,7 @@ def outcomes_text(comparisons: int, outcomes: Sequence[tuple[int, str]]) -> str:
 
 
 def deciding(undecided: Sequence[Comparison], target: float | None) -> str:
-    """The trials that would decide the undecided comparisons, as far as known."""
+    """Return the trials that would decide the undecided comparisons, as far as known."""
     known = [c.more_trials for c in undecided if c.more_trials is not None]
     if not known:
         return ""
@@ -212,7 +212,7 @@ def deciding(undecided: Sequence[Comparison], target: float | None) -> str:
 
 
 def _by_command(more: int, target: float | None) -> str:
-    """The command that adds them; none where a target ended the trials: how many may be added depends on why they ended."""
+    """Return the command that adds them; none where a target ended the trials: how many may be added depends on why they ended."""
     return f" ({more_command(more)})" if target is None else ""
 
 

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 from plinth.bench.failure import BenchFailure
 from plinth.bench.fleet_options import complete_fleet
 from plinth.bench.getopt_long import options, usage
-from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int
+from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int, read_rate, read_seed
 from plinth.bench.options import BenchOptions
-from plinth.bench.rate import read_rate
 from plinth.bench.scripts import BenchScript, ListRequested, builtin, script_file, show
-from plinth.bench.seed import read_seed
 from plinth.bench.tpcc_options import (
     DELIVERIES,
     FORMS,
@@ -162,7 +160,7 @@ def _show_script(asked: BenchOptions, value: str) -> None:
 
 
 def _latency_limit(asked: BenchOptions, value: str) -> None:
-    """In whole microseconds, as in pgbench: what is less than one is no limit."""
+    """Return the limit in whole microseconds, as pgbench does: less than one is no limit."""
     limit_us = int(_positive(value, "latency limit") * 1000)
     asked.latency_limit_ms = limit_us / 1000 if limit_us else None
 
@@ -262,7 +260,7 @@ OURS = (
 
 
 def parse(words: Sequence[str], environment: Mapping[str, str], print_message: Callable[[str], None]) -> BenchOptions:
-    """The options of a command line, judged in pgbench's order; `print_message` gets messages that are printed at
+    """Return the options of a command line, judged in pgbench's order; `print_message` gets messages that are printed at
     once.
 
     Raises BenchFailure, and ListRequested where only a listing was asked for.

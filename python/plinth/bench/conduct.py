@@ -15,10 +15,10 @@ from plinth.bench.options import BenchOptions
 from plinth.bench.results import json_file, report
 from plinth.bench.tables import TableInfo, read_tables
 from plinth.bench.tpcc import TpccTables, closing_lines, figures, read_warehouses, vacuums
+from plinth.common.libpq import ConninfoError, make_conninfo, parameters
+from plinth.common.shown import shown
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError
-from plinth.model.libpq import ConninfoError, make_conninfo, parameters
-from plinth.model.shown import shown
 from plinth.system.conninfo import resolve
 from plinth.system.libpq import ConnectError, LibpqConnection, StatementError
 
@@ -66,7 +66,7 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
 
 
 def _print_machines(asked: BenchOptions, result: "LoadResult", said: TextIO) -> None:
-    """What each machine of a fleet did; nothing of a load by this one alone."""
+    """Print what each machine of a fleet did; nothing for a load by this machine alone."""
     if result.fleet is None:
         return
     from plinth.bench.fleet import machine_lines
@@ -83,7 +83,7 @@ def _as_json(result: "LoadResult", more: Mapping[str, object]) -> str:
 
 
 def _tables(asked: BenchOptions, connection: LibpqConnection, warehouses: TpccTables | None) -> TableInfo:
-    """What the report says of the tables, with a warning where -s is not what they are."""
+    """Return what the report says of the tables, with a warning where -s is not what they are."""
     if warehouses is not None:
         counted, tables = "warehouse", warehouses.info
     elif asked.uses_builtin:
@@ -116,7 +116,7 @@ def _debug_line(asked: BenchOptions, connection: LibpqConnection) -> str:
 
 
 def _vacuum(asked: BenchOptions, connection: LibpqConnection, err: TextIO) -> None:
-    """As in pgbench, errors here, such as missing tables or privileges, are printed and ignored."""
+    """Vacuum before the run. As in pgbench, errors, such as missing tables or privileges, are printed and ignored."""
     print("starting vacuum...", end="", file=err, flush=True)
     for statement in vacuums(everything=asked.vacuum_all) if asked.tpcc else _SMALL_TABLES:
         _try(connection, statement, err)
@@ -152,7 +152,7 @@ def _no_connection(error: Exception, purpose: str) -> BenchFailure:
 
 
 def _ask_password() -> str:
-    """From the terminal, or from standard input where there is none; empty at its end, as pgbench has it."""
+    """Read the password from the terminal, or from standard input where there is none; at its end it is empty, as in pgbench."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", getpass.GetPassWarning)
         try:
@@ -169,7 +169,7 @@ def _target(asked: BenchOptions) -> Connection:
 
 
 def conninfo(asked: BenchOptions) -> str:
-    """The connection string of -h, -p, -U and the database, which may be a connection string that overrides them."""
+    """Return the connection string of -h, -p, -U and the database, which may be a connection string that overrides them."""
     given = {"host": asked.host, "port": asked.port, "user": asked.username, "password": asked.password}
     # What is empty is not given, as libpq has it.
     named = {name: value for name, value in given.items() if value}
@@ -183,7 +183,7 @@ def conninfo(asked: BenchOptions) -> str:
 
 
 def _default_database() -> str:
-    """As pgbench, which does not go by -U."""
+    """Return the default database as pgbench chooses it: -U does not matter."""
     if named := os.environ.get("PGDATABASE") or os.environ.get("PGUSER"):
         return named
     try:

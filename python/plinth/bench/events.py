@@ -82,14 +82,14 @@ class EventPrinter:
 
 
 def _failed_part(name: str, said: str) -> str:
-    """The part of the meta command `name` that failed with the message `said`."""
+    """Return the part of the meta command `name` that failed with the message `said`."""
     if name in _EXECUTED:
         return "execution"
     return "assignment" if said.startswith("set: invalid variable name") else "evaluation"
 
 
 def _not_stored(where: str, said: str) -> Iterable[str]:
-    """A result that cannot become variables: pgbench names the column apart."""
+    """Return the lines about a result that cannot become variables; pgbench names the column in a separate one."""
     name = re.search(r'invalid variable name: "(.*)"$', said, re.DOTALL)
     if name is None:
         return (f"{where}: {said}",)

@@ -33,7 +33,7 @@ class BenchFailure(Exception):
         self.severity = severity
 
     def text(self, program: str) -> str:
-        """All lines for standard error."""
+        """Return all lines for standard error."""
         told = [f"{program}: {self.severity}{self.message}", *self.lines]
         if self.detail is not None:
             told.append(f"{program}: detail: {self.detail}")

@@ -73,7 +73,7 @@ class FleetRun:
                 return False
 
     def progress(self) -> str:
-        """The progress since the last call, as the native module gives it."""
+        """Return the progress since the last call, as the native module gives it."""
         return self._load.progress().model_dump_json()
 
     def stop(self) -> None:
@@ -81,7 +81,7 @@ class FleetRun:
         self._whole(self._load.stop)
 
     def result(self) -> str:
-        """The merged result, as the native module gives it."""
+        """Return the merged result, as the native module gives it."""
         return self._whole(self._load.result).model_dump_json()
 
     def _whole(self, exchange: Callable[[], _Result]) -> _Result:
@@ -94,7 +94,7 @@ class FleetRun:
         return done
 
     def _hint(self) -> str | None:
-        """What is likely wrong where machines do not reach the server: its place may mean another one there."""
+        """Return what is likely wrong where machines do not reach the server: its place may mean another one there."""
         host = own_place(self._config.connection)
         if not self._fleet.is_remote or host is None:
             return None
@@ -104,7 +104,7 @@ class FleetRun:
 
 
 def own_place(connection: Connection) -> str | None:
-    """The first of its hosts that is another one on each machine: a socket, or an address of the loopback."""
+    """Return the first of its hosts that is another one on each machine: a socket, or an address of the loopback."""
     for one in connection.hosts:
         place = one.hostaddr or one.host
         if place.startswith(("/", "@", *_LOOPBACK)):
@@ -113,7 +113,7 @@ def own_place(connection: Connection) -> str | None:
 
 
 def machine_lines(fleet: FleetTrial, measured_ns: int) -> list[str]:
-    """The end of the report: what each machine did, what it cost there, and when it began."""
+    """Return the end of the report: what each machine did, what it cost there, and when it began."""
     skew = "unknown" if fleet.skew_ns is None else f"{fleet.skew_ns / 1e6:.3f} ms"
     return [
         f"number of machines: {len(fleet.machines)}",
@@ -145,7 +145,7 @@ def _share(busy: float | None) -> str:
 
 @contextmanager
 def _failures(hint: str | None = None, exit_code: int = 1) -> Iterator[None]:
-    """Errors of the fleet as bench reports them; `hint` where a machine does not reach the server."""
+    """Yield errors of the fleet as bench reports them; `hint` where a machine does not reach the server."""
     try:
         yield
     except PlinthError as error:

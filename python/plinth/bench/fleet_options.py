@@ -20,7 +20,7 @@ def complete_fleet(asked: BenchOptions) -> None:
         return
     asked.fleet = fleet = _fleet_of(asked.fleet_machines, asked.fleet_command)
     if fleet.is_remote:
-        _require_package(fleet)
+        _require_means(fleet)
     machines = fleet.number_of_machines
     if asked.clients < machines:
         raise BenchFailure(
@@ -40,7 +40,7 @@ def complete_fleet(asked: BenchOptions) -> None:
 
 
 def fleet_words(fleet: "FleetSpec") -> str:
-    """Its machines, for messages."""
+    """Return the machines of the fleet, for messages."""
     from plinth.model.units import format_count
 
     if fleet.is_on_ray:
@@ -52,7 +52,7 @@ def fleet_words(fleet: "FleetSpec") -> str:
 
 
 def _fleet_of(machines: str, command: str | None) -> "FleetSpec":
-    """ "3" is as many processes of this machine, "3@auto" as many machines of a Ray cluster, everything else a list of hosts."""
+    """Read a fleet: "3" is three processes on this machine, "3@auto" three machines of a Ray cluster, all else a list of hosts."""
     from pydantic import ValidationError
 
     from plinth.model.fleet import FleetSpec
@@ -84,7 +84,7 @@ def _fleet_of(machines: str, command: str | None) -> "FleetSpec":
 
 
 def _given(machines: str) -> dict[str, object]:
-    """The keys of [fleet] that the option's value stands for."""
+    """Return the keys of [fleet] that the option's value stands for."""
     from plinth.model.fleet import MAX_MACHINES, RAY_ADDRESS
 
     if machines.strip().lstrip("+-").isdecimal():
@@ -100,13 +100,16 @@ def _given(machines: str) -> dict[str, object]:
     return {"address": "ssh", "hosts": machines.split(",")}
 
 
-def _require_package(fleet: "FleetSpec") -> None:
+def _require_means(fleet: "FleetSpec") -> None:
     from plinth.model.errors import MissingCapability
-    from plinth.model.extras import require_package
+    from plinth.system.extras import require_package
+    from plinth.system.runner import Runner
 
-    package, needed_by = ("ray", "--fleet on Ray") if fleet.is_on_ray else ("asyncssh", "--fleet with hosts")
     try:
-        require_package(package, needed_by)
+        if fleet.is_on_ray:
+            require_package("ray", "--fleet on Ray")
+        else:
+            Runner().require("ssh")
     except MissingCapability as error:
         raise BenchFailure(error.message, hint=error.hint) from error
 
@@ -121,7 +124,7 @@ def _not_unicode(asked: BenchOptions) -> Iterator[str]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether no byte of it is a lone surrogate."""
+    """Return whether no byte of it is a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -20,7 +20,7 @@ class Found(NamedTuple):
 def options(
     words: Sequence[str], long: Mapping[str, bool], short: Mapping[str, str], unabbreviated: Mapping[str, bool]
 ) -> Iterator[Found]:
-    """The options in order, then the operands. `long` maps a name to whether it takes an argument; `short` maps to
+    """Yield the options in order, then the operands. `long` maps a name to whether it takes an argument; `short` maps to
     names. Names in `unabbreviated` have to be written in full, and so make no abbreviation of another ambiguous.
 
     Raises BenchFailure at the option that is wrong, when it is reached.
@@ -82,5 +82,5 @@ def _short(letters: str, rest: list[str], long: Mapping[str, bool], short: Mappi
 
 
 def usage(message: str) -> BenchFailure:
-    """An error about the command line itself, with a hint to the help."""
+    """Return an error about the command line itself, with a hint to the help."""
     return BenchFailure(message, hint='Try "plinth bench --help" for more information.', severity="")

@@ -40,7 +40,7 @@ class Initialisation:
         self._stderr = stderr
 
     def run(self) -> None:
-        """All steps in order, then a line with the time of each. Raises BenchFailure."""
+        """Run all steps in order, then print a line with the time of each. Raises BenchFailure."""
         steps: dict[str, tuple[str, Callable[[], None]]] = {
             "d": ("drop tables", self._drop),
             "t": ("create tables", self._create),
@@ -113,7 +113,7 @@ class Initialisation:
         return statements
 
     def _generate_here(self) -> None:
-        """One stream in one transaction, so that the rows may be frozen, and that all are there or none."""
+        """Send the rows as one stream in one transaction, so that they may be frozen, and all or none exist."""
         self._say("generating data (client-side)...")
         from plinth._native import BulkLoad, EngineError
 
@@ -151,7 +151,7 @@ class Initialisation:
         return TpcbGenerator(self._asked.scale)
 
     def _may_freeze(self) -> bool:
-        """Not into partitions, and as pgbench not before 14, where a frozen page was not marked as all visible."""
+        """Return whether rows may be frozen: as in pgbench, only without partitions, and only in PostgreSQL 14 and later."""
         rows = self._connection.execute(f"select relkind from pg_class where oid = to_regclass('{self.tables[0]}')")
         return rows == [("r",)] and self._connection.server_version >= 140000
 

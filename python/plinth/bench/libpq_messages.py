@@ -8,7 +8,7 @@ _REFUSED = re.compile(r"^cannot connect to (\S+): (.*?)(?: \(os error \d+\))?; i
 
 
 def as_libpq(message: str) -> str:
-    """A server's error, a login that it refused, or a server that is not there; other messages as they are."""
+    """Return an error as libpq words it: of a server, a refused login, a server that is not there; other messages as they are."""
     if login := _LOGIN.match(message):
         return f"connection to server {_place(login[1])} failed: {_servers(login[2])}"
     if refused := _REFUSED.match(message):
@@ -20,7 +20,7 @@ def as_libpq(message: str) -> str:
 
 
 def _servers(message: str) -> str:
-    """The engine adds the SQLSTATE, and has detail and hint in the same line; libpq has two blanks after the severity."""
+    """Return a server's message as libpq has it: no SQLSTATE, detail and hint in separate lines, two blanks after the severity."""
     match = _SERVERS.match(message)
     if match is None:
         return message

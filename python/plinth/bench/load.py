@@ -17,6 +17,7 @@ from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import CommandOutcome, Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.progress import Progress
 from plinth.bench.scripts import BenchScript
+from plinth.model.histogram import Buckets
 from plinth.system.owner import SHELL_COMMANDS, shell_user
 
 if TYPE_CHECKING:
@@ -55,15 +56,15 @@ class BenchLoad:
             self._start(run)
             self._follow(run, progress, time.time_ns())
             given = run.result()
+        from plinth.common.shown import bytes_shown_in_json
         from plinth.model.load import LoadResult  # only now: the first transaction does not wait for it
-        from plinth.model.shown import bytes_shown_in_json
 
         self.result = LoadResult.model_validate_json(bytes_shown_in_json(given))
         return self._outcome()
 
     @contextmanager
     def _opened(self) -> "Iterator[LoadRun | FleetRun]":
-        """The load by this process, or by the machines of the fleet. Raises BenchFailure for what it cannot run."""
+        """Yield the load by this process, or by the machines of the fleet. Raises BenchFailure for what it cannot run."""
         from plinth._native import ConfigError, LoadRun, ScriptError
 
         config = json.dumps(self._config(), ensure_ascii=False)
@@ -97,12 +98,12 @@ class BenchLoad:
 
     @property
     def aborted(self) -> bool:
-        """Whether a client ended before its time."""
+        """Return whether a client ended before its time."""
         return self.result.clients_aborted > 0
 
     @property
     def aborted_thread(self) -> int:
-        """The thread of the first client that did; threads have as many clients as one another, or the first ones more."""
+        """Return the thread of the first client that did; threads have as many clients as one another, or the first ones more."""
         first = self._events.first_aborted or 0
         dealt = 0
         threads = self._asked.threads
@@ -144,7 +145,7 @@ class BenchLoad:
         }
 
     def _shell_user(self) -> dict[str, Any] | None:
-        """As root shell commands run as the user who runs servers, with our environment: the script is the caller's own."""
+        """Return the user for shell commands, with our environment: root runs them as the user who runs servers."""
         if not any(command["name"] in SHELL_COMMANDS for each in self._commands for command in each):
             return None
         if self._asked.fleet is not None:  # where each agent finds out who that is
@@ -195,6 +196,7 @@ class BenchLoad:
         result = self.result
         connects = [histogram for histogram in result.histograms if histogram.scope == "connect"]
         lags = [histogram for histogram in result.histograms if histogram.scope == "schedule_lag"]
+        latencies = Buckets.transactions(result.histograms)
         connecting_ns = sum(histogram.sum_ns for histogram in connects) if self._asked.connect else result.connect_ns
         return Outcome(
             scripts=tuple(self._script(index, script) for index, script in enumerate(result.scripts)),
@@ -203,7 +205,10 @@ class BenchLoad:
             lag_sum_us=sum(histogram.sum_ns for histogram in lags) / 1000,
             lag_max_us=max((histogram.max_ns for histogram in lags), default=0) / 1000,
             late=result.measured.late or 0,
-            percentiles_us=tuple((each, self._percentile_us(each)) for each in self._asked.percentiles),
+            percentiles_us=tuple(
+                (each, latencies.percentile_ns(each / 100) / 1000 if latencies else 0.0)
+                for each in self._asked.percentiles
+            ),
         )
 
     def _script(self, index: int, script: "ScriptTotals") -> ScriptOutcome:
@@ -226,7 +231,7 @@ class BenchLoad:
         return ScriptOutcome(asked.description, asked.weight, counts, commands)
 
     def _command_outcomes(self, index: int, name: str, own: "list[Histogram]") -> tuple[CommandOutcome, ...]:
-        """A line may have several statements, which have numbers, and only one meta command."""
+        """Return the outcome of each command: a line may have several statements, which are numbered, but only one meta command."""
         if self._asked.scripts[index].native is not None:
             return self._native_outcomes(name, own)
         latencies = {(one.statement, one.line): _latency(one) for one in own if one.scope in ("statement", "command")}
@@ -242,7 +247,7 @@ class BenchLoad:
         return tuple(outcomes)
 
     def _native_outcomes(self, name: str, own: "list[Histogram]") -> tuple[CommandOutcome, ...]:
-        """The statements of a transaction that is compiled in, those that were sent."""
+        """Return the statements of a transaction that is compiled in, those that were sent."""
         errors = [error for error in self.result.errors if error.script == name]
         outcomes = []
         for sent in sorted((one for one in own if one.scope == "statement"), key=lambda one: one.statement or 0):
@@ -252,20 +257,6 @@ class BenchLoad:
             outcomes.append(CommandOutcome(sent.text or "", _latency(sent), failures, retries))
         return tuple(outcomes)
 
-    def _percentile_us(self, percentile: float) -> float:
-        counted: dict[int, int] = {}
-        for histogram in self.result.histograms:
-            if histogram.scope == "transaction":
-                for value_ns, count in _values(histogram):
-                    counted[value_ns] = counted.get(value_ns, 0) + count
-        wanted = percentile / 100 * sum(counted.values())
-        seen = 0
-        for value_ns in sorted(counted):
-            seen += counted[value_ns]
-            if seen >= wanted:
-                return value_ns / 1000
-        return 0.0
-
 
 def _configured(script: BenchScript) -> dict[str, Any]:
     if script.native is not None:
@@ -274,7 +265,7 @@ def _configured(script: BenchScript) -> dict[str, Any]:
 
 
 def _commands_of(script: BenchScript) -> list[dict[str, Any]]:
-    """The commands of a script; none of a transaction that is compiled in, whose statements the results name."""
+    """Return the commands of a script; none of a transaction that is compiled in, whose statements the results name."""
     from plinth._native import parse_script
 
     if script.native is not None:
@@ -283,19 +274,14 @@ def _commands_of(script: BenchScript) -> list[dict[str, Any]]:
 
 
 def _shown(command: dict[str, Any]) -> str:
-    """Of a statement no more than pgbench shows."""
+    """Return no more of a statement than pgbench shows."""
     if command["name"] not in _STATEMENTS:
         return command["text"]
     return text_of(raw_of(command["text"])[:_SHOWN_BYTES])
 
 
-def _values(histogram: "Histogram") -> Iterator[tuple[int, int]]:
-    """Latencies with their counts; a bucket's highest, but none above the longest that there was."""
-    return ((min(value_ns, histogram.max_ns), count) for value_ns, count in histogram.buckets)
-
-
 def _latency(histogram: "Histogram") -> Latency:
-    """Mean by the exact sum; the spread by the buckets, which are right to 3 digits."""
-    mean_us = histogram.sum_ns / histogram.count / 1000
-    spread = sum(count * (value_ns / 1000 - mean_us) ** 2 for value_ns, count in _values(histogram))
-    return Latency(histogram.count, histogram.sum_ns / 1000, spread + histogram.count * mean_us**2)
+    """Return the moments of a histogram: the mean by the exact sum, the spread by the buckets, which are right to 3 digits."""
+    latencies = Buckets.of([histogram])
+    mean_us, stddev_us = latencies.mean_ns() / 1000, latencies.stddev_ns() / 1000
+    return Latency(histogram.count, histogram.sum_ns / 1000, histogram.count * (stddev_us**2 + mean_us**2))

@@ -22,7 +22,7 @@ _OF_CONNECTIONS = ("dbname", "host", "port", "username", "tablespace", "index_ta
 
 
 def _check_encoding(asked: "BenchOptions") -> None:
-    """Everything that is sent to the server, except scripts, is UTF-8."""
+    """Refuse words that are not UTF-8: all that is sent to the server, except scripts, is."""
     for name in _OF_CONNECTIONS:
         value = getattr(asked, name) or ""
         try:
@@ -54,7 +54,7 @@ def run_bench(
         return 0
     from plinth.bench.command_line import parse
     from plinth.bench.scripts import ListRequested
-    from plinth.model.shown import shown_stream
+    from plinth.common.shown import shown_stream
 
     err = cast(TextIO, shown_stream(plain_err))
     try:

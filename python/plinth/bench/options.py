@@ -78,7 +78,7 @@ class BenchOptions:
 
     @property
     def threads(self) -> int:
-        """The threads of the whole load: -j are those of each machine of a fleet."""
+        """Return the threads of the whole load: -j are those of each machine of a fleet."""
         if self.fleet is None:
             return self.jobs
         from plinth.fleet.split import threads_of_fleet

@@ -15,12 +15,12 @@ class Latency:
 
     @property
     def mean_us(self) -> float:
-        """The mean; 0 of nothing, as pgbench has it."""
+        """Return the mean; 0 of nothing, as pgbench has it."""
         return self.sum_us / self.count if self.count else 0.0
 
     @property
     def stddev_us(self) -> float:
-        """The standard deviation, of the population."""
+        """Return the standard deviation, of the population."""
         if not self.count:
             return 0.0
         return math.sqrt(max(0.0, self.sum_of_squares_us2 / self.count - self.mean_us**2))
@@ -60,12 +60,12 @@ class Counts:
 
     @property
     def failed(self) -> int:
-        """The number of failed transactions."""
+        """Return the number of failed transactions."""
         return self.serialization_failures + self.deadlock_failures + self.other_failures
 
     @property
     def all(self) -> int:
-        """Done, failed and skipped."""
+        """Return the number of transactions done, failed and skipped."""
         return self.done + self.failed + self.skipped
 
     def __add__(self, other: "Counts") -> "Counts":
@@ -107,12 +107,12 @@ class Outcome:
 
     @property
     def total(self) -> Counts:
-        """All scripts together."""
+        """Return all scripts together."""
         return total(script.counts for script in self.scripts)
 
 
 def total(counts: Iterable[Counts]) -> Counts:
-    """The sum of counts."""
+    """Return the sum of counts."""
     result = Counts()
     for each in counts:
         result += each

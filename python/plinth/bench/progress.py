@@ -64,14 +64,14 @@ class Progress:
 
 
 def _reader() -> "Callable[[dict[str, Any]], Second]":
-    """Imported before the load begins, which an import would disturb, and only if there is progress to report."""
+    """Import what reports progress before the load begins, which an import would disturb."""
     from plinth.model.load import Second
 
     return Second.model_validate
 
 
 def latency_of(seconds: "Iterable[Second]") -> Latency:
-    """The latencies of seconds together."""
+    """Return the latencies of seconds together."""
     total = Latency()
     for second in seconds:
         mean_us = (second.latency_mean_ns or 0.0) / 1000

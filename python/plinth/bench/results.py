@@ -14,13 +14,13 @@ from plinth.bench.tpcc import DESCRIPTION as TPCC
 
 
 def report(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> str:
-    """The report, its lines ended."""
+    """Return the report, its lines ended."""
     return "".join(f"{line}\n" for line in _lines(asked, tables, outcome))
 
 
 @contextmanager
 def json_file(place: str | None, out: TextIO) -> Iterator[TextIO | None]:
-    """The file of --json; `out` for "-", which then has nothing else on it. Opened before the load, for what was measured would be lost without it."""
+    """Yield the file of --json, or `out` for "-". It is opened before the load, so that no result is lost because it cannot be."""
     if place is None or place == "-":
         yield None if place is None else out
         return

@@ -34,7 +34,7 @@ class BenchScript(NamedTuple):
 
 
 def builtin(asked: str) -> BenchScript:
-    """The built-in script that `asked`, "NAME" or "NAME@WEIGHT", begins. Raises ListRequested for "list"."""
+    """Return the built-in script that `asked`, "NAME" or "NAME@WEIGHT", begins. Raises ListRequested for "list"."""
     if asked == "list":
         raise ListRequested(_available())
     name, weight = _weighted(asked)
@@ -43,7 +43,7 @@ def builtin(asked: str) -> BenchScript:
 
 
 def script_file(asked: str) -> BenchScript:
-    """The script in the file of `asked`, "FILE" or "FILE@WEIGHT"; "-" is standard input. It is checked."""
+    """Return the script in the file of `asked`, "FILE" or "FILE@WEIGHT"; "-" is standard input. It is checked."""
     name, weight = _weighted(asked)
     if name == "-" and sys.stdin is None:  # the caller has closed it
         raise BenchFailure('could not read file "-": standard input is closed')
@@ -65,7 +65,7 @@ def _read(name: str) -> bytes:
 
 
 def show(prefix: str) -> str:
-    """The text of `--show-script`."""
+    """Return the text of `--show-script`."""
     name, description, source = _find(prefix)
     return f"-- {name}: {description}\n{source}\n"
 
@@ -94,7 +94,7 @@ def _check(script: BenchScript) -> None:
 
 
 def _command(error: "ScriptError", lines: Sequence[str]) -> tuple[int, tuple[str, ...]]:
-    """The line where a wrong command begins, and all its lines without a statement before it, with a mark at the error."""
+    """Return the line where a wrong command begins, and all its lines without a statement before it, with a mark at the error."""
 
     def continues(at: int) -> bool:
         return lines[at].removesuffix("\r").endswith("\\")

@@ -42,7 +42,7 @@ def answers_of_postgresql() -> Iterator[None]:
 
 @answers_of_postgresql()
 def read_tables(connection: LibpqConnection) -> TableInfo:
-    """The scale by the number of branches, and the partitions of the first accounts table in search_path.
+    """Return the scale by the number of branches, and the partitions of the first accounts table in search_path.
 
     Raises BenchFailure when the tables are not there.
     """

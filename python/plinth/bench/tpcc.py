@@ -39,18 +39,18 @@ class TpccTables(NamedTuple):
 
     @property
     def info(self) -> TableInfo:
-        """As the report takes them: the scale is the number of warehouses."""
+        """Return the tables as the report takes them: the scale is the number of warehouses."""
         return TableInfo(self.warehouses)
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the transactions need to know of them."""
+        """Return what the transactions need to know of them."""
         return {"scale": str(self.warehouses), "warehouses": str(self.warehouses), "seed": str(self.seed)}
 
 
 @answers_of_postgresql()
 def read_warehouses(connection: LibpqConnection) -> TpccTables:
-    """The facts of the run that are read from the tables. Raises BenchFailure when they are missing or were not made by Plinth."""
+    """Read the facts of the run from the tables. Raises BenchFailure when they are missing or were not made by Plinth."""
     hint = f'Perhaps you need to do initialization ("plinth bench -i -b tpcc -s WAREHOUSES") in database "{connection.database}".'
     try:
         ((warehouses,),) = connection.execute("select count(*) from warehouse")
@@ -59,7 +59,7 @@ def read_warehouses(connection: LibpqConnection) -> TpccTables:
         missing = error.sqlstate == UNDEFINED_TABLE
         raise BenchFailure(f"could not count the warehouses: {error}", hint=hint if missing else None) from error
     except ValueError as error:
-        raise BenchFailure('there is no table "orders" beside "warehouse"', hint=hint) from error
+        raise BenchFailure('there is a table "warehouse" but no table "orders"', hint=hint) from error
     ((comment,),) = connection.execute(SEED_QUERY)
     seed = seed_in(comment)
     if seed is None:
@@ -73,25 +73,25 @@ def read_warehouses(connection: LibpqConnection) -> TpccTables:
 
 
 def vacuums(*, everything: bool) -> list[str]:
-    """The statements before a run: the small tables, whose rows are updated all the time; with -v all nine."""
+    """Return the statements before a run: the small tables, whose rows are updated all the time; with -v all nine."""
     small = [f"vacuum {table}" for table in _SMALL_TABLES]
     return [*small, *(f"vacuum analyze {table.name}" for table in TABLES)] if everything else small
 
 
 def nopm_of(result: "LoadResult") -> float | None:
-    """New orders committed a minute of the measured phase."""
+    """Return the new orders committed per minute of the measured phase."""
     orders = next(one.measured for one in result.scripts if one.name == NEW_ORDER)
     return new_orders_per_minute(orders.done, orders.rolled_back, result.measured_ns)
 
 
 def efficiency_of(asked: "BenchOptions", tables: TpccTables, result: "LoadResult") -> float | None:
-    """NOPM in parts of the most that pacing allows; None without pacing."""
+    """Return NOPM as a fraction of the maximum that pacing allows; None without pacing."""
     nopm = nopm_of(result)
     return None if nopm is None or asked.tpcc_options.get("pacing") != "spec" else efficiency(nopm, tables.warehouses)
 
 
 def deviations_of(asked: "BenchOptions", tables: TpccTables) -> tuple[str, ...]:
-    """How the run differs from the specification, by its options and by what its tables are."""
+    """Return how the run differs from the specification, by its options and by what its tables are."""
     options = tpcc_workload(asked.tpcc_options)
     conduct = TpccConduct(
         clients=asked.clients,
@@ -114,7 +114,7 @@ def deviations_of(asked: "BenchOptions", tables: TpccTables) -> tuple[str, ...]:
 
 
 def closing_lines(asked: "BenchOptions", tables: TpccTables, result: "LoadResult") -> list[str]:
-    """The end of the report: NOPM, the notice and the deviations."""
+    """Return the end of the report: NOPM, the notice and the deviations."""
     nopm, part = nopm_of(result), efficiency_of(asked, tables, result)
     figure = [] if nopm is None else [f"new orders per minute (NOPM) = {nopm:.3f}"]
     if part is not None:
@@ -123,7 +123,7 @@ def closing_lines(asked: "BenchOptions", tables: TpccTables, result: "LoadResult
 
 
 def figures(asked: "BenchOptions", tables: TpccTables, result: "LoadResult") -> dict[str, object]:
-    """The same for --json."""
+    """Return the figures for --json."""
     return {
         "warehouses": tables.warehouses,
         "nopm": nopm_of(result),

@@ -19,7 +19,7 @@ _MOST_CARDS = 10_000
 
 
 def read_mix(value: str) -> dict[str, int]:
-    """Cards of each type from "45,43,4,4,4": new-order, payment, order-status, delivery, stock-level."""
+    """Return cards of each type from "45,43,4,4,4": new-order, payment, order-status, delivery, stock-level."""
     parts = value.split(",")
     if len(parts) != len(_TYPES) or not all(part.isascii() and part.isdigit() for part in parts):
         raise _bad_mix(value)
@@ -38,7 +38,7 @@ def _bad_mix(value: str) -> BenchFailure:
 
 
 def choose_tpcc(asked: BenchOptions, value: str) -> None:
-    """-b tpcc. Raises BenchFailure for a weight, which it cannot have."""
+    """Apply -b tpcc. Raises BenchFailure for a weight, which it cannot have."""
     if "@" in value:
         raise BenchFailure(
             f"-b {value}: tpcc has no weight, for it cannot be mixed with other scripts",
@@ -48,7 +48,7 @@ def choose_tpcc(asked: BenchOptions, value: str) -> None:
 
 
 def tpcc_option(key: str, values: Sequence[str]) -> Callable[[BenchOptions, str], None]:
-    """What an option of tpcc with these values does."""
+    """Return what an option of tpcc with these values does."""
 
     def apply(asked: BenchOptions, value: str) -> None:
         if value not in values:
@@ -59,7 +59,7 @@ def tpcc_option(key: str, values: Sequence[str]) -> Callable[[BenchOptions, str]
 
 
 def set_mix(asked: BenchOptions, value: str) -> None:
-    """--mix."""
+    """Apply --mix."""
     asked.tpcc_options["mix"] = read_mix(value)
 
 
@@ -90,7 +90,7 @@ def complete_tpcc(asked: BenchOptions) -> None:
 
 
 def tpcc_scripts(options: Mapping[str, object]) -> list[BenchScript]:
-    """The five types of transactions, each with its cards of the deck."""
+    """Return the five types of transactions, each with its cards of the deck."""
     from plinth.workload.scripts import scripts_of  # pydantic and more, which other loads need not wait for
 
     transactions = scripts_of(tpcc_workload(options), "tpcc", {})
@@ -98,7 +98,7 @@ def tpcc_scripts(options: Mapping[str, object]) -> list[BenchScript]:
 
 
 def tpcc_workload(options: Mapping[str, object]) -> "WorkloadSpec":
-    """The workload as an experiment has it, with the options of the command line."""
+    """Return the workload as an experiment has it, with the options of the command line."""
     from plinth.model.workload import WorkloadSpec
 
     return WorkloadSpec.model_validate({"builtin": "tpcc", **options})

@@ -3,7 +3,7 @@
 from plinth.bundle.authentic import REPEAT_HINT, Authentic, read_authentic
 from plinth.bundle.baseline import read_run_figures, write_run_figures
 from plinth.bundle.files import BundleFolder
-from plinth.bundle.live import LIVE, LiveTail, Place
+from plinth.bundle.live import LIVE, LivePlace, LiveTail
 from plinth.bundle.reader import (
     read_bundle,
     read_cuts,
@@ -26,8 +26,8 @@ __all__ = [
     "Authentic",
     "BundleFolder",
     "BundleWriter",
+    "LivePlace",
     "LiveTail",
-    "Place",
     "changes_after_run",
     "is_sealed",
     "read_authentic",

@@ -35,7 +35,7 @@ class Authentic(NamedTuple):
 
 
 def read_authentic(folder: BundleFolder, manifest: Manifest, key: RunKey) -> Authentic:
-    """Plan and experiment of a bundle whose run has this key, checked before the plan is parsed.
+    """Return plan and experiment of a bundle whose run has this key, checked before the plan is parsed.
 
     Raises Refused where plan, experiment or the manifest's version of Plinth are not what the key vouches for.
     """

@@ -45,12 +45,12 @@ class Entry(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether the entry is a regular file."""
+        """Return whether the entry is a regular file."""
         return self.kind == _KINDS[stat.S_IFREG]
 
     @property
     def is_folder(self) -> bool:
-        """Whether the entry is a directory, not a link to one."""
+        """Return whether the entry is a directory, not a link to one."""
         return self.kind == _KINDS[stat.S_IFDIR]
 
 
@@ -113,7 +113,7 @@ class BundleFolder:
 
     @property
     def path(self) -> Path:
-        """The current path for messages; as it was given, unless it was renamed."""
+        """Return the current path for messages; as it was given, unless it was renamed."""
         if self._stands_there():
             return self._given
         return Path(f"/proc/self/fd/{self.descriptor}").readlink()
@@ -367,7 +367,7 @@ class BundleFolder:
 
 
 def _give(folder: int, user: InvokingUser) -> None:
-    """The content first: as long as the folder is root's, nobody else puts anything into it."""
+    """Give files to the owner, the content first: while the folder is root's, no other user can put anything into it."""
     with os.scandir(folder) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if _is_plain(entry)]
     for name, is_folder in found:

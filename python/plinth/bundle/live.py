@@ -25,7 +25,7 @@ _BEGINNING_BYTES = 128
 _PLACE = re.compile(r"([0-9a-f]{16})-([0-9]{1,10})")
 
 
-class Place(NamedTuple):
+class LivePlace(NamedTuple):
     """A position in a log, which is identified by a digest of its first line: the offset of the next byte."""
 
     log: str
@@ -46,13 +46,13 @@ class LiveChunk(NamedTuple):
 
     events: tuple[LiveEvent, ...]
     problems: tuple[str, ...]
-    place: Place
+    place: LivePlace
 
 
 class LiveTail:
     """Reads a log from a position, or from the beginning if the log was replaced."""
 
-    def __init__(self, folder: BundleFolder, after: Place | None = None) -> None:
+    def __init__(self, folder: BundleFolder, after: LivePlace | None = None) -> None:
         self._folder = folder
         self._place = after
         self._is_in_long_line = False
@@ -69,13 +69,13 @@ class LiveTail:
             if error.message == self._problem:  # already reported
                 return None
             self._problem = error.message
-            return LiveChunk((), (f"{LIVE}: {error.message}",), self._place or Place("0" * 16, 0))
+            return LiveChunk((), (f"{LIVE}: {error.message}",), self._place or LivePlace("0" * 16, 0))
 
     def _read(self, descriptor: int) -> LiveChunk | None:
         first_line = os.pread(descriptor, _BEGINNING_BYTES, 0).split(b"\n")[0]
         log = hashlib.sha256(first_line).hexdigest()[:16]
         if self._place is None or self._place.log != log or self._place.offset > os.fstat(descriptor).st_size:
-            self._place, self._is_in_long_line = Place(log, 0), False
+            self._place, self._is_in_long_line = LivePlace(log, 0), False
         begin = self._place.offset
         if begin > MAX_LIVE_BYTES:
             return None
@@ -93,7 +93,7 @@ class LiveTail:
             self._is_in_long_line = True
         if not read:
             return None
-        self._place = Place(log, begin + read)
+        self._place = LivePlace(log, begin + read)
         events = _events(lines, problems)
         if self._place.offset > MAX_LIVE_BYTES:
             problems.append(f"{LIVE} has more than {MAX_LIVE_BYTES:,} bytes; the rest is not read")

@@ -97,16 +97,16 @@ class OpenedBundle:
 
     @property
     def path(self) -> Path:
-        """The directory of the bundle."""
+        """Return the directory of the bundle."""
         return Path(self.contents.path)
 
     @property
     def question(self) -> str:
-        """The question of the experiment."""
+        """Return the question of the experiment."""
         return self.contents.plan.experiment.question
 
     def trials(self) -> Table:
-        """A row for each trial, those that failed or are excluded too: levels of its factors, then what was counted.
+        """Return a row for each trial, those that failed or are excluded too: levels of its factors, then what was counted.
 
         A factor's column has its name in the experiment with `level.` before it, as in `level.storage`. `tps` and the counts
         are of the measured phase; they are missing for a trial that failed.
@@ -125,7 +125,7 @@ class OpenedBundle:
         return _table(("trial", "variant", *(f"level.{factor}" for factor in factors), *_TRIAL, *_COUNTS), rows)
 
     def series(self) -> Table:
-        """A row for each second of each trial, warm-up included: the fields of `plinth.model.load.Second`."""
+        """Return a row for each second of each trial, warm-up included: the fields of `plinth.model.load.Second`."""
         fields = tuple(Second.model_fields)
         rows = (
             (*_key(each), *(getattr(second, field) for field in fields))
@@ -135,7 +135,7 @@ class OpenedBundle:
         return _table(("trial", "variant", *fields), rows)
 
     def histograms(self) -> Table:
-        """A row for each bucket of each latency histogram, of the measured phase: its highest value in ns, and its count.
+        """Return a row for each bucket of each latency histogram, of the measured phase: its highest value in ns, and its count.
 
         Buckets of equal values may be summed over trials. What `scope` means is said by `plinth.model.load.Histogram`.
         """
@@ -148,7 +148,7 @@ class OpenedBundle:
         return _table(("trial", "variant", *_HISTOGRAM, "value_ns", "bucket_count"), rows)
 
     def samples(self, source: str | None = None) -> Table:
-        """A row for each value that was observed beside the load, of one source ("host", "device") or of all; those of a metric
+        """Return a row for each value that was observed during the load, of one source ("host", "device") or of all; those of a metric
         in order of time.
 
         `t_ns` counts from the start of the load. Counters are as they were read: rates are their differences.

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from plinth.bundle.files import BundleFolder, folder_of
 from plinth.bundle.tables import Tables
+from plinth.common.untrusted import parse_untrusted, validate_untrusted
 from plinth.model.base import Frozen
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.doctor import DOCTOR_VERSION, DoctorRecord
@@ -24,7 +25,6 @@ from plinth.model.probe import PROBE_VERSION, FsyncProbe
 from plinth.model.probe_io import IO_MOMENTS, IO_PROBE_VERSION, StorageIo
 from plinth.model.standby import BACKUP_VERSION, BaseBackup
 from plinth.model.trial import TRIAL_VERSION, Event, Trial
-from plinth.model.untrusted import parse_untrusted, validate_untrusted
 from plinth.model.wear import WEAR_VERSION, RunWear
 
 _MAX_EVENTS_BYTES = 2**30
@@ -58,7 +58,7 @@ def read_plan(bundle: Path | BundleFolder) -> Plan:
 
 
 def read_question(bundle: Path | BundleFolder) -> str:
-    """Read the question of a bundle's experiment from its plan, of which nothing else is validated: `read_plan` takes ten times as long."""
+    """Read the question of a bundle's experiment without validating the rest of its plan, which takes ten times as long."""
     folder = folder_of(bundle)
     text = folder.read_text("plan.json")
     try:

@@ -71,7 +71,7 @@ def changes_after_run(bundle: Path | BundleFolder) -> tuple[str, ...]:
     return (*found.files, *found.trials)
 
 
-class _Found(NamedTuple):
+class _Changes(NamedTuple):
     """What differs from the seal."""
 
     checked: int
@@ -79,7 +79,7 @@ class _Found(NamedTuple):
     trials: list[str]
 
 
-def _compare(folder: BundleFolder) -> _Found:
+def _compare(folder: BundleFolder) -> _Changes:
     sums = {}
     for line in folder.read_text(SEAL).split("\n"):
         digest, _, name = line.partition("  ")
@@ -93,7 +93,7 @@ def _compare(folder: BundleFolder) -> _Found:
     changed = [name for name in sorted(present & sums.keys()) if _sum(folder, name) != sums[name]]
     findings += [f"changed: {name}" for name in changed]
     lost = _missing_trials(folder) if {"manifest.json", "plan.json"} <= present.difference(changed) else []
-    return _Found(len(sums), findings, lost)
+    return _Changes(len(sums), findings, lost)
 
 
 def _missing_trials(folder: BundleFolder) -> list[str]:

@@ -49,7 +49,7 @@ _SAMPLE_COLUMNS = {"t_ns": "BIGINT", "object": "VARCHAR", "metric": "VARCHAR", "
 
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
-    "threads": 1,  # tables are small, and a run measures beside it
+    "threads": 1,  # tables are small, and a run measures at the same time
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "temp_directory": "",
@@ -260,7 +260,7 @@ class Tables:
 
 
 def _in_batches(names: Sequence[str], read: Callable[[Sequence[str]], dict[str, _Table]]) -> dict[str, _Table]:
-    """The tables by name. A query for several files takes little longer than for one.
+    """Return the tables by name. A query for several files takes little longer than for one.
 
     What cannot be read with others is read alone, so that an error names its file, and a file's limits are its own.
     """

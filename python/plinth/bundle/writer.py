@@ -1,7 +1,7 @@
 """Writes a bundle during a run.
 
 A trial is written into a folder with a name of its own kind (.partial-NNNN), fsynced, and renamed: after a kill
-at any instant a trial is there whole or not at all. Everything else is written beside its place and moved there.
+at any instant a trial is there whole or not at all. Everything else is written to a temporary file next to its place and moved there.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from plinth.system.lock import LOCK_FILE
 from plinth.system.log_file import LogFile
 from plinth.system.run_key import RunKey
 
-_MADE_ANEW = ("storage-", "dataset-", "backup-", "server-", "standby-")
+_MADE_AGAIN = ("storage-", "dataset-", "backup-", "server-", "standby-")
 """Prefixes of names in env/ that describe storages and servers, which each extension of a run creates again."""
 
 
@@ -122,14 +122,14 @@ class BundleWriter:
         folder.make_folder(kept)
         for entry in folder.entries("env"):
             name = entry.name.removeprefix("env/")
-            if entry.is_file and name.startswith(_MADE_ANEW):
+            if entry.is_file and name.startswith(_MADE_AGAIN):
                 folder.write_durably(f"{kept}/{name}", folder.read_bytes(entry.name))
         replace_plan(folder, writer.manifest, key, before, plan)
         return writer
 
     @property
     def path(self) -> Path:
-        """The path of the bundle for messages; its files are accessed by `folder`."""
+        """Return the path of the bundle for messages; its files are accessed by `folder`."""
         return self.folder.path
 
     def log(self, name: str) -> LogFile:
@@ -299,5 +299,5 @@ def _recording_of_cut(cut: PlannedCut) -> str:
 
 
 def _ledger_of_cut(cut: PlannedCut) -> str:
-    """Return the number of a live cut, or of the recording that an image belongs to."""
+    """Return the folder of its ledger, by the number of a live cut or the recording that an image belongs to."""
     return f"ledgers/cut-{cut.number:05d}" if cut.recording is None else f"ledgers/{recording_name(cut)}"

@@ -77,7 +77,8 @@ def _run(words: list[str]) -> int:
 
 def _bench(words: list[str]) -> int:
     from plinth.bench import run_bench
-    from plinth.cli.exits import INTERRUPTED, die_interrupted
+    from plinth.cli.exits import die_interrupted
+    from plinth.exit_codes import INTERRUPTED
 
     code = run_bench(words)
     if code == INTERRUPTED:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
-from plinth import __version__
+from plinth import __version__, exit_codes
 from plinth.cli.commands import COMMANDS
-from plinth.cli.exits import INTERRUPTED
 from plinth.cli.printing import print_plain
 from plinth.model.errors import ExperimentError, Reported, Several
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
     from plinth.cli.help import HelpFormatter
-
-USAGE = 2
 
 
 class _HelpFormatter:
@@ -65,13 +62,13 @@ def call(words: list[str]) -> int:
         return result if isinstance(result, int) else 0
     except CycloptsError as error:
         _show_usage_error(error)
-        return USAGE
+        return exit_codes.USAGE
     except Reported as error:
         show_error(error)
         return error.exit_code
     except KeyboardInterrupt:
         print_plain("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return exit_codes.INTERRUPTED
 
 
 def show_error(error: Reported) -> None:
@@ -94,6 +91,8 @@ def show_error(error: Reported) -> None:
             console.print(problem.message)
             if problem.hint:
                 console.print(f"      hint: {problem.hint}")
+        for one in error.others:
+            show_error(one)
         return
     console.print(error.message)
     if error.where:

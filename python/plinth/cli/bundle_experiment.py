@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plinth.bundle import read_manifest
 from plinth.cli.printing import print_plain
-from plinth.experiment import LoadedExperiment, confirmations, is_bundle
+from plinth.experiment import ParsedExperiment, confirmations, is_bundle
 from plinth.model.errors import Interrupted, Refused
 
 _LINE = "-" * 72
@@ -22,13 +22,13 @@ def overrides_of(bundle: Path) -> tuple[str, ...]:
     return read_manifest(bundle).overrides
 
 
-def confirm_if_shared(loaded: LoadedExperiment, file: Path, yes: bool) -> None:
+def confirm_if_shared(loaded: ParsedExperiment, file: Path, yes: bool) -> None:
     """`confirm` the experiment `file` where it is a bundle's."""
     if (bundle := bundle_of(file)) is not None:
         confirm(loaded, bundle, yes)
 
 
-def confirm(loaded: LoadedExperiment, bundle: Path, yes: bool) -> None:
+def confirm(loaded: ParsedExperiment, bundle: Path, yes: bool) -> None:
     """Show the whole experiment of a bundle, and ask on the terminal whether to run it, unless `yes`.
 
     No program that it names has been started yet. Raises Refused without a terminal, Interrupted when the answer is no.
@@ -48,7 +48,7 @@ def confirm(loaded: LoadedExperiment, bundle: Path, yes: bool) -> None:
         raise Interrupted("not confirmed: nothing was run", where=str(bundle))
 
 
-def _description(loaded: LoadedExperiment, bundle: Path) -> list[str]:
+def _description(loaded: ParsedExperiment, bundle: Path) -> list[str]:
     return [
         f"The experiment of the bundle {bundle}, which may be from somebody else:",
         *_block("experiment.toml", loaded.kept_text),

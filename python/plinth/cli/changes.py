@@ -4,8 +4,8 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
+from plinth.common.nearest import nearest
 from plinth.model.errors import UsageError
-from plinth.model.nearest import nearest
 
 
 def parse_changes(changes: Sequence[str]) -> dict[str, Any]:

@@ -13,10 +13,10 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("init", "plinth.cli.init:init", "Write an experiment file to start from, or a curated one."),
-    Command("plan", "plinth.cli.experiment:plan", "Show what a run will do, how long it takes and what it needs."),
-    Command("run", "plinth.cli.measure:run", "Run an experiment: storages, servers, load, verdict, report."),
-    Command("resume", "plinth.cli.measure:resume", "Finish a run that was interrupted."),
-    Command("report", "plinth.cli.results:report", "Show a bundle's results as table, HTML, Markdown, CSV or JSON."),
+    Command("plan", "plinth.cli.plan:plan", "Show what a run will do, how long it takes and what it needs."),
+    Command("run", "plinth.cli.run:run", "Run an experiment: storages, servers, load, verdict, report."),
+    Command("resume", "plinth.cli.resume:resume", "Finish a run that was interrupted."),
+    Command("report", "plinth.cli.report:report", "Show a bundle's results as table, HTML, Markdown, CSV or JSON."),
     Command(
         "history",
         "plinth.cli.history:history",
@@ -27,8 +27,8 @@ COMMANDS = (
     Command(
         "endurance", "plinth.cli.endurance:endurance", "Show what a run wrote to its disks, and how long they last."
     ),
-    Command("verify", "plinth.cli.results:verify", "Check that a bundle was not changed after its run."),
-    Command("clean", "plinth.cli.upkeep:clean", "Remove what a killed run left behind: mounts, servers, directories."),
+    Command("verify", "plinth.cli.verify:verify", "Check that a bundle was not changed after its run."),
+    Command("clean", "plinth.cli.clean:clean", "Remove what a killed run left behind: mounts, servers, directories."),
     Command(
         "doctor", "plinth.cli.doctor:doctor", "Find conditions that distort measurements here, and their remedies."
     ),
@@ -43,7 +43,7 @@ COMMANDS = (
     ),
     Command("probe", "plinth.cli.probe:probe", "Measure durable writes and raw I/O of a directory, without a server."),
     Command("bench", None, "Run pgbench's command line on Plinth's load engine."),
-    Command("servers", "plinth.cli.upkeep:servers", "List the PostgreSQL installations that can be used."),
-    Command("schema", "plinth.cli.experiment:schema", "Print the JSON Schema of experiment files, for editors."),
+    Command("servers", "plinth.cli.servers:servers", "List the PostgreSQL installations that can be used."),
+    Command("schema", "plinth.cli.schema:schema", "Print the JSON Schema of experiment files, for editors."),
     Command("completion", "plinth.cli.completion:completion", "Print a completion script for bash, zsh or fish."),
 )

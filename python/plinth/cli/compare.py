@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.experiment import AsJson
 from plinth.cli.gate import FailOn, finding_of_verdict, gated
+from plinth.cli.options import AsJson
 from plinth.cli.output_file import Junit, check_folder, write_text
 from plinth.cli.printing import print_json, print_plain, print_rendered
-from plinth.cli.results import Markdown
+from plinth.cli.report import Markdown
 from plinth.model.errors import UsageError
 from plinth.model.run_metrics import Allowance, Metric
 

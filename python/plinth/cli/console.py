@@ -5,7 +5,7 @@ from typing import Never
 from rich.console import Console
 
 from plinth.cli.stderr import stderr
-from plinth.model.terminal import ShowingConsole
+from plinth.common.terminal import ShowingConsole
 
 
 class _OutputConsole(ShowingConsole):

@@ -94,22 +94,22 @@ def _mount(served: "ServerImage") -> None:
     except PlinthError as error:
         error.hint = error.hint or "the power cut damaged the file system itself"
         raise
-    print_plain(f"data directory: {served.cluster.layout.data_directory}")
+    print_plain(f"data directory: {served.server.layout.data_directory}")
 
 
 def _start(served: "ServerImage", kept: "KeptImage") -> None:
     """Start the server. A failure is reported, not raised, since the image was kept to examine it."""
-    cluster = served.cluster
+    server = served.server
     try:
-        cluster.start(kept.variant.settings)
+        server.start(kept.variant.settings)
     except PlinthError as error:
         print_plain(f"the server does not start: {error.message}")
         for line in error.details:
             print_plain(f"  {line}")
         return
-    to = cluster.connection
+    to = server.connection
     print_plain(f"psql: psql -h {to.host} -p {to.port} -U {to.user} {to.database}")
-    print_plain(f"log: {cluster.layout.log.path}")
+    print_plain(f"log: {server.layout.log.path}")
 
 
 def _sleep() -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from plinth.cli.changes import parse_changes, parse_value, validated
-from plinth.cli.experiment import AsJson
+from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json, print_plain
+from plinth.common.nearest import nearest
 from plinth.model.errors import UsageError
-from plinth.model.nearest import nearest
 from plinth.model.power_cut import CutMode
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def profiles(
 ) -> int:
     """Show the built-in profiles with their resulting figures; with a name, all parameters and their sources."""
     from plinth.cli.disk_view import profile_table, profile_text
-    from plinth.storage.devices.disk_server import disk_profiles
+    from plinth.storage.devices.disk_daemon import disk_profiles
 
     found = {profile.name: profile for profile in disk_profiles()}
     if name is not None and name not in found:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.experiment import AsJson
-from plinth.cli.options import seconds_of
+from plinth.cli.options import AsJson, seconds_of
 from plinth.cli.printing import print_json
 
 if TYPE_CHECKING:

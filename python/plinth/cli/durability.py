@@ -9,10 +9,10 @@ from cyclopts import App, Parameter
 from rich.live import Live
 from rich.text import Text
 
+from plinth import exit_codes
 from plinth.cli.console import error_console
 from plinth.cli.damaged_images import minimise_image, open_image
-from plinth.cli.experiment import AsJson
-from plinth.cli.gate import FAILED_GATE
+from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json, print_plain
 from plinth.model.errors import UsageError
 
@@ -93,7 +93,6 @@ def witness(
     from plinth.cli.options import seconds_of
     from plinth.model.units import format_size
     from plinth.run.interrupt import InterruptGuard
-    from plinth.system.runner import Runner
     from plinth.witness.credentials import witness_credentials
     from plinth.witness.rounds import WitnessFolder
     from plinth.witness.server import RoundProgress, listening, serving
@@ -101,7 +100,7 @@ def witness(
     silence_s, max_bytes = seconds_of("--silence", silence), _size("--max-size", max_size)
     host, port = _address("--listen", listen)
     made = WitnessFolder.made(folder)
-    credentials = witness_credentials(made.path, cert, key, Runner())
+    credentials = witness_credentials(made.path, cert, key)
     progress = _ProgressLine()
 
     def show(received: RoundProgress) -> None:
@@ -247,7 +246,7 @@ def verify(
         if found is not None:
             _show_round(found)
         _show_verdict(all_rounds)
-    return FAILED_GATE if all_rounds.damaged else 0
+    return exit_codes.FINDING if all_rounds.damaged else 0
 
 
 class _ProgressLine:
@@ -289,15 +288,13 @@ class _ProgressLine:
 
 
 def _show_end(ended: "LoadEnded") -> int:
-    from plinth.cli.exits import INTERRUPTED
-
     known = f"the witness has recorded {ended.known:,} acknowledged commits"
     if ended.end == "complete":
         print_plain(f"round {ended.round}: its duration is over without a power cut; {known}")
         return 0
     if ended.end == "interrupted":
         print_plain(f"round {ended.round}: interrupted; {known}")
-        return INTERRUPTED
+        return exit_codes.INTERRUPTED
     for reason in ended.reasons[:_MAX_FINDINGS]:
         print_plain(f"  {reason}")
     if ended.end == "server lost":

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.experiment import AsJson
+from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json
 from plinth.model.errors import UsageError
 

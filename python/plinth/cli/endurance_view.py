@@ -8,8 +8,7 @@ from plinth.model.endurance import Endurance, VariantEndurance
 from plinth.model.figures import number
 from plinth.model.units import format_decimal_size
 from plinth.model.wear import DiskWear
-from plinth.report.sections import SECTIONS
-from plinth.report.written import figure, rating_sentence, written_caveats, written_rows
+from plinth.report.sections.endurance import ENDURANCE, figure, rating_sentence, written_caveats, written_rows
 
 _ROOMY = 130
 """Least terminal width, in columns, at which a figure and its interval fit on one line."""
@@ -28,7 +27,7 @@ def show_endurance(account: Endurance, console: Console) -> None:
     for gap in account.gaps:
         _show_gap(f"{gap.what}: n/a: {gap.reason}", console)
     console.print(Text(rating_sentence(account.rating)), soft_wrap=True)
-    console.print(Text(SECTIONS.endurance.note))
+    console.print(Text(ENDURANCE.note))
 
 
 def _show_variant(variant: VariantEndurance, account: Endurance, console: Console) -> None:

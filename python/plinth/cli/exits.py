@@ -1,4 +1,4 @@
-"""Exit codes of commands that are interrupted or whose output cannot be written."""
+"""Ends commands that are interrupted or whose output cannot be written."""
 
 import errno
 import os
@@ -6,9 +6,8 @@ import signal
 import sys
 from collections.abc import Callable
 
-FAILED = 1
-BROKEN_PIPE = 141
-INTERRUPTED = 130
+from plinth import exit_codes
+
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -23,7 +22,7 @@ def run_with_output(command: Callable[[], int]) -> int:
         return code
     except BrokenPipeError:
         _discard_buffers()
-        return BROKEN_PIPE
+        return exit_codes.BROKEN_PIPE
     except OSError as error:
         if error.errno not in _NO_ROOM or error.filename is not None:
             raise
@@ -31,7 +30,7 @@ def run_with_output(command: Callable[[], int]) -> int:
         from plinth.cli.printing import print_plain
 
         print_plain(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
-        return FAILED
+        return exit_codes.FAILED
 
 
 def _discard_buffers() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.experiment import AsJson, Overrides, SshConfig, Yes, checked_ssh_config
+from plinth.cli.options import AsJson, Overrides, SshConfig, Yes, checked_ssh_config
 from plinth.cli.printing import print_json, print_plain
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ def check(
       plinth fleet check mine.toml --server "host=db1 dbname=bench"
     """
     from plinth.cli.bundle_experiment import confirm_if_shared
-    from plinth.experiment import load_experiment
+    from plinth.experiment import read_experiment
     from plinth.system.log_file import LogFile
     from plinth.tasks.fleet import check_machines
 
-    loaded = load_experiment(file, overrides)
+    loaded = read_experiment(file, overrides)
     confirm_if_shared(loaded, file, yes)
     ssh_config = checked_ssh_config(ssh_config, loaded.experiment.fleet)
     with tempfile.TemporaryDirectory(prefix="plinth-fleet-") as folder:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from plinth import exit_codes
+
 if TYPE_CHECKING:
     from plinth.model.analysis import Verdict
 
-FAILED_GATE = 99
-"""The exit code of a finding of --fail-on, as that of k6 for a crossed threshold. Nothing else returns it."""
 RatioFinding = Literal["regression", "inconclusive"]
 Finding = Literal[RatioFinding, "objective"]
 FailOn = Annotated[
@@ -32,4 +32,4 @@ def finding_of_verdict(verdict: "Verdict | None") -> Finding | None:
 
 def gated(found: Iterable[Finding | None], fail_on: Iterable[Finding]) -> int:
     """Return the exit code of a successful command with these findings."""
-    return FAILED_GATE if set(found) & set(fail_on) else 0
+    return exit_codes.FINDING if set(found) & set(fail_on) else 0

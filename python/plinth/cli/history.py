@@ -11,9 +11,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from plinth.cli.console import output_console
-from plinth.cli.experiment import AsJson
+from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json
-from plinth.model.shown import shown
+from plinth.common.shown import shown
 
 if TYPE_CHECKING:
     from plinth.model.history import History, ListedBundle

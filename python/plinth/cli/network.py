@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from plinth.cli.changes import parse_changes, validated
-from plinth.cli.experiment import AsJson
+from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json, print_plain
 from plinth.model.errors import UsageError
 
@@ -61,7 +61,7 @@ def serve(
     One line of JSON on stdout says that it is ready.
     """
     from plinth.model.network import NetworkConfig, NetworkStatus
-    from plinth.network.server import serve as serve_network
+    from plinth.network.daemon import serve as serve_network
 
     def ready(found: NetworkStatus) -> None:
         print_json(json.dumps({"ready": True, "pid": found.pid, "control": found.control}), flush=True)

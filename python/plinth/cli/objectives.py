@@ -52,7 +52,7 @@ def gated_objectives(analysis: "Analysis", fail_on: Sequence[ObjectiveFinding], 
 def _write_junit(analysis: "Analysis", fail_on: Sequence[ObjectiveFinding], junit: Path) -> None:
     """Write JUnit XML: an unmet objective fails its case; an inconclusive one is skipped unless --fail-on names it."""
     from plinth.report.junit import Case, Suite, outcome_of, render_junit
-    from plinth.report.objectives import objective_sentence, objective_texts
+    from plinth.report.sections.objectives import objective_sentence, objective_texts
 
     failing = {"objective", *fail_on}
     cases = [

@@ -6,7 +6,7 @@ Consoles (`plinth.cli.console`) do the same for tables and coloured text.
 import sys
 from typing import IO
 
-from plinth.model.shown import ascii_json, shown, shown_as_json
+from plinth.common.shown import ascii_json, shown, shown_as_json
 
 
 def print_plain(text: str, *, end: str = "\n", file: IO[str] | None = None, flush: bool = False) -> None:

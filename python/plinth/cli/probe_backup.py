@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from plinth.cli.changes import validated
 from plinth.cli.console import error_console, output_console
-from plinth.cli.experiment import AsJson
+from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json
 from plinth.cli.probe_fsync import FAILED, progress
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from plinth.cli.console import error_console, output_console
-from plinth.cli.experiment import AsJson
-from plinth.cli.options import block_size_of, seconds_of
+from plinth.cli.options import AsJson, block_size_of, seconds_of
 from plinth.cli.printing import print_json
+from plinth.common.nearest import nearest
 from plinth.model.errors import UsageError
-from plinth.model.nearest import nearest
 from plinth.model.pg_units import format_block_size
 from plinth.model.probe_kinds import (
     GROUPS,
@@ -106,7 +105,7 @@ def fsync(
 def _fsync(
     paths: tuple[Path, ...], options: "FsyncOptions", seconds: float, rounds: int, quiet: bool
 ) -> "tuple[FsyncProbe, ...]":
-    from plinth.probe.fsync import cases
+    from plinth.probe.fsync_probe import cases
     from plinth.run.interrupt import InterruptGuard
     from plinth.tasks.probe import probe_fsync
 

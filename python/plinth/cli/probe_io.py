@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.experiment import AsJson
-from plinth.cli.options import seconds_of
+from plinth.cli.options import AsJson, seconds_of
 from plinth.cli.printing import print_json
 from plinth.cli.probe_fsync import FAILED, progress, selected_values
 from plinth.model.errors import UsageError

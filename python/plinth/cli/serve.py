@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from plinth.cli.printing import print_plain
-from plinth.model.extras import require_package
+from plinth.system.extras import require_package
 
 
 def serve(

@@ -11,7 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from plinth.cli.console import error_console, output_console
-from plinth.cli.experiment import AsJson, Destroy, Overrides, Yes
+from plinth.cli.options import AsJson, Destroy, Overrides, Yes
 from plinth.cli.printing import print_json, print_plain
 
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ def prepare(
       plinth storage prepare mine.toml fast
     """
     from plinth.cli.bundle_experiment import confirm_if_shared
-    from plinth.experiment import load_experiment
+    from plinth.experiment import read_experiment
     from plinth.system.runner import Runner
     from plinth.tasks.standalone import prepare_standalone, standalone_steps, standalone_storages
 
-    loaded = load_experiment(file, overrides)
+    loaded = read_experiment(file, overrides)
     if dry_run:
         making, undoing = standalone_steps(standalone_storages(loaded, name, destroy))
         _print_steps("To make it", making)
@@ -193,13 +193,13 @@ def _available(title: str, available: "list[Availability]") -> Table:
 
 
 def _list_storages(file: Path, overrides: tuple[str, ...], console: Console) -> None:
-    from plinth.experiment import load_experiment
+    from plinth.experiment import read_experiment
     from plinth.tasks.standalone import storages_of
 
     table = Table(box=None, pad_edge=False)
     for column in ("storage", "kind", "stored on", "as", "where"):
         table.add_column(column, overflow="fold")
-    for name, made in storages_of(load_experiment(file, overrides)).items():
+    for name, made in storages_of(read_experiment(file, overrides)).items():
         table.add_row(
             Text(name, style="bold"),
             made.spec.kind,

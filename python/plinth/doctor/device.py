@@ -66,7 +66,7 @@ def _scheduler(place: Place, device: StackNode) -> Observation:
 
 
 def _is_hardware(place: Place, device: StackNode) -> bool:
-    """A virtio disk reports itself as rotating unless it is configured otherwise."""
+    """Return whether it is not a virtio or Xen disk, which reports itself as rotating by default."""
     return not device.name.startswith(("vd", "xvd"))
 
 

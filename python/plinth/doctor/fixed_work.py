@@ -1,4 +1,7 @@
-"""An A/A test: fixed work in blocks of two identical sides, whose difference is the machine's noise."""
+"""The fixed-work check: the same work in blocks of two identical sides (A/A), whose difference is the machine's noise.
+
+The noise floor of a run, from its own A/A pair, is in `plinth.analyse.noise_floor`.
+"""
 
 import hashlib
 import mmap
@@ -22,7 +25,7 @@ WORKS = {
 
 
 class Slot(NamedTuple):
-    """The rate of one kind of work on one side of one block, per second."""
+    """The rate of one kind of work in one slot: on one side of one block, per second."""
 
     work: str
     block: int
@@ -31,7 +34,7 @@ class Slot(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """All measured slots; `through_cache` gives the reason when reads could not bypass the page cache."""
+    """All slots of a fixed-work check; `through_cache` gives the reason when reads could not bypass the page cache."""
 
     slots: tuple[Slot, ...]
     through_cache: str | None
@@ -40,7 +43,7 @@ class Slots(NamedTuple):
 def measure_slots(
     folder: Path, blocks: int, slot_s: float, seed: int = 1, clock: Callable[[], float] = time.perf_counter
 ) -> Slots:
-    """Repeat each work for `slot_s` on either side of each block, in seeded random order.
+    """Make the fixed-work check: repeat each work for `slot_s` on either side of each block, in seeded random order.
 
     The file that is written in `folder` has no name, so that nothing remains of it even after a crash. Raises OSError.
     """

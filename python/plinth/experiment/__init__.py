@@ -3,25 +3,24 @@
 from plinth.experiment.examples import Example, example, example_names
 from plinth.experiment.files import is_bundle
 from plinth.experiment.full_template import full_template
-from plinth.experiment.load import LoadedExperiment, load_experiment, load_text
-from plinth.experiment.published import load_reference, packaged_references
+from plinth.experiment.published import packaged_references, read_reference
+from plinth.experiment.read import ParsedExperiment, read_experiment, read_experiment_text
 from plinth.experiment.rights import KEYS, confirmations
-from plinth.experiment.schema import json_schema
-from plinth.experiment.template import template
+from plinth.experiment.template import json_schema, template
 
 __all__ = [
     "KEYS",
     "Example",
-    "LoadedExperiment",
+    "ParsedExperiment",
     "confirmations",
     "example",
     "example_names",
     "full_template",
     "is_bundle",
     "json_schema",
-    "load_experiment",
-    "load_reference",
-    "load_text",
     "packaged_references",
+    "read_experiment",
+    "read_experiment_text",
+    "read_reference",
     "template",
 ]

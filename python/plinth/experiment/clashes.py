@@ -25,12 +25,11 @@ class _Given(NamedTuple):
     """Where a key was given first, and as what."""
 
     line: int
-    is_list: bool
     is_table: bool
 
 
 def clash_at(text: str, line: int) -> Clash | None:
-    """The clash of the statement at `line` of `text`, which the parser stopped at, with an earlier one. None where none is found."""
+    """Return the clash of the statement at `line`, where the parser stopped, with an earlier one; None without one."""
     given: dict[Path, _Given] = {}
     sizes: dict[Path, int] = {}
     table: Path = ()
@@ -50,7 +49,7 @@ def clash_at(text: str, line: int) -> Clash | None:
                 is_whole = length == len(path)
                 value = None if is_header else _value(document, path[len(table) : length])
                 is_table = is_header or not is_whole or isinstance(value, dict)
-                given.setdefault(path[:length], _Given(begin, isinstance(value, list), is_table))
+                given.setdefault(path[:length], _Given(begin, is_table))
     return None
 
 
@@ -77,7 +76,7 @@ def _clash(path: Path, given: dict[Path, _Given], is_header: bool) -> Clash | No
 
 
 def _leaves(table: Path, document: dict[str, Any]) -> Iterator[Path]:
-    """The paths of all values in `document`, which is in `table`: lists and all that is no table."""
+    """Yield the paths of all values in `document`, which is in `table`: lists and all that is no table."""
     for key, value in document.items():
         if isinstance(value, dict) and value:
             yield from _leaves((*table, key), value)
@@ -90,7 +89,7 @@ def _without_index(table: Path) -> Path:
 
 
 def _within(message: str) -> Clash | None:
-    """A key that is twice in one inline table."""
+    """Return a key that is twice in one inline table."""
     _, found, key = message.partition(" (at ")[0].partition("Duplicate inline table key ")
     return Clash(f"the key {key} is twice in one table", _ONCE_HINT) if found else None
 

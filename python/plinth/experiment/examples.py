@@ -5,8 +5,8 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
+from plinth.common.nearest import nearest
 from plinth.model.errors import UsageError
-from plinth.model.nearest import nearest
 
 EXAMPLES_FILE = "examples.json"
 
@@ -26,8 +26,9 @@ def example_names() -> tuple[str, ...]:
 
 
 def example(name: str) -> Example:
-    """Return one, which names the installed schema in its first line. Raises UsageError with all names and questions where there is none
-    of this name.
+    """Return the experiment of this name, whose first line names the installed schema.
+
+    Raises UsageError with all names and questions if there is none.
     """
     from plinth.experiment.template import schema_line
 

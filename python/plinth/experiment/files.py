@@ -78,12 +78,12 @@ class _Private(UnreadableFile):
 
 
 def _is_callers(status: os.stat_result) -> bool:
-    """Whether it belongs to the user who called sudo."""
+    """Return whether it belongs to the user who called sudo."""
     return os.environ.get("SUDO_UID") == str(status.st_uid)
 
 
 def _is_public(real: Path, status: os.stat_result) -> bool:
-    """Whether every user may read it, and enter every folder that it is in."""
+    """Return whether every user may read it, and enter every folder that it is in."""
     return bool(status.st_mode & stat.S_IROTH) and all(folder.stat().st_mode & stat.S_IXOTH for folder in real.parents)
 
 

@@ -27,8 +27,8 @@ def at_full_size(document: dict[str, Any]) -> dict[str, Any]:
         )
     changed = deepcopy(document)
     published = {factor_path(key): value for key, value in full.items()}
-    anew = {path[:-1]: {} for path in sorted(filter(is_kind, published), key=len)}
-    for path, value in [*anew.items(), *published.items()]:
+    emptied = {path[:-1]: {} for path in sorted(filter(is_kind, published), key=len)}
+    for path, value in [*emptied.items(), *published.items()]:
         try:
             set_key(changed, path, value)
         except KeyError as barred:

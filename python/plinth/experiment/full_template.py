@@ -64,7 +64,7 @@ class _Writer:
     def table(
         self, model: type[BaseModel], path: str, written: Mapping[str, object], *, listed: bool = False
     ) -> Iterator[str]:
-        """The keys of a table, then the tables within it."""
+        """Yield the keys of a table, then the tables within it."""
         self._models.add(model)
         lines = (
             [*self._explain(model.__doc__), _mark(f"[[{path}]]" if listed else f"[{path}]", written)] if path else []
@@ -85,7 +85,7 @@ class _Writer:
         yield from inner
 
     def _within(self, path: str, field: FieldInfo, models: Iterable[type[BaseModel]]) -> Iterator[str]:
-        """The tables that a key may hold, one of each kind."""
+        """Yield the tables that a key may hold, one of each kind."""
         for place, model in enumerate(models):
             if place == 0 and (words := list(self._explain(field.description))):
                 yield "\n".join(words)
@@ -113,7 +113,7 @@ def _mark(line: str, is_written: object) -> str:
 
 
 def _name(path: str, model: type[BaseModel]) -> str:
-    """The name of a table in a table of any names: of a storage its kind."""
+    """Return the name of a table in a table of any names: of a storage its kind."""
     (kind, *_) = _kinds(model) or ("",)
     return _STORAGES.get(kind, kind) if path == "storage" else _NAMES[path]
 
@@ -124,7 +124,7 @@ def _kinds(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _models(annotation: object) -> Iterator[type[BaseModel]]:
-    """The models in an annotation, in its order."""
+    """Yield the models in an annotation, in its order."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):
@@ -132,7 +132,7 @@ def _models(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def _holds(annotation: object, *containers: type) -> bool:
-    """Whether models in an annotation are in such a container."""
+    """Return whether models in an annotation are in such a container."""
     if get_origin(annotation) in containers:
         return any(True for _ in _models(annotation))
     return any(_holds(argument, *containers) for argument in get_args(annotation))
@@ -147,7 +147,7 @@ def _allowed(annotation: object) -> str:
 
 
 def _shown_value(field: FieldInfo) -> object:
-    """The default, or where there is none an example or the first of the allowed values; of true or false the one that does something."""
+    """Return the default; without one an example, or the first of the allowed values, or for a Boolean the one with an effect."""
     default = field.get_default(call_default_factory=True, validated_data={})
     if default not in (None, (), {}, PydanticUndefined) and not isinstance(default, BaseModel):
         return default
@@ -167,7 +167,7 @@ def _words(annotation: object) -> Iterator[object]:
 
 
 def _is_flat(value: object) -> bool:
-    """Whether a value is none that a table would be written for."""
+    """Return whether a value is none that a table would be written for."""
     if isinstance(value, (list, tuple)):
         return bool(value) and all(map(_is_flat, value))
     return isinstance(value, (str, int, float))

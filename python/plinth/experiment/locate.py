@@ -1,6 +1,6 @@
 """Finds the line of a key in a TOML document.
 
-The document is cut into its statements (a header, or a key with its value), each of which is a TOML document by itself.
+The document is cut into its statements (a header, or a key with its value), each of which is a TOML document on its own.
 The standard parser reads each once, and its keys are stored with the statement's line; so the cost
 grows with the document's length, however many keys are looked up. It matters only when there is an error to show.
 """

@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plinth.common.nearest import nearest
 from plinth.experiment.problems import UNKNOWN_KEY, problems_of
 from plinth.experiment.storages import check_storages, valid_storages
 from plinth.model.errors import Problem
 from plinth.model.experiment import MAX_VARIANTS, Experiment, factor_path, with_levels
 from plinth.model.level import level_text, same_level
-from plinth.model.nearest import nearest
 from plinth.model.storage_graph import factors_by_storage
 
 FACTOR_PARTS = ("storage", "server", "network", "dataset", "workload")

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from plinth.common.nearest import nearest
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
-from plinth.model.nearest import nearest
 from plinth.model.network import directions_of
 from plinth.model.standby import PRIMARY
 

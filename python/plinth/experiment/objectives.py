@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from plinth.common.nearest import nearest
 from plinth.model.errors import Problem
 from plinth.model.level import same_level
-from plinth.model.nearest import nearest
 
 
 def check_objectives(document: dict[str, Any], matrix: dict[str, Any], storages: dict[str, Any]) -> list[Problem]:

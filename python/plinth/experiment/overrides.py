@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from plinth.common.secrets import may_hold_secrets
 from plinth.experiment.secrets import SecretsTaken
 from plinth.experiment.storages import valid_storages
 from plinth.experiment.toml_document import check_values, parse_toml
@@ -14,7 +15,6 @@ from plinth.experiment.toml_text import toml_value
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Problem, UsageError
 from plinth.model.experiment import factor_path
-from plinth.model.secrets import may_hold_secrets
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import raw_storages
 

@@ -5,9 +5,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from plinth.common.nearest import nearest
 from plinth.model.base import NAME_PATTERN
 from plinth.model.errors import Problem
-from plinth.model.nearest import nearest
 
 UNKNOWN_KEY = "unknown key"
 """Start of the message for an unknown key."""

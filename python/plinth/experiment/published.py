@@ -1,4 +1,4 @@
-"""Loads the published results that an experiment names, from Plinth's own or from a file beside the experiment."""
+"""Reads the published results that an experiment names, from Plinth's own or from a file next to the experiment."""
 
 import tomllib
 from importlib import resources
@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plinth.common.nearest import nearest
 from plinth.experiment.files import read_named
 from plinth.experiment.locate import locate
 from plinth.experiment.matrix import FACTOR_PARTS
@@ -14,7 +15,6 @@ from plinth.experiment.problems import problems_of
 from plinth.experiment.toml_document import parse_toml
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
-from plinth.model.nearest import nearest
 from plinth.model.published import Reference
 
 _SUFFIX = ".toml"
@@ -26,7 +26,7 @@ def packaged_references() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(_SUFFIX) for file in folder.iterdir() if file.name.endswith(_SUFFIX)))
 
 
-def load_reference(name: str, folder: Path) -> Reference:
+def read_reference(name: str, folder: Path) -> Reference:
     """Load the built-in reference `name`, or the file `name`, relative to `folder`, if it ends with .toml.
 
     Raises Problem, located at the experiment's key, if it does not exist or is not valid.
@@ -59,7 +59,7 @@ def named_reference(document: dict[str, Any], folder: Path, problems: list[Probl
     if not isinstance(name, str):
         return None  # other types are reported by the validation of the experiment
     try:
-        return load_reference(name, folder)
+        return read_reference(name, folder)
     except Problem as problem:
         problems.append(problem)
         return None

@@ -4,12 +4,12 @@ problems."""
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from plinth.common.nearest import nearest
 from plinth.experiment.networks import check_network
 from plinth.experiment.objectives import check_objectives
 from plinth.experiment.storages import check_data_directory, check_storages, valid_storages
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
-from plinth.model.nearest import nearest
 from plinth.model.server_spec import DEFAULT_TABLESPACE
 
 
@@ -61,7 +61,7 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
 
 
 def _check_loader(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
-    """Of an external server."""
+    """Check the loader, which an external server restricts."""
     return [
         Problem(
             "loader pages writes into the files of a server that is stopped for it; an external server is neither ours to "
@@ -75,7 +75,7 @@ def _check_loader(document: dict[str, Any], matrix: dict[str, Any]) -> list[Prob
 
 
 def _check_load_settings(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
-    """Of an external server."""
+    """Check that an external server is not given settings."""
     key = ("dataset", "load_settings")
     written = [key] if _table_at(document, key) else []
     written += [("matrix", factor) for factor in matrix if factor_path(factor)[:2] == key]

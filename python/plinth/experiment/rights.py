@@ -24,7 +24,7 @@ class KeyRights:
 
 
 def confirmations(experiment: Experiment) -> Iterator[str]:
-    """What is confirmed before the experiment of a bundle is used, one line for each value, of factors too."""
+    """Yield what is confirmed before the experiment of a bundle is used, one line for each value, of factors too."""
     for key, rights in KEYS.items():
         if rights.shown is not None:
             for value in dict.fromkeys(_values(experiment, key)):
@@ -33,7 +33,7 @@ def confirmations(experiment: Experiment) -> Iterator[str]:
 
 
 def _values(experiment: Experiment, key: str) -> Iterator[str]:
-    """The texts at a key, and those of the factors that are of it."""
+    """Yield the texts at a key, and those of the factors that are of it."""
     yield from _texts(_at(experiment, key.split(".")))
     for factor, levels in experiment.matrix.items():
         if _is_of(factor.split("."), key.split(".")):

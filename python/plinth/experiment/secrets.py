@@ -1,13 +1,13 @@
 """Removes secrets of connection strings from an experiment's document before it is processed further.
 
-What is validated, planned, shown and kept has only connection strings without secrets; the whole ones stay beside it in
+What is validated, planned, shown and kept has only connection strings without secrets; the whole ones stay outside of it, in
 memory, for the code that connects.
 """
 
 from typing import Any
 
+from plinth.common.secrets import UnreadableConnection, holds_secrets, split
 from plinth.model.errors import Problem
-from plinth.model.secrets import UnreadableConnection, holds_secrets, split
 
 _CONNECTION = "server.connection"
 """The key of a connection string; it also occurs in [matrix], [full] and measure.baseline."""

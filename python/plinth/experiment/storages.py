@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plinth.common.nearest import nearest
 from plinth.model.errors import Problem
-from plinth.model.nearest import nearest
 from plinth.model.storage import (
     MEMBER_KINDS,
     SPECS,

@@ -1,11 +1,12 @@
-"""The experiment file of `plinth init`: short, to begin with; `full_template.py` has every key."""
+"""The short experiment file of `plinth init`, and the JSON Schema of such files; `full_template.py` has every key."""
 
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
-from plinth.model.experiment import SPEC_VERSION
-from plinth.model.shown import shown
+from plinth.common.shown import shown
+from plinth.model.experiment import SPEC_VERSION, Experiment
 
 _SCHEMA = Path(__file__).with_name("experiment.schema.json")
 QUESTION = "How much faster is PostgreSQL in memory than on this machine's disk?"
@@ -75,6 +76,16 @@ def template(name: str, file: str, question: str | None = None) -> str:
         name=json.dumps(name),
         question=json.dumps(question or QUESTION),
     )
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of an experiment file, with keys by alias."""
+    schema = Experiment.model_json_schema(by_alias=True)
+    # Dotted keys may also be written as nested tables: workload.clients = [1, 16] without quotes.
+    for name in ("matrix", "full"):
+        values = schema["properties"][name]["additionalProperties"]
+        schema["properties"][name]["additionalProperties"] = {"anyOf": [values, {"type": "object"}]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def schema_line() -> str:

@@ -19,9 +19,10 @@ MayRead = Callable[[Path, os.stat_result], None]
 
 
 def read_text(path: Path, *, follow_link: bool = True, may_read: MayRead | None = None) -> str:
-    """Return the text of a regular file, without a byte order mark. Raises UnreadableFile, also for devices and pipes, which might never end.
+    """Return the text of a regular file, without a byte order mark.
 
-    Without `follow_link`, for a symbolic link too. `may_read` decides once it is open, so that nobody can exchange it in between.
+    Raises UnreadableFile, also for devices and pipes, which might never end, and without `follow_link` for a symbolic link.
+    `may_read` decides once the file is open, so that it cannot be exchanged in between.
     """
     try:
         content = _content(path, 0 if follow_link else os.O_NOFOLLOW, may_read)

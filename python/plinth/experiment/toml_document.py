@@ -1,4 +1,4 @@
-"""Parses untrusted TOML: whatever it contains, the only failure is an error with its location."""
+"""Parses untrusted TOML: the only failure is an error with its location."""
 
 import re
 import tomllib

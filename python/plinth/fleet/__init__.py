@@ -9,26 +9,24 @@
 
 Nothing but these messages passes between them: no sample, no tick. What an agent runs is `plinth.load`'s engine with a `part`:
 the threads of one load are dealt to the agents in turn, so that seeds are disjoint and the i-th arrival goes to agent i modulo N.
-Of another driver it is a process for each client, and the i-th client that goes to agent i modulo N.
+Another driver has a process for each client, and the i-th client that goes to agent i modulo N.
 
-protocol.py     the messages, and frames of JSON with bytes
-link.py         one end of a connection
-agent.py        what runs on each machine
+protocol.py     the messages, and the connection that carries them (frames and TLS: `system/framed_tls.py`)
+agent.py        what runs on each machine: its load, its part of a dataset's rows, its ledger of commits
 split.py        how clients and threads are divided
-clock.py        offsets of clocks, by NTP's four times
+asking.py       requests to all agents, and the offsets of their clocks
 merge.py        one result of all agents': counts of equal buckets are added
 task.py         what all agents do together: opened, polled, closed
 load.py         `FleetLoad`, a `plinth.load.LoadDriver`
-copying.py      `FleetCopy`: the rows of a dataset, sent by all machines; agent_copy.py: an agent's part
-ledger.py       ledgers of commits, collected from all; agent_ledger.py: an agent's
-starting.py     what an agent starts while it answers
+copying.py      `FleetCopy`: the rows of a dataset, sent by all machines
+ledger.py       commit ledgers, collected from all
 executors/      how agents are started: on this machine, by ssh, by Ray
 check.py        whether the machines of a fleet can drive a load
 """
 
 from typing import TYPE_CHECKING
 
-from plinth.model.lazy import lazy_exports
+from plinth.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.fleet.check import MachineCheck, check_fleet

@@ -1,23 +1,25 @@
 """What runs on each machine of a fleet: `plinth agent`, which a coordinator starts and talks to over a connection.
 
-It keeps nothing on the machine and ends by itself: with the connection, or when no request has come for LEASE_S.
+It keeps nothing on the machine. It ends with the connection, or when no request has come for LEASE_S.
 """
 
+import json
 import os
 import platform
+import shutil
 import signal
 import socket
 import stat
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 from plinth import __version__
-from plinth.fleet.agent_copy import AgentCopy
-from plinth.fleet.agent_ledger import AgentLedger
-from plinth.fleet.link import Link, Lost, Silent
+from plinth.common.shown import bytes_shown_in_json
 from plinth.fleet.protocol import (
     LEASE_S,
     ClockReading,
@@ -25,30 +27,34 @@ from plinth.fleet.protocol import (
     Copied,
     Done,
     Hello,
+    LedgerPiece,
+    Link,
     Measuring,
     Polled,
     Reached,
     Reply,
     Request,
-    parsed,
 )
-from plinth.fleet.starting import Starting, in_one_line
 from plinth.fleet.usage import UsageWatch
 from plinth.load import Load
 from plinth.load.driver import PartDriver, make_load
 from plinth.load.engine import OF_ENGINE
+from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, RunError
-from plinth.model.extras import require_package
 from plinth.model.load_config import LoadConfig, LoadScript, ShellUser
 from plinth.model.workload import Driver
+from plinth.system.extras import require_package
+from plinth.system.framed_tls import Disconnected, ProtocolError, parsed
 from plinth.system.log_file import log_in_memory
 from plinth.system.owner import SHELL_COMMANDS, shell_user
 from plinth.system.runner import Runner
+from plinth.workload.bulk import bulk_loader, loader_errors
 
 _REACH_TRANSACTIONS = 20
 _REACH_TIMEOUT_S = 3.0
 _END_TIMEOUT_S = 2.0
+_PIECE_BYTES = 2**20
 
 
 def serve(connection: socket.socket) -> int:
@@ -61,9 +67,9 @@ def serve(connection: socket.socket) -> int:
             received_ns = time.monotonic_ns()
             reply, binary = agent.answer(parsed(Request, frame.document), received_ns)
             link.send(reply.model_dump_json().encode(), binary)
-    except Lost:
+    except Disconnected:
         return 0
-    except (Silent, PlinthError):
+    except PlinthError:
         return 1
     finally:
         link.close()
@@ -71,14 +77,101 @@ def serve(connection: socket.socket) -> int:
 
 
 def connection_of_standard_streams() -> socket.socket:
-    """The connection that standard input and output are: a socket, or two pipes that are joined to one."""
+    """Return the connection that standard input and output are: a socket, or two pipes that are joined to one."""
     connection = socket.socket(fileno=os.dup(0)) if _is_socket(0) else _joined(os.dup(0), os.dup(1))
-    # Whatever prints later must not get into the frames.
+    # What is printed later must not get into the frames.
     os.dup2(2, 1)
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
     os.close(nowhere)
     return connection
+
+
+class Starting:
+    """Runs `start`. `is_done` once it has returned; `failure` says why it has not."""
+
+    def __init__(self, start: Callable[[], None]) -> None:
+        self.is_done = False
+        self.failure: str | None = None
+        self._start = start
+        threading.Thread(target=self._run, name="connect", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._start()
+            self.is_done = True
+        except PlinthError as error:
+            self.failure = in_one_line(error)
+        except Exception as error:  # noqa: BLE001 - what goes wrong in this thread is the coordinator's to hear
+            self.failure = f"the agent broke: {type(error).__name__}: {error}"
+
+
+class AgentLedger:
+    """A folder for the engine's files. They lose their names once they are open, so that nothing is left of an agent that is killed."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="plinth-agent-"))
+        self._files: list[tuple[int, int]] = []
+
+    def hold(self) -> None:
+        """Keep the files, which the engine has made, without their folder."""
+        for path in sorted(self.folder.glob("*.ledger")):
+            self._files.append((int(path.stem), os.open(path, os.O_RDONLY | os.O_CLOEXEC)))
+        shutil.rmtree(self.folder)
+
+    def piece(self, number: int, offset: int) -> tuple[LedgerPiece, bytes]:
+        """Return bytes of the file with this number, from 0, and which it is. Raises PlinthError for one that there is not."""
+        if not (0 <= number < len(self._files) and offset >= 0):
+            raise PlinthError(f"the agent has {len(self._files)} files of a ledger, and none with the number {number}")
+        thread, descriptor = self._files[number]
+        content = os.pread(descriptor, _PIECE_BYTES, offset)
+        is_last = offset + len(content) >= os.fstat(descriptor).st_size
+        return LedgerPiece(thread=thread, files=len(self._files), is_last=is_last), content
+
+    def close(self) -> None:
+        """Give up all of it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for _, descriptor in self._files:
+            os.close(descriptor)
+        self._files.clear()
+
+
+class AgentCopy:
+    """One bulk load; begins at once, and connects while the agent answers. Raises ProtocolError, RunError."""
+
+    def __init__(self, config_json: str) -> None:
+        try:
+            config = json.loads(config_json)
+        except ValueError:  # whose message cites the document, which holds secrets
+            raise ProtocolError("the configuration of the bulk loader is no JSON") from None
+        self._loader = bulk_loader(config)
+        self._starting = Starting(self._start)
+
+    def state(self) -> Copied:
+        """Return how far it is."""
+        if self._starting.failure is not None:
+            return Copied(state="failed", failure=self._starting.failure)
+        progress = BulkProgress.model_validate_json(self._loader.progress())
+        if not self._starting.is_done:
+            return Copied(state="connecting", progress=progress)
+        if not self._loader.wait(0):
+            return Copied(state="running", progress=progress)
+        with loader_errors():
+            result = BulkResult.model_validate_json(bytes_shown_in_json(self._loader.result()))
+        return Copied(state="ended", progress=progress, result=result)
+
+    def stop(self) -> None:
+        """Have the streams withdraw what they are sending."""
+        self._loader.stop()
+
+    def end(self) -> None:
+        """Stop, and wait until the connections are closed."""
+        self._loader.stop()
+        self._loader.wait(_END_TIMEOUT_S)
+
+    def _start(self) -> None:
+        with loader_errors():
+            self._loader.start()
 
 
 class Agent:
@@ -94,7 +187,7 @@ class Agent:
         self._of_drivers = ExitStack()
 
     def answer(self, request: Request, received_ns: int) -> tuple[Reply, bytes]:
-        """The reply to a request that came at `received_ns` of the monotonic clock."""
+        """Return the reply to a request that came at `received_ns` of the monotonic clock."""
         try:
             match request.kind:
                 case "clock":
@@ -192,14 +285,19 @@ class Agent:
         return Polled(state="ended" if has_ended else "running", progress=progress), load.take_histograms()
 
 
+def in_one_line(error: PlinthError) -> str:
+    """Return the error with the last of its further lines, in which a program that broke says why."""
+    return "; ".join((str(error), *error.details[-1:]))
+
+
 def _shell_user_of(config: LoadConfig) -> ShellUser | None:
-    """Who runs shell commands of scripts is a matter of this machine: where the agent is root, the user who runs servers here."""
+    """Return who runs shell commands of scripts on this machine: where the agent is root, the user who runs servers here."""
     sources = [script.source for script in config.scripts if isinstance(script, LoadScript)]
     return shell_user() if any(command in source for command in SHELL_COMMANDS for source in sources) else None
 
 
 def hello() -> Hello:
-    """Who and what this process is."""
+    """Return who and what this process is."""
     return Hello(
         plinth=__version__,
         python=platform.python_version(),
@@ -211,7 +309,7 @@ def hello() -> Hello:
 
 
 def reach(connection: Connection | None) -> Reached:
-    """Whether the server answers from here."""
+    """Return whether the server answers from here."""
     if connection is None:
         raise PlinthError("there is no server to reach")
     config = LoadConfig(
@@ -240,7 +338,7 @@ def _is_socket(descriptor: int) -> bool:
 
 
 def _joined(read: int, write: int) -> socket.socket:
-    """One end of a socket pair, whose other end two threads join to what is read and written. They end with the pipes."""
+    """Return one end of a socket pair, whose other end two threads join to what is read and written. They end with the pipes."""
     ours, theirs = socket.socketpair()
 
     def to_us() -> None:
@@ -267,14 +365,12 @@ def _quietly(pump: Callable[[], None]) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """The hidden command `plinth agent`; `--descriptor N` names a socket to use instead of the standard streams."""
+    """Run the hidden command `plinth agent`, whose standard streams are the connection to the coordinator."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the coordinator reaches a local agent as well; it decides
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     match words:
         case []:
             return serve(connection_of_standard_streams())
-        case ["--descriptor", number] if number.isdecimal():
-            return serve(socket.socket(fileno=int(number)))
         case _:
             sys.stderr.write("error: plinth agent is started by a coordinator, and takes no arguments from people\n")
             return 2

@@ -3,8 +3,7 @@
 import time
 from typing import NamedTuple
 
-from plinth.fleet.asking import ask_all, greet, measure_clocks
-from plinth.fleet.clock import ClockOffset
+from plinth.fleet.asking import ClockOffset, ask_all, greet, measure_clocks
 from plinth.fleet.executors import Executor
 from plinth.fleet.protocol import Hello, Reached, Request
 from plinth.fleet.versions import version_problems

@@ -1,6 +1,6 @@
 """`FleetCopy`: the rows of a dataset, sent by the bulk loaders of several machines, as a `plinth.workload.bulk.Loader`.
 
-Pieces are dealt in turn. Each is a transaction with its row in the ledger of the database, so that what a machine has sent is there or
+Pieces are dealt in turn. Each is a transaction with its row in the table of load progress, so that what a machine has sent is there or
 not, however it ends; the next load sends what is missing.
 """
 
@@ -36,7 +36,7 @@ class FleetCopy(FleetTask[_Machine]):
         self._config = config
 
     def start(self, check: Callable[[], None] | None = None) -> None:
-        """Start the agents, and return when all streams send. Cancelled with the caller's work, whatever `check` is.
+        """Start the agents, and return when all streams send. Cancelled with the caller's work; `check` is not called.
 
         Raises RunError when one cannot begin, MissingCapability when versions differ.
         """
@@ -51,7 +51,7 @@ class FleetCopy(FleetTask[_Machine]):
         self._wait_for_connections(lambda one: one.copied.state in ("idle", "connecting"))
 
     def progress(self) -> str:
-        """That of all machines together."""
+        """Return the progress of all machines together."""
         known = [one.copied.progress for one in self._machines if one.copied.progress is not None]
         total = sum(piece["rows"] for piece in self._config["pieces"])
         return BulkProgress(
@@ -63,12 +63,12 @@ class FleetCopy(FleetTask[_Machine]):
         ).model_dump_json()
 
     def stop(self) -> None:
-        """All streams withdraw. Returns at once."""
+        """Have all streams withdraw. Returns at once."""
         if self._is_open:
             self._guarded(self._ask_to_stop)
 
     def result(self) -> str:
-        """The sums, and the errors of all machines, with their names. Raises RunError before the end."""
+        """Return the sums, and the errors of all machines, with their names. Raises RunError before the end."""
         results = {one.started.name: one.copied.result for one in self._machines}
         known = [result for result in results.values() if result is not None]
         if self._is_open or len(known) < len(results) or not known:
@@ -99,10 +99,10 @@ class FleetCopy(FleetTask[_Machine]):
             self._ask_to_stop()  # as the streams of one machine end with the first that fails
 
     def _finish(self) -> None:
-        """Each agent's last answer has its result."""
+        """Do nothing: each agent's last answer has its result."""
 
 
 def _dealt(config: dict[str, Any], machines: int) -> list[dict[str, Any]]:
-    """The configurations of as many loads that do together what one does."""
+    """Return the configurations of as many loads that do together what one does."""
     parts = [config["pieces"][number::machines] for number in range(machines)]
     return [{**config, "pieces": own, "streams": min(config["streams"], len(own))} for own in parts]

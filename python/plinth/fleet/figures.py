@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import BaseModel
 
-from plinth.fleet.protocol import ProtocolError
 from plinth.model.load import Histogram
 from plinth.model.totals import Totals
+from plinth.system.framed_tls import ProtocolError
 
 MAX_FIGURE = 2**56
 """Of counts, bytes and times: 2 years in ns. Sums over all agents still fit into 64 bits."""
@@ -58,7 +58,7 @@ def check_raw(numbers: Iterable[int]) -> None:
 
 
 def _figures(value: object, place: str, name: str) -> Iterator[tuple[str, str, int | float]]:
-    """All numbers within a value, each with its place and the name of its field."""
+    """Yield all numbers within a value, each with its place and the name of its field."""
     if isinstance(value, BaseModel):
         for field in type(value).model_fields:
             yield from _figures(getattr(value, field), f"{place}.{field}" if place else field, field)
@@ -71,7 +71,7 @@ def _figures(value: object, place: str, name: str) -> Iterator[tuple[str, str, i
 
 
 def _check_relations(value: BaseModel, place: str) -> None:
-    """After the numbers of `value`: its parts were checked by then."""
+    """Check the relations between the numbers of `value`, whose parts have been checked."""
     if isinstance(value, Histogram):
         check_counts(place, value.count, value.min_ns, value.max_ns, value.buckets)
     elif isinstance(value, Totals) and value.scheduled != value.done + value.failed + value.skipped + value.open:
@@ -79,7 +79,7 @@ def _check_relations(value: BaseModel, place: str) -> None:
 
 
 def _shown(value: int | float) -> str:
-    """A number that may have thousands of digits."""
+    """Shorten a number that may have thousands of digits."""
     if isinstance(value, int) and value.bit_length() > 64:
         return f"a number of {value.bit_length():,} bits"
     return f"{value:,}"

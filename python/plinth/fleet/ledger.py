@@ -1,13 +1,14 @@
-"""The ledgers of commits of all agents, collected into the folder that the load was to write."""
+"""The commit ledgers of all agents, collected into the folder that the load was to write."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from plinth.fleet.asking import ask_each
 from plinth.fleet.executors import Started
-from plinth.fleet.protocol import LedgerPiece, ProtocolError, Request
+from plinth.fleet.protocol import LedgerPiece, Request
 from plinth.fleet.split import threads_of
 from plinth.model.load_config import LoadConfig
+from plinth.system.framed_tls import ProtocolError
 from plinth.workload.commit_ledger import by_another_clock
 
 _MOST_BYTES = 2**32
@@ -44,13 +45,13 @@ class _Collecting:
         self._content = bytearray()
 
     def request(self) -> Request:
-        """For the next piece."""
+        """Return the request for the next piece."""
         return Request(kind="ledger", number=self._number, offset=len(self._content))
 
     def take(self, piece: LedgerPiece, binary: bytes, folder: Path) -> None:
         """Add a piece; a whole file is written."""
         if piece.thread not in self._threads or not (binary or piece.is_last):
-            raise ProtocolError(f"the agent on {self.agent.name} has sent no piece of a ledger of its own")
+            raise ProtocolError(f"the agent on {self.agent.name} has sent a piece of another agent's ledger")
         if len(self._content) + len(binary) > _MOST_BYTES:
             raise ProtocolError(f"the agent on {self.agent.name} has sent more of a ledger than any load writes")
         self._content += binary

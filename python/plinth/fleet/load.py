@@ -6,21 +6,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from plinth.fleet.asking import ask_all, ask_each, greet, measure_clocks, named
-from plinth.fleet.clock import ClockOffset
+from plinth.fleet.asking import ClockOffset, ask_all, ask_each, greet, measure_clocks, named
 from plinth.fleet.executors import Executor, Started
 from plinth.fleet.ledger import collect_ledgers
-from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second, transactions_of
-from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, ProtocolError, Request
+from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second
+from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, Request
 from plinth.fleet.split import clients_of, parts_of
 from plinth.fleet.task import POLL_S, FleetTask
 from plinth.fleet.versions import check_drivers, check_versions
 from plinth.model.errors import RunError
 from plinth.model.fleet_trial import MAX_DRIFT, MAX_SKEW_NS, FleetTrial, MachineTrial
+from plinth.model.histogram import Buckets
 from plinth.model.load import LoadEvent, LoadProgress, LoadResult, Second
 from plinth.model.load_config import LoadConfig
 from plinth.model.workload import Driver
 from plinth.system import cancel
+from plinth.system.framed_tls import ProtocolError
 
 Phase = Literal["connect", "warmup", "measure", "done"]
 
@@ -95,7 +96,7 @@ class FleetLoad(FleetTask[_Machine]):
         self._go()
 
     def progress(self) -> LoadProgress:
-        """The progress of all agents together, and the seconds and events since the last call."""
+        """Return the progress of all agents together, and the seconds and events since the last call."""
         known = [one.polled.progress for one in self._machines if one.polled.progress is not None]
         elapsed_ns = 0 if self._t0_ns is None else max(0, time.monotonic_ns() - self._t0_ns)
         seconds, self._given = self._series[self._given :], len(self._series)
@@ -139,7 +140,7 @@ class FleetLoad(FleetTask[_Machine]):
             self._guarded(lambda: ask_all(self._agents, Request(kind="stop"), Done))
 
     def result(self) -> LoadResult:
-        """The merged result. Raises RunError while the load runs."""
+        """Return the merged result. Raises RunError while the load runs."""
         if self._result is None:
             raise RunError("the load has not ended")
         return self._result
@@ -247,7 +248,7 @@ class FleetLoad(FleetTask[_Machine]):
         assert machine.collected is not None and machine.collected.result is not None, "all were collected"
         result, usage = machine.collected.result, machine.collected.usage
         clients, threads = clients_of(machine.part)
-        transactions = transactions_of(result.histograms)
+        transactions = Buckets.transactions(result.histograms)
         return MachineTrial(
             name=machine.started.name,
             host=machine.hello.host,
@@ -259,8 +260,8 @@ class FleetLoad(FleetTask[_Machine]):
             clock_moved_ns=None if machine.last_clock is None else machine.clock.least_move_ns(machine.last_clock),
             first_start_ns=result.first_start_ns,
             measured=result.measured,
-            latency_p50_ns=transactions.percentile_ns(0.50),
-            latency_p99_ns=transactions.percentile_ns(0.99),
+            latency_p50_ns=transactions.percentile_ns(0.50) if transactions else None,
+            latency_p99_ns=transactions.percentile_ns(0.99) if transactions else None,
             user_cpu_ns=result.engine.user_cpu_ns,
             system_cpu_ns=result.engine.system_cpu_ns,
             loop_lag_p99_ns=result.engine.loop_lag_p99_ns,
@@ -280,7 +281,7 @@ def _check_result(result: LoadResult | None, elapsed_ns: int, config: LoadConfig
 
 
 def _phase(phases: set[Phase]) -> Phase:
-    """That of the agent that is least far."""
+    """Return the phase of the agent that is least far."""
     for phase in _PHASES:
         if phase in phases:
             return phase

@@ -3,67 +3,16 @@
 Percentiles come from merged histograms only, in the series as well: agents send the histograms of each second.
 """
 
-import math
 import struct
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from plinth.fleet.figures import check_counts, check_raw
-from plinth.fleet.protocol import ProtocolError
+from plinth.model.histogram import Buckets
 from plinth.model.load import EngineCost, Histogram, LoadError, LoadResult, ScriptTotals, Second, Totals
+from plinth.system.framed_tls import ProtocolError
 
-# Buckets as of crates/load/src/latencies.rs: 512 ns wide at first, and 2048 of them before they double.
-_NARROWEST_BITS, _LOWEST_BITS = 9, 20
 _NUMBERS_OF_HISTOGRAM = 5
-
-
-@dataclass
-class Buckets:
-    """A histogram: counts by the highest latency of each bucket; count, sum, shortest and longest are exact."""
-
-    counts: Counter[int] = field(default_factory=Counter)
-    count: int = 0
-    sum_ns: int = 0
-    min_ns: int = 0
-    max_ns: int = 0
-
-    def add(self, count: int, sum_ns: int, min_ns: int, max_ns: int, buckets: Iterable[tuple[int, int]]) -> None:
-        """Add another one."""
-        if count:
-            self.min_ns = min(self.min_ns, min_ns) if self.count else min_ns
-            self.max_ns = max(self.max_ns, max_ns)
-            self.count += count
-            self.sum_ns += sum_ns
-            for highest_ns, counted in buckets:
-                self.counts[highest_ns] += counted
-
-    def percentile_ns(self, share: float) -> int | None:
-        """The latency that `share` do not exceed: the highest of its bucket, but no more than the longest of all."""
-        rank = max(1, math.ceil(share * self.count))
-        below = 0
-        for highest_ns in sorted(self.counts):
-            below += self.counts[highest_ns]
-            if below >= rank:
-                return min(highest_ns, self.max_ns)
-        return None
-
-    @property
-    def mean_ns(self) -> float | None:
-        """The mean, by the exact sum."""
-        return self.sum_ns / self.count if self.count else None
-
-    @property
-    def stddev_ns(self) -> float | None:
-        """The standard deviation, from the middles of the buckets."""
-        mean_ns = self.mean_ns
-        if mean_ns is None:
-            return None
-        squares = 0.0
-        for highest_ns in sorted(self.counts):
-            width = 1 << max(_NARROWEST_BITS, highest_ns.bit_length() - _LOWEST_BITS + _NARROWEST_BITS)
-            squares += self.counts[highest_ns] * (highest_ns + 1 - width // 2 - mean_ns) ** 2
-        return math.sqrt(squares / self.count)
 
 
 @dataclass
@@ -88,13 +37,13 @@ def add_histograms(seconds: dict[int, SecondHistograms], taken: bytes) -> None:
                 count, sum_ns, min_ns, max_ns, buckets = (next(numbers) for _ in range(_NUMBERS_OF_HISTOGRAM))
                 counted = [(next(numbers), next(numbers)) for _ in range(buckets)]
                 check_counts(f"the histograms of second {row}", count, min_ns, max_ns, counted)
-                histogram.add(count, sum_ns, min_ns, max_ns, counted)
+                histogram.add(sum_ns, min_ns, max_ns, counted)
     except (StopIteration, RuntimeError, ValueError):  # a generator turns StopIteration into RuntimeError
         raise ProtocolError("the histograms of a second are cut off") from None
 
 
 def merged_second(parts: Sequence[Second], histograms: SecondHistograms) -> Second:
-    """One row of the series, of the rows that agents have of the same second."""
+    """Merge into one row of the series the rows that agents have of the same second."""
     first = parts[0]
     latencies, lags = histograms.latencies, histograms.lags
     return Second(
@@ -108,20 +57,20 @@ def merged_second(parts: Sequence[Second], histograms: SecondHistograms) -> Seco
         retries=sum(part.retries or 0 for part in parts),
         skipped=sum(part.skipped or 0 for part in parts),
         late=sum(part.late or 0 for part in parts),
-        latency_mean_ns=latencies.mean_ns,
-        latency_stddev_ns=latencies.stddev_ns,
-        latency_p50_ns=latencies.percentile_ns(0.50),
-        latency_p95_ns=latencies.percentile_ns(0.95),
-        latency_p99_ns=latencies.percentile_ns(0.99),
-        latency_max_ns=latencies.max_ns if latencies.count else None,
-        schedule_lag_mean_ns=lags.mean_ns,
-        schedule_lag_p99_ns=lags.percentile_ns(0.99),
-        schedule_lag_max_ns=lags.max_ns if lags.count else None,
+        latency_mean_ns=latencies.mean_ns() if latencies else None,
+        latency_stddev_ns=latencies.stddev_ns() if latencies else None,
+        latency_p50_ns=latencies.percentile_ns(0.50) if latencies else None,
+        latency_p95_ns=latencies.percentile_ns(0.95) if latencies else None,
+        latency_p99_ns=latencies.percentile_ns(0.99) if latencies else None,
+        latency_max_ns=latencies.max_ns if latencies else None,
+        schedule_lag_mean_ns=lags.mean_ns() if lags else None,
+        schedule_lag_p99_ns=lags.percentile_ns(0.99) if lags else None,
+        schedule_lag_max_ns=lags.max_ns if lags else None,
     )
 
 
 def merged_result(results: Sequence[LoadResult], series: Sequence[Second], started_unix_ns: int) -> LoadResult:
-    """The result of the whole load. `series` are the merged seconds; the start is the agreed one, by the coordinator's clock."""
+    """Return the result of the whole load. `series` are the merged seconds; the start is the agreed one, by the coordinator's clock."""
     warmup_ns = max(result.warmup_ns for result in results)
     ends_ns = max(result.warmup_ns + result.measured_ns for result in results)
     return LoadResult(
@@ -147,7 +96,7 @@ def merged_result(results: Sequence[LoadResult], series: Sequence[Second], start
 
 
 def merged_totals(all_totals: Sequence[Totals]) -> Totals:
-    """The sums; a count that not every part knows is not known."""
+    """Return the sums; a count that not every part knows is not known."""
     sums: dict[str, int | None] = {}
     for name in Totals.model_fields:
         values = [getattr(totals, name) for totals in all_totals]
@@ -156,13 +105,13 @@ def merged_totals(all_totals: Sequence[Totals]) -> Totals:
 
 
 def merged_histograms(all_histograms: Sequence[Sequence[Histogram]]) -> tuple[Histogram, ...]:
-    """One histogram of all that are of the same, in the order of the agent that has most, which misses none in the usual case."""
+    """Return one histogram of all that are of the same, in the order of the agent that has most, which misses none in the usual case."""
     merged: dict[tuple[object, ...], tuple[Histogram, Buckets]] = {}
     for histograms in sorted(all_histograms, key=len, reverse=True):
         for one in histograms:
             of = (one.scope, one.script, one.statement, one.line)
             _, buckets = merged.setdefault(of, (one, Buckets()))
-            buckets.add(one.count, one.sum_ns, one.min_ns, one.max_ns, one.buckets)
+            buckets.add(one.sum_ns, one.min_ns, one.max_ns, one.buckets)
     return tuple(
         one.model_copy(
             update={
@@ -170,24 +119,15 @@ def merged_histograms(all_histograms: Sequence[Sequence[Histogram]]) -> tuple[Hi
                 "sum_ns": buckets.sum_ns,
                 "min_ns": buckets.min_ns,
                 "max_ns": buckets.max_ns,
-                "buckets": tuple(sorted(buckets.counts.items())),
+                "buckets": buckets.sorted_counts(),
             }
         )
         for one, buckets in merged.values()
     )
 
 
-def transactions_of(histograms: Iterable[Histogram]) -> Buckets:
-    """The latencies of all transactions."""
-    everything = Buckets()
-    for one in histograms:
-        if one.scope == "transaction":
-            everything.add(one.count, one.sum_ns, one.min_ns, one.max_ns, one.buckets)
-    return everything
-
-
 def _merged_errors(all_errors: Iterable[Sequence[LoadError]]) -> tuple[LoadError, ...]:
-    """Errors of one kind at one place are counted together; the first message is that of the earliest."""
+    """Count errors of one kind at one place together; the message is that of the earliest."""
     merged: dict[tuple[object, ...], LoadError] = {}
     for error in _flat(all_errors):
         of = (error.kind, error.sqlstate, error.script, error.statement, error.line)
@@ -207,7 +147,7 @@ def _flat(lists: Iterable[Sequence[LoadError]]) -> Iterator[LoadError]:
 
 
 def _merged_cost(costs: Sequence[EngineCost]) -> EngineCost:
-    """The sums. The lag of the engines' loops stays with each machine: a percentile of percentiles would be none."""
+    """Return the sums. The lag of the engines' loops stays with each machine: a percentile of percentiles would be none."""
     return EngineCost(
         user_cpu_ns=sum(cost.user_cpu_ns for cost in costs),
         system_cpu_ns=sum(cost.system_cpu_ns for cost in costs),

@@ -12,7 +12,7 @@ The coordinator sends requests, and gets a reply to each, in order; nothing is s
     measure   Measuring                when the warm-up ends
     stop      Done
     collect   Collected                the result
-    ledger    LedgerPiece, and bytes   a piece of a file of the ledger of commits, once the load has ended
+    ledger    LedgerPiece, and bytes   a piece of a file of the commit ledger, once the load has ended
     copy      Done                     connecting the streams that send rows has begun
     copied    Copied                   how far they are, and at their end the result; `stop` ends them, too
 
@@ -20,21 +20,19 @@ A request that cannot be done is answered by Refused. The agent ends when the co
 LEASE_S.
 """
 
-import re
+import socket
 import struct
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field
 
 from plinth.model.base import Frozen
 from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.connection import Connection
-from plinth.model.errors import RunError
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
-from plinth.model.shown import bytes_shown_in_json
-from plinth.model.untrusted import parse_untrusted, validate_untrusted
 from plinth.model.workload import Driver
+from plinth.system.framed_tls import FramedConnection, Framing
 
 PROTOCOL_VERSION = 1
 LEASE_S = 10.0
@@ -43,16 +41,11 @@ ANSWER_TIMEOUT_S = 5.0
 """How long a reply may take; an agent that is stopped or cut off is lost after that."""
 START_TIMEOUT_S = 60.0
 """How long the first reply may take: the agent's program is loaded meanwhile, from a disk that may be slow."""
-HEAD = struct.Struct("<II")
+AGENT_END_TIMEOUT_S = 3.0
+"""How long an agent may take to end with its connection: it needs 2 s for a load that does not end."""
 MAX_JSON_BYTES = 64 * 1024 * 1024
-_LARGE_BYTES = 2**16
-"""From here on it matters how many errors a message has."""
 MAX_BINARY_BYTES = 64 * 1024 * 1024
-_MOST = 2**64
-"""Above every count and every time in ns of a load: what is computed of smaller numbers stays a number."""
-_UNUSUAL_NUMBER = re.compile(rb"[0-9]{19}|[Ee][+]?[0-9]{2}|NaN|Infinity")
-"""In the text of a message that may hold a number that is none of a load; so do some texts."""
-_Model = TypeVar("_Model", bound=BaseModel)
+_FRAMING = Framing(struct.Struct("<II"), parts=2, send_timeout_s=30.0)
 
 
 class Request(Frozen):
@@ -156,35 +149,23 @@ class Copied(Reply):
     result: BulkResult | None = Field(default=None, description="Once it has ended.")
 
 
-class ProtocolError(RunError):
-    """The other side sent what is not allowed."""
+class Message(NamedTuple):
+    """One message: a JSON document and bytes."""
+
+    document: bytes
+    binary: bytes
 
 
-def parsed(model: type[_Model], document: bytes) -> _Model:
-    """The message of a document. Raises ProtocolError, whose text does not cite the message, which may hold secrets."""
-    try:
-        text = bytes_shown_in_json(document.decode("utf-8", errors="surrogateescape"))
-        if len(text) < _LARGE_BYTES:
-            message = model.model_validate_json(text)
-        else:
-            message = validate_untrusted(model, parse_untrusted(text))
-        if _UNUSUAL_NUMBER.search(document):
-            _check_numbers(message.model_dump())
-        return message
-    except RecursionError:
-        raise ProtocolError("a message is not what it has to be: it is nested too deeply") from None
-    except ValueError as error:
-        if not isinstance(error, ValidationError):
-            raise ProtocolError(f"a message is not what it has to be: {type(error).__name__}") from None
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ProtocolError(f"a message is not what it has to be: {place}: {first['msg']}") from None
+class Link(FramedConnection):
+    """One end of the connection between a coordinator and an agent."""
 
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection, _FRAMING)
 
-def _check_numbers(value: object, place: str = "") -> None:
-    """Raise ProtocolError, with its place, for a number that no load has: infinite, none at all, or too large to compute with."""
-    if isinstance(value, int | float) and not -_MOST < value < _MOST:  # of nan, too
-        raise ProtocolError(f"a message is not what it has to be: {place}: a number that no load has")
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
-    for name, one in parts:
-        _check_numbers(one, f"{place}.{name}" if place else str(name))
+    def send(self, document: bytes, binary: bytes = b"") -> None:
+        """Send a message. Raises Disconnected, PeerTimeout."""
+        self.send_frame((), (document, binary))
+
+    def receive(self, timeout_s: float) -> Message:
+        """Receive the next message. Raises Disconnected, PeerTimeout, ProtocolError."""
+        return Message(*self.receive_frame((MAX_JSON_BYTES, MAX_BINARY_BYTES), timeout_s).parts)

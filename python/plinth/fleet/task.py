@@ -15,7 +15,7 @@ from plinth.system import cancel
 POLL_S = 0.2
 """From one look at all agents to the next."""
 _MOST_CONNECTING_S = 600.0
-"""For all clients of an agent to connect; an agent that says for ever that they are about to would hold up the run."""
+"""For all clients of an agent to connect; an agent that always says that they are about to would hold up the run."""
 _Result = TypeVar("_Result")
 
 
@@ -50,7 +50,7 @@ class FleetTask(ABC, Generic[_Machine]):
 
     @abstractmethod
     def _finish(self) -> None:
-        """All have ended: collect what they have, before they are closed."""
+        """Collect what agents have that have all ended, before they are closed."""
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the end for at most `timeout_s` seconds; return whether it has come. Raises RunError if an agent is lost."""
@@ -69,7 +69,7 @@ class FleetTask(ABC, Generic[_Machine]):
         return True
 
     def close(self) -> None:
-        """End the agents, whatever they do. Those of a task that has ended have ended."""
+        """End the agents, even if they still work. Those of a task that has ended have ended."""
         self._is_open = False
         with cancel.masked():
             self._stack.close()
@@ -99,7 +99,7 @@ class FleetTask(ABC, Generic[_Machine]):
         ask_all([one.started for one in self._machines if not one.has_ended], Request(kind="stop"), Done)
 
     def _guarded(self, act: Callable[[], _Result]) -> _Result:
-        """Do it; whatever fails ends all agents, whose work would be without a result."""
+        """Do it; any failure ends all agents, whose work would be without a result."""
         try:
             return act()
         except BaseException:

@@ -42,7 +42,7 @@ class UsageWatch:
             self._last = look
 
     def usage(self) -> Usage:
-        """The shares between the two looks; unknown where there were none."""
+        """Return the shares between the two looks; unknown where there were none."""
         first, last = self._first, self._last
         if first is None or last is None:
             return Usage()

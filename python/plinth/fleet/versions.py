@@ -9,7 +9,7 @@ from plinth.model.errors import MissingCapability
 
 
 def version_problems(hellos: Mapping[str, Hello]) -> dict[str, str]:
-    """The machines, by name, whose versions differ from this one's, each with what it has."""
+    """Return the machines, by name, whose versions differ from this one's, each with what it has."""
     ours = _versions(PROTOCOL_VERSION, __version__, platform.python_version())
     theirs = {name: _versions(one.protocol, one.plinth, one.python) for name, one in hellos.items()}
     return {name: versions for name, versions in theirs.items() if versions != ours}

@@ -15,12 +15,13 @@ drivers/     psycopg and SQLAlchemy, a process for each client
 
 from plinth.load.driver import LoadDriver, check_load, make_load
 from plinth.load.engine import Latencies, Load, LoadInterrupted, LoadOutcome, builtin, run
+from plinth.model.compiled import AccountMix, CompiledTransaction, Keys
 from plinth.model.load_config import LoadConfig, LoadScript, LogFiles, Rate, Stage
-from plinth.model.native import AccountMix, Keys, NativeTransaction
 from plinth.system.conninfo import resolve as connection
 
 __all__ = [
     "AccountMix",
+    "CompiledTransaction",
     "Keys",
     "Latencies",
     "Load",
@@ -30,7 +31,6 @@ __all__ = [
     "LoadOutcome",
     "LoadScript",
     "LogFiles",
-    "NativeTransaction",
     "Rate",
     "Stage",
     "builtin",

@@ -62,7 +62,7 @@ class PartDriver(LoadDriver, Protocol):
         ...
 
     def begin_measuring(self, not_before_ns: int = 0) -> int:
-        """As that of LoadDriver, but the warm-up does not end before `not_before_ns` since the beginning."""
+        """End the warm-up as a LoadDriver does, but not before `not_before_ns` since the beginning."""
         ...
 
     def take_histograms(self) -> bytes:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from plinth.common.shown import bytes_shown_in_json
 from plinth.model.errors import Interrupted, RunError, UsageError
+from plinth.model.histogram import nearest_rank
 from plinth.model.load_config import LoadConfig, LoadScript
-from plinth.model.shown import bytes_shown_in_json
 from plinth.system import cancel
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Latencies:
 
         if not 0 <= share <= 1:
             raise ValueError(f"share: got {share}, allowed is from 0 to 1; the 99th percentile is 0.99")
-        rank = max(1, int(np.ceil(share * self.of.count)))
-        return min(int(self.values_ns[np.searchsorted(np.cumsum(self.counts), rank)]), self.of.max_ns)
+        place = np.searchsorted(np.cumsum(self.counts), nearest_rank(share, self.of.count))
+        return min(int(self.values_ns[place]), self.of.max_ns)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class LoadOutcome:
 
     @cached_property
     def series(self) -> "dict[str, NDArray[Any]]":
-        """Per second, warm-up included: an array for each number of `plinth.model.load.Second`, by its name.
+        """Return, per second with the warm-up included, an array for each number of `plinth.model.load.Second`, by its name.
 
         Counts and times of the clock are int64; latencies and lags are float64, NaN where nothing was done. Read-only.
         """
@@ -74,7 +75,7 @@ class LoadOutcome:
 
     @cached_property
     def histograms(self) -> tuple[Latencies, ...]:
-        """Measured phase only, in the order of `result.histograms`. Arrays are read-only."""
+        """Return those of the measured phase, in the order of `result.histograms`. Arrays are read-only."""
         import numpy as np
 
         return tuple(
@@ -181,7 +182,7 @@ def run(
     """Run a load to its end. `on_progress` is called every `poll_s` seconds, and once at the end.
 
     Raises UsageError for a configuration or a script that makes no sense; RunError when no client connects; LoadInterrupted,
-    which has the figures so far, on Ctrl-C. Whatever `on_progress` raises ends the load, too. Errors of transactions are no
+    which has the figures so far, on Ctrl-C. An error that `on_progress` raises ends the load, too. Errors of transactions are no
     exceptions: they are in `outcome.result.errors`.
     """
     load = Load(config)

@@ -1,4 +1,4 @@
-"""Actions of an experiment: what is done to the server at set times of each trial, beside the load."""
+"""Actions of an experiment: what is done to the server at set times of each trial, while the load runs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class StatementAction(TimedAction, ABC):
 
     @abstractmethod
     def statement(self) -> str:
-        """The SQL that does it."""
+        """Return the SQL that does it."""
 
 
 class CheckpointAction(StatementAction):
@@ -38,11 +38,11 @@ class CheckpointAction(StatementAction):
     do: Literal["checkpoint"]
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return "checkpoint"
 
     def statement(self) -> str:
-        """The SQL that does it."""
+        """Return the SQL that does it."""
         return "CHECKPOINT"
 
 
@@ -52,16 +52,16 @@ class ReloadAction(StatementAction):
     do: Literal["reload"]
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return "reload"
 
     def statement(self) -> str:
-        """The SQL that does it."""
+        """Return the SQL that does it."""
         return "SELECT pg_reload_conf()"
 
 
 class SqlAction(StatementAction):
-    """SQL of one's own, such as VACUUM or CREATE INDEX CONCURRENTLY, in a session of its own."""
+    """Custom SQL, such as VACUUM or CREATE INDEX CONCURRENTLY, in its own session."""
 
     do: Literal["sql"]
     sql: str = Field(
@@ -71,11 +71,11 @@ class SqlAction(StatementAction):
     )
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"sql: {' '.join(self.sql.split())}"
 
     def statement(self) -> str:
-        """The SQL that does it."""
+        """Return the SQL that does it."""
         return self.sql
 
 
@@ -98,15 +98,15 @@ class NetworkAction(LastingAction, LinkAsked):
         return self
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"network: {self.link or 'all links'}: {self.words()}{self.duration_words()}"
 
     def ending(self) -> str:
-        """A description of how its effect ends."""
+        """Return a description of how its effect ends."""
         return f"network: {self.link or 'all links'}: as before"
 
     def changes(self, nodes: Iterable[str]) -> dict[Direction, LinkChanges]:
-        """What is changed of which directions, of those between `nodes`."""
+        """Return what is changed of which directions, of those between `nodes`."""
         all_of_them = all_directions(nodes)
         asked = all_of_them if self.link is None else directions_of(self.link)
         changes = LinkChanges(**{name: getattr(self, name) for name in LinkChanges.model_fields})

@@ -20,12 +20,12 @@ class TimedAction(Frozen, ABC):
     )
 
     def title(self) -> str:
-        """A description of the action and its time."""
+        """Return a description of the action and its time."""
         return f"{self.what()} at {format_duration(self.at_s)}"
 
     @abstractmethod
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
 
 
 class LastingAction(TimedAction, ABC):
@@ -40,12 +40,12 @@ class LastingAction(TimedAction, ABC):
     )
 
     def duration_words(self) -> str:
-        """The end of the description: how long it lasts, where that is said."""
+        """Return the end of the description: how long it lasts, where that is said."""
         return "" if self.for_s is None else f" for {format_duration(self.for_s)}"
 
     @abstractmethod
     def ending(self) -> str:
-        """A description of how its effect ends."""
+        """Return a description of how its effect ends."""
 
 
 def check_times(actions: Iterable[TimedAction], duration_s: float) -> None:

@@ -7,25 +7,204 @@ from pydantic import Field
 from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
 from plinth.model.caveat import Caveat, CaveatKind
-from plinth.model.commit_model import CommitModel
-from plinth.model.cut_controls import CutControls
 from plinth.model.drive import Rating
 from plinth.model.durability import CutMoment, DamageKind, PowerCut
 from plinth.model.endurance import VariantEndurance
 from plinth.model.estimate import Estimate
 from plinth.model.figures import percent
-from plinth.model.grouping import Grouping
-from plinth.model.headline import Headline
-from plinth.model.latency import LatencyPercentiles
 from plinth.model.level import Level
-from plinth.model.objective import ObjectiveResult
-from plinth.model.open_loop import BySchedule, OpenLoop, ScheduleKept
-from plinth.model.pareto import ParetoFront
+from plinth.model.objective import METRIC_TITLES, ObjectiveResult
 from plinth.model.power_cut import CutMode
 from plinth.model.safety import Safety
 from plinth.model.sweep import Sweep
-from plinth.model.trial_pattern import TrialPattern
 from plinth.model.units import format_count, format_decimal_size, format_duration
+
+
+class LatencyPercentiles(Frozen):
+    """Latency of a variant's counted trials: each percentile is the median of the trials' own, which come from a trial's merged
+    histogram; longest, mean, count and deviation are of all transactions together."""
+
+    p50_ns: int
+    p90_ns: int
+    p95_ns: int
+    p99_ns: int
+    p999_ns: int
+    max_ns: int
+    mean_ns: float
+    count: int
+    stddev_ns: float | None = Field(
+        default=None,
+        description="Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits. None in "
+        "analyses of before it was worked out.",
+    )
+
+
+class Headline(Frozen):
+    """The effect that the answer tells first, which the HTML page shows as its largest figure."""
+
+    title: str = "Effect"
+    variant: str | None = Field(default=None, description="The id of the variant whose effect it is.")
+    ratio: Estimate | None = None
+    figure: str | None = Field(
+        default=None, description="In the place of a ratio: the highest rate of a schedule that is kept."
+    )
+    note: str = Field(default="", description="What the figure is of, and why it is undecided where it is.")
+    missing: str | None = Field(
+        default=None, description="Why there is none: no comparison is decided, and for what reasons."
+    )
+
+
+class CutControl(Frozen):
+    """A variant that must lose commits, by facts, settings or a disk that lies, and what its power cuts found."""
+
+    variant: str
+    label: str
+    expected: str = Field(description="Why it must lose commits.")
+    made: int = Field(description="Power cuts of which something was learned.")
+    damaged: int = Field(description="Those of them that found damage.")
+
+
+class CutControls(Frozen):
+    """The controls of a run with power cuts."""
+
+    controls: tuple[CutControl, ...] = Field(description="None where the run has no variant that must lose commits.")
+    sentence: str = Field(description="What they found, or that they were not run.")
+
+
+class Grouping(Frozen):
+    """Variants of a stratum by throughput: all pairs compared, corrected together with those of all other strata."""
+
+    stratum: str = Field(description='For people: "16 clients"; empty where there is only one.')
+    letters: dict[str, str] = Field(
+        description="Of each variant: two that share a letter could not be distinguished. a is of the fastest."
+    )
+    told_apart: Literal["none", "some", "all"] = Field(
+        default="some",
+        description="Which pairs of those that have letters. Only of some do letters say more than a sentence.",
+    )
+    fastest: tuple[str, ...] = Field(
+        description="The variant with the highest throughput, then those that could not be distinguished from it: the one that is "
+        "the fastest in truth is among them with 95 % confidence."
+    )
+    missing: str | None = Field(description="Why the variants are not grouped, or some of them not.")
+
+
+PatternKind = Literal["drift", "modes", "outlier"]
+PatternMetric = Literal["tps", "latency_p99"]
+
+
+class TrialPattern(Frozen):
+    """A pattern of the trials that would be seen by chance in one of twenty reports at most; see docs/concepts/statistics.md."""
+
+    kind: PatternKind = Field(
+        description="drift: figures of all variants rise or fall over the blocks; modes: trials of a variant fall into two groups; "
+        "outlier: one trial is far from the others of its variant."
+    )
+    variant: str | None = Field(default=None, description="None of a drift, which all variants share.")
+    metric: PatternMetric
+    trials: tuple[int, ...] = Field(
+        description="Numbers of the trials concerned: the outlier, or those of the smaller group. Empty of a drift."
+    )
+    ratio: float = Field(
+        gt=0,
+        description="Last block over first; smaller group over the other; the outlier over the median of the others.",
+    )
+    p_value: float = Field(ge=0, le=1, description="Of such a pattern by chance, corrected for the number of variants.")
+    sentence: str
+
+
+ScheduleKept = Literal["kept", "kept in part", "missed"]
+"""By all, some or none of the counted trials of a variant."""
+BySchedule = Literal["same schedule", "as asked", "keeps the schedule", "misses the schedule", "neither keeps up"]
+"""How two open loops compare; but for the last, it stands in tables in the place of a verdict on throughput.
+
+same schedule: both keep up with it, and only latency differs. as asked: both keep up with different ones. keeps, misses: only the variant
+does, or only the baseline.
+"""
+
+
+class OpenLoop(Frozen):
+    """The outcome of a schedule: transactions due at set times, in the counted trials' measured phases."""
+
+    scheduled: int
+    done: int
+    skipped: int = Field(description="Not begun, because they were already later than the latency limit.")
+    late: int = Field(description="Done, but not within the latency limit.")
+    open: int = Field(description="Still waiting, or cut off, at the end.")
+    service: LatencyPercentiles | None = Field(description="From the actual start to the end.")
+    schedule_lag: LatencyPercentiles | None = Field(description="From the intended start to the actual one.")
+
+
+class CommitModel(Frozen):
+    """A variant whose commits wait for standbys: local + round trip + the standby's flush, and how shared flushes change the sum.
+    Times are medians of the commit alone."""
+
+    variant: str
+    measured_ns: int | None = Field(default=None, description="Of its statement COMMIT or END.")
+    local: str | None = Field(default=None, description="The variant that differs in not waiting for a standby.")
+    local_ns: int | None = Field(default=None, description="What a commit takes there.")
+    standby: str | None = Field(default=None, description="The standby that decides, by synchronous_standby_names.")
+    round_trip_ns: float | None = Field(
+        default=None, description="Measured on the link to it before the loads; 0 without an emulated network."
+    )
+    flush_ns: int | None = Field(
+        default=None,
+        description="Of a durable write to its WAL's storage by one writer; 0 with remote_write, which does not wait for it.",
+    )
+    sharing_ns: float = Field(
+        default=0.0,
+        description="What is different because flushes are shared: less where clients that wait for the standby wait less for each other's "
+        "flushes, more where WAL reaches the standby in a flush, or flushes write more than the probe's. 0 in analyses by earlier versions.",
+    )
+    unavailable: str | None = Field(default=None, description='Why there is no prediction; shown as "n/a: why".')
+
+    @property
+    def predicted_ns(self) -> float | None:
+        """The sum; None where a part is not known."""
+        if self.local_ns is None or self.round_trip_ns is None or self.flush_ns is None:
+            return None
+        return self.local_ns + self.round_trip_ns + self.flush_ns + self.sharing_ns
+
+    @property
+    def error(self) -> float | None:
+        """How much the prediction is above what was measured, as a share of that."""
+        predicted_ns = self.predicted_ns
+        return None if predicted_ns is None or not self.measured_ns else predicted_ns / self.measured_ns - 1
+
+
+ParetoMetric = Literal["tps", "latency_p99", "commits", "schedule", "written_per_transaction", "wal_per_transaction"]
+METRIC_NAMES: dict[ParetoMetric, str] = {
+    "tps": METRIC_TITLES["tps"],
+    "latency_p99": METRIC_TITLES["latency_p99"],
+    "commits": METRIC_TITLES["commits"],
+    "schedule": "keeping the schedule",
+    "written_per_transaction": METRIC_TITLES["written_per_transaction"],
+    "wal_per_transaction": METRIC_TITLES["wal_per_transaction"],
+}
+
+
+class ParetoPoint(Frozen):
+    """A variant among those of its stratum."""
+
+    variant: str
+    tps: Estimate
+    latency_p99_ns: Estimate | None = Field(description="Median of the trials' own 99th percentiles.")
+    bytes_per_transaction: Estimate | None = Field(
+        description="Written to devices, or WAL where these were not counted: see `metrics`."
+    )
+    dominated_by: tuple[str, ...] = Field(
+        description="Variants shown better in one metric at least, and worse by more than 5 % in none. Empty: on the front."
+    )
+
+
+class ParetoFront(Frozen):
+    """The variants of a stratum; intervals of all ratios of all metrics and strata hold together at 95 %."""
+
+    stratum: str = Field(description='For people: "16 clients"; empty where there is only one.')
+    metrics: tuple[ParetoMetric, ...] = Field(description="What the variants were compared by.")
+    points: tuple[ParetoPoint, ...] = Field(description="In the order of the stratum's variants.")
+    gaps: tuple[Gap, ...] = Field(description="Metrics and variants that were left out.")
+
 
 ANALYSIS_VERSION = 1
 Verdict = Literal["better", "worse", "no difference shown", "undecided"]
@@ -136,7 +315,7 @@ class DurabilityTest(Frozen):
 
     @property
     def _beside_bound(self) -> str:
-        """The longest time of lost commits beside its bound, for synchronous_commit = off."""
+        """The longest time of lost commits with its bound, for synchronous_commit = off."""
         if self.lost_time_bound_s is None or self.most_lost_time_s is None:
             return ""
         side = "within" if self.most_lost_time_s <= self.lost_time_bound_s else "more than"
@@ -315,8 +494,8 @@ class VariantResult(Frozen):
     )
     group: str | None = Field(
         default=None,
-        description="Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are "
-        "not grouped, and where no or all pairs were told apart, so that letters would say nothing; see analysis.groups.",
+        description="Letters: variants of a stratum that share one could not be distinguished; a is of the fastest. None where variants are "
+        "not grouped, and where no or all pairs were distinguished, so that letters would say nothing; see analysis.groups.",
     )
     is_baseline: bool = Field(description="The other variants of its stratum are compared to it.")
     is_aa_twin: bool
@@ -418,7 +597,9 @@ class NoiseFloor(Frozen):
 
     ratio: Estimate
     smallest_ratio: float
-    alarm: bool = Field(description="The pair, which is the same, was told apart: distrust small differences.")
+    alarm: bool = Field(
+        description="The pair differs significantly although it is the same: distrust small differences."
+    )
 
 
 class Analysis(Frozen):
@@ -439,7 +620,7 @@ class Analysis(Frozen):
     )
     comparisons: tuple[Comparison, ...]
     groups: tuple[Grouping, ...] = Field(
-        default=(), description="Which variants were told apart, in each stratum of at least three."
+        default=(), description="Which variants were distinguished, in each stratum of at least three."
     )
     pareto: tuple[ParetoFront, ...] = Field(
         default=(),

@@ -31,7 +31,7 @@ class BuiltinTraits(NamedTuple):
     is_pgbench: bool = False
     """Whether it is a script of pgbench, which also works on tables that pgbench -i has made."""
     is_dealt: bool = False
-    """Whether its transactions are dealt from a deck, without replacement, and not drawn anew each time."""
+    """Whether its transactions are dealt from a deck, without replacement, and not drawn independently each time."""
     leaves_history: bool = False
     """Whether each of its commits leaves a row that stays, so that counting them tells how many there are."""
 

@@ -1,4 +1,4 @@
-"""The result of comparing the ledger of commits with the database."""
+"""The result of comparing the commit ledger with the database."""
 
 from typing import Literal, get_args
 
@@ -79,8 +79,8 @@ class LedgerCheck(Frozen):
     )
     timeline: CommitTimeline | None = Field(
         default=None,
-        description="The time in which commits were lost, and as long before it; None when none is lost, and where nobody "
-        "knows when the power went.",
+        description="The time in which commits were lost, and as long before it; None when none is lost, and where it is "
+        "not known when the power went.",
     )
     findings: tuple[LedgerFinding, ...] = Field(description="The first findings of each kind, by client and number.")
     has_ended: bool = Field(description="Whether the load wrote its ledger to the end, or was killed.")

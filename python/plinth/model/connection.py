@@ -97,9 +97,9 @@ class Connection:
         return (first, *self.further_hosts)
 
     def only(self, host: Host) -> "Connection":
-        """The connection with `host` as its only host."""
+        """Return the connection with `host` as its only host."""
         return replace(self, **vars(host), further_hosts=())
 
     def for_engine(self) -> dict[str, Any]:
-        """The native module's `connection`."""
+        """Return the native module's `connection`."""
         return asdict(self)

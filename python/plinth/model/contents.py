@@ -64,20 +64,20 @@ class BundleContents:
         return self.manifest.expected_trials(self.plan.trials)
 
     def storages_of(self, variant: Variant) -> dict[str, StorageFacts | None]:
-        """By what a variant's server has on each ("data", "WAL", ...): None where its facts are not in the bundle."""
+        """Return storage facts by what a variant's server has on each ("data", "WAL", ...): None where they are not in the bundle."""
         return {role: self.storages.get(storage) for role, storage in self.cluster_of(variant).primary.roles.items()}
 
     def writes_of(self, variant: Variant) -> list[WriteFacts]:
-        """What the loads of a variant's trials and power cuts wrote to, and the settings that their commits had."""
+        """Return what the loads of a variant's trials and power cuts wrote to, and the settings that their commits had."""
         trials = [one.trial.writes for one in self.trials if one.trial.variant == variant.id]
         cuts = [WriteFacts(settings=cut.settings) for cut in self.cuts if cut.variant == variant.id]
         return [*(one for one in trials if one is not None), *cuts]
 
     def as_in_force(self, variant: Variant) -> Variant:
-        """A variant with the weakest durability settings that its commits had, in the place of those that were asked for."""
+        """Return a variant with the weakest durability settings that its commits had, in the place of those that were asked for."""
         seen = settings_in_force(variant.asked, self.servers.get(variant.id), self.writes_of(variant))
         return variant.model_copy(update={"settings": as_settings(seen, variant.asked)})
 
     def cluster_of(self, variant: Variant) -> PlannedCluster:
-        """The cluster that a variant's trials run on."""
+        """Return the cluster that a variant's trials run on."""
         return next(cluster for cluster in self.plan.clusters if cluster.id == variant.cluster)

@@ -108,12 +108,12 @@ class Physics(Frozen):
     )
 
     def parts(self) -> list[tuple[str, str]]:
-        """Each value that is named: the key that sets it, and the value for people."""
+        """Return each value that is named: the key that sets it, and the value for people."""
         named = {name: value for name, value in self if value is not None}
         return [(type(self).model_fields[name].alias or name, _shown(name, value)) for name, value in named.items()]
 
     def words(self) -> str:
-        """What is named, for people."""
+        """Return what is named, for people."""
         return ", ".join(f"{key} {value}" for key, value in self.parts())
 
 
@@ -170,7 +170,7 @@ _LIES = 'expected "ignore-flush", "late-flush=2" (flushes late) or "drop-fractio
 
 
 def _lie(value: object) -> object:
-    """The words of a lie, "late-flush=2", as its parts."""
+    """Return the words of a lie, "late-flush=2", as its parts."""
     if not isinstance(value, str):
         return value
     kind, _, argument = value.partition("=")
@@ -222,7 +222,7 @@ class EioFault(Frozen):
 
 
 def _fault(value: object) -> object:
-    """The words of a fault, "read,nth=3,count=all", as its parts."""
+    """Return the words of a fault, "read,nth=3,count=all", as its parts."""
     if not isinstance(value, str):
         return value
     operation, *rest = value.split(",")

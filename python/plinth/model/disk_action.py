@@ -39,9 +39,9 @@ class DiskAction(LastingAction):
         return f"{self.node}'s {'' if self.holds is None else 'data ' if self.holds == 'data' else 'WAL '}disks"
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"disk: {self.place}: {self.physics.words()}{self.duration_words()}"
 
     def ending(self) -> str:
-        """A description of how its effect ends."""
+        """Return a description of how its effect ends."""
         return f"disk: {self.place}: as before"

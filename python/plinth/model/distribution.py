@@ -11,7 +11,7 @@ LEAST_PARAMETERS: dict[Distribution, float] = {"gaussian": 2.0, "exponential": 1
 
 
 def check_parameter(key: str, distribution: Distribution, parameter: float | None) -> None:
-    """Raises ValueError, which names `key`, for a parameter that the distribution does not take."""
+    """Raise ValueError, which names `key`, for a parameter that the distribution does not take."""
     if parameter is None:
         return
     if distribution == "uniform":

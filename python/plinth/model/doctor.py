@@ -46,7 +46,7 @@ class Examination(Frozen):
     gaps: tuple[Gap, ...] = Field(description="Checks that could not be made, and why.")
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
-        """The findings of this severity or a higher one, the most severe first."""
+        """Return the findings of this severity or a higher one, the most severe first."""
         wanted = SEVERITIES[: SEVERITIES.index(severity) + 1]
         return tuple(finding for one in wanted for finding in self.findings if finding.severity == one)
 
@@ -65,7 +65,7 @@ class WorkNoise(Frozen):
     what: str
     rate_per_s: Estimate = Field(description="Median over all slots.")
     pair: Estimate = Field(description="Of the two sides, which are the same: median of the ratios within blocks.")
-    told_apart: bool = Field(description="The sides were told apart although they are the same.")
+    told_apart: bool = Field(description="The sides were distinguished although they are the same.")
     expected: tuple[ExpectedRatio, ...]
 
 

@@ -49,7 +49,7 @@ class DriveSpec(Frozen):
         return self
 
     def rating(self) -> Rating:
-        """P/E cycles x capacity is what the cells take; of that 1/WAF comes from the host (JESD218 defines the factor so)."""
+        """Return the rating: P/E cycles x capacity is what the cells take; of that 1/WAF comes from the host (as JESD218 defines it)."""
         if self.tbw_bytes is not None:
             return Rating(rated_bytes=self.tbw_bytes, source=f"rated for {_terabytes(self.tbw_bytes)} written")
         if self.pe_cycles is None or self.capacity_bytes is None:

@@ -15,7 +15,7 @@ from plinth.model.write_facts import SettingSeen
 
 POWER_CUT_VERSION = 1
 CutMoment = Literal["load", "checkpoint", "recovery", "extension", "segment-switch", "control-file"]
-"""What the server does when the power is cut: it serves the load; beside the load it writes a checkpoint, extends a table,
+"""What the server does when the power is cut: it serves the load; while serving the load it writes a checkpoint, extends a table,
 switches to the next WAL segment, or has just written pg_control; or it recovers from the cut before."""
 CutPoint = Literal["flush", "change"]
 """Where an image of a recording is taken: just after a flush was answered, or just after any write, discard or flush."""
@@ -80,7 +80,7 @@ class DurabilitySpec(Frozen):
     moments: tuple[CutMoment, ...] = Field(
         default=("load", "checkpoint", "recovery", "extension", "segment-switch", "control-file"),
         min_length=1,
-        description="When the power goes, in turn: load, at a random moment of the load; beside the load, checkpoint, in a checkpoint, "
+        description="When the power goes, in turn: load, at a random moment of the load; while the load runs, checkpoint, in a checkpoint, "
         "extension, while a table is extended, segment-switch, while WAL switches to the next segment, control-file, when a checkpoint "
         "has just written pg_control; recovery, once more while the server recovers from a cut in the load (live cuts only).",
         examples=[["load"]],
@@ -252,12 +252,12 @@ class PowerCut(Frozen):
 
 
 def recording_name(cut: PlannedCut | PowerCut) -> str:
-    """The folder of the recording of which a cut is an image, in recordings/ and ledgers/ of a bundle."""
+    """Return the folder of the recording of which a cut is an image, in recordings/ and ledgers/ of a bundle."""
     return _of_first_attempt(cut) + (f"{_ATTEMPT}{cut.attempt}" if cut.attempt > 1 else "")
 
 
 def attempt_of(name: str, cut: PlannedCut | PowerCut) -> int | None:
-    """The attempt at the recording of a cut that a folder is of, by its name; None for other folders."""
+    """Return the attempt at the recording of a cut that a folder is of, by its name; None for other folders."""
     first = _of_first_attempt(cut)
     further = name.removeprefix(first + _ATTEMPT)
     if name == first:
@@ -270,7 +270,7 @@ def _of_first_attempt(cut: PlannedCut | PowerCut) -> str:
 
 
 def cuts_left(planned: Sequence[PlannedCut], made: Collection[PowerCut], stop_after: int | None) -> list[PlannedCut]:
-    """The remaining cuts: none of a variant after as many as `stop_after` that found damage.
+    """Return the remaining cuts: none of a variant after as many as `stop_after` that found damage.
 
     Of an earlier run `made` are those of which something was learned (`was_tested`): the others are left.
     """

@@ -31,7 +31,7 @@ class FlowWritten(Written):
 
 
 class StorageWritten(Written):
-    """What the devices directly below a storage's file system wrote in the measured phases, beside PostgreSQL's own."""
+    """What the devices directly below a storage's file system wrote in the measured phases, next to what PostgreSQL wrote."""
 
     storages: tuple[str, ...] = Field(description="More than one where they share the same devices.")
     roles: tuple[str, ...] = Field(description="What of the cluster is stored on it: data, WAL, tablespace NAME.")
@@ -43,7 +43,7 @@ class StorageWritten(Written):
 
 
 class DeviceWritten(Written):
-    """What one block device wrote in the measured phases, whatever is above or below it."""
+    """What one block device wrote in the measured phases, regardless of what is above or below it."""
 
     device: str = Field(description="Kernel name, as in /proc/diskstats.")
     roles: tuple[str, ...]

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Self
 
+from plinth import exit_codes
+
 
 class Reported(Exception):
     """What ends a command and is shown to its user: an error, or that the work was interrupted.
@@ -11,7 +13,7 @@ class Reported(Exception):
     `details` are further lines, such as the last lines of a server's log.
     """
 
-    exit_code = 1
+    exit_code: int = exit_codes.FAILED
 
     def __init__(
         self, message: str, *, where: str | None = None, hint: str | None = None, details: Sequence[str] = ()
@@ -23,7 +25,7 @@ class Reported(Exception):
         self.details = tuple(details)
 
     def during(self, step: str) -> Self:
-        """This error, with the step in which it occurred."""
+        """Return this error with the step in which it occurred."""
         self.message = f"{step}: {self.message}"
         self.args = (self.message,)
         return self
@@ -36,7 +38,7 @@ class PlinthError(Reported):
 class RunError(PlinthError):
     """A run, a trial or a command failed."""
 
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
 
 class StorageBroken(RunError):
@@ -51,13 +53,13 @@ class StorageBroken(RunError):
 class UsageError(PlinthError):
     """Bad usage, or a bad experiment file."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
 
 class Problem(PlinthError):
     """One finding in an experiment file: `path` leads to the key, `where` says file:line once it is placed."""
 
-    exit_code = 2
+    exit_code = exit_codes.USAGE
 
     def __init__(
         self,
@@ -76,12 +78,14 @@ class Problem(PlinthError):
         return ".".join(str(part) for part in self.path)
 
     def at(self, where: str) -> "Problem":
-        """The same problem, with its place."""
+        """Return the same problem, with its place."""
         return Problem(self.message, path=self.path, where=where, hint=self.hint)
 
 
 class ExperimentError(UsageError):
-    """Everything that is wrong with an experiment file, all at once."""
+    """Everything that is wrong with an experiment file, all at once; `others` are errors that were found with it."""
+
+    others: tuple[PlinthError, ...] = ()
 
     def __init__(self, file: str, problems: Sequence[Problem]) -> None:
         count = len(problems)
@@ -92,13 +96,13 @@ class ExperimentError(UsageError):
 class Refused(PlinthError):
     """Refused for safety: something would be destroyed or shared that is not ours."""
 
-    exit_code = 4
+    exit_code = exit_codes.REFUSED
 
 
 class MissingCapability(PlinthError):
     """Something that is needed is not there: a program, a right, space."""
 
-    exit_code = 5
+    exit_code = exit_codes.MISSING
 
 
 class Several(PlinthError):
@@ -111,7 +115,7 @@ class Several(PlinthError):
 
 
 def together(message: str, errors: Sequence[PlinthError]) -> PlinthError:
-    """All of `errors`; one alone is itself."""
+    """Return all of `errors`; one alone is itself."""
     return errors[0] if len(errors) == 1 else Several(message, errors)
 
 
@@ -121,10 +125,10 @@ class Interrupted(Reported):
     No PlinthError: code that handles an error of what it tried must not take an interrupt for one and continue.
     """
 
-    exit_code = 130
+    exit_code = exit_codes.INTERRUPTED
 
 
 class BudgetSpent(Interrupted):
     """Ended because more would be written to the disks than measure.max_written allows; results so far are kept."""
 
-    exit_code = 4
+    exit_code = exit_codes.REFUSED

@@ -38,7 +38,7 @@ MOST_REPEATS = 1000
 DEFAULT_MOST_TRIALS = 20
 """Of each variant, where measure.target ends the trials."""
 LEAST_STEADY_WINDOW_S = 10.0
-"""Fewer seconds do not show how far throughput varies by itself."""
+"""Fewer seconds do not show how far throughput varies without a cause."""
 FIRST_LOOK = 4
 """Trials of each variant before which measure.target decides nothing: fewer show too little of the spread."""
 Names = Annotated[
@@ -126,12 +126,12 @@ class MeasureSpec(Frozen):
     )
     fresh_server: bool = Field(
         default=True,
-        description="Start the server anew for each trial, so that all begin with empty shared buffers. False: restart or "
+        description="Restart the server for each trial, so that all begin with empty shared buffers. False: restart or "
         "reload only where a variant's settings need it.",
     )
     cache: CacheAsked = Field(
         default="as-is",
-        description="What of the tables and indexes memory holds when the load of a trial begins. as-is: whatever preparing the "
+        description="What of the tables and indexes memory holds when the load of a trial begins. as-is: what preparing the "
         "trial has left there. cold: nothing; the server is stopped, the page cache of the whole machine is dropped (as root), and "
         "the server is started. warm: as much as fits; tables and indexes are read, with pg_prewarm where the server has it, until "
         "another pass reads no less from the devices. The state is verified and recorded with each trial.",
@@ -174,7 +174,7 @@ class MeasureSpec(Frozen):
     actions: tuple[Action, ...] = Field(
         default=(),
         alias="action",
-        description="What is done to the server at set times of each trial, beside the load; each is an event in the report. A "
+        description="What is done to the server at set times of each trial, while the load runs; each is an event in the report. A "
         "trial whose action fails is a failed trial.",
         examples=[[{"at": "10s", "do": "checkpoint"}]],
     )
@@ -323,14 +323,14 @@ class Experiment(Frozen):
     reference: str | None = Field(
         default=None,
         min_length=1,
-        description="Published results to set beside ours: one that Plinth brings along, or a file that ends with .toml, "
+        description="Published results to compare ours with: one that Plinth brings along, or a file that ends with .toml, "
         "relative to this one.",
         examples=["s3-zfs-slog"],
     )
     full: dict[str, SettingValue | list[Level]] = Field(
         default_factory=dict,
         description="The published size, which --full asks for: keys of this file, as of --set, and their values there. The kind "
-        "of dataset or storage begins its table anew. Of a factor, as many levels as in [matrix] correspond to one another, in "
+        "of dataset or storage replaces its table. Of a factor, as many levels as in [matrix] correspond to one another, in "
         "their order.",
         examples=[{"dataset.rows": 10**10, "measure.duration": "5min"}],
     )
@@ -342,7 +342,7 @@ _SETTING_OF_STANDBY = re.compile(r"server\.standby\.(?P<name>[^.]+)\.settings\.(
 
 
 def factor_path(factor: str) -> tuple[str, ...]:
-    """Where a factor's level goes in the document.
+    """Return where a factor's level goes in the document.
 
     "storage" is short for server.storage; the name of a setting may hold dots (server.settings.auto_explain.log_analyze).
     """
@@ -357,12 +357,12 @@ def factor_path(factor: str) -> tuple[str, ...]:
 
 
 def factors_of_storages(matrix: Iterable[str]) -> tuple[str, ...]:
-    """The factors that write into a storage's own fields: storage.NAME.FIELD."""
+    """Return the factors that write into a storage's own fields: storage.NAME.FIELD."""
     return tuple(factor for factor in matrix if factor.startswith("storage."))
 
 
 def with_levels(document: dict[str, Any], levels: dict[str, Level]) -> dict[str, Any]:
-    """A copy of an experiment's raw document, without its matrix, with each factor's place set to its level."""
+    """Return a copy of an experiment's raw document, without its matrix, with each factor's place set to its level."""
     changed = deepcopy({key: value for key, value in document.items() if key != "matrix"})
     for factor, level in levels.items():
         *parents, last = factor_path(factor)

@@ -39,12 +39,12 @@ class Design:
         return tuple((id_, one.baseline) for one in self.strata for id_ in one.variants if id_ != one.baseline)
 
     def factor(self, name: str) -> Factor:
-        """The factor of this name."""
+        """Return the factor of this name."""
         return next(factor for factor in self.factors if factor.name == name)
 
 
 def design_of(plan: Plan) -> Design:
-    """Factors, compared factors and strata of a plan's variants, the A/A twin left out."""
+    """Return factors, compared factors and strata of a plan's variants, without the A/A twin."""
     variants = [variant for variant in plan.variants if not variant.is_aa_twin]
     factors = tuple(_factors(plan, variants))
     compared = _asked(plan, factors) or _compared(factors, variants)
@@ -84,7 +84,7 @@ def _text(level: Level) -> str:
 
 
 def _values(name: str, levels: Sequence[Level]) -> tuple[LevelUnit | None, list[float]]:
-    """What the levels are as numbers of one unit; (None, []) where they are not, or where two are the same."""
+    """Return what the levels are as numbers of one unit; (None, []) where they are not, or where two are the same."""
     if name in _NAMES or any(isinstance(level, bool | tuple) for level in levels):
         return None, []
     for unit, read in _readers(name):
@@ -111,20 +111,20 @@ def _count(level: Level) -> float:
 
 
 def _setting(level: Level, units: Mapping[str, float]) -> float:
-    """A value of a setting with its unit; 0 needs none."""
+    """Return a value of a setting with its unit; 0 needs none."""
     if level == 0:
         return 0.0
     return setting_amount(str(level), units)
 
 
 def _asked(plan: Plan, factors: Sequence[Factor]) -> tuple[str, ...]:
-    """The factors that measure.compare names, as far as they still have several levels: sizes may have been cut to one."""
+    """Return the factors that measure.compare names, as far as they still have several levels: sizes may have been cut to one."""
     asked = [factor_path(name) for name in plan.experiment.measure.compare]
     return tuple(factor.name for factor in factors if factor_path(factor.name) in asked)
 
 
 def _compared(factors: Sequence[Factor], variants: Sequence[Variant]) -> tuple[str, ...]:
-    """What is compared where the experiment does not say: what has names, such as storages, with every number held fixed.
+    """Return what is compared where the experiment does not say: what has names, such as storages, with every number held fixed.
 
     Rates of different transactions are not compared where anything else can be; of numeric factors alone the first is. A
     factor that not every variant has, because it is a storage's own, cannot be held fixed.
@@ -155,7 +155,7 @@ def _strata(factors: Sequence[Factor], compared: Sequence[str], variants: Sequen
 
 
 def _places(variant: Variant, factors: Iterable[Factor]) -> tuple[int, ...]:
-    """Where the variant's levels are among those of the factors; -1 for a factor that it does not have."""
+    """Return the places of the variant's levels among those of the factors; -1 for a factor that it does not have."""
     return tuple(
         next(
             (

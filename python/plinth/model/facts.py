@@ -50,7 +50,9 @@ class StorageFacts(Frozen):
     mount_options: tuple[str, ...]
     total_bytes: int
     free_bytes: int
-    volatile: bool = Field(description="Loses at a power cut what it has acknowledged, whatever PostgreSQL does.")
+    volatile: bool = Field(
+        description="Loses at a power cut what it has acknowledged, regardless of what PostgreSQL does."
+    )
     volatile_reason: str | None = None
     flushes_withheld: str | None = Field(
         default=None,

@@ -19,7 +19,7 @@ class ServerAction(TimedAction, ABC):
     """An action that stops, starts, separates or promotes servers of the cluster."""
 
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that the experiment names for it."""
+        """Return the nodes that the experiment names for it."""
         return ()
 
 
@@ -29,7 +29,7 @@ class OfNode(ServerAction, ABC):
     node: Name = Field(default=PRIMARY, description=_NODE, examples=["primary"])
 
     def nodes(self) -> tuple[str, ...]:
-        """The node."""
+        """Return the node."""
         return (self.node,)
 
 
@@ -40,11 +40,11 @@ class PauseAction(OfNode, LastingAction):
     do: Literal["pause"]
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"pause {self.node}{self.duration_words()}"
 
     def ending(self) -> str:
-        """A description of how its effect ends."""
+        """Return a description of how its effect ends."""
         return f"continue {self.node}"
 
 
@@ -54,7 +54,7 @@ class ContinueAction(OfNode):
     do: Literal["continue"]
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"continue {self.node}"
 
 
@@ -80,11 +80,11 @@ class FillAction(OfPlace, LastingAction):
     do: Literal["fill"]
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"fill {self.place}{self.duration_words()}"
 
     def ending(self) -> str:
-        """A description of how its effect ends."""
+        """Return a description of how its effect ends."""
         return f"free {self.place}"
 
 
@@ -94,7 +94,7 @@ class FreeAction(OfPlace):
     do: Literal["free"]
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"free {self.place}"
 
 
@@ -109,7 +109,7 @@ class KillAction(OfNode):
     )
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"kill {self.node}{' and its machine' if self.machine else ''}"
 
 
@@ -123,7 +123,7 @@ class StopAction(OfNode):
     )
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"stop {self.node} ({self.mode})"
 
 
@@ -133,7 +133,7 @@ class StartAction(OfNode):
     do: Literal["start"]
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"start {self.node}"
 
 
@@ -149,11 +149,11 @@ class PowerAction(ServerAction):
     mode: CutMode = Field(default="drop", description="What the disks' caches lose, as in durability.modes.")
 
     def nodes(self) -> tuple[str, ...]:
-        """The nodes."""
+        """Return the nodes."""
         return self.node
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"cut the power of {', '.join(self.node)} ({self.mode})"
 
 
@@ -163,13 +163,13 @@ class PromoteAction(OfNode):
     do: Literal["promote"]
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return f"promote {self.node}"
 
 
 class FailoverAction(ServerAction):
-    """From this time on the primary is probed. When it does not answer it is ended for good (fenced), a standby is promoted, the other
-    standbys follow that, and the old primary comes back as a standby."""
+    """A failover: from this time on the primary is probed. When it does not answer it is ended for good (fenced), a standby is
+    promoted, the other standbys follow that, and the old primary comes back as a standby."""
 
     do: Literal["failover"]
     to: Name | None = Field(
@@ -188,15 +188,15 @@ class FailoverAction(ServerAction):
     )
 
     def nodes(self) -> tuple[str, ...]:
-        """The standby, if one is named."""
+        """Return the standby, if one is named."""
         return () if self.to is None else (self.to,)
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         when = f"{self.probes} probes failed, one each {format_duration(self.probe_interval_s)}"
         return f"fail over to {self.to or 'the standby with the most WAL'} once {when}"
 
 
 def server_actions(actions: Iterable[TimedAction]) -> tuple[ServerAction, ...]:
-    """Those of actions that are about servers."""
+    """Return those of actions that are about servers."""
     return tuple(action for action in actions if isinstance(action, ServerAction))

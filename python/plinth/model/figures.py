@@ -12,7 +12,7 @@ _MOST_DECIMALS = 6
 
 
 def number(value: float) -> str:
-    """Three significant digits at least, whole from 100 up: 0.0123, 3.14, 12,345; "n/a" of what is no finite number."""
+    """Format with at least three significant digits, whole from 100 up: 0.0123, 3.14, 12,345; "n/a" if it is not finite."""
     if not math.isfinite(value):
         return NOT_AVAILABLE
     if value == 0 or abs(value) >= 99.95:
@@ -22,13 +22,13 @@ def number(value: float) -> str:
 
 
 def times(estimate: Estimate) -> str:
-    """A ratio with its interval, for a table: "3.1x [2.8, 3.4]"; "3.1x" without one."""
+    """Return a ratio with its interval, for a table: "3.1x [2.8, 3.4]"; "3.1x" without one."""
     value, interval = _times(estimate)
     return f"{value}x [{', '.join(interval)}]" if interval else f"{value}x"
 
 
 def times_of(estimate: Estimate, base: str) -> str:
-    """A ratio with its interval, for a sentence: "3.1x disk (95 % CI 2.8 to 3.4)"; without one, why there is none. `base` may be
+    """Return a ratio with its interval, for a sentence: "3.1x disk (95 % CI 2.8 to 3.4)"; without one, why there is none. `base` may be
     empty where the sentence has said it."""
     value, interval = _times(estimate)
     of = f"{value}x {base}".rstrip()
@@ -38,7 +38,7 @@ def times_of(estimate: Estimate, base: str) -> str:
 
 
 def _times(estimate: Estimate) -> tuple[str, tuple[str, str] | None]:
-    """A ratio and the bounds of its interval, with the digits that half the interval's width allows."""
+    """Return a ratio and the bounds of its interval, with the digits that half the interval's width allows."""
     if estimate.interval is None:
         return number(estimate.value), None
     low, high = estimate.interval.low, estimate.interval.high
@@ -49,19 +49,19 @@ def _times(estimate: Estimate) -> tuple[str, tuple[str, str] | None]:
 
 
 def bounds(estimate: Estimate, text: Callable[[float], str]) -> str:
-    """What follows a figure in a table: " [1,200, 1,260]", or " [not enough trials]" where more would give an interval."""
+    """Return what follows a figure in a table: " [1,200, 1,260]", or " [not enough trials]" where more would give an interval."""
     if estimate.interval is not None:
         return f" [{text(estimate.interval.low)}, {text(estimate.interval.high)}]"
     return "" if estimate.more_trials is None else f" [{NOT_ENOUGH}]"
 
 
 def percent_or_times(ratio: float) -> str:
-    """How far a ratio above 1 is from it: "4.3 %", and from twice upwards "2.4x"."""
+    """Return how far a ratio above 1 is from it: "4.3 %", and from twice upwards "2.4x"."""
     return f"{number(float(f'{(ratio - 1) * 100:.2g}'))} %" if ratio < 2 else f"{number(ratio)}x"
 
 
 def _at_least(value: float, digits: int) -> str:
-    """With so many decimals, and with as many more as two significant digits take: 12.4, 0.12."""
+    """Format with `digits` decimals, or as many more as two significant digits take: 12.4, 0.12."""
     decimals = max(digits, _decimals(value, significant=2)) if 0 < value < 10 else digits
     least = 10**-_MOST_DECIMALS
     return f"<{least:.{_MOST_DECIMALS}f}" if 0 < value < least else f"{value:,.{decimals}f}"
@@ -72,16 +72,17 @@ def _decimals(value: float, significant: int) -> int:
 
 
 def _digits(low: float, high: float) -> int:
-    """Decimals that show half the width of an interval to one significant digit or better, from 0 to 4."""
+    """Return how many decimals, 0 to 4, show half the width of an interval to one significant digit or better."""
     half = (high - low) / 2
     return 4 if half <= 0 else min(4, max(0, math.ceil(-math.log10(half))))
 
 
 def percent(share: float, decimals: int | None = None) -> str:
-    """A share of 1, with so many decimals or else with three significant digits: "5 %", "2.5 %"; the sign stands apart, as SI has it."""
+    """Return a share of 1, with so many decimals or else with three significant digits: "5 %", "2.5 %"; the sign stands apart, as SI has
+    it."""
     return f"{100 * share:.3g} %" if decimals is None else f"{100 * share:.{decimals}f} %"
 
 
 def more_command(trials: int | Literal["N"]) -> str:
-    """The command that adds so many trials of each variant to a bundle, for a sentence that says that they would decide."""
+    """Return the command that adds so many trials of each variant to a bundle, for a sentence that says that they would decide."""
     return f"`plinth resume BUNDLE --more {trials}`"

@@ -23,6 +23,6 @@ MOST_WEIGHT = 2**31 - 1
 
 
 def weighted(script: str) -> tuple[str, int]:
-    """The path and the weight of a script that is named as pgbench has it, "PATH@WEIGHT"; a weight of 1 where none is said."""
+    """Return the path and the weight of a script that is named as pgbench has it, "PATH@WEIGHT"; a weight of 1 where none is said."""
     match = re.fullmatch(r"(.+)@(\d+)", script)
     return (match[1], int(match[2])) if match else (script, 1)

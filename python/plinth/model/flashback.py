@@ -13,12 +13,12 @@ from plinth.model.write_facts import UNKNOWN, canonical
 
 class SnapshotAction(TimedAction):
     """A snapshot of all files of the primary, taken by their storage while the load runs. When the load has ended the files go back to
-    it, the server recovers, and the ledger of commits is compared with what is there."""
+    it, the server recovers, and the commit ledger is compared with what is there."""
 
     do: Literal["snapshot"]
 
     def what(self) -> str:
-        """A description of the action."""
+        """Return a description of the action."""
         return "snapshot"
 
 
@@ -29,7 +29,7 @@ class Flashback(Frozen):
     kind: Literal["btrfs", "ZFS"] = Field(
         description="btrfs: of the subvolume that the data directory is; ZFS: of the dataset that everything is stored on."
     )
-    snapshot_s: float = Field(ge=0, description="How long taking it took, beside the load.")
+    snapshot_s: float = Field(ge=0, description="How long taking it took, while the load ran.")
     restore_s: float = Field(ge=0, description="From the stopped server until its files were those of the snapshot.")
     recovery_s: float | None = Field(
         description="From there to a server that takes connections; None: it did not come up."
@@ -68,7 +68,7 @@ class FlashbackText(Frozen):
 
 
 def may_lose_by_snapshot(settings: Mapping[str, SettingValue]) -> str | None:
-    """Why commits that were acknowledged before a snapshot may be missing in it, with these settings; None: they may not be."""
+    """Return why commits that were acknowledged before a snapshot may be missing in it, with these settings; None: they may not be."""
     found = {name.lower(): canonical(value) for name, value in settings.items()}
     if found.get("fsync") == "off":
         return "fsync = off promises nothing after a crash"

@@ -16,7 +16,7 @@ _ADDRESSES = '"local", "ssh", "auto" for the Ray cluster of this machine, "ray:/
 
 
 def _is_option(word: str) -> bool:
-    """Whether a program such as a ProxyCommand of the user's would take a user or a host for one of its options."""
+    """Return whether a program such as a ProxyCommand of the user's would take a user or a host for one of its options."""
     return word.startswith("-")
 
 

@@ -89,5 +89,5 @@ Generator = ColumnsGenerator | TpcbGenerator | TpccGenerator
 
 
 def as_json(generator: Generator) -> dict[str, Any]:
-    """What crates/bulk takes."""
+    """Return what crates/bulk takes."""
     return asdict(generator)

@@ -26,12 +26,12 @@ _UNITS = {
 
 
 def levels_label(levels: Mapping[str, Level]) -> str:
-    """Levels of several factors: "memory, 16 clients". An empty one, such as no synchronous_standby_names, is left out."""
+    """Return levels of several factors: "memory, 16 clients". An empty one, such as no synchronous_standby_names, is left out."""
     return ", ".join(level_label(factor, level) for factor, level in levels.items() if level_text(level))
 
 
 def level_label(factor: str, level: Level) -> str:
-    """One level, so that it says by itself what it is of: "16 clients", "shared_buffers=1GB", "4,000/s", "memory"."""
+    """Name one level so that it is understood without its factor: "16 clients", "shared_buffers=1GB", "4,000/s", "memory"."""
     if not level_text(level):
         return f"no {factor_title(factor)}"
     if factor == RATE and isinstance(level, int | float):
@@ -47,18 +47,19 @@ def level_label(factor: str, level: Level) -> str:
         return str(level)
     if factor in _PREFIXES:
         return f"{_PREFIXES[factor]} {level}"
-    if isinstance(level, int | float) or level_text(level)[:1].isdigit():  # "on" or "6ms" says nothing by itself
+    if isinstance(level, int | float) or level_text(level)[:1].isdigit():  # "on" or "6ms" says nothing alone
         return f"{factor_title(factor)} {level_text(level)}"
     return level_text(level)
 
 
 def counts_things(factor: str) -> bool:
-    """Whether the factor's title is what its levels count: clients, rows; a number such as commit_delay counts nothing by its name."""
+    """Return whether the factor's title is what its levels count: clients, rows; a number such as commit_delay counts nothing by its
+    name."""
     return factor in _UNITS
 
 
 def factor_title(factor: str) -> str:
-    """What is varied: "clients", "active rows", "shared_buffers", "flush latency"."""
+    """Return what is varied: "clients", "active rows", "shared_buffers", "flush latency"."""
     for table in SETTING_TABLES:
         if factor.startswith(table):
             return factor.removeprefix(table)

@@ -5,14 +5,14 @@ Level = bool | int | float | str | tuple[str, ...]
 
 
 def level_text(level: Level) -> str:
-    """A level as PostgreSQL and people write it: booleans are on and off; a list by its entries."""
+    """Return a level as PostgreSQL and people write it: booleans are on and off; a list by its entries."""
     if isinstance(level, bool):
         return "on" if level else "off"
     return (",".join(level) or "none") if isinstance(level, tuple) else str(level)
 
 
 def same_level(level: object, other: object) -> bool:
-    """1000 and 1000.0, or "on" and true."""
+    """Check whether two levels are the same, as 1000 and 1000.0, or "on" and true, are."""
     if level == other:
         return True
     return not isinstance(level, list) and not isinstance(other, list) and _text(level) == _text(other)

@@ -65,7 +65,7 @@ class LoadProgress(Frozen):
     clients_open: int
     seconds: tuple[Second, ...]
     events: tuple[LoadEvent, ...] = Field(description="The end of clients, and with verbose_errors every error.")
-    events_dropped: int = Field(description="Events beyond 10,000 that nobody asked for in time.")
+    events_dropped: int = Field(description="Events beyond 10,000 that were not read in time.")
 
 
 class Histogram(Frozen):

@@ -10,8 +10,8 @@ from typing import Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from plinth.model.base import Frozen
+from plinth.model.compiled import CompiledTransaction
 from plinth.model.connection import Connection
-from plinth.model.native import NativeTransaction
 from plinth.model.pacing import Paced
 from plinth.model.units import MAX_DURATION_S
 
@@ -30,7 +30,7 @@ MAX_TPS = 1e9
 
 
 def bounds(**limits: float) -> dict[str, JsonValue]:
-    """The bounds of a field, in the words of pydantic's Field. The engine refuses what is beyond them, and names the key."""
+    """Return the bounds of a field, in the words of pydantic's Field. The engine refuses what is beyond them, and names the key."""
     return {_JSON_SCHEMA_WORDS[word]: limit for word, limit in limits.items()}
 
 
@@ -65,7 +65,7 @@ class Stage(Finite):
 
 
 class Rate(Frozen):
-    """An open loop: transactions are due at times of their own, however long others take.
+    """An open loop: transactions are due at set times, however long others take.
 
     The stages follow one another from the start of measuring; the first one's first rate holds during the warm-up, the last
     one's last rate until the end.
@@ -81,7 +81,7 @@ class Rate(Frozen):
 
     @classmethod
     def constant(cls, tps: float, arrivals: Arrivals = "poisson") -> "Rate":
-        """One rate all along."""
+        """Return a schedule with one rate all along."""
         return cls(stages=(Stage(from_tps=tps, to_tps=tps),), arrivals=arrivals)
 
 
@@ -99,7 +99,7 @@ class LogFiles(Finite):
 
 
 class LedgerFiles(Frozen):
-    """The ledger of commits: the answer to each, in files named THREAD.ledger (docs/internals/ledger.md)."""
+    """The commit ledger: the answer to each, in files named THREAD.ledger (docs/internals/ledger.md)."""
 
     folder: str = Field(description="An existing folder without a ledger, which is not on a disk under test.")
     first_number: int = Field(
@@ -136,14 +136,14 @@ class LoadConfig(Finite):
     """A load: who connects where and runs what, for how long, and what is reported."""
 
     connection: Connection
-    scripts: Sequence[LoadScript | NativeTransaction] = Field(
+    scripts: Sequence[LoadScript | CompiledTransaction] = Field(
         json_schema_extra=bounds(min_length=1),
-        description="What the clients run, chosen anew for each transaction, by weight.",
+        description="What the clients run, chosen independently for each transaction, by weight.",
     )
     deck: bool = Field(
         default=False,
         description="Deal what the clients run from a deck, without replacement, that has as many cards of each as its weight "
-        "says; one deck for each thread, shuffled anew when all cards are dealt, of at most 100,000 cards.",
+        "says; one deck for each thread, shuffled again when all cards are dealt, of at most 100,000 cards.",
     )
     variables: dict[str, str] = Field(default_factory=dict, description="Set from outside, as pgbench -D.")
     clients: int = Field(
@@ -173,7 +173,9 @@ class LoadConfig(Finite):
         description="Or, instead of duration_s: how many transactions of each client are measured.",
     )
     rate: Rate | None = Field(
-        default=None, description="Without it the loop is closed: a client begins the next when one has ended."
+        default=None,
+        description="With it the loop is open, and latency counts from when a transaction was due, which avoids coordinated "
+        "omission. Without it the loop is closed: a client begins the next when one has ended.",
     )
     latency_limit_s: float | None = Field(
         json_schema_extra=bounds(gt=0, le=MAX_DURATION_S),

@@ -50,5 +50,5 @@ class Manifest(Frozen):
     trials_end: TrialsEnd | None = Field(default=None, description="None where all planned trials were to be run.")
 
     def expected_trials(self, planned: Iterable[PlannedTrial]) -> list[PlannedTrial]:
-        """The planned trials that a complete run has."""
+        """Return the planned trials that a complete run has."""
         return [one for one in planned if self.trials_end is None or one.block <= self.trials_end.block]

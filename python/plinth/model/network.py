@@ -25,7 +25,7 @@ JitterDistribution = Literal["normal", "uniform"]
 
 
 def parse_loss(value: object) -> float:
-    """A probability of a percentage such as "0.1%", or of a number from 0 to 1. Raises ValueError."""
+    """Return a probability of a percentage such as "0.1%", or of a number from 0 to 1. Raises ValueError."""
     is_zero = value == "0%" or (not isinstance(value, bool) and value == 0)
     return 0.0 if is_zero else parse_share(value)
 
@@ -71,7 +71,7 @@ class LinkChanges(Frozen):
     partitioned: bool | None = Field(default=None, description="Whether nothing passes.")
 
     def words(self) -> str:
-        """What is changed, for people."""
+        """Return what is changed, for people."""
         parts = []
         if self.delay_ns is not None:
             parts.append(f"delay {format_duration(self.delay_ns / 1e9)}")
@@ -102,7 +102,7 @@ class LinkSettings(Frozen):
     partitioned: bool = False
 
     def changed(self, changes: LinkChanges) -> "LinkSettings":
-        """These settings with some changed."""
+        """Return these settings with some changed."""
         asked = {name: getattr(changes, name) for name in type(self).model_fields}
         return self.model_copy(update={name: value for name, value in asked.items() if value is not None})
 
@@ -129,12 +129,12 @@ class Direction(NamedTuple):
 
 
 def both_directions(one: str, other: str) -> tuple[Direction, Direction]:
-    """Both directions of the link between two nodes."""
+    """Return both directions of the link between two nodes."""
     return Direction(one, other), Direction(other, one)
 
 
 def all_directions(nodes: Iterable[str]) -> tuple[Direction, ...]:
-    """Every direction between nodes."""
+    """Return every direction between nodes."""
     names = tuple(nodes)
     return tuple(Direction(one, other) for one in names for other in names if one != other)
 
@@ -146,7 +146,7 @@ _LEAST_QUEUE_BYTES = 65_535
 
 
 def directions_of(link: str) -> tuple[Direction, ...]:
-    """The directions that the name of a link means: both of "a-b", one of "a-to-b". Raises ValueError."""
+    """Return the directions that the name of a link means: both of "a-b", one of "a-to-b". Raises ValueError."""
     match = re.fullmatch(_LINK, link)
     if match is None or match[1] == match[3]:
         raise ValueError(f'got {link!r}; expected two nodes: "primary-a" for both directions, "primary-to-a" for one')
@@ -184,7 +184,7 @@ class NetworkSpec(LinkAsked):
     )
 
     def settings(self, nodes: Iterable[str]) -> dict[Direction, LinkSettings]:
-        """What each direction between these nodes is like."""
+        """Return what each direction between these nodes is like."""
         of_all = LinkSettings().changed(self)
         found = dict.fromkeys(all_directions(nodes), of_all)
         named = sorted(self.link, key=lambda name: len(directions_of(name)), reverse=True)
@@ -196,7 +196,7 @@ class NetworkSpec(LinkAsked):
 
 
 def link_sentences(settings: Mapping[Direction, LinkSettings]) -> list[str]:
-    """Directions of links with what they are like, for people; directions that are alike are described together."""
+    """Return directions of links with what they are like, for people; directions that are alike are described together."""
     alike: dict[str, list[Direction]] = {}
     for direction, one in settings.items():
         alike.setdefault(one.words, []).append(direction)
@@ -268,7 +268,7 @@ class NetworkStatus(Frozen):
     runs_at_once: bool = Field(description="Whether the delay line runs before usual processes (SCHED_FIFO).")
 
     def link(self, direction: Direction) -> LinkStatus:
-        """One direction of a link."""
+        """Return one direction of a link."""
         return next(link for link in self.links if (link.sender, link.receiver) == direction)
 
 

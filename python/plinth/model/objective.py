@@ -106,7 +106,7 @@ class Objective(Frozen):
         return f"{METRIC_TITLES[self.metric]} at {'least' if self.max is None else 'most'} {text}"
 
     def applies_to(self, levels: dict[str, Level]) -> bool:
-        """Whether it holds for the variant with these levels."""
+        """Return whether it holds for the variant with these levels."""
         return all(
             factor in levels and any(same_level(levels[factor], one) for one in _levels_of(wanted))
             for factor, wanted in self.where.items()
@@ -137,7 +137,7 @@ class ObjectiveResult(Frozen):
 
 
 def _levels_of(wanted: Level | tuple[Level, ...]) -> tuple[object, ...]:
-    """The levels that one entry of `where` allows; a level that is a list itself is also one of them."""
+    """Return the levels that one entry of `where` allows; a level that is a list itself is also one of them."""
     return (wanted, *wanted) if isinstance(wanted, tuple) else (wanted,)
 
 

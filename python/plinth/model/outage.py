@@ -6,7 +6,8 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen, SettingValue
-from plinth.model.standby import PRIMARY, quorum_of
+from plinth.model.standby import PRIMARY
+from plinth.model.synchronous_standby_names import quorum_of
 from plinth.model.write_facts import UNKNOWN, canonical
 
 _WAITING = ("on", "remote_apply", "remote_write")
@@ -93,7 +94,7 @@ class OutageText(Frozen):
 
 
 def has_fsync(settings: Mapping[str, SettingValue]) -> bool:
-    """Whether a server with these settings, in any spelling, flushes what it has to."""
+    """Return whether a server with these settings, in any spelling, flushes what it has to."""
     return all(canonical(value) != "off" for name, value in settings.items() if name.lower() == "fsync")
 
 
@@ -106,7 +107,7 @@ def may_lose(
     unpowered: Collection[str],
     unsynced: Collection[str] = (),
 ) -> str | None:
-    """Why acknowledged commits may be lost in a failover to node `to` (None: the primary itself recovered); None: they may not.
+    """Return why acknowledged commits may be lost in a failover to node `to` (None: the primary itself recovered); None: they may not.
 
     `standbys` are those of the primary, `candidates` those among which the one with the most WAL was chosen, `unpowered` the nodes whose power was
     cut, `unsynced` those with fsync = off. By "Synchronous Replication" and the description of synchronous_commit in PostgreSQL's documentation.

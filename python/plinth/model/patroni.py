@@ -68,11 +68,12 @@ class PatroniSpec(Frozen):
         return self.ttl_s - self.loop_wait_s, self.ttl_s + self.loop_wait_s + _PROMOTE_S
 
     def longest_s(self, *, of_machine: bool) -> float:
-        """The most that passes until writes go on, of a machine that fails, or of a server that crashes: that is seen within loop_wait."""
+        """Return the most that passes until writes go on, of a machine that fails, or of a server that crashes: that is seen within
+        loop_wait."""
         return self.expected_s[1] if of_machine else self.loop_wait_s + _PROMOTE_S
 
     def words(self, version: str = "") -> str:
-        """What a report says of it; `version` as the running one says."""
+        """Return what a report says of it; `version` as the running one says."""
         least_s, most_s = self.expected_s
         settings = ", ".join(f"{name.removesuffix('_s')} {getattr(self, name):g} s" for name in type(self).model_fields)
         return f"Patroni {version}{' ' * bool(version)}({settings}; published for the loss of a machine: {least_s:g} to {most_s:g} s)"

@@ -25,7 +25,7 @@ TIMES_MS = {
 
 
 def base_unit(unit: str) -> tuple[Fraction, dict[str, Fraction]]:
-    """A unit of pg_settings such as "8kB", "MB" or "min": its amount, and the units that convert to it.
+    """Return a unit of pg_settings such as "8kB", "MB" or "min": its amount, and the units that convert to it.
 
     Raises ValueError for what is no unit of PostgreSQL's.
     """
@@ -38,7 +38,7 @@ def base_unit(unit: str) -> tuple[Fraction, dict[str, Fraction]]:
 
 
 def setting_amount(value: str, units: Mapping[str, float]) -> float:
-    """The amount of a setting's value such as "1GB", by the amount of each unit. Raises ValueError for any other text."""
+    """Return the amount of a setting's value such as "1GB", by the amount of each unit. Raises ValueError for any other text."""
     match = _AMOUNT.fullmatch(value)
     if match is None or match[2] not in units:
         raise ValueError(f"expected a number with one of the units {', '.join(units)}, not {value!r}")
@@ -46,12 +46,12 @@ def setting_amount(value: str, units: Mapping[str, float]) -> float:
 
 
 def format_block_size(block_bytes: int) -> str:
-    """A block size as PostgreSQL writes it: 65536 -> "64 kB", 512 -> "512 B"."""
+    """Return a block size as PostgreSQL writes it: 65536 -> "64 kB", 512 -> "512 B"."""
     return f"{block_bytes} B" if block_bytes % 1024 else f"{block_bytes // 1024} kB"
 
 
 def setting_text(value: str, unit: str | None) -> str:
-    """A value of pg_settings as SHOW would write it: ("16384", "8kB") -> "128MB", ("300", "s") -> "5min".
+    """Return a value of pg_settings as SHOW would write it: ("16384", "8kB") -> "128MB", ("300", "s") -> "5min".
 
     In the largest unit that divides it. Values that mean something else, such as -1, stay bare; a unit that PostgreSQL
     is not known to have is written after its value.

@@ -23,7 +23,7 @@ class Meaning(NamedTuple):
 
 
 def meanings(facts: StorageFacts) -> Iterator[Meaning]:
-    """The notes on a place; none for a file system on disks of this machine."""
+    """Return the notes on a place; none for a file system on disks of this machine."""
     kinds = {node.kind for node in facts.stack}
     kind = facts.filesystem
     if MEMORY in kinds:

@@ -7,12 +7,12 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name
+from plinth.model.compiled import CompiledTransaction
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import PlannedCut
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.level import Level
-from plinth.model.native import NativeTransaction
 from plinth.model.network import NetworkSpec
 from plinth.model.patroni import PatroniSpec
 from plinth.model.published import Reference
@@ -30,17 +30,17 @@ WAL_ROLE = "WAL"
 
 
 def storage_that_holds(what: Literal["data", "wal"], roles: Mapping[str, str]) -> str:
-    """The storage of a node's data directory, or of its WAL, which may be the same."""
+    """Return the storage of a node's data directory, or of its WAL, which may be the same."""
     return roles.get(WAL_ROLE, roles[DATA_ROLE]) if what == "wal" else roles[DATA_ROLE]
 
 
 def tablespace_role(name: str) -> str:
-    """The role of a storage that holds the tablespace `name` of a cluster."""
+    """Return the role of a storage that holds the tablespace `name` of a cluster."""
     return f"tablespace {name}"
 
 
 def kept_path(name: str) -> PurePosixPath:
-    """The path in a bundle of a file that its experiment names."""
+    """Return the path in a bundle of a file that its experiment names."""
     parts = PurePosixPath(name).parts
     return PurePosixPath("files", *("__" if part == ".." else part for part in parts if part != "/"))
 
@@ -138,7 +138,7 @@ class PlannedCluster(Frozen):
 
     @property
     def is_external(self) -> bool:
-        """Whether somebody else runs its servers."""
+        """Whether its servers are external."""
         return self.primary.server.connection is not None
 
     @property
@@ -156,7 +156,7 @@ class PlannedCluster(Frozen):
         return found
 
     def id_of(self, node: PlannedNode) -> str:
-        """The name of a node in journals, logs and storages, unique in a plan: "1-disk" of the primary, "1-disk.NAME" of others."""
+        """Return the name of a node in journals, logs and storages, unique in a plan: "1-disk" of the primary, "1-disk.NAME" of others."""
         return self.id if node.name == PRIMARY else f"{self.id}.{node.name}"
 
 
@@ -168,7 +168,7 @@ class ScriptText(Frozen):
     weight: int = 1
 
 
-TransactionText = ScriptText | NativeTransaction
+TransactionText = ScriptText | CompiledTransaction
 """What a client runs: a script, or a transaction that is compiled into the load engine."""
 
 
@@ -244,7 +244,7 @@ class Need(Frozen):
 
     @property
     def met(self) -> bool | None:
-        """None where what is available could not be read."""
+        """Whether it is met; None where what is available could not be read."""
         return None if self.available_bytes is None else self.needed_bytes <= self.available_bytes
 
     @property
@@ -330,12 +330,12 @@ class Plan(Frozen):
     @field_validator("schema_version")
     @classmethod
     def _read_as_this_version(cls, version: int) -> int:
-        """Whatever version a plan was read from, what is written of it has this one's fields."""
+        """A plan of any version is written with the fields of this one."""
         return PLAN_VERSION
 
     @property
     def is_external(self) -> bool:
-        """Whether it measures servers that somebody else runs."""
+        """Whether it measures external servers."""
         return any(cluster.is_external for cluster in self.clusters)
 
     @property

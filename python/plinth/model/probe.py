@@ -55,7 +55,7 @@ class FsyncCase(Frozen):
     )
     writers: int
     sharing: Literal["alone", "group", "each"] = Field(
-        description="group: one flushes for all that wait, as PostgreSQL does; each: every writer flushes by itself."
+        description="group: one flushes for all that wait, as PostgreSQL does; each: every writer flushes alone."
     )
 
 
@@ -100,7 +100,7 @@ class Plausibility(Frozen):
     """Whether flushes can have reached a medium that keeps them.
 
     plausible: no reason against it was found. suspicious: they did not, or a cache answered that is protected or
-    lies. volatile: the place forgets at a power cut whatever is flushed. unknown: it cannot be determined from here.
+    lies. volatile: the place forgets at a power cut what was flushed. unknown: it cannot be determined from here.
     """
 
     verdict: Literal["plausible", "suspicious", "volatile", "unknown"]
@@ -124,5 +124,5 @@ class FsyncProbe(Frozen):
     )
 
     def of(self, group: Group) -> tuple[FsyncResult, ...]:
-        """The results of one group."""
+        """Return the results of one group."""
         return tuple(result for result in self.results if result.case.group == group)

@@ -61,7 +61,7 @@ class BackupResult(Frozen):
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """Bytes of the server's files per second, of each backup, whatever was stored."""
+        """Bytes of the server's files per second, of each backup, regardless of how much was stored."""
         return tuple(self.source_bytes / run.duration_s for run in self.runs)
 
     @property

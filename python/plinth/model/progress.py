@@ -8,7 +8,7 @@ class Progress(NamedTuple):
     """The progress of one task; `total` is None while unknown. `unit` is what is counted: "rows", "s", "bytes".
 
     `rate` is how much of it a second, and `bytes_per_s` what that is in bytes, since the task was begun or taken up
-    again; None where nobody has said.
+    again; None where it is not known.
     """
 
     task: str

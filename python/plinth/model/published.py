@@ -36,7 +36,7 @@ class PublishedFigure(Frozen):
 class PublishedRatio(Frozen):
     """How many times the transactions of `to` a study found at `levels`, where it gave no more than that."""
 
-    what: str = Field(min_length=1, description="In words.", examples=["RAID-0 of two SSDs beside one, random select"])
+    what: str = Field(min_length=1, description="In words.", examples=["RAID-0 of two SSDs against one, random select"])
     levels: Levels = Field(min_length=1, description="As of a figure.", examples=[{"storage": "raid0"}])
     to: Levels = Field(min_length=1, description="What they are compared to.", examples=[{"storage": "one-ssd"}])
     low: FiniteFloat = Field(gt=0, description="The ratio, or the least of it.", examples=[2.0])
@@ -53,7 +53,7 @@ class PublishedRatio(Frozen):
 
 
 class PublishedIo(Frozen):
-    """A figure of the I/O probe, in the unit of the fact that it is shown beside."""
+    """A figure of the I/O probe, in the unit of the fact that it is compared with."""
 
     storage: str = Field(description="The experiment's storage.", examples=["disk"])
     job: str = Field(description="As `plinth probe io` names it.", examples=["4 kB randread, depth 128"])
@@ -65,7 +65,7 @@ class PublishedIo(Frozen):
 
 
 class PublishedStatement(Frozen):
-    """The mean latency of a statement, in the unit of the fact that it is shown beside."""
+    """The mean latency of a statement, in the unit of the fact that it is compared with."""
 
     levels: Levels = Field(description="As of a figure: of exactly one variant.", examples=[{"storage": "zfs"}])
     statement: str = Field(min_length=1, description="The beginning of its text.", examples=["END"])
@@ -80,7 +80,7 @@ class PublishedFact(Frozen):
     unit: str = Field(min_length=1, description="As a reader wants it.", examples=["per s"])
     measured_by: PublishedIo | PublishedStatement | None = Field(
         default=None,
-        description="What is measured of it here, by measure.probe_io or of a statement of the load, to be shown beside it.",
+        description="What is measured of it here, by measure.probe_io or of a statement of the load, to be compared with it.",
     )
 
 

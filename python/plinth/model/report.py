@@ -257,7 +257,7 @@ class IoFigure(Frozen):
 
 
 class PublishedBeside(Frozen):
-    """A published study beside this run."""
+    """A published study compared with this run."""
 
     reference: Reference
     figures: tuple[PublishedRow, ...]
@@ -279,7 +279,7 @@ class TpccDeviation(Frozen):
 
 
 class TpccTexts(Frozen):
-    """What has to be said beside figures of the TPC-C-derived workload."""
+    """What has to be said with figures of the TPC-C-derived workload."""
 
     notice: str
     deviations: tuple[TpccDeviation, ...] = Field(description="From the options in force.")
@@ -331,7 +331,7 @@ class RatioCell(Frozen):
 
 
 class ParetoText(Frozen):
-    """A variant beside the others of its stratum in words; those on the front first."""
+    """A variant compared with the others of its stratum, in words; those on the front first."""
 
     variant: str = Field(description="Its label.")
     tps: str
@@ -410,6 +410,17 @@ class MachineText(Frozen):
     start: str = Field(description="Its latest first start after the agreed one, and what its clock is known to.")
 
 
+class PageTable(Frozen):
+    """A section that the HTML page shows as it is: a table of texts."""
+
+    id: str
+    title: str
+    note: str = Field(description="How to read it.")
+    place: Literal["storage", "own"] = Field(description="In the section on storages, or in a section of its own.")
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
 class Report(Frozen):
     """Everything that a report shows."""
 
@@ -463,7 +474,10 @@ class Report(Frozen):
     flashbacks: tuple[FlashbackText, ...] = Field(default=(), description="Of a run whose actions take snapshots.")
     machines: tuple[MachineText, ...] = Field(default=(), description="Of a run with a fleet.")
     published: PublishedBeside | None = Field(
-        default=None, description="The published results that the experiment names, beside ours."
+        default=None, description="The published results that the experiment names, compared with ours."
+    )
+    tables: tuple[PageTable, ...] = Field(
+        default=(), description="Sections that are tables of texts; what is in them is in the fields above, too."
     )
     host: HostFacts
     doctor: DoctorRecord | None = Field(

@@ -12,7 +12,7 @@ GRADES: tuple[SafetyGrade, ...] = get_args(SafetyGrade)
 """From the best to the worst, wherever grades are ordered.
 
 A variant has the worst grade of what was found. So "unknown" stands before the two that are known losses: a setting that
-loses commits loses them whatever the storage is that could not be seen.
+loses commits loses them on any storage, also on one that could not be seen.
 """
 
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from plinth.common.connection_keys import check_keys
 from plinth.model.base import Frozen, Name, SettingValue
-from plinth.model.connection_keys import check_keys
 from plinth.model.patroni import PatroniSpec
 from plinth.model.standby import Standbys, check_standbys
 

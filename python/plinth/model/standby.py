@@ -1,8 +1,7 @@
 """Standbys of a managed server: what the experiment says of each, what its base backup took, and how it was found."""
 
-import re
-from collections.abc import Collection, Mapping
-from typing import Annotated, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
@@ -79,42 +78,13 @@ def check_standbys(standbys: Mapping[str, StandbySpec]) -> None:
 
 
 def upstream_first(standbys: Mapping[str, StandbySpec]) -> dict[str, StandbySpec]:
-    """Valid standbys, each after the one that it streams from, else in their order."""
+    """Return valid standbys, each after the one that it streams from, otherwise in their order."""
     ordered: dict[str, StandbySpec] = {}
     while len(ordered) < len(standbys):
         for name, standby in standbys.items():
             if name not in ordered and standby.upstream in (PRIMARY, *ordered):
                 ordered[name] = standby
     return ordered
-
-
-class Quorum(NamedTuple):
-    """How many standbys a commit waits for, and which they may be."""
-
-    needed: int
-    candidates: tuple[str, ...]
-
-    def possible(self, standbys: Collection[str]) -> list[str]:
-        """The standbys of these that may count."""
-        wanted = {name.lower() for name in self.candidates}
-        return [name for name in standbys if "*" in wanted or name.lower() in wanted]
-
-
-_METHOD = re.compile(r"\s*(?:(?:first|any)\s+)?(?P<needed>\d+)\s*\((?P<names>.*)\)\s*", re.IGNORECASE | re.DOTALL)
-_NAME = re.compile(r'\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>[^\s,"()]+))\s*(?:,|$)')
-
-
-def quorum_of(names: str) -> Quorum | None:
-    """What synchronous_standby_names demands, by the grammar of PostgreSQL's syncrep_gram.y; None where it is empty.
-
-    For values that the server takes; what it would refuse has any result.
-    """
-    if not names.strip():
-        return None
-    method = _METHOD.fullmatch(names)
-    listed = method["names"] if method else names
-    found = tuple(match["plain"] or match["quoted"].replace('""', '"') for match in _NAME.finditer(listed))
-    return Quorum(int(method["needed"]) if method else 1, found)
 
 
 class BaseBackup(Frozen):
@@ -129,7 +99,7 @@ class BaseBackup(Frozen):
 
     @property
     def bytes_per_s(self) -> float | None:
-        """None where it took no time that could be measured."""
+        """The rate; None where it took no time that could be measured."""
         return self.size_bytes / self.duration_s if self.duration_s > 0 else None
 
 

@@ -6,7 +6,7 @@ from plinth.model.storage import StorageSpec
 
 
 def raw_storages(storages: Mapping[str, StorageSpec]) -> dict[str, str]:
-    """The storages that are members of another, and of which: they are made, but not formatted or mounted."""
+    """Return the storages that are members of another, and of which: they are made, but not formatted or mounted."""
     return {
         reference.name: name
         for name, spec in storages.items()
@@ -16,13 +16,13 @@ def raw_storages(storages: Mapping[str, StorageSpec]) -> dict[str, str]:
 
 
 def mounted_storages(storages: Mapping[str, StorageSpec]) -> list[str]:
-    """The storages that can hold a data directory."""
+    """Return the storages that can hold a data directory."""
     raw = raw_storages(storages)
     return [name for name, spec in storages.items() if name not in raw and spec.is_mounted]
 
 
 def in_order(storages: Mapping[str, StorageSpec]) -> list[str]:
-    """The names so that each comes after those that it is built on; otherwise in their own order. No cycles."""
+    """Return the names so that each comes after those that it is built on; otherwise in their own order. No cycles."""
     ordered: dict[str, None] = {}
 
     def add(name: str) -> None:
@@ -37,7 +37,7 @@ def in_order(storages: Mapping[str, StorageSpec]) -> list[str]:
 
 
 def closure(storages: Mapping[str, StorageSpec], names: Iterable[str]) -> list[str]:
-    """`names` and all that they are built on, each after what it is built on."""
+    """Return `names` and all that they are built on, each after what it is built on."""
     used = set(names)
     ordered = in_order(storages)
     for name in reversed(ordered):  # in this order every user comes before what it uses
@@ -47,7 +47,7 @@ def closure(storages: Mapping[str, StorageSpec], names: Iterable[str]) -> list[s
 
 
 def factors_by_storage(storages: Mapping[str, StorageSpec], factors: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Which factors ("storage.NAME.FIELD") make a storage another one: its own, those of what it is built on, and of
+    """Return which factors ("storage.NAME.FIELD") make a storage another one: its own, those of what it is built on, and of
     whose member it is, since a member cannot be in two storages at once."""
     touched: dict[str, set[str]] = {name: set() for name in storages}
     for factor in factors:

@@ -1,4 +1,4 @@
-"""What has to be said beside figures of the TPC-C-derived workload: that they are not of the TPC-C Benchmark, and why.
+"""What has to be said with figures of the TPC-C-derived workload: that they are not of the TPC-C Benchmark, and why.
 
 Free of pydantic, which `plinth bench` must not wait for. Numbers of clauses are those of the TPC-C specification, revision 5.11.
 """
@@ -47,7 +47,7 @@ class TpccConduct(NamedTuple):
 
 
 def new_orders_per_minute(done: int, rolled_back: int | None, measured_ns: int) -> float | None:
-    """NOPM: new orders that were committed, a minute of the measured phase. `done` counts those rolled back on purpose.
+    """Return NOPM: new orders that were committed, a minute of the measured phase. `done` counts those rolled back on purpose.
 
     None where it is not known how many were rolled back, and where nothing was measured.
     """
@@ -57,12 +57,12 @@ def new_orders_per_minute(done: int, rolled_back: int | None, measured_ns: int) 
 
 
 def efficiency(nopm: float, warehouses: int) -> float:
-    """NOPM in parts of the most that so many warehouses can have with the specification's pacing."""
+    """Return NOPM in parts of the most that so many warehouses can have with the specification's pacing."""
     return nopm / (MOST_NOPM_PER_WAREHOUSE * warehouses)
 
 
 def deviations(of: TpccConduct) -> tuple[str, ...]:
-    """How a run differs from the specification, each in a sentence without a full stop; a function of its options alone."""
+    """Return how a run differs from the specification, each in a sentence without a full stop; a function of its options alone."""
     return tuple(text for rule in _RULES if (text := rule(of)) is not None)
 
 

@@ -28,7 +28,7 @@ class TpccMix(Frozen):
     stock_level: Cards = 4
 
     def weights(self) -> dict[str, int]:
-        """Cards by the name of the transaction in results."""
+        """Return cards by the name of the transaction in results."""
         return {name.replace("_", "-"): getattr(self, name) for name in type(self).model_fields}
 
     @model_validator(mode="after")
@@ -116,6 +116,6 @@ class TpccOptions(TpccChoices):
         return self
 
     def tpcc_keys(self) -> list[str]:
-        """The keys that differ from their defaults."""
+        """Return the keys that differ from their defaults."""
         fields = TpccOptions.model_fields
         return [key for key in fields if getattr(self, key) != fields[key].default]

@@ -142,12 +142,12 @@ SEED_QUERY = "SELECT obj_description(to_regclass('warehouse'), 'pg_class')"
 
 
 def seed_comment(seed: int) -> str:
-    """The comment of the table warehouse: of the seed the constants of NURand are functions, which every run has to use."""
+    """Return the comment of the table warehouse: of the seed the constants of NURand are functions, which every run has to use."""
     return f"TPC-C-derived workload of Plinth, seed {seed}"
 
 
 def seed_in(comment: str | None) -> int | None:
-    """The seed in the comment of the table warehouse; None of tables that Plinth has not made."""
+    """Return the seed in the comment of the table warehouse; None of tables that Plinth has not made."""
     found = None if comment is None else _SEED.fullmatch(comment)
     return None if found is None else int(found[1])
 
@@ -176,12 +176,12 @@ class TpccSchema:
     partition_method: str = "range"
 
     def bounds(self) -> tuple[int, ...]:
-        """How many warehouses there are before each partition, and at the end all; of whole tables 0 and all."""
+        """Return how many warehouses there are before each partition, and at the end all; of whole tables 0 and all."""
         partitions = max(1, self.partitions)
         return tuple(self.warehouses * number // partitions for number in range(partitions + 1))
 
     def create(self) -> list[str]:
-        """The statements that make the tables, and write the seed down."""
+        """Return the statements that make the tables, and write the seed down."""
         place = "" if self.tablespace is None else f" TABLESPACE {self.tablespace}"
         storage = f" WITH (fillfactor={self.fillfactor}){place}"
         statements: list[str] = []
@@ -198,7 +198,7 @@ class TpccSchema:
         return [*statements, f"COMMENT ON TABLE warehouse IS '{seed_comment(self.seed)}'"]
 
     def parts(self, order_lines: tuple[int, ...]) -> tuple[TpccPart, ...]:
-        """What holds rows, with ranges as partitions; `order_lines` has the lines of so many warehouses as `bounds` has.
+        """Return what holds rows, with ranges as partitions; `order_lines` has the lines of so many warehouses as `bounds` has.
 
         Those that take longest come first, so that streams end together.
         """
@@ -215,7 +215,7 @@ class TpccSchema:
         return tuple(sorted(parts, key=lambda part: -part.rows * part.row_bytes))
 
     def index_stages(self) -> tuple[tuple[str, ...], ...]:
-        """The statements that make primary keys, and then those of other indexes, in stages. What partitions have becomes the
+        """Return the statements that make primary keys, and then those of other indexes, in stages. What partitions have becomes the
         table's."""
         place = "" if self.index_tablespace is None else f" USING INDEX TABLESPACE {self.index_tablespace}"
         stages: list[list[str]] = [[], [], [], []]
@@ -238,7 +238,7 @@ class TpccSchema:
         return tuple(tuple(stage) for stage in stages if stage)
 
     def foreign_keys(self) -> tuple[str, ...]:
-        """The statements that make them. They check all rows, once the keys are there."""
+        """Return the statements that make them. They check all rows, once the keys are there."""
         return tuple(
             f"ALTER TABLE {table} ADD FOREIGN KEY ({columns}) REFERENCES {other}"
             for table, columns, other in FOREIGN_KEYS
@@ -257,7 +257,7 @@ class TpccSchema:
         return [f"{table.name}_{number}" for number in range(1, self.partitions + 1)]
 
     def _values(self, number: int) -> str:
-        """The values of a partition; ranges are open at both ends, so that any warehouse has its partition."""
+        """Return the values of a partition; ranges are open at both ends, so that any warehouse has its partition."""
         if self.partition_method == "hash":
             return f"WITH (MODULUS {self.partitions}, REMAINDER {number})"
         bounds = self.bounds()
@@ -267,12 +267,12 @@ class TpccSchema:
 
 
 def rows_of(warehouses: int, order_lines: int) -> dict[str, int]:
-    """The rows of each table, in the loader's order."""
+    """Return the rows of each table, in the loader's order."""
     return {table.name: _rows_before(table.name, warehouses, order_lines) for table in TABLES}
 
 
 def _rows_before(table: str, warehouses: int, order_lines: int) -> int:
-    """The rows of so many warehouses, whose orders have so many lines."""
+    """Return the rows of so many warehouses, whose orders have so many lines."""
     if table == "item":
         return ITEMS
     if table == "order_line":

@@ -1,4 +1,4 @@
-"""A trial as kept in the bundle: trial.json, and the samples taken beside the load."""
+"""A trial as kept in the bundle: trial.json, and the samples taken while the load runs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -84,7 +84,7 @@ class Restored(Frozen):
 
 
 class Trial(Frozen):
-    """One measured run of one variant. Its series, histograms, samples and events are tables beside this file."""
+    """One measured run of one variant. Its series, histograms, samples and events are tables next to this file."""
 
     schema_version: int = TRIAL_VERSION
     number: int
@@ -113,7 +113,7 @@ class Trial(Frozen):
     )
     engine: EngineCost | None = None
     observer_cpu_ns: int | None = Field(
-        default=None, description="CPU time of the observation beside the load, its queries in the server included."
+        default=None, description="CPU time of the observation during the load, its queries in the server included."
     )
     observer_ns: int | None = Field(default=None, description="How long it was observed.")
     errors: tuple[LoadError, ...] = ()

@@ -37,7 +37,7 @@ def _quantity(text: str, units: dict[str, int] | dict[str, float], example: str)
 
 
 def parse_size(value: object) -> int:
-    """Bytes of a size such as "2GiB" or of a whole number of bytes. Raises ValueError."""
+    """Return bytes of a size such as "2GiB" or of a whole number of bytes. Raises ValueError."""
     if isinstance(value, str):
         return round(_quantity(value, SIZE_UNITS, '"2GiB"'))
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -46,7 +46,7 @@ def parse_size(value: object) -> int:
 
 
 def parse_duration(value: object) -> float:
-    """Seconds of a duration such as "30s" or of a number of seconds. Raises ValueError."""
+    """Return seconds of a duration such as "30s" or of a number of seconds. Raises ValueError."""
     seconds = _quantity(value, DURATION_UNITS, '"30s"') if isinstance(value, str) else value
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:  # which nan is not
         raise ValueError('expected a duration such as "30s" or a number of seconds')
@@ -56,7 +56,7 @@ def parse_duration(value: object) -> float:
 
 
 def parse_latency(value: object) -> int:
-    """Nanoseconds of a latency such as "4.2ms" or of a whole number of nanoseconds. Raises ValueError."""
+    """Return nanoseconds of a latency such as "4.2ms" or of a whole number of nanoseconds. Raises ValueError."""
     if isinstance(value, str):
         return round(_quantity(value, LATENCY_UNITS, '"4.2ms"'))
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -65,7 +65,7 @@ def parse_latency(value: object) -> int:
 
 
 def parse_share(value: object) -> float:
-    """A share of 1 of a percentage such as "3%", or of a number up to 1. Raises ValueError."""
+    """Return a share of 1 of a percentage such as "3%", or of a number up to 1. Raises ValueError."""
     if isinstance(value, str):
         share = _quantity(value, {"%": 0.01}, '"3%"')
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -78,7 +78,7 @@ def parse_share(value: object) -> float:
 
 
 def parse_rate(value: object) -> int:
-    """Bytes a second of a rate such as "180MB/s" or of a whole number of bytes a second. Raises ValueError."""
+    """Return bytes a second of a rate such as "180MB/s" or of a whole number of bytes a second. Raises ValueError."""
     if isinstance(value, str):
         amount, slash, second = value.rpartition("/")
         if not slash or second.strip() != "s":
@@ -90,7 +90,7 @@ def parse_rate(value: object) -> int:
 
 
 def parse_bit_rate(value: object) -> int:
-    """Bits a second of a rate such as "100Mbit/s" or of a whole number of bits a second. Raises ValueError."""
+    """Return bits a second of a rate such as "100Mbit/s" or of a whole number of bits a second. Raises ValueError."""
     if isinstance(value, str):
         amount, slash, second = value.rpartition("/")
         if not slash or second.strip() != "s":
@@ -102,7 +102,7 @@ def parse_bit_rate(value: object) -> int:
 
 
 def format_size(size_bytes: float) -> str:
-    """A size in the largest binary unit that keeps it at one or more: 2147483648 -> "2.0 GiB"."""
+    """Return a size in the largest binary unit that keeps it at one or more: 2147483648 -> "2.0 GiB"."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(size_bytes) < 1024:
             return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
@@ -111,7 +111,7 @@ def format_size(size_bytes: float) -> str:
 
 
 def format_decimal_size(size_bytes: float) -> str:
-    """A size in decimal units, as drives are rated in them, with three significant digits: 16000 -> "16 kB"."""
+    """Return a size in decimal units, as drives are rated in them, with three significant digits: 16000 -> "16 kB"."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(size_bytes) < 999.5:  # what rounds to 1000 is said in the next unit
             return f"{size_bytes:.3g} {unit}"
@@ -120,7 +120,7 @@ def format_decimal_size(size_bytes: float) -> str:
 
 
 def format_bit_rate(bits_per_s: float) -> str:
-    """A rate in bits a second with three significant digits: 100000000 -> "100 Mbit/s"."""
+    """Return a rate in bits a second with three significant digits: 100000000 -> "100 Mbit/s"."""
     for unit in ("bit/s", "kbit/s", "Mbit/s"):
         if bits_per_s < 999.5:
             return f"{bits_per_s:.3g} {unit}"
@@ -129,12 +129,12 @@ def format_bit_rate(bits_per_s: float) -> str:
 
 
 def format_count(count: float, singular: str) -> str:
-    """A number of things: (1, "client") -> "1 client", (16, "client") -> "16 clients"."""
+    """Return a number of things: (1, "client") -> "1 client", (16, "client") -> "16 clients"."""
     return f"{count} {singular}" if count == 1 else f"{count} {singular}s"
 
 
 def format_duration(duration_s: float) -> str:
-    """A duration in people's units: 0.0023 -> "2.30 ms", 135 -> "2 min 15 s"."""
+    """Return a duration in people's units: 0.0023 -> "2.30 ms", 135 -> "2 min 15 s"."""
     if duration_s < 1e-3:
         return f"{duration_s * 1e6:.0f} us"
     if duration_s < 1:

@@ -30,6 +30,6 @@ class Wait(NamedTuple):
 
 
 def wait_of(name: str) -> Wait:
-    """The wait that an object's name denotes."""
+    """Return the wait that an object's name denotes."""
     kind, slash, event = name.partition("/")
     return Wait(kind, event) if slash else Wait(CLIENT_KINDS[0], name)

@@ -1,6 +1,6 @@
 """The records of a witness on another machine, and the result of comparing them with the database after a power cut.
 
-A load on the machine under test, or near it, sends its ledger of commits to a witness while it runs: a round. When the
+A load on the machine under test, or near it, sends its commit ledger to a witness while it runs: a round. When the
 machine has lost its power, the witness knows what had been acknowledged.
 """
 

@@ -94,8 +94,9 @@ class WorkloadSpec(TpccOptions):
     )
     rate: Annotated[float, Field(le=MAX_TPS)] | list[RateStage] | None = Field(
         default=None,
-        description="Transactions that are due each second, over all clients, however long others take (an open loop); one "
-        "number, or stages that step and ramp from the start of measuring. Default: a client begins when it has finished.",
+        description="Transactions that are due each second, over all clients, however long others take (an open loop): latency "
+        "counts from when they are due, which avoids coordinated omission. One number, or stages that step and ramp from the "
+        "start of measuring. Default: a client begins when it has finished.",
         examples=[500],
     )
     arrivals: Literal["poisson", "uniform"] = Field(
@@ -171,7 +172,7 @@ class WorkloadSpec(TpccOptions):
         ours = ("keys", "keys_parameter", "active_rows", "statements")
         given = [key for key in ours if getattr(self, key) != type(self).model_fields[key].default]
         if self.builtin is None and given:
-            raise ValueError(f"{', '.join(given)}: of built-in scripts only; a script of your own says what it chooses")
+            raise ValueError(f"{', '.join(given)}: of built-in scripts only; a custom script says what it chooses")
         if self.builtin is not None and BUILTINS[self.builtin].is_whole_transaction and self.statements > 1:
             raise ValueError(
                 f"statements: got {self.statements}; {self.builtin} is a whole transaction: only 1 is allowed"

@@ -80,7 +80,7 @@ class WriteFacts(Frozen):
 
 
 def canonical(value: SettingValue) -> str:
-    """A value in lower case, and a boolean in any of PostgreSQL's spellings as on or off."""
+    """Return a value in lower case, and a boolean in any of PostgreSQL's spellings as on or off."""
     if isinstance(value, bool):
         return "on" if value else "off"
     word = str(value).strip().lower()
@@ -90,7 +90,7 @@ def canonical(value: SettingValue) -> str:
 def settings_in_force(
     asked: Mapping[str, SettingValue], server: ServerFacts | None, writes: Iterable[WriteFacts] = ()
 ) -> dict[str, SettingSeen]:
-    """The weakest value of each durability setting that was seen: in the server when the trials began, and by their loads.
+    """Return the weakest value of each durability setting that was seen: in the server when the trials began, and by their loads.
 
     `asked` counts where the server was never read. A value that could not be seen is weaker than one that keeps commits,
     and one that certainly loses them is weaker still. Settings that no source mentions, of which the default holds, are left out.
@@ -107,7 +107,7 @@ def settings_in_force(
 
 
 def value_in_force(settings: Mapping[str, SettingSeen], name: str) -> str | None:
-    """The canonical value of `settings_in_force`, or the default; None: not known."""
+    """Return the canonical value of `settings_in_force`, or the default; None: not known."""
     seen = settings.get(name)
     if seen is None:
         return _DEFAULTS.get(name)
@@ -115,7 +115,7 @@ def value_in_force(settings: Mapping[str, SettingSeen], name: str) -> str | None
 
 
 def as_settings(in_force: Mapping[str, SettingSeen], asked: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """The settings that were asked for, with those of `settings_in_force` in their place."""
+    """Return the settings that were asked for, with those of `settings_in_force` in their place."""
     return {name.lower(): value for name, value in asked.items()} | {
         name: UNKNOWN if seen.value is None else seen.value for name, seen in in_force.items()
     }
@@ -126,7 +126,7 @@ def _is_weaker(seen: SettingSeen, than: SettingSeen) -> bool:
 
 
 def _strength(seen: SettingSeen) -> float:
-    """Certain losses first, then what may lose or cannot be seen, then what keeps. Other values are alike: the first stays."""
+    """Return certain losses first, then what may lose or cannot be seen, then what keeps. Other values are alike: the first stays."""
     if seen.name == "wal_writer_delay":
         return -float(seen.value) if seen.value is not None and seen.value.isdecimal() else 0
     order = COMMIT_LEVELS if seen.name == "synchronous_commit" else ("off", "on")

@@ -2,21 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from plinth.model.lazy import lazy_exports
+from plinth.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from plinth.network.control import NetworkControl
-    from plinth.network.layout import NetworkLayout
-    from plinth.network.round_trips import measure_round_trips
-    from plinth.network.undo import NETWORK_UNDO
+    from plinth.network.daemon import NetworkControl, measure_round_trips
+    from plinth.network.namespaces import NETWORK_UNDO, NetworkLayout
 
 __getattr__ = lazy_exports(
     __name__,
     {
-        "NETWORK_UNDO": "undo",
-        "NetworkControl": "control",
-        "NetworkLayout": "layout",
-        "measure_round_trips": "round_trips",
+        "NETWORK_UNDO": "namespaces",
+        "NetworkControl": "daemon",
+        "NetworkLayout": "namespaces",
+        "measure_round_trips": "daemon",
     },
 )
 __all__ = ["NETWORK_UNDO", "NetworkControl", "NetworkLayout", "measure_round_trips"]

@@ -1,4 +1,4 @@
-"""Observation beside the load: the host, its devices and PostgreSQL's own statistics.
+"""Observation during the load: the host, its devices and PostgreSQL's own statistics.
 
 What cannot be read is a gap with its reason, never a zero. Counters are kept as read, since whenever they began;
 those marked (gauge) are the state of the moment. Names are the kernel's and PostgreSQL's; times are in seconds and
@@ -44,7 +44,7 @@ Process groups: backends, checkpointer, background writer, walwriter, autovacuum
 logger, other postgres, load engine, observer; CPU only: short-lived backends (sessions that came and went between two
 readings, whose CPU time the postmaster has), rest of run (the run's other processes on this machine: other nodes, daemons of emulated
 disks and networks), rest of host. Ours are left out of all PostgreSQL figures
-that can be told apart: the observer's connections are to another database than the load's, where there is one, but
+that can be separated: the observer's connections are to another database than the load's, where there is one, but
 for one that reads tables and statements, whose transactions are rolled back.
 
 Events: checkpoint_start, checkpoint_end, checkpoint_warning, gap, gap_end.
@@ -52,11 +52,14 @@ Events: checkpoint_start, checkpoint_end, checkpoint_warning, gap, gap_end.
 
 from typing import TYPE_CHECKING
 
-from plinth.model.lazy import lazy_exports
+from plinth.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.observe.facts import host_facts
     from plinth.observe.observer import Observation, Observer
+    from plinth.observe.processes import RunProcesses
 
-__getattr__ = lazy_exports(__name__, {"Observation": "observer", "Observer": "observer", "host_facts": "facts"})
-__all__ = ["Observation", "Observer", "host_facts"]
+__getattr__ = lazy_exports(
+    __name__, {"Observation": "observer", "Observer": "observer", "RunProcesses": "processes", "host_facts": "facts"}
+)
+__all__ = ["Observation", "Observer", "RunProcesses", "host_facts"]

@@ -33,7 +33,7 @@ class MdArrays:
         self._folders = {name: sys_block / name / "md" for name in devices if (sys_block / name / "md").is_dir()}
 
     def read(self) -> Readout:
-        """Missing members of md arrays, and the progress of a resync, recovery or check; empty without an array."""
+        """Return missing members of md arrays, and the progress of a resync, recovery or check; empty without an array."""
         readings: list[Reading] = []
         for name, folder in self._folders.items():
             if (folder / "degraded").exists():  # levels without redundancy have none
@@ -108,6 +108,6 @@ def _unreported(pools: Sequence[Pool], no_kstat: str | None) -> dict[str, str]:
 
 
 def kstat_values(text: str) -> dict[str, int]:
-    """A kstat of named values: two lines of head, then `name type data`, where types 3 and 4 are 64-bit integers."""
+    """Return a kstat of named values: two lines of head, then `name type data`, where types 3 and 4 are 64-bit integers."""
     rows = (line.split() for line in text.splitlines()[2:])
     return {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] in ("3", "4")}

@@ -82,7 +82,7 @@ class HostCpu:
         self._stat = stat
 
     def read(self) -> Readout:
-        """The first line of /proc/stat."""
+        """Return the first line of /proc/stat."""
         seconds = cpu_seconds(self._stat.sample())
         return Readout([Reading(ALL, f"{mode}_s", value) for mode, value in zip(CPU_MODES, seconds, strict=False)])
 
@@ -113,7 +113,7 @@ class HostActivity:
         self._pressures = {what: ProcFile(f"/proc/pressure/{what}") for what in _PRESSURES}
 
     def read(self) -> Readout:
-        """Lines of /proc/stat and /proc/vmstat, and /proc/pressure."""
+        """Return lines of /proc/stat and /proc/vmstat, and /proc/pressure."""
         readings, missing = _numbers(self._stat.seen(), "/proc/stat", _ACTIVITY)
         paging, no_paging = _numbers(self._vmstat.read(), self._vmstat.path, _PAGING)
         readings, missing = readings + paging, {**missing, **no_paging}

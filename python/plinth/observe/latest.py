@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from plinth.model.waits import ACTIVE
 from plinth.model.waits import SOURCE as WAITS
-from plinth.observe.process_groups import LOAD_ENGINE, POSTGRES_GROUPS
+from plinth.observe.processes import LOAD_ENGINE, POSTGRES_GROUPS
 from plinth.observe.sampler import Series
 from plinth.observe.source import Reading
 

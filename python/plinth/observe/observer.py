@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,18 +12,18 @@ from plinth.model.facts import StorageFacts
 from plinth.model.trial import Event, Sample
 from plinth.observe.arrays import MdArrays, Zfs, pools_of
 from plinth.observe.checkpoints import ObservedEvent, ServerLog, counted_checkpoints
-from plinth.observe.devices import Devices
+from plinth.observe.diskstats import Devices
 from plinth.observe.host import HostActivity, HostCpu, HostMemory, HostStat
 from plinth.observe.latest import latest_figures
 from plinth.observe.process_sources import ProcessCpu, ProcessDelay, ProcessIo
-from plinth.observe.processes import Processes
-from plinth.observe.sampler import Sampler, stop_all
-from plinth.observe.samples import to_samples
-from plinth.observe.source import RepeatedlySampled, Source, Unreadable
+from plinth.observe.processes import Processes, RunProcesses
+from plinth.observe.sampler import Sampler, stop_all, to_samples
+from plinth.observe.source import Source, Unreadable
 from plinth.system.log_file import LogFile
 
 if TYPE_CHECKING:
     from plinth.observe.session import Session
+    from plinth.observe.wait_events import WaitProfile
 
 _FIRST_READING_TIMEOUT_S = 5.0
 _LAST_READING_TIMEOUT_S = 2.0
@@ -35,9 +35,8 @@ _INTERVALS_BETWEEN_SIZES = 10
 class Observation:
     """The results of an observation. Times count from the start of the load.
 
-    `cost_cpu_ns` is the CPU time of the observer's threads and of its backends in the server over `duration_ns`, beside
-    the load: what connecting and the first readings took before it is not in it. When the backends' is not known, a gap
-    says so. `shares_database`: the observer had to connect to the load's own database, whose counts of transactions
+    `cost_cpu_ns` is the CPU time of the observer's threads and of its backends in the server over `duration_ns`, without
+    what connecting and the first readings took before that. When the backends' is not known, a gap says so. `shares_database`: the observer had to connect to the load's own database, whose counts of transactions
     hold its queries too.
     """
 
@@ -52,13 +51,11 @@ class Observation:
 class Observer:
     """Reads every source once every `interval_s`, from start() to stop(): waits ten times as often, sizes ten times as seldom.
 
-    `devices` are kernel names as in /proc/diskstats; none given means all real ones. `postmaster_pid` is None when
-    the server is not on this host; `engine_pid` is the process of the load engine, which may be this one, and
-    `further_engines` are a driver's processes, as soon as there are any; `other_servers` are the postmasters of other nodes. With `log`, the file that the server
+    `devices` are kernel names as in /proc/diskstats; none given means all real ones. With `log`, the file that the server
     writes its log to, checkpoints are read from there. `storages` are what the server uses, as they were described.
 
-    The host is read by a thread of its own, so that a server that hangs takes nothing else with it. A source that
-    fails is a gap, and is tried again at the next tick.
+    A separate thread reads the host, so that a server that hangs delays nothing else. A source that fails is a gap, and is
+    read again at the next tick.
     """
 
     def __init__(
@@ -66,10 +63,7 @@ class Observer:
         connection: Connection,
         *,
         devices: Sequence[str],
-        postmaster_pid: int | None,
-        engine_pid: int,
-        further_engines: Callable[[], Sequence[int]] = tuple,
-        other_servers: Collection[int] = (),
+        processes: RunProcesses,
         interval_s: float = 1.0,
         log: LogFile | None = None,
         storages: Sequence[StorageFacts] = (),
@@ -77,11 +71,10 @@ class Observer:
         # psycopg takes long to import, and planning needs host_facts alone.
         from plinth.observe.postgres import view_sources
         from plinth.observe.session import Session
-        from plinth.observe.slow_views import SLOW_VIEWS
-        from plinth.observe.views import VIEWS
-        from plinth.observe.waits import WaitProfile
+        from plinth.observe.views import SLOW_VIEWS, VIEWS
+        from plinth.observe.wait_events import WaitProfile
 
-        local = postmaster_pid is not None
+        local = processes.postmaster_pid is not None
         self._interval_s = interval_s
         self._session = Session(connection, local=local)
         self._wait_session = Session(connection, local=local)
@@ -93,14 +86,7 @@ class Observer:
             self._server_sources.append(self._log)
         self._slow_sources = view_sources(self._slow_session, SLOW_VIEWS)
         self._wait_profile = WaitProfile(self._wait_session)
-        processes = Processes(
-            postmaster_pid=postmaster_pid,
-            engine_pid=engine_pid,
-            own_backends=self._own_backends,
-            own_threads=self._thread_ids,
-            further_engines=further_engines,
-            other_servers=other_servers,
-        )
+        listed = Processes(processes, own_backends=self._own_backends, own_threads=self._thread_ids)
         stat = HostStat()
         self._host_sources: list[Source] = [
             HostCpu(stat),
@@ -109,9 +95,9 @@ class Observer:
             Devices(devices),
             MdArrays(devices),
             Zfs(pools_of(storages)),
-            ProcessCpu(processes, stat),
-            ProcessDelay(processes),
-            ProcessIo(processes),
+            ProcessCpu(listed, stat),
+            ProcessDelay(listed),
+            ProcessIo(listed),
         ]
         self._samplers: list[Sampler] = []
         self._frequent: list[Sampler] = []
@@ -125,7 +111,7 @@ class Observer:
         Comes back when everything was read once, so that what the load does is between the first reading and the last.
         """
         self._t0_ns = t0_monotonic_ns
-        # The server first: by the time that processes are told apart, our own backends are known.
+        # The server first: its backends of ours are known before processes are classified.
         seldom_s = self._interval_s * _INTERVALS_BETWEEN_SIZES
         # And before it the session within the load's database, so that its start is not counted with the load.
         self._begin(self._of_server("the sizes", self._slow_session, self._slow_sources, seldom_s))
@@ -151,7 +137,7 @@ class Observer:
         session: "Session",
         sources: Sequence[Source],
         interval_s: float,
-        repeatedly_sampled: Sequence[RepeatedlySampled] = (),
+        repeatedly_sampled: Sequence["WaitProfile"] = (),
     ) -> Sampler:
         return Sampler(
             name,
@@ -189,7 +175,7 @@ class Observer:
         t0_ns = self._t0_ns if t0_monotonic_ns is None else t0_monotonic_ns
         gaps: list[Gap] = []
         *of_server, of_host = self._samplers
-        # The server last: as long as processes are told apart, our own backends are to be known.
+        # The server last: its backends of ours have to be known while processes are classified.
         for sampler in stop_all([of_host], _LAST_READING_TIMEOUT_S) + stop_all(of_server, _LAST_READING_TIMEOUT_S):
             reason = "the reading under way did not end; the cost of its thread is not known"
             gaps.append(Gap(what=f"the last reading of {sampler.name}", reason=reason))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from plinth.observe.session import Row, Session
 from plinth.observe.source import Reading, Readout, Source, Unreadable
-from plinth.observe.view import Query, View, build_query
+from plinth.observe.views import Query, View, build_query
 
 _TICKS_OF_REST = 4
 """Ticks to skip after a rarely populated view was empty."""

@@ -36,7 +36,7 @@ class ProcFile:
             raise OSError(error.errno, error.strerror, self.path) from error
 
     def close(self) -> None:
-        """Close it; a later read opens it anew."""
+        """Close it; a later read opens it again."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -90,7 +90,7 @@ class KeptFiles:
 
 
 def read_once(path: str) -> bytes:
-    """The start of a short file, such as one of /proc/PID, which is not kept open: there may be thousands.
+    """Return the start of a short file, such as one of /proc/PID, which is not kept open: there may be thousands.
 
     Raises OSError, naming the file.
     """
@@ -104,7 +104,7 @@ def read_once(path: str) -> bytes:
 
 
 def stat_fields(path: str, read: Callable[[str], bytes] = read_once) -> list[bytes]:
-    """What `path`/stat, of a process or thread, has after the command's name, which may hold anything.
+    """Return what `path`/stat, of a process or thread, has after the command's name, which may hold anything.
 
     Raises ProcessLookupError for a process that has ended, though its parent has not yet looked.
     """

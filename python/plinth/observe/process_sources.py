@@ -1,14 +1,14 @@
-"""CPU time, run delay and I/O of processes by group."""
+"""CPU time, run delay and I/O of processes by group, summed over processes that start and end."""
 
 import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from plinth.observe.group_sums import Counters, GroupSums
 from plinth.observe.host import CPU_MODES, TICK_S, HostStat, cpu_seconds
 from plinth.observe.proc import CSTIME, CUTIME, STIME, UTIME, stat_fields
-from plinth.observe.process_groups import (
+from plinth.observe.processes import (
+    ENDED,
     LOAD_ENGINE,
     OBSERVER,
     OTHER_POSTGRES,
@@ -16,9 +16,69 @@ from plinth.observe.process_groups import (
     REST_OF_HOST,
     REST_OF_RUN,
     SHORT_LIVED,
+    Member,
+    Processes,
 )
-from plinth.observe.processes import ENDED, Member, Processes
 from plinth.observe.source import Reading, Readout, Unreadable, reason_of
+
+Counters = tuple[float, ...]
+Count = Callable[[Member, Processes], Counters]
+"""Counters of a process or thread."""
+
+
+class GroupSums:
+    """Counters of processes, summed by group; the counts of a process stay in the sum after it has ended.
+
+    CPU time and I/O of an ended child become its parent's. That includes CPU time that no reading could cover: of a child's last
+    moments, and of children that started and ended between two readings. `heir` is the parent's group for counters that
+    are inherited so, else None.
+    """
+
+    def __init__(self, width: int, heir: str | None) -> None:
+        self._zero: Counters = (0.0,) * width
+        self._heir = heir
+        self._sums: dict[str, Counters] = {}
+        self._shown: dict[str, Counters] = {}
+        self._last: dict[int, Counters] = {}
+
+    def advance(self, group: str, pid: int, now: Counters) -> None:
+        """Add to `group` the counts of process `pid` since its last reading, or since its start."""
+        if self._last.get(pid) == now:
+            return  # most processes do nothing most of the time
+        if any(new < old for new, old in zip(now, self._last.get(pid, self._zero), strict=True)):
+            self.end([pid])  # another process with a reused pid
+        last = self._last.get(pid, self._zero)
+        self._last[pid] = now
+        self._add(group, (new - old for new, old in zip(now, last, strict=True)))
+
+    def end(self, pids: Iterable[int]) -> None:
+        """Subtract from the heir, which inherits them, the counts of these ended processes that their group already has."""
+        for pid in pids:
+            left = self._last.pop(pid, self._zero)
+            if self._heir is not None:
+                self._add(self._heir, (-value for value in left))
+
+    def put(self, group: str, counters: Counters) -> None:
+        """Set the sum of a group that is read as a whole."""
+        self._sums[group] = counters
+
+    def _add(self, group: str, counters: Iterable[float]) -> None:
+        self._sums[group] = tuple(map(sum, zip(self._sums.get(group, self._zero), counters, strict=True)))
+
+    def total(self) -> Counters:
+        """Return the sum over all groups."""
+        return tuple(map(sum, zip(self._zero, *self._sums.values(), strict=True)))
+
+    def shown(self, group: str) -> Counters:
+        """Return a group's sum, zero if it never had a process. It never decreases, although inherited counts arrive late."""
+        return self.never_falling(group, self._sums.get(group, self._zero))
+
+    def never_falling(self, group: str, now: Counters) -> Counters:
+        """Return `now`, or the previous sum of `group` if that is higher."""
+        before = self._shown.get(group)
+        if before != now:
+            self._shown[group] = now if before is None else tuple(map(max, before, now))
+        return self._shown[group]
 
 
 class Family(NamedTuple):
@@ -32,10 +92,6 @@ class Family(NamedTuple):
     of_process: "Count"
     heir: str | None = None
     of_ended: "Count | None" = None
-
-
-Count = Callable[[Member, Processes], Counters]
-"""Counters of a process or thread."""
 
 
 def _cpu(member: Member, processes: Processes) -> Counters:
@@ -154,11 +210,11 @@ class _Groups:
                 continue
 
     def processes(self, group: str) -> int:
-        """How many of the server's processes are in a group now."""
+        """Return how many of the server's processes are in a group now."""
         return sum(child.group == group for child in self._children.values()) + (group == OTHER_POSTGRES)
 
     def readings(self, groups: Iterable[str]) -> list[Reading]:
-        """The sums of these groups."""
+        """Return the sums of these groups."""
         return [reading for group in groups for reading in self._of_group(group)]
 
     def _of_group(self, group: str) -> list[Reading]:
@@ -200,7 +256,7 @@ class ProcessDelay:
         self._kept = Path("/proc/self/schedstat").exists()
 
     def read(self) -> Readout:
-        """The server's groups and the load engine."""
+        """Read the server's groups and the load engine."""
         if not self._kept:
             raise Unreadable("this kernel keeps no /proc/PID/schedstat")
         missing = self._groups.read_server() | self._read_engine()

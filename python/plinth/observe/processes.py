@@ -1,16 +1,59 @@
-"""Classifies processes and threads: the server's, the load engine's, and the observer's."""
+"""The processes of a run on this host: the server's, by their titles, the load engine's, and the observer's threads."""
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from plinth.observe.proc import PARENT, KeptFiles, ProcFile, read_once, stat_fields
-from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, REST_OF_RUN, group_of_title
 
+BACKENDS = "backends"
+OTHER_POSTGRES = "other postgres"
+SHORT_LIVED = "short-lived backends"
+"""CPU time of the postmaster's children that no reading of theirs had: of sessions shorter than the pause between two readings."""
+LOAD_ENGINE = "load engine"
+OBSERVER = "observer"
+REST_OF_RUN = "rest of run"
+"""Processes of the run that are none of the above: other nodes, the daemons of emulated disks and networks, local agents."""
+REST_OF_HOST = "rest of host"
+# The titles of init_ps_display() and set_ps_display(), PostgreSQL 13 to 18. Those without arguments must end
+# there: a backend's title begins with its user's name.
+_TITLES = (
+    ("checkpointer", r"checkpointer"),
+    ("background writer", r"background writer"),
+    ("walwriter", r"walwriter"),
+    ("autovacuum", r"autovacuum launcher|autovacuum worker .*"),
+    ("walsender", r"walsender .*"),
+    ("walreceiver", r"walreceiver.*"),
+    ("io workers", r"io worker \d+"),
+    ("logger", r"logger"),
+    (
+        OTHER_POSTGRES,
+        r"archiver.*|startup.*|stats collector|walsummarizer|slotsync worker.*|logical replication launcher"
+        r"|logical replication (?:\w+ )*worker for .*",
+    ),
+)
+_PREFIX = "postgres: "
+# cluster_name, where it is set, is before the title.
+_AUXILIARY = re.compile(
+    _PREFIX + "(?:.*: )?(?:" + "|".join(f"(?P<g{i}>{title})" for i, (_, title) in enumerate(_TITLES)) + ")"
+)
+POSTGRES_GROUPS = (BACKENDS, *(group for group, _ in _TITLES))
+"""Groups of the server's processes. Parallel workers are backends: they do a backend's work."""
+PROCESS_GROUPS = (*POSTGRES_GROUPS, SHORT_LIVED, LOAD_ENGINE, OBSERVER, REST_OF_RUN, REST_OF_HOST)
 ENDED = (FileNotFoundError, ProcessLookupError)
 """Exceptions raised by reading a process that has ended."""
 _MOST_KEPT_FILES = 192
+
+
+def group_of_title(cmdline: bytes) -> str | None:
+    """Return the group of a server process from /proc/PID/cmdline; None while it has the postmaster's command line."""
+    title = cmdline.replace(b"\0", b" ").decode(errors="replace").strip()
+    if match := _AUXILIARY.fullmatch(title):
+        return _TITLES[int(str(match.lastgroup)[1:])][0]
+    return BACKENDS if title.startswith(_PREFIX) else None
 
 
 class Member(NamedTuple):
@@ -21,33 +64,44 @@ class Member(NamedTuple):
     path: str
 
 
+@dataclass(frozen=True)
+class RunProcesses:
+    """The processes of a run on this host, by pid."""
+
+    postmaster_pid: int | None
+    """The server's; None when it is on another host."""
+    engine_pid: int = field(default_factory=os.getpid)
+    """The process of the load engine, by default this one."""
+    further_engines: Callable[[], Sequence[int]] = tuple
+    """Returns the processes of a driver, once they run."""
+    other_servers: Collection[int] = ()
+    """The postmasters of other nodes."""
+
+
 class Processes:
     """The list of processes with their groups.
 
-    `postmaster_pid` is None when the server is not on this host. `own_backends` and `own_threads` say what is the
-    observer's, which is neither the server's work nor the load engine's. All else in the engine's process, such as
-    the progress display, counts as the load engine. `other_servers` are postmasters of the run's other nodes.
+    `own_backends` and `own_threads` return the observer's backends and threads, which are neither the server's work nor the
+    load engine's. All else in the engine's process, such as the progress display, counts as the load engine.
     """
 
     def __init__(
         self,
+        run: RunProcesses,
         *,
-        postmaster_pid: int | None,
-        engine_pid: int,
-        own_backends: Callable[[], Collection[int]],
-        own_threads: Callable[[], Sequence[int]],
-        further_engines: Callable[[], Sequence[int]] = tuple,
-        other_servers: Collection[int] = (),
+        own_backends: Callable[[], Collection[int]] = tuple,
+        own_threads: Callable[[], Sequence[int]] = tuple,
     ) -> None:
+        postmaster_pid, engine_pid = run.postmaster_pid, run.engine_pid
         self.postmaster = None if postmaster_pid is None else _process(OTHER_POSTGRES, postmaster_pid)
         self.engine = _process(LOAD_ENGINE, engine_pid)
         self._own_backends = own_backends
         self._own_threads = own_threads
-        self._further_engines = further_engines
+        self._further_engines = run.further_engines
         self._children = _Children(postmaster_pid or 0)
         # As they are when the observer is made: what a trial needs runs by then. A driver's processes come later.
         grouped = {postmaster_pid, engine_pid} - {os.getpid()}
-        family = _family_of((os.getpid(), *other_servers), but=grouped)
+        family = _family_of((os.getpid(), *run.other_servers), but=grouped)
         self.rest_of_run = [_process(REST_OF_RUN, pid) for pid in family]
         """The run's processes that are neither this one nor the server's, such as the daemon of an emulated disk."""
         self._groups: dict[int, str] = {}
@@ -104,15 +158,15 @@ class Processes:
         self._files.keep({member.path for member in kept if member is not None})
 
     def read(self, path: str) -> bytes:
-        """The start of a file of one of the processes. Raises OSError, naming the file."""
+        """Return the start of a file of one of the processes. Raises OSError, naming the file."""
         return self._files.read(path)
 
     def schedstat(self, member: Member) -> bytes:
-        """Its schedstat (kernel documentation, sched-stats). Raises OSError, naming the file."""
+        """Return its schedstat (kernel documentation, sched-stats). Raises OSError, naming the file."""
         return self._files.read(f"{member.path}/schedstat")
 
     def engine_threads(self) -> list[Member]:
-        """The threads of the load engine's process, but for the observer's, and a driver's processes. Raises OSError when it has ended."""
+        """Return the threads of the load engine's process, but for the observer's, and a driver's processes. Raises OSError when it has ended."""
         ours = set(self._own_threads())
         threads = (int(name) for name in os.listdir(f"{self.engine.path}/task"))  # noqa: PTH208 - every tick: no Path for each
         return [
@@ -124,7 +178,7 @@ class Processes:
         return [_process(LOAD_ENGINE, pid) for pid in self._further_engines()]
 
     def own_threads(self) -> list[Member]:
-        """The observer's threads."""
+        """Return the observer's threads."""
         return [Member(OBSERVER, thread, f"/proc/self/task/{thread}") for thread in self._own_threads()]
 
 
@@ -148,7 +202,7 @@ def children_by_search(parent: int) -> list[int]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    """Each process of the host with its parent."""
+    """Return each process of the host with its parent."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             yield int(folder.name), int(stat_fields(str(folder))[PARENT])
@@ -157,7 +211,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def _family_of(roots: Iterable[int], but: Collection[int | None]) -> list[int]:
-    """These processes and their descendants, without this process and without `but` and theirs."""
+    """Return these processes and their descendants, without this process and without `but` and theirs."""
     children: dict[int, list[int]] = {}
     for pid, parent in _parents():
         children.setdefault(parent, []).append(pid)

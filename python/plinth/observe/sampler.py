@@ -2,11 +2,16 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from plinth.model.base import Gap
+from plinth.model.trial import Sample
 from plinth.observe.gaps import Outages
-from plinth.observe.source import Reading, RepeatedlySampled, Source, reason_of
+from plinth.observe.source import Reading, Source, reason_of
+
+if TYPE_CHECKING:
+    from plinth.observe.wait_events import WaitProfile
 
 Series = list[tuple[int, list[Reading]]]
 """Readings of one source: (time of the monotonic clock, all that was read then)."""
@@ -18,8 +23,8 @@ class Sampler:
 
     Sources in `repeatedly_sampled` are sampled `samples_per_interval` times in each interval. All sources are read
     with the last of these samples, so that a reading covers one interval. Where reading takes longer than its time,
-    ticks are missed rather than late. `measure` moves the schedule to a measured phase. `interrupt` ends a wait of a source, from another thread; `close` is called at
-    the end, in the sampler's own. `name` is for people: "the host".
+    ticks are missed rather than late. `measure` moves the schedule to a measured phase. `interrupt` ends a wait of a source,
+    from another thread; `close` is called at the end, in the sampler's thread. `name` is for people: "the host".
     """
 
     def __init__(
@@ -29,7 +34,7 @@ class Sampler:
         *,
         t0_ns: int,
         interval_s: float,
-        repeatedly_sampled: Sequence[RepeatedlySampled] = (),
+        repeatedly_sampled: Sequence["WaitProfile"] = (),
         samples_per_interval: int = 1,
         interrupt: Callable[[], None] = lambda: None,
         close: Callable[[], None] = lambda: None,
@@ -150,7 +155,7 @@ class Sampler:
         return self._step_ns != self._interval_ns and abs(self._phase_ns[0] - self._t0_ns) < self._step_ns // 2
 
     def _due_in_phase(self, now_ns: int) -> int:
-        """When to read next, once the measured phase is known. No interval is shorter than half a one."""
+        """Return when to read next, once the measured phase is known. No interval is shorter than half of one."""
         assert self._phase_ns is not None, "measure() has set it"
         self._t0_ns = begin_ns = self._phase_ns[0]
         rested_ns = self._last_tick_ns + self._step_ns // 2
@@ -160,7 +165,7 @@ class Sampler:
         return self._or_end_of_phase(next_ns if next_ns == begin_ns or next_ns > rested_ns else next_ns + self._step_ns)
 
     def _or_end_of_phase(self, next_ns: int) -> int:
-        """The phase's end in place of a tick next to it. Samples of a state stay within intervals: they have no growth to bound."""
+        """Return the end of the phase instead of a tick next to it. Samples of a state stay within intervals."""
         if self._phase_ns is None or self._step_ns != self._interval_ns:
             return next_ns
         end_ns = self._phase_ns[1]
@@ -207,3 +212,22 @@ def stop_all(samplers: Sequence[Sampler], timeout_s: float) -> list[Sampler]:
         sampler.interrupt()
     deadline_s += timeout_s
     return [sampler for sampler in waiting if not sampler.ended(deadline_s)]
+
+
+def to_samples(sampler: Sampler, t0_ns: int) -> Iterator[Sample]:
+    """Return all readings of a sampler, with times since `t0_ns`."""
+    for source in sampler.sources:
+        series = sampler.series[source.name]
+        if source.sparse:
+            series = list(_filled(series))
+        for read_ns, readings in series:
+            for reading in readings:
+                yield Sample(read_ns - t0_ns, source.name, reading.object, reading.metric, reading.value)
+
+
+def _filled(series: Series) -> Iterator[tuple[int, list[Reading]]]:
+    """Add zeros to a sparse source's readings for objects that are present only at other times."""
+    seen = dict.fromkeys((of, metric) for _, readings in series for of, metric, _ in readings)
+    for read_ns, readings in series:
+        had = {(of, metric) for of, metric, _ in readings}
+        yield read_ns, [*readings, *(Reading(*key, 0.0) for key in seen if key not in had)]

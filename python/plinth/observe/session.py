@@ -12,17 +12,19 @@ from typing import Any
 
 import psycopg
 from psycopg import pq
+from psycopg.sql import SQL, Identifier
 
 from plinth.model.connection import Connection
 from plinth.observe.proc import read_once
-from plinth.observe.slow_views import SLOW_VIEWS
 from plinth.observe.source import Unreadable, reason_of
-from plinth.observe.statements import find_statements
-from plinth.observe.view import Extension, Traits, needed_settings
-from plinth.observe.views import VIEWS
+from plinth.observe.views import SLOW_VIEWS, STATEMENTS_EXTENSION, VIEWS, Extension, Traits, needed_settings
 from plinth.system.control import text_codec
 from plinth.system.database import connect
 
+_LOADED = "SHOW shared_preload_libraries"
+_CREATE = SQL("CREATE EXTENSION IF NOT EXISTS {}").format(Identifier(STATEMENTS_EXTENSION))
+# In the server's encoding: it becomes a part of queries.
+_SCHEMA = "SELECT convert_to(quote_ident(nspname), 'SQL_ASCII') FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = %s"
 APPLICATION_NAME = "plinth observer"
 """Prefix of application_name of our sessions."""
 SHOWN_SETTINGS = (*needed_settings((*VIEWS, *SLOW_VIEWS)), "track_activities", "log_checkpoints")
@@ -38,9 +40,31 @@ _OWN_SETTINGS = {
 }
 _OPTIONS = "-c statement_timeout=5s -c jit=off -c plan_cache_mode=force_generic_plan"
 _OWN_SETTINGS_SINCE_15 = {"stats_fetch_consistency": "none"}
-
 Row = tuple[str | None, ...]
 Answer = pq.abc.PGresult
+
+
+def find_statements(connection: psycopg.Connection[tuple[Any, ...]], *, ours: bool) -> dict[str, Extension]:
+    """Return the extension of the connection's database. `ours`: the cluster is Plinth's, so that it may be created.
+
+    The connection is in a transaction, which stays open. Raises psycopg.Error.
+    """
+    return {STATEMENTS_EXTENSION: _find(connection, ours)}
+
+
+def _find(connection: psycopg.Connection[tuple[Any, ...]], ours: bool) -> Extension:
+    if ours:
+        loaded = connection.execute(_LOADED).fetchone()
+        libraries = "" if loaded is None else str(loaded[0])
+        if STATEMENTS_EXTENSION not in (name.strip(' "') for name in libraries.split(",")):
+            return Extension(None, f"{STATEMENTS_EXTENSION} is not in shared_preload_libraries")
+        if connection.execute(_SCHEMA, (STATEMENTS_EXTENSION,)).fetchone() is None:
+            connection.execute(_CREATE)
+            connection.execute("COMMIT AND CHAIN")
+    found = connection.execute(_SCHEMA, (STATEMENTS_EXTENSION,)).fetchone()
+    if found is None:
+        return Extension(None, f"CREATE EXTENSION {STATEMENTS_EXTENSION} was not run in {connection.info.dbname}")
+    return Extension(found[0].decode(text_codec(connection.pgconn), errors="surrogateescape"))
 
 
 class Session:
@@ -227,7 +251,7 @@ class Session:
         return {sql: rows_of(result, self._codec) for sql, result in answered}
 
     def _results(self, wire: pq.abc.PGconn) -> list[pq.abc.PGresult]:
-        """Up to the end of the pipeline. Waits in poll(2), for libpq's own wait would keep all other threads waiting, too."""
+        """Return the results up to the end of the pipeline. Waits in poll(2): libpq's own wait would block all other threads."""
         results: list[pq.abc.PGresult] = []
         arrived = select.poll()
         arrived.register(wire.socket, select.POLLIN)

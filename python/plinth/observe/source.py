@@ -42,14 +42,6 @@ class Source(Protocol):
         ...
 
 
-class RepeatedlySampled(Source, Protocol):
-    """A source that is sampled several times for each reading, which summarises these samples."""
-
-    def sample(self) -> None:
-        """Take one more sample. Raises Unreadable or OSError."""
-        ...
-
-
 def reason_of(error: Exception) -> str:
     """Format an exception as the reason of a gap, beginning with the file if it names one."""
     if isinstance(error, OSError) and error.strerror is not None:

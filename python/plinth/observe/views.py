@@ -1,6 +1,125 @@
-"""PostgreSQL's statistics views, versions 13 to 18, that are read at every tick, with columns by their newest names."""
+"""PostgreSQL's statistics views by version, and the query of each for one server. Pure functions.
 
-from plinth.observe.view import Column, View, same, seconds
+Most are read once a second. Sizes, tables and statements are read every ten seconds, in the load's own database.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+
+class Column(NamedTuple):
+    """A metric and its SQL expression in versions `since` to `until`; a metric may have several such columns.
+
+    `needs` is the setting without which the column counts nothing.
+    """
+
+    metric: str
+    sql: str
+    since: int = 13
+    until: int = 99
+    needs: str | None = None
+
+
+class View(NamedTuple):
+    """One view as a source. `relations` is what goes after FROM, by the version that it came with.
+
+    `object` is the SQL of what a row is of. `absent` is what a row says that is not there: nothing is known about it
+    (gap), it counts nothing (zero), or there is no such thing (nothing). `extension`: the view is that extension's, and
+    `{schema}` in a relation the schema where it is. $1 is the load's database. `seldom`: mostly there is no row of it, so
+    that after a look that found none it is looked for less often.
+    """
+
+    source: str
+    relations: Mapping[int, str]
+    columns: tuple[Column, ...]
+    object: str = "'all'"
+    needs: str | None = None
+    absent: Literal["gap", "zero", "nothing"] = "gap"
+    extension: str | None = None
+    seldom: bool = False
+
+
+class Traits(NamedTuple):
+    """Features of a server: major version, settings, and extensions, each with its schema or the reason for its absence."""
+
+    major: int
+    settings: Mapping[str, str]
+    extensions: Mapping[str, "Extension"]
+
+
+class Extension(NamedTuple):
+    """An extension in the observer's database: its schema, quoted, or why it cannot be used."""
+
+    schema: str | None
+    reason: str = ""
+
+
+class Query(NamedTuple):
+    """A view's query for one server, which returns the object and the metrics. `missing`: part -> reason.
+
+    `sql` is None when the server has nothing of the view.
+    """
+
+    sql: str | None
+    metrics: tuple[str, ...]
+    missing: dict[str, str]
+
+
+def same(names: str, since: int = 13, until: int = 99) -> tuple[Column, ...]:
+    """Return metrics with the names of their columns."""
+    return tuple(Column(name, name, since, until) for name in names.split())
+
+
+def seconds(names: str, since: int = 13, until: int = 99, needs: str | None = None) -> tuple[Column, ...]:
+    """Return metrics in seconds for columns in milliseconds."""
+    return tuple(Column(f"{name}_s", f"{name} / 1000", since, until, needs) for name in names.split())
+
+
+def needed_settings(views: Sequence[View]) -> tuple[str, ...]:
+    """Return settings that determine what the views count."""
+    needs = {need for view in views for need in (view.needs, *(column.needs for column in view.columns)) if need}
+    return tuple(sorted(needs))
+
+
+def build_query(view: View, server: Traits) -> Query:
+    """Return the query of `view` for a server."""
+    major, settings = server.major, server.settings
+    came = [since for since in view.relations if since <= major]
+    if not came:
+        return Query(None, (), {view.source: _too_old(major, min(view.relations))})
+    if view.needs is not None and settings.get(view.needs) != "on":
+        return Query(None, (), {view.source: _is_off(view.needs)})
+    relation = view.relations[max(came)]
+    if view.extension is not None:
+        extension = server.extensions[view.extension]
+        if extension.schema is None:
+            return Query(None, (), {view.source: extension.reason})
+        relation = relation.format(schema=extension.schema)
+    present = [column for column in view.columns if column.since <= major <= column.until]
+    counted = [column for column in present if column.needs is None or settings.get(column.needs) == "on"]
+    reasons = {column.metric: _is_off(column.needs) for column in present if column.needs and column not in counted}
+    had = {column.metric for column in present}
+    for column in view.columns:
+        if column.since > major and column.metric not in had:
+            reasons[column.metric] = _too_old(major, column.since)
+    selected = ", ".join([f"{view.object} AS object", *(f"{column.sql} AS {column.metric}" for column in counted)])
+    return Query(f"SELECT {selected} FROM {relation}", tuple(column.metric for column in counted), _by_reason(reasons))
+
+
+def _too_old(major: int, since: int) -> str:
+    return f"PostgreSQL {major} does not have it; {since} and later do"
+
+
+def _is_off(setting: str) -> str:
+    return f"{setting} is off"
+
+
+def _by_reason(reasons: Mapping[str, str]) -> dict[str, str]:
+    metrics: dict[str, list[str]] = {}
+    for metric, reason in reasons.items():
+        metrics.setdefault(reason, []).append(metric)
+    return {", ".join(names): reason for reason, names in metrics.items()}
+
 
 DATABASE = View(
     "pg_database",
@@ -168,3 +287,66 @@ AIOS = View(
     columns=(Column("handles", "count(*)"), Column("length_bytes", "sum(length)")),
 )
 VIEWS = (DATABASE, BGWRITER, CHECKPOINTER, WAL, IO, SLRU, ARCHIVER, REPLICATION, SLOTS, WAL_RECEIVER, PROGRESS, AIOS)
+
+
+_MOST_TABLES = 50
+_MOST_STATEMENTS = 100
+_STATEMENT_LENGTH = 200
+
+SIZE = View(
+    "pg_size",
+    {13: "(SELECT pg_database_size($1::name) AS bytes) AS size"},
+    object="$1::name",
+    columns=(Column("size_bytes", "bytes"),),
+)
+WAL_FILES = View(
+    "pg_wal_files",
+    {13: "pg_ls_waldir()"},
+    columns=(Column("files", "count(*)"), Column("size_bytes", "coalesce(sum(size), 0)")),
+)
+TABLE = View(
+    "pg_table",
+    {
+        13: "pg_stat_user_tables JOIN (SELECT oid, relpages FROM pg_class) AS class ON oid = relid"
+        f" ORDER BY relpages DESC, relid LIMIT {_MOST_TABLES}"
+    },
+    object="concat_ws('.', schemaname, relname)",
+    needs="track_counts",
+    absent="nothing",
+    columns=(
+        Column("heap_bytes", "pg_relation_size(relid)"),
+        Column("index_bytes", "pg_indexes_size(relid)"),
+        Column("total_bytes", "pg_total_relation_size(relid)"),
+        *same("n_live_tup n_dead_tup n_mod_since_analyze n_ins_since_vacuum"),
+        *same("n_tup_ins n_tup_upd n_tup_del n_tup_hot_upd seq_scan idx_scan"),
+        *same("vacuum_count autovacuum_count analyze_count autoanalyze_count"),
+        *same("n_tup_newpage_upd", since=16),
+        *seconds("total_vacuum_time total_autovacuum_time total_analyze_time total_autoanalyze_time", since=18),
+    ),
+)
+STATEMENTS_EXTENSION = "pg_stat_statements"
+STATEMENTS = View(
+    "pg_statements",
+    {
+        13: "{schema}.pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = $1)"
+        f" ORDER BY total_exec_time DESC, queryid LIMIT {_MOST_STATEMENTS}"
+    },
+    # The same statement is there once for each user, and from 14 on once more when it is run from a function.
+    object=f"concat_ws(' ', queryid, userid, left(regexp_replace(query, '\\s+', ' ', 'g'), {_STATEMENT_LENGTH}))",
+    extension=STATEMENTS_EXTENSION,
+    absent="nothing",
+    columns=(
+        *same("calls rows shared_blks_hit shared_blks_read shared_blks_dirtied shared_blks_written"),
+        *same("local_blks_read local_blks_written temp_blks_read temp_blks_written"),
+        *same("wal_records wal_fpi wal_bytes"),
+        *same("wal_buffers_full", since=18),
+        *seconds("total_exec_time"),
+        *seconds("total_plan_time", needs="pg_stat_statements.track_planning"),
+        *(
+            Column(f"shared_blk_{verb}_time_s", f"{column} / 1000", since, until, "track_io_timing")
+            for verb in ("read", "write")
+            for column, since, until in ((f"blk_{verb}_time", 13, 16), (f"shared_blk_{verb}_time", 17, 99))
+        ),
+    ),
+)
+SLOW_VIEWS = (SIZE, WAL_FILES, TABLE, STATEMENTS)

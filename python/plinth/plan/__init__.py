@@ -3,7 +3,7 @@
 from plinth.plan.build import PlanInputs, build_plan
 from plinth.plan.extend import extended, plan_more
 from plinth.plan.fit import scale_to_fit
-from plinth.plan.needs import MEMORY, Place
+from plinth.plan.needs import MEMORY, StoragePlace
 from plinth.plan.preparation import restore_problems
 from plinth.plan.variants import ClusterKey, Expanded, expand
 
@@ -11,8 +11,8 @@ __all__ = [
     "MEMORY",
     "ClusterKey",
     "Expanded",
-    "Place",
     "PlanInputs",
+    "StoragePlace",
     "build_plan",
     "expand",
     "extended",

@@ -25,7 +25,7 @@ from plinth.model.step import Step
 from plinth.model.tpcc_notice import TERMINALS_PER_WAREHOUSE
 from plinth.model.units import format_count, format_duration, format_size
 from plinth.plan.cuts import cut_steps, order_cuts
-from plinth.plan.needs import Place, needs_of
+from plinth.plan.needs import StoragePlace, needs_of
 from plinth.plan.order import order_trials
 from plinth.plan.preparation import is_restored, restored_bytes
 from plinth.plan.sizes import estimated_written_bytes, node_bytes
@@ -42,10 +42,10 @@ class PlanInputs:
 
     run_id: str
     host: HostFacts
-    places: Callable[[Sequence[PlannedCluster]], Mapping[str, Place]]
+    places: Callable[[Sequence[PlannedCluster]], Mapping[str, StoragePlace]]
     installations: Mapping[str, Installation]
     dataset_size: Callable[[DatasetSpec], DatasetSize]
-    dataset_load_s: Callable[[DatasetSpec], float]
+    populate_s: Callable[[DatasetSpec], float]
     provision_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
     trial_steps: Callable[[PlannedTrial, Variant, PlannedCluster], list[Step]]
     teardown_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
@@ -93,7 +93,7 @@ def plan_of_trials(
     ballast_bytes = sum(place.ballast_bytes for place in places.values())
     written = estimated_written_bytes(experiment, clusters, trials, ballast_bytes)
     written += restored_bytes(clusters, trials, variant_of, places)
-    load_s = [inputs.dataset_load_s(key.dataset) for key in keys]
+    populate_s = [inputs.populate_s(key.dataset) for key in keys]
     return Plan(
         run_id=inputs.run_id,
         experiment=experiment,
@@ -119,7 +119,7 @@ def plan_of_trials(
         destructive_targets=tuple(inputs.destructive_targets(clusters)),
         estimated_written_bytes=written,
         estimated_s=estimated_s(
-            experiment, clusters, load_s, variant_of, trials, places, inputs.host.memory_available_bytes
+            experiment, clusters, populate_s, variant_of, trials, places, inputs.host.memory_available_bytes
         ),
         warnings=(
             *map(_without_factor, inputs.removed_factors),
@@ -158,7 +158,7 @@ def _cluster(
 
 
 def _of_standby(primary: ServerSpec, standby: StandbySpec) -> ServerSpec:
-    """The server of a standby: the primary's copy on storages of its own, tablespaces beside its data directory."""
+    """Return the server of a standby: the primary's copy on storages of its own, tablespaces next to its data directory."""
     return primary.model_copy(
         update={
             "storage": standby.storage,
@@ -208,7 +208,7 @@ def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_byt
 
 
 def _of_versions(clusters: Sequence[PlannedCluster]) -> list[str]:
-    """Of servers that are newer than what Plinth knows."""
+    """Yield a notice for each server that is newer than the versions that Plinth knows."""
     found = {one.installation.major: one.installation for one in clusters if one.installation is not None}
     return [
         f"server.version = {major}: PostgreSQL {installation.version} is newer than {NEWEST_VERSION}, the newest that this Plinth "
@@ -219,7 +219,7 @@ def _of_versions(clusters: Sequence[PlannedCluster]) -> list[str]:
 
 
 def _of_terminals(experiment: Experiment, variants: Sequence[Variant]) -> list[str]:
-    """Of paced tpcc without ten terminals for each warehouse: its NOPM and efficiency are bounded by the clients."""
+    """Yield a notice for paced tpcc without ten terminals per warehouse: the clients limit its NOPM and efficiency."""
     if not isinstance(experiment.dataset, TpccDataset):
         return []
     paced = [variant for variant in variants if variant.workload.pacing == "spec"]
@@ -234,7 +234,7 @@ def _of_terminals(experiment: Experiment, variants: Sequence[Variant]) -> list[s
 
 
 def _of_patroni(measure: MeasureSpec, variants: Sequence[Variant]) -> list[str]:
-    """Of loads that end before Patroni has to be done."""
+    """Yield a notice for each load that ends before Patroni has to be done."""
     kills = [action for action in measure.actions if isinstance(action, KillAction)]
     if not kills:
         return []

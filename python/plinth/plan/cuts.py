@@ -17,8 +17,11 @@ _ImageKind = tuple[CutPoint, CutMode, int]
 
 
 def order_cuts(variants: Sequence[Variant], durability: DurabilitySpec | None, seed: int) -> list[PlannedCut]:
-    """Cuts in order of running; those of one round have the same mode, moment and seed. The A/A twin, which is the
-    baseline once more, has none. The images of a recording follow one another."""
+    """Return the cuts in the order in which they run.
+
+    Those of one round have the same mode, moment and seed; the images of a recording follow one another. The A/A twin, which
+    is the baseline once more, has none.
+    """
     if durability is None:
         return []
     kinds = list(product(durability.moments, durability.modes))
@@ -61,7 +64,7 @@ def _images(variants: Sequence[str], durability: DurabilitySpec, seed: int, firs
 
 
 def _image_kinds(durability: DurabilitySpec) -> list[_ImageKind]:
-    """Each point with its modes, and the mode torn with each size at which it tears."""
+    """Return each point with its modes, and the mode torn with each size at which it tears."""
     kinds: list[_ImageKind] = []
     for point in durability.points:
         if point == "flush":  # the flush covers all that was sent before it: there is next to nothing to choose from

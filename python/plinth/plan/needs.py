@@ -18,11 +18,11 @@ _CONNECTION_BYTES = 2 * 2**20
 
 
 @dataclass(frozen=True)
-class Place:
+class StoragePlace:
     """A storage, and the source of its space.
 
     That is another storage (`on`), or a file system or memory, which storages of the same `key` share. It takes
-    `takes_bytes` whatever is stored in it, or as much as is stored. `usable_bytes` is what can be stored in it at most.
+    `takes_bytes` for any content, or as much as is stored. `usable_bytes` is what can be stored in it at most.
     `ballast_bytes` of that are written before anything is stored.
     `pace` is how fast it is, where that is known, as of an emulated disk. `shares_blocks`: the copy that
     `measure.restore` asks for is known to share its blocks with the files.
@@ -43,7 +43,7 @@ class Place:
 class _Taken:
     """Space that clusters and storages take of one file system, or of memory."""
 
-    place: Place
+    place: StoragePlace
     names: dict[str, None]
     by_storage: dict[str, int]
 
@@ -61,7 +61,7 @@ class _Taken:
 
 
 def needs_of(
-    host: HostFacts, clusters: Sequence[PlannedCluster], variants: Sequence[Variant], places: Mapping[str, Place]
+    host: HostFacts, clusters: Sequence[PlannedCluster], variants: Sequence[Variant], places: Mapping[str, StoragePlace]
 ) -> list[Need]:
     """Return the needs: sizes of storages that have one, space by file system, and memory.
 
@@ -83,8 +83,8 @@ def needs_of(
             sum_of.names |= dict.fromkeys(_takers(name, place, clusters))
             sum_of.by_storage[name] = takes_bytes
         if place.usable_bytes is not None and stored[name]:
-            beside = f" beside {format_size(place.ballast_bytes)} of ballast" if place.ballast_bytes else ""
-            what = f"capacity of storage {name}{beside}"
+            ballast = f" after {format_size(place.ballast_bytes)} of ballast" if place.ballast_bytes else ""
+            what = f"capacity of storage {name}{ballast}"
             needs.append(
                 Need(
                     what=what,
@@ -112,7 +112,7 @@ def needs_of(
     return needs
 
 
-def _takers(name: str, place: Place, clusters: Sequence[PlannedCluster]) -> Iterator[str]:
+def _takers(name: str, place: StoragePlace, clusters: Sequence[PlannedCluster]) -> Iterator[str]:
     """Yield what takes space of a file system: a storage of fixed size, else the clusters that are stored on it."""
     users = [cluster.id for cluster in reversed(clusters) if name in cluster.bytes_by_storage]
     yield from users if place.takes_bytes is None and users else [f"storage {name}"]
@@ -127,7 +127,7 @@ def _memory(host: HostFacts, variants: Sequence[Variant], in_memory: _Taken | No
     clients = max(variant.workload.clients for variant in variants)
     many = clients if clients > _FEW_CONNECTIONS else 0
     server_bytes = servers * buffers_bytes + many * _CONNECTION_BYTES
-    taken = in_memory or _Taken(Place(), {}, {})
+    taken = in_memory or _Taken(StoragePlace(), {}, {})
     enough = server_bytes <= host.memory_available_bytes
     connections = [f"{many:,} connections"] if many else []
     buffers = "memory for shared_buffers" + (f" of {servers} servers" if servers > 1 else "")

@@ -8,7 +8,7 @@ from plinth.model.experiment import MeasureSpec
 from plinth.model.fault import server_actions
 from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
-from plinth.plan.needs import Place
+from plinth.plan.needs import StoragePlace
 from plinth.plan.variants import Expanded
 
 _RESTART_COLD_S = 3.0
@@ -61,7 +61,7 @@ def bytes_without_copy(cluster: PlannedCluster) -> dict[str, int]:
     return {name: size_bytes // kept for name, size_bytes in cluster.bytes_by_storage.items()}
 
 
-def restore_s(cluster: PlannedCluster, places: Mapping[str, Place]) -> float:
+def restore_s(cluster: PlannedCluster, places: Mapping[str, StoragePlace]) -> float:
     """Return the time of one copy of a cluster's files, in seconds, either to make it or to restore from it."""
     if not cluster.restored:
         return 0.0
@@ -75,7 +75,7 @@ def restored_bytes(
     clusters: Sequence[PlannedCluster],
     trials: Sequence[PlannedTrial],
     variants: Mapping[str, Variant],
-    places: Mapping[str, Place],
+    places: Mapping[str, StoragePlace],
 ) -> int:
     """Return the bytes written by making the copies and by restoring from them; none if blocks are shared."""
     written = 0
@@ -87,6 +87,6 @@ def restored_bytes(
     return written
 
 
-def _copy_s(place: Place, size_bytes: float) -> float:
+def _copy_s(place: StoragePlace, size_bytes: float) -> float:
     limit = place.pace.write_bytes_per_s if place.pace is not None else None
     return size_bytes / min(limit or _COPIED_BYTES_PER_S, _COPIED_BYTES_PER_S)

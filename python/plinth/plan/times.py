@@ -11,7 +11,7 @@ from plinth.model.experiment import Experiment, MeasureSpec
 from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
 from plinth.model.probe_kinds import IoShape
-from plinth.plan.needs import Place
+from plinth.plan.needs import StoragePlace
 from plinth.plan.preparation import bytes_without_copy, cache_s, restore_s
 
 _INITDB_S = 3.0
@@ -42,7 +42,7 @@ _ANALYSIS_S = 2.0
 _ANALYSIS_TRIAL_S = 0.1
 """Reading one trial from the bundle, its statistics, and its part of the report."""
 _RECOVERY_AND_CHECKS_S = 3.0
-_RECORDING_S = 2.0  # prepared, read and removed again, beside its load
+_RECORDING_S = 2.0  # prepared, read and removed again, in addition to its load
 _IMAGE_S = 1.0
 """Of a small dataset: file systems and server recover, every table and index is checked."""
 _BALLAST_BYTES_PER_S = 300e6
@@ -65,14 +65,16 @@ def _fleet_start_s(experiment: Experiment) -> float:
 def estimated_s(
     experiment: Experiment,
     clusters: Sequence[PlannedCluster],
-    load_s: Sequence[float],
+    populate_s: Sequence[float],
     variants: Mapping[str, Variant],
     trials: Sequence[PlannedTrial],
-    places: Mapping[str, Place],
+    places: Mapping[str, StoragePlace],
     memory_bytes: int,
 ) -> float:
-    """Time of the whole run: ballast and a probe of each storage, `load_s` of each cluster's dataset, then start, warm-up and load of
-    each trial, and at last undoing, analysis and report.
+    """Return the time of the whole run.
+
+    It has ballast and a probe of each storage, `populate_s` of each cluster's dataset, then start, warm-up and load of each
+    trial, and finally undoing, analysis and report.
 
     `variants` are by id; `places` has every storage that is used; `memory_bytes` is what is free.
     """
@@ -83,7 +85,7 @@ def estimated_s(
         + max(usual_s, _writing_s(cluster, paces[cluster.id]))
         + _updating_s(cluster, paces[cluster.id], memory_bytes)
         + restore_s(cluster, places)
-        for cluster, usual_s in zip(clusters, load_s, strict=True)
+        for cluster, usual_s in zip(clusters, populate_s, strict=True)
     )
     storages = {storage for cluster in clusters for storage in cluster.storages}
     filling_s = sum(map(_filling_s, places.values()))
@@ -118,9 +120,9 @@ def estimated_s(
 
 
 def _within_budget_s(measure: MeasureSpec, trials: Sequence[PlannedTrial], trials_s: float) -> float:
-    """Of the trials, which end with the last block that `measure.budget` has room for, after the first at the earliest.
+    """Return the time of the trials, which end with the last block that fits in `measure.budget`, after the first at the earliest.
 
-    Blocks that are added later, by their number, are run whatever the budget.
+    Blocks that are added later, by their number, are run regardless of the budget.
     """
     blocks = len({trial.block for trial in trials})
     if measure.budget_s is None or trials[0].block > 1:
@@ -129,12 +131,12 @@ def _within_budget_s(measure: MeasureSpec, trials: Sequence[PlannedTrial], trial
 
 
 def _preparing_s(measure: MeasureSpec, cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
-    """Of the state in which each trial is to begin."""
+    """Return the time to bring about the state in which each trial begins."""
     return cache_s(measure, cluster, paces.get(cluster.primary.server.storage or ""))
 
 
 def _cutting_s(experiment: Experiment, variants: Mapping[str, Variant]) -> float:
-    """Of the power cuts, where none finds damage."""
+    """Return the time of the power cuts if none finds damage."""
     durability = experiment.durability
     if durability is None:
         return 0.0
@@ -144,20 +146,20 @@ def _cutting_s(experiment: Experiment, variants: Mapping[str, Variant]) -> float
     return tested * (cuts_s + recordings * (durability.record_s + _RECORDING_S) + durability.atlas * _IMAGE_S)
 
 
-def _filling_s(place: Place) -> float:
-    """Of writing its ballast."""
+def _filling_s(place: StoragePlace) -> float:
+    """Return the time to write the ballast of a storage."""
     limit = place.pace.write_bytes_per_s if place.pace is not None else None
     return place.ballast_bytes / min(limit or _BALLAST_BYTES_PER_S, _BALLAST_BYTES_PER_S)
 
 
-def _paces(cluster: PlannedCluster, places: Mapping[str, Place]) -> dict[str, Pace]:
-    """Of those of its storages whose pace is known."""
+def _paces(cluster: PlannedCluster, places: Mapping[str, StoragePlace]) -> dict[str, Pace]:
+    """Return the paces of those of its storages for which they are known."""
     found = {name: places[name].pace for name in cluster.bytes_by_storage}
     return {name: pace for name, pace in found.items() if pace is not None}
 
 
 def _writing_s(cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
-    """Of what is loaded to each storage at its bandwidth, one after the other."""
+    """Return the time to write what is loaded to each storage at its bandwidth, one storage after another."""
     return sum(
         bytes_without_copy(cluster)[name] / pace.write_bytes_per_s
         for name, pace in paces.items()
@@ -166,7 +168,7 @@ def _writing_s(cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
 
 
 def _updating_s(cluster: PlannedCluster, paces: Mapping[str, Pace], memory_bytes: int) -> float:
-    """Of the pages that random updates after loading wait for, one after the other, as far as memory does not hold them."""
+    """Return the time that random updates after loading wait for pages that are not in memory, one after another."""
     data = paces.get(cluster.primary.server.storage or "")
     if data is None or not isinstance(cluster.dataset, NumbersDataset):
         return 0.0
@@ -176,7 +178,7 @@ def _updating_s(cluster: PlannedCluster, paces: Mapping[str, Pace], memory_bytes
 
 
 def _checkpoint_s(cluster: PlannedCluster, paces: Mapping[str, Pace], variant: Variant, trial_s: float) -> float:
-    """Of the checkpoint after a trial. Sorted as its pages are, it takes no longer than to write all of the data once."""
+    """Return the time of the checkpoint after a trial: its pages are sorted, so at most that of writing all data once."""
     server = cluster.primary.server
     if server.storage is None or not paces:
         return 0.0

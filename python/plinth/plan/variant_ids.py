@@ -45,7 +45,7 @@ class _Part(NamedTuple):
     after: tuple[str, ...]
 
     def text(self, letters: int) -> str:
-        """The words of the name with at most so many letters; of one letter each in one word, such as fpw-off."""
+        """Return the words of the name with at most so many letters; of one letter each in one word, such as fpw-off."""
         sides = [[word[:letters] for word in words] for words in (self.before, self.after)]
         if letters == 1:
             sides = [["".join(words)] for words in sides]
@@ -64,7 +64,7 @@ def _part(factor: str, level: Level) -> _Part:
 
 
 def _fitted(parts: Sequence[_Part]) -> str:
-    """The levels with as much of the factors' names as there is room for."""
+    """Return the levels with as much of the factors' names as there is room for."""
     bare = len("-".join(part.level for part in parts))
     texts = ("-".join(part.text(letters) for part in parts) for letters in _LETTERS_OF_WORDS)
     text = next(text for text in texts if len(text) - bare <= _LETTERS_OF_NAMES or len(text) == bare)
@@ -75,7 +75,7 @@ def _fitted(parts: Sequence[_Part]) -> str:
 
 
 def _slug(text: str) -> str:
-    """Lower-case letters, digits and hyphens; a sign of a number is a word, so that -1 is not 1."""
+    """Return the text in lower-case letters, digits and hyphens; the sign of a number is a word, so that -1 is not 1."""
     plain = re.sub(r"(?<=\d),(?=\d)", "", text.lower())
     signed = re.sub(r"(?<![a-z0-9])-(?=\d)", "-minus-", plain)
     return re.sub(r"[^a-z0-9]+", "-", signed).strip("-")

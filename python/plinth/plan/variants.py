@@ -103,13 +103,13 @@ def _server(resolved: Experiment) -> ServerSpec:
 
 
 def _settings(server: ServerSpec) -> dict[str, SettingValue]:
-    """The settings of the primary."""
+    """Return the settings of the primary."""
     names = server.synchronous_standby_names
     return {**server.settings, **({} if names is None else {"synchronous_standby_names": names})}
 
 
 def _without_settings(server: ServerSpec) -> ServerSpec:
-    """What a cluster is made of."""
+    """Return what a cluster is made of."""
     standbys = {name: one.model_copy(update={"settings": {}}) for name, one in server.standby.items()}
     conducted = {"failover": "plinth", "patroni": PatroniSpec()}
     return server.model_copy(

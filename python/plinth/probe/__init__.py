@@ -1,5 +1,5 @@
 """Probes, which measure storage without a server.
 
-`fsync` measures the latency of durable writes; `plausible` checks whether it is physically possible; `notes` adds caveats.
+`fsync_probe` measures the latency of durable writes; `plausible` checks whether it is physically possible.
 `io_jobs`, `job_file`, `own_file` and `fio` measure raw I/O.
 """

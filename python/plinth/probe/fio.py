@@ -18,7 +18,7 @@ _ALWAYS = {
     "lat_percentiles": "1",
     "clat_percentiles": "0",
     "percentile_list": ":".join(f"{share:g}" for share in PERCENTILES),
-    # Forked jobs would have sessions of their own, and so would not be killed with fio.
+    # Forked jobs would be in separate sessions, and so would not be killed with fio.
     "thread": "1",
     # One report of each job: the clones of numjobs are summed, and other jobs are not.
     "group_reporting": "1",

@@ -168,7 +168,7 @@ def _ramdisk(timed: dict[str, str]) -> tuple[IoJob, ...]:
         IoJob(
             name=f"4 kB {rw}, depth 128",
             shape="depth_128",
-            title="as an SSD was measured beside memory in 2016",
+            title="as an SSD was compared with memory in 2016",
             parameters={"rw": rw, "bs": "4096", "iodepth": "128", **_ASYNC, **timed},
             block_bytes=4096,
             depth=128,

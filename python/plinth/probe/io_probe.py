@@ -28,7 +28,7 @@ def probe_jobs(
 ) -> IoProbe:
     """Run `jobs` on a new file of `size_bytes` in the directory `path`; it is removed when this returns or raises.
 
-    Jobs of one group run at the same time, each on such a file of its own: on one file the flushes of one would write what
+    Jobs of one group run at the same time, each on a separate file: on one file the flushes of one would write what
     the others left, and file systems let writes of a file wait for one another.
 
     `facts` are of what the directory is on. `tell` is called before each job. Raises a PlinthError when the place cannot
@@ -54,7 +54,7 @@ def probe_jobs(
 
 
 def topmost_device(facts: StorageFacts) -> str | None:
-    """The block device that a place's file system is on; None without one. Of several, as of a pool, the first."""
+    """Return the block device that a place's file system is on; None without one. Of several, as of a pool, the first."""
     return next((node.name for node in devices(facts)), None)
 
 

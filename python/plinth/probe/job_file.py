@@ -1,8 +1,8 @@
 """Reads a user's job file for fio, restricted to parameters that affect only the probe's file.
 
 fio can run programs, delete directories and write to any device. So only parameters that are known to shape I/O are taken:
-one that can name a file or device (also in its value, as iomem=mmap:FILE), or that is not known, is refused, and so is an I/O
-engine that does not go to a file.
+a parameter that can name a file or device (also in its value, as iomem=mmap:FILE) or that is unknown is refused, and so is an
+I/O engine that does not go to a file.
 
 The grammar is fio's (init.c, __parse_jobs_ini; parse.c, strip_blank_end): a comment begins at the first ; or # of a line, in or
 after a value, too, and what fio gets holds none. Every section whose name begins with "global" sets defaults for the jobs below it.
@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from plinth.common.nearest import nearest
 from plinth.model.errors import PlinthError, Refused, UsageError
-from plinth.model.nearest import nearest
 from plinth.model.probe_io import IoJob
 from plinth.system.failures import from_os_error
 
@@ -23,129 +23,26 @@ _COMMENT = re.compile("[;#].*")
 _WAITS = ("stonewall", "wait_for_previous")
 """One parameter of fio's, by its name and its alias."""
 _LONGEST_VALUE = 1000
-"""fio reads lines of at most 8191 bytes (OPT_LEN_MAX), and takes what follows for a line of its own, any parameter."""
+"""fio reads lines of at most 8191 bytes (OPT_LEN_MAX), and takes the rest for another line, with any parameter."""
 ENGINES = ("sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring", "mmap")
-ALLOWED = frozenset(
-    [
-        "rw",
-        "readwrite",
-        "rw_sequencer",
-        "bs",
-        "blocksize",
-        "bsrange",
-        "bssplit",
-        "blockalign",
-        "ba",
-        "bs_unaligned",
-        "bs_is_seq_rand",
-        "size",
-        "io_size",
-        "io_limit",
-        "offset",
-        "offset_increment",
-        "offset_align",
-        "number_ios",
-        "ioengine",
-        "iodepth",
-        "iodepth_batch",
-        "iodepth_batch_submit",
-        "iodepth_batch_complete",
-        "iodepth_batch_complete_min",
-        "iodepth_batch_complete_max",
-        "iodepth_low",
-        "io_submit_mode",
-        "numjobs",
-        "thread",
-        "group_reporting",
-        "new_group",
-        "stonewall",
-        "wait_for_previous",
-        "runtime",
-        "timeout",
-        "time_based",
-        "ramp_time",
-        "startdelay",
-        "loops",
-        "direct",
-        "buffered",
-        "atomic",
-        "sync",
-        "fsync",
-        "fdatasync",
-        "sync_file_range",
-        "end_fsync",
-        "fsync_on_close",
-        "rwmixread",
-        "rwmixwrite",
-        "random_distribution",
-        "percentage_random",
-        "norandommap",
-        "softrandommap",
-        "random_generator",
-        "randrepeat",
-        "allrandrepeat",
-        "randseed",
-        "use_os_rand",
-        "fadvise_hint",
-        "invalidate",
-        "overwrite",
-        "fallocate",
-        "rate",
-        "rate_min",
-        "rate_iops",
-        "rate_iops_min",
-        "rate_process",
-        "rate_cycle",
-        "thinktime",
-        "thinktime_spin",
-        "thinktime_blocks",
-        "thinktime_iotime",
-        "latency_target",
-        "latency_window",
-        "latency_percentile",
-        "latency_run",
-        "max_latency",
-        "unified_rw_reporting",
-        "clat_percentiles",
-        "lat_percentiles",
-        "slat_percentiles",
-        "percentile_list",
-        "significant_figures",
-        "gtod_reduce",
-        "disable_lat",
-        "disable_clat",
-        "disable_slat",
-        "clocksource",
-        "zero_buffers",
-        "refill_buffers",
-        "scramble_buffers",
-        "buffer_compress_percentage",
-        "buffer_compress_chunk",
-        "buffer_pattern",
-        "dedupe_percentage",
-        "hipri",
-        "fixedbufs",
-        "registerfiles",
-        "sqthread_poll",
-        "nonvectored",
-        "uncached",
-        "nowait",
-        "userspace_reap",
-        "description",
-        "name",
-        "prio",
-        "prioclass",
-        "nice",
-        "cpus_allowed",
-        "cpus_allowed_policy",
-        "cpumask",
-        "steadystate",
-        "steadystate_duration",
-        "steadystate_ramp_time",
-        "iomem_align",
-        "mem_align",
-    ]
-)
+_SHAPING = """
+    rw readwrite rw_sequencer bs blocksize bsrange bssplit blockalign ba bs_unaligned bs_is_seq_rand size io_size
+    io_limit offset offset_increment offset_align number_ios ioengine iodepth iodepth_batch iodepth_batch_submit
+    iodepth_batch_complete iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low io_submit_mode numjobs
+    thread group_reporting new_group stonewall wait_for_previous runtime timeout time_based ramp_time startdelay loops
+    direct buffered atomic sync fsync fdatasync sync_file_range end_fsync fsync_on_close rwmixread rwmixwrite
+    random_distribution percentage_random norandommap softrandommap random_generator randrepeat allrandrepeat randseed
+    use_os_rand fadvise_hint invalidate overwrite fallocate rate rate_min rate_iops rate_iops_min rate_process
+    rate_cycle thinktime thinktime_spin thinktime_blocks thinktime_iotime latency_target latency_window
+    latency_percentile latency_run max_latency unified_rw_reporting clat_percentiles lat_percentiles slat_percentiles
+    percentile_list significant_figures gtod_reduce disable_lat disable_clat disable_slat clocksource zero_buffers
+    refill_buffers scramble_buffers buffer_compress_percentage buffer_compress_chunk buffer_pattern dedupe_percentage
+    hipri fixedbufs registerfiles sqthread_poll nonvectored uncached nowait userspace_reap description name prio
+    prioclass nice cpus_allowed cpus_allowed_policy cpumask steadystate steadystate_duration steadystate_ramp_time
+    iomem_align mem_align
+    """
+"""The parameters that shape I/O and name nothing."""
+ALLOWED = frozenset(_SHAPING.split())
 _HINT = "the probe gives every job its own new file; leave out what names files, runs programs or writes elsewhere"
 
 

@@ -54,7 +54,7 @@ class OwnFile:
             raise from_os_error(error, "empty the probe's file", self.path) from error
 
     def remove(self) -> None:
-        """Also if it is gone. Raises a PlinthError."""
+        """Remove the file, if it is still there. Raises a PlinthError."""
         try:
             self.path.unlink(missing_ok=True)
         except OSError as error:
@@ -81,7 +81,7 @@ class OwnFile:
 
 @contextmanager
 def own_files(directory: Path, size_bytes: int, count: int) -> Iterator[tuple[OwnFile, ...]]:
-    """A context manager that creates `count` files of that size each, as `own_file` does, once there is room for all."""
+    """Create `count` files of that size each for a `with` block, as `own_file` does, once there is room for all."""
     try:
         _check_room(directory, [size_bytes] * count)
     except OSError as error:
@@ -92,7 +92,7 @@ def own_files(directory: Path, size_bytes: int, count: int) -> Iterator[tuple[Ow
 
 @contextmanager
 def own_file(directory: Path, size_bytes: int, number: int = 0) -> Iterator[OwnFile]:
-    """A context manager that creates a file in `directory`. Raises a PlinthError without space or permission.
+    """Create a file in `directory` for a `with` block. Raises a PlinthError without space or permission.
 
     A failure to remove it is in its `left`, and does not invalidate the results.
     """

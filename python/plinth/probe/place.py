@@ -1,9 +1,8 @@
 """Finds the real block devices below a directory, and the one whose flushes the kernel counts."""
 
-from typing import Protocol
-
 from plinth.model.facts import StackNode, StorageFacts
 from plinth.model.place import EMULATED
+from plinth.system.diskstats import flushes_uncounted
 
 _DEVICES = ("disk", "loop", "md", "dm", "zram")
 
@@ -19,18 +18,6 @@ def devices(facts: StorageFacts) -> tuple[StackNode, ...]:
     return tuple(found)
 
 
-class FlushCounter(Protocol):
-    """Reads the kernel's flush counters of block devices by kernel name."""
-
-    def uncounted(self, device: str) -> str | None:
-        """Return why the flushes of `device` are not counted; None if they are."""
-        ...
-
-    def count(self, device: str) -> int | None:
-        """Return the flushes of `device` since it was created; None if unknown."""
-        ...
-
-
-def flush_device(facts: StorageFacts, flushes: FlushCounter) -> str | None:
+def flush_device(facts: StorageFacts) -> str | None:
     """Return the topmost device whose flushes the kernel counts; None without one."""
-    return next((node.name for node in devices(facts) if flushes.uncounted(node.name) is None), None)
+    return next((node.name for node in devices(facts) if flushes_uncounted(node.name) is None), None)

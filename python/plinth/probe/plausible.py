@@ -101,7 +101,7 @@ def _reasons_for_doubt(facts: StorageFacts, fastest: FsyncResult, flush_device: 
     for node in _rotating(facts):
         if rate > MOST_FLUSHES_OF_ROTATING_PER_S:
             return (
-                f"{node.name} is a virtual disk that calls itself rotating, as most do whatever backs them; at {rate:,.0f} "
+                f"{node.name} is a virtual disk that reports itself as rotating, as most do regardless of what backs them; at {rate:,.0f} "
                 "durable writes a second it is none, and whether its host keeps what it acknowledges is seen there only",
             )
     if flush_device is None and not any(node.kind == EMULATED for node in facts.stack):

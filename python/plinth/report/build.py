@@ -25,43 +25,47 @@ from plinth.model.report import (
 from plinth.model.units import format_count
 from plinth.model.workload import WorkloadSpec
 from plinth.report.curves import latency_curve
-from plinth.report.disclosure import disclosures
-from plinth.report.flashbacks import flashback_texts
-from plinth.report.flushes import storage_flushes
-from plinth.report.groups import group_notes
-from plinth.report.io import io_figures
-from plinth.report.machines import machine_texts
-from plinth.report.network import link_texts
-from plinth.report.new_orders import tpcc_texts
-from plinth.report.objectives import objective_texts
-from plinth.report.outages import outage_texts
-from plinth.report.pareto import pareto_gaps, pareto_summary, pareto_texts
-from plinth.report.published import published_beside
-from plinth.report.sections import sections_of
-from plinth.report.settings import setting_rows
-from plinth.report.standbys import standby_texts
-from plinth.report.sweep import curve_texts, effect_texts, ratio_table
-from plinth.report.text import altered_sentence, noise_sentence, observer_sentence, ranking_note
-from plinth.report.timeline import Timelines, timelines
-from plinth.report.written import rating_sentence
+from plinth.report.sections import page_tables, section_texts
+from plinth.report.sections.bottlenecks import observer_sentence
+from plinth.report.sections.ceilings import storage_flushes
+from plinth.report.sections.differences import setting_rows
+from plinth.report.sections.disclosure import disclosures
+from plinth.report.sections.endurance import rating_sentence
+from plinth.report.sections.flashbacks import flashback_texts
+from plinth.report.sections.groups import group_notes
+from plinth.report.sections.io import io_figures
+from plinth.report.sections.machines import machine_texts
+from plinth.report.sections.network import link_texts
+from plinth.report.sections.new_orders import tpcc_texts
+from plinth.report.sections.objectives import objective_texts
+from plinth.report.sections.outages import outage_texts
+from plinth.report.sections.published import published_beside
+from plinth.report.sections.scaling import curve_texts, effect_texts, ratio_table
+from plinth.report.sections.standbys import standby_texts
+from plinth.report.sections.trade_offs import pareto_gaps, pareto_summary, pareto_texts
+from plinth.report.text import altered_sentence, noise_sentence, ranking_note
+from plinth.report.timeline import Timelines, no_timelines, timelines
 
 EXPERIMENT_FILE = "experiment.toml"
 
 
-def build_report(contents: BundleContents, analysis: Analysis) -> Report:
-    """Build the report. Reads nothing but `contents` and `analysis`."""
-    binned = timelines(contents)
+def build_report(contents: BundleContents, analysis: Analysis, *, charts: bool = True) -> Report:
+    """Build the report. Reads nothing but `contents` and `analysis`.
+
+    Without `charts` it lacks time series and latency curves, for which every sample of the bundle is read: a terminal shows neither.
+    """
+    binned = timelines(contents) if charts else no_timelines(contents)
     ranked = [variant.id for variant in analysis.variants]
     planned = {variant.id: variant for variant in contents.plan.variants}
-    return Report(
+    report = Report(
         run=_run_info(contents, analysis),
         analysis=analysis,
         noise=noise_sentence(analysis),
         ranking=ranking_note(analysis),
         observation=observer_sentence(analysis),
         drive_life=rating_sentence(analysis.rating),
-        sections=sections_of(analysis.sweep),
-        variants=tuple(_variant(planned[variant], contents) for variant in ranked),
+        sections=section_texts(analysis.sweep),
+        variants=tuple(_variant(planned[variant], contents, charts) for variant in ranked),
         servers=_servers(contents.servers),
         settings=setting_rows([planned[variant] for variant in ranked], contents.servers),
         objectives=objective_texts(analysis),
@@ -81,7 +85,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         wear=contents.wear,
         flushes=storage_flushes(contents.probes),
         datasets=tuple(contents.datasets.values()),
-        standbys=standby_texts(contents, analysis.variants, binned.lags),
+        standbys=standby_texts(contents, analysis.variants, binned.lags if charts else None),
         links=link_texts(contents),
         outages=outage_texts(contents),
         flashbacks=flashback_texts(contents),
@@ -95,6 +99,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         reproduction=_reproduction(contents),
         disclosures=disclosures(contents, analysis),
     )
+    return report.model_copy(update={"tables": page_tables(report)})
 
 
 def _run_info(contents: BundleContents, analysis: Analysis) -> RunInfo:
@@ -111,7 +116,7 @@ def _run_info(contents: BundleContents, analysis: Analysis) -> RunInfo:
     )
 
 
-def _variant(variant: Variant, contents: BundleContents) -> ReportVariant:
+def _variant(variant: Variant, contents: BundleContents, charts: bool) -> ReportVariant:
     workload = variant.workload
     what = workload.builtin or ", ".join(PurePath(script).name for script in workload.script)
     ledger = ", ledger of commits" if workload.ledger else ""
@@ -121,7 +126,7 @@ def _variant(variant: Variant, contents: BundleContents) -> ReportVariant:
         levels=variant.levels,
         storages=contents.cluster_of(variant).primary.roles,
         workload=f"{what}, {format_count(workload.clients, 'client')}, {workload.protocol} protocol{_driver(workload)}{ledger}",
-        latency_curve=_curve(variant.id, contents.trials),
+        latency_curve=_curve(variant.id, contents.trials) if charts else (),
     )
 
 
@@ -221,7 +226,7 @@ def _gaps(contents: BundleContents) -> tuple[NotAvailable, ...]:
 
 
 def _joined(places: Sequence[str]) -> str:
-    """["trial 1", "trial 2", "trial 3", "trial 7", "host"] -> "trials 1 to 3, 7; host"."""
+    """Join places: ["trial 1", "trial 2", "trial 3", "trial 7", "host"] -> "trials 1 to 3, 7; host"."""
     numbers = [int(place.removeprefix("trial ")) for place in places if place.startswith("trial ")]
     others = [place for place in places if not place.startswith("trial ")]
     runs: list[list[int]] = []

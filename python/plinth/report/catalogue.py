@@ -46,7 +46,7 @@ class Line:
 
 
 MAX_WAITS = 6
-"""Number of wait events with a band of their own; the others share one band."""
+"""Number of wait events with a separate band; the others share one."""
 MAX_DEVICES = 4
 """Maximum number of drawn devices per trial: those that wrote most."""
 DEVICE = "device"
@@ -213,7 +213,7 @@ def is_of_replication(reading: Reading) -> bool:
 
 
 def standby_of(reading: Reading) -> str:
-    """Return the name of the standby, which is also that of its slot; connections of one are told apart by their pids."""
+    """Return the name of the standby, which is also that of its slot; connections of one are distinguished by their pids."""
     return reading.object.rpartition("/")[0] if reading.source == "pg_replication" else reading.object
 
 

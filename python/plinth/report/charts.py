@@ -6,10 +6,10 @@ import unicodedata
 from importlib import import_module, resources
 from typing import Any, NamedTuple
 
+from plinth.common.shown import shown_in_json
 from plinth.model.errors import MissingCapability, RunError
-from plinth.model.extras import require_package
 from plinth.model.report import Report
-from plinth.model.shown import shown_in_json
+from plinth.system.extras import require_package
 
 CHARTS = "charts.js"
 _FONT = "fonts/Inter-Regular.ttf"

@@ -4,11 +4,10 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-import numpy as np
-
+from plinth.model.histogram import Buckets
 from plinth.model.load import Histogram
-from plinth.model.median import median_of_trials
 from plinth.model.report import CurvePoint
+from plinth.model.sample_statistics import median_of_trials
 
 POINTS_PER_NINE = 12
 """Points of the curve from 90 % to 99 %, and so on: the axis is logarithmic in 1 - quantile."""
@@ -31,7 +30,7 @@ def _transactions(histograms: Iterable[Histogram]) -> Iterable[tuple[int, int]]:
 
 
 def _median(points: Sequence[CurvePoint]) -> CurvePoint:
-    """Of one quantile."""
+    """Return the median of the points of one quantile."""
     latency_ns = round(median_of_trials([point.latency_ns for point in points]))
     return CurvePoint(quantile=points[0].quantile, latency_ns=latency_ns)
 
@@ -41,17 +40,11 @@ def percentile_curve(buckets: Iterable[tuple[int, int]]) -> tuple[CurvePoint, ..
 
     Quantile q is the lowest latency that a share of at least q does not exceed, as HdrHistogram defines it.
     """
-    pairs = np.fromiter(chain.from_iterable(buckets), dtype=np.int64).reshape(-1, 2)
-    latencies_ns, place = np.unique(pairs[:, 0], return_inverse=True)
-    counts = np.zeros(len(latencies_ns), dtype=np.int64)
-    np.add.at(counts, place, pairs[:, 1])
-    total = int(counts.sum())
-    if not total:
+    latencies = Buckets.of_counts(buckets)
+    if not latencies:
         return ()
-    steps = math.floor(math.log10(total) * POINTS_PER_NINE)
+    steps = math.floor(math.log10(latencies.count) * POINTS_PER_NINE)
     wanted = [1 - 10 ** (-step / POINTS_PER_NINE) for step in range(steps + 1)] + [1.0]
-    reached = np.searchsorted(np.cumsum(counts), [quantile * total for quantile in wanted])
     return tuple(
-        CurvePoint(quantile=round(quantile, 9), latency_ns=int(latencies_ns[place]))
-        for quantile, place in zip(wanted, reached, strict=True)
+        CurvePoint(quantile=round(quantile, 9), latency_ns=latencies.percentile_ns(quantile)) for quantile in wanted
     )

@@ -1,11 +1,44 @@
-"""The HTML report: the built viewer with the report embedded as JSON, in one file that needs no network."""
+"""The HTML report: the built viewer with the report embedded as JSON, in one file that needs no network.
 
-from plinth.model.report import Report
-from plinth.model.shown import shown_in_json
-from plinth.report.viewer import PLACE, viewer_parts
+Imports little, so that a run finds out cheaply, before its first step, that the viewer is missing.
+"""
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from plinth.common.shown import shown_in_json
+from plinth.model.errors import MissingCapability
+
+if TYPE_CHECKING:
+    from plinth.model.report import Report
+
+VIEWER = "viewer.html"
+PLACE = '<script type="application/json" id="plinth-report"></script>'
 
 
-def render_html(report: Report) -> str:
+def viewer_parts() -> tuple[str, str]:
+    """Return what stands before and after `PLACE`. Raises MissingCapability if the viewer was not built into this installation."""
+    file = resources.files("plinth.report") / VIEWER
+    try:
+        viewer = file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise MissingCapability(
+            "the viewer of HTML reports is not built", where=str(file), hint="`make build` builds it"
+        ) from error
+    before, place, after = viewer.partition(PLACE)
+    if not place:
+        raise MissingCapability(
+            f"the viewer has no place for the data: {PLACE}", where=str(file), hint="`make build` builds it again"
+        )
+    return before, after
+
+
+def check_viewer() -> None:
+    """Raise MissingCapability if no report could be written: a run of hours must not find that at its end."""
+    viewer_parts()
+
+
+def render_html(report: "Report") -> str:
     """Return the page. Raises MissingCapability when the viewer was not built into this installation."""
     before, after = viewer_parts()
     # In JSON "<" occurs only in strings; escaped there, no text of a report can end the script element.

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
-from plinth.model.shown import shown
+from plinth.common.shown import shown
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow even as references (section 2.2)."""

@@ -59,7 +59,7 @@ class Lag(NamedTuple):
 
 
 def lag_lines(readings: Iterable[Reading]) -> list[Line]:
-    """A line for each step of each standby, and one for each slot."""
+    """Return a line for each step of each standby, and one for each slot."""
     found = [reading for reading in readings if is_of_replication(reading)]
     by_line: dict[tuple[str, str, str], list[Reading]] = {}
     for reading in sorted(found):
@@ -78,7 +78,7 @@ def lag_lines(readings: Iterable[Reading]) -> list[Line]:
 
 
 def lags_of(trial: TrialContents, tracks: Mapping[Reading, tuple[Floats, Floats]] | None = None) -> dict[str, Lag]:
-    """How far each standby was behind in the measured phase of a trial. `tracks` are its samples, if they were read before."""
+    """Return how far each standby was behind in the measured phase of a trial. `tracks` are its samples, if they were read before."""
     if tracks is None:
         read = ((Reading(*key), points) for key, points in trial.read_samples().items())
         tracks = {reading: (points.t_ns / 1e9, points.values) for reading, points in read if is_of_replication(reading)}
@@ -90,7 +90,7 @@ def lags_of(trial: TrialContents, tracks: Mapping[Reading, tuple[Floats, Floats]
 
 
 def lag_of(standby: str, tracks: Mapping[Reading, tuple[Floats, Floats]], from_s: float, until_s: float) -> Lag | None:
-    """The lag of a standby from `from_s` to `until_s`, of times since the load began and values; None where nothing of it was sampled."""
+    """Return the lag of a standby from `from_s` to `until_s` after the beginning of the load; None where nothing of it was sampled."""
     by_metric: dict[str, list[Floats]] = {}
     for reading, (t_s, values) in tracks.items():
         if is_of_replication(reading) and standby_of(reading) == standby:
@@ -108,7 +108,7 @@ def lag_of(standby: str, tracks: Mapping[Reading, tuple[Floats, Floats]], from_s
 
 
 def lag_words(lags: Mapping[str, Sequence[Lag]], upstream: str | None) -> str:
-    """What is said of one standby: `lags` are those of its trials, by variant. `upstream`: one of which nothing is sampled."""
+    """Describe the lag of a standby: `lags` are those of its trials, by variant. `upstream` is given if nothing is sampled of it."""
     if upstream is not None:
         return f"{NOT_AVAILABLE}: it streams from {upstream}, of which nothing is sampled"
     if not lags:

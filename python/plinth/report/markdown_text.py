@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from plinth.report.sections.section import Block, Bullets, Code, Table
+
 _ESCAPING = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)")
 """A backslash that Markdown would take for the escape of what follows it, such as of the bar that ends a cell."""
 
@@ -10,6 +12,24 @@ _ESCAPING = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)")
 def section(title: str, body: str) -> str:
     """Return a section with its title; empty without a body."""
     return f"## {title}\n\n{body}" if body else ""
+
+
+def blocks(of: Iterable[Block]) -> str:
+    """Return the blocks of a section; those with nothing in them are left out."""
+    return "\n\n".join(filter(None, map(_block, of)))
+
+
+def _block(of: Block) -> str:
+    match of:
+        case Table(heads, rows):
+            return table(heads, rows) if rows else ""
+        case Bullets(items):
+            return bullets(items)
+        case Code(language, text):
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            return f"{fence}{language}\n{text}\n{fence}"
+        case str():
+            return plain(of)
 
 
 def bullets(items: Iterable[str]) -> str:

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from rich.table import Table
 from rich.text import Text
 
+from plinth.common.shown import shown
+from plinth.common.terminal import text_console
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds, number
 from plinth.model.run_comparison import Difference, RunsComparison, RunsRatio
 from plinth.model.run_metrics import Metric
-from plinth.model.shown import shown
-from plinth.model.terminal import text_console
 from plinth.report.markdown_text import bullets, plain, section, table
 from plinth.report.text import latency, ratio
 

@@ -6,23 +6,15 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from plinth.common.terminal import text_console
 from plinth.model.analysis import Analysis
 from plinth.model.caveat import Caveat
 from plinth.model.figures import percent_or_times
-from plinth.model.flashback import FlashbackText
-from plinth.model.outage import OutageText
-from plinth.model.report import TpccTexts
+from plinth.model.report import Report
 from plinth.model.safety import GRADES, Safety, SafetyGrade
-from plinth.model.terminal import text_console
 from plinth.report.ranking_table import NARROWEST, print_answer, safety_style
-from plinth.report.terminal_lists import (
-    durability_lines,
-    flashback_lines,
-    new_order_lines,
-    objective_lines,
-    outage_lines,
-    trimmed,
-)
+from plinth.report.sections import SECTIONS
+from plinth.report.terminal import section_lines, trimmed
 
 LINES = 20
 """Of a terminal of 24: one is the prompt, and three say where the rest is."""
@@ -49,30 +41,24 @@ class Summary(NamedTuple):
     """How many warnings only the whole report has."""
 
 
-def render_summary(
-    analysis: Analysis,
-    *,
-    width: int,
-    color: bool,
-    tpcc: TpccTexts | None = None,
-    outages: Sequence[OutageText] = (),
-    flashbacks: Sequence[FlashbackText] = (),
-) -> Summary:
+def render_summary(report: Report, *, width: int, color: bool) -> Summary:
     """Render table, answer, safety, what the experiment asks for beyond throughput, and the heaviest warnings.
 
     The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
     """
+    analysis = report.analysis
     console = text_console(max(width, NARROWEST), color=color)
     with console.capture() as capture:
         print_answer(analysis, console)
         for line in (
             *_noise(analysis),
             *(line for text in _safety(analysis) for line in _cut(text, console, _MAX_LINES)),
-            *durability_lines(analysis, _MAX_LISTED),
-            *objective_lines(analysis, _MAX_LISTED),
-            *new_order_lines(analysis, tpcc, _MAX_LISTED),
-            *outage_lines(outages, _MAX_LISTED),
-            *flashback_lines(flashbacks, _MAX_LISTED),
+            *(
+                line
+                for section in SECTIONS
+                if section.in_summary
+                for line in section_lines(section, report, _MAX_LISTED)
+            ),
         ):
             console.print(line)
     found = capture.get()
@@ -84,13 +70,13 @@ def render_summary(
 
 
 def _warnings(analysis: Analysis, console: Console, room: int) -> tuple[list[Text], int]:
-    """The heaviest warnings in at most `room` lines, and how many are left out. Where nothing fits, the screen scrolls anyway."""
+    """Return the heaviest warnings in at most `room` lines, and how many are left out. Where nothing fits, the screen scrolls anyway."""
 
     def lines_of(caveats: Sequence[Caveat], most: int) -> list[Text]:
         texts = [Text(f"warning: {one.text}", style="yellow") for one in caveats]
         return [line for text in texts for line in _cut(text, console, most)]
 
-    found = [one for one in analysis.caveats if one.kind != "safety"]  # of which there are lines of their own
+    found = [one for one in analysis.caveats if one.kind != "safety"]  # which have separate lines
     chosen = _heaviest(found, MAX_WARNINGS)
     lines = lines_of(chosen, _MAX_LINES)
     if 0 < room < len(lines):
@@ -100,7 +86,7 @@ def _warnings(analysis: Analysis, console: Console, room: int) -> tuple[list[Tex
 
 
 def _noise(analysis: Analysis) -> Iterator[Text]:
-    """The smallest difference that the run can show. An alarm is a warning, and what is undecided says what would decide it."""
+    """Yield the smallest difference that the run can show. An alarm is a warning, and what is undecided says what would decide it."""
     noise = analysis.noise
     if noise is None or noise.alarm or noise.ratio.interval is None:
         return
@@ -110,7 +96,7 @@ def _noise(analysis: Analysis) -> Iterator[Text]:
 
 
 def _safety(analysis: Analysis) -> Iterator[Text]:
-    """What becomes of acknowledged commits, the worst first: a line for all variants of which the same is known for the same reason."""
+    """Yield what becomes of acknowledged commits, the worst first: a line for all variants of which the same is known for the same reason."""
     alike: dict[tuple[Safety, str], list[str]] = {}
     variants = [variant for variant in analysis.variants if not variant.is_aa_twin]
     for variant in sorted(variants, key=lambda one: GRADES.index(one.safety.grade), reverse=True):
@@ -134,14 +120,14 @@ def _names(labels: Sequence[str]) -> str:
 
 
 def _heaviest(caveats: Sequence[Caveat], most: int) -> list[Caveat]:
-    """The heaviest. That of a busy machine is always one of them: nothing else that is said here holds on such a machine."""
+    """Return the heaviest. That of a busy machine is always one of them: nothing else that is said here holds on such a machine."""
     chosen = list(caveats[:most])
     busy = [one for one in caveats if one.kind == "busy machine"]
     return chosen if not busy or busy[0] in chosen else [*chosen[:-1], busy[0]]
 
 
 def _cut(text: Text, console: Console, most: int) -> list[Text]:
-    """The first lines of a text, of which the last ends in dots where there are more."""
+    """Return the first lines of a text, of which the last ends in dots where there are more."""
     lines = list(text.wrap(console, console.width))
     shown = lines[:most]
     if len(lines) > most:

@@ -1,15 +1,9 @@
 """Formats figures and sentences, shared by the terminal, Markdown and the HTML page."""
 
-from collections.abc import Callable
-
-from plinth.model.analysis import Analysis, CommitCeiling, Comparison, VariantResult
+from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds, more_command, number, percent, percent_or_times, times
-from plinth.model.latency import LatencyPercentiles
-from plinth.model.report import PublishedFactRow, PublishedRatioRow, PublishedRow
-from plinth.model.units import format_count, format_decimal_size
-from plinth.model.waits import CLIENT_KINDS
-from plinth.model.wear import SmartReading
+from plinth.model.units import format_count
 
 _MAX_ALTERED = 5
 """Maximum number of named files of a bundle that was changed."""
@@ -47,7 +41,7 @@ def short_verdict(of: Comparison) -> str:
 
 
 def decided_by_schedule(of: Comparison) -> bool:
-    """Whether a schedule decides a comparison, and not throughput."""
+    """Return whether a schedule decides a comparison, and not throughput."""
     return of.by_schedule not in (None, "neither keeps up")
 
 
@@ -116,13 +110,6 @@ def client_cpu(variant: VariantResult) -> str:
     return NOT_AVAILABLE if cost_ns is None else latency(cost_ns)
 
 
-def endurance_used(reading: SmartReading | None) -> str:
-    """Format the used share of a drive's rated endurance: "3 %"; "n/a" where the drive does not report it."""
-    if reading is None or reading.percentage_used is None:
-        return NOT_AVAILABLE
-    return f"{reading.percentage_used:g} %"
-
-
 def noise_sentence(analysis: Analysis) -> str:
     """State the smallest difference that this run could detect, from its A/A pair."""
     noise = analysis.noise
@@ -149,124 +136,6 @@ def altered_sentence(analysis: Analysis) -> str:
     left = len(found) - _MAX_ALTERED
     more = f"; {left} more, which `plinth verify` lists" if left > 0 else ""
     return f"This bundle was changed after its run, so that no figure here is vouched for: {'; '.join(found[:_MAX_ALTERED])}{more}."
-
-
-def bottleneck(variant: VariantResult) -> str:
-    """Format the bottleneck of a variant with its evidence and the number of trials; "n/a" without valid trials."""
-    found = variant.bottleneck
-    if found is None:
-        return f"{NOT_AVAILABLE}: no trial counts"
-    agreeing = f" ({found.trials} of {found.of} trials)" if found.of > 1 else ""
-    confidence = "" if found.finding.confidence == "high" else f"; confidence: {found.finding.confidence}"
-    return f"{found.finding.sentence}{agreeing}{confidence}"
-
-
-def top_waits(variant: VariantResult, most: int = 4) -> str:
-    """Format the mean number of backends by wait event: "IO:WalSync 6.2, CPU 1.3"; "n/a" if unknown."""
-    sums: dict[str, float] = {}
-    for share in variant.waits:
-        if share.kind in CLIENT_KINDS:
-            sums[share.event] = sums.get(share.event, 0.0) + share.processes
-    shown = sorted(sums, key=lambda event: -sums[event])[:most]
-    return ", ".join(f"{event} {number(sums[event])}" for event in shown) or NOT_AVAILABLE
-
-
-def server_work(variant: VariantResult) -> tuple[str, str, str]:
-    """Format WAL and full-page images per transaction, and the buffer hit ratio; "n/a: reason" if unknown."""
-    work = variant.work
-    if work is None:
-        return NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE
-    reasons = iter(work.gaps)
-
-    def cell(figure: Estimate | None, text: Callable[[float], str]) -> str:
-        return f"{NOT_AVAILABLE}: {next(reasons).reason}" if figure is None else text(figure.value)
-
-    return (
-        cell(work.wal_bytes, format_decimal_size),
-        cell(work.full_page_images, number),
-        cell(work.buffer_hits, _share),
-    )
-
-
-def group_io(variant: VariantResult) -> list[tuple[str, str, str]]:
-    """Return bytes read and written per second by process group, then the groups that could not be read: "n/a: reason"."""
-    if variant.process_io is None:
-        return []
-
-    def per_second(figure: Estimate) -> str:
-        return f"{format_decimal_size(figure.value)}/s{bounds(figure, format_decimal_size)}"
-
-    known = [
-        (one.group, per_second(one.read_bytes_per_s), per_second(one.written_bytes_per_s))
-        for one in variant.process_io.groups
-    ]
-    return known + [(gap.what, f"{NOT_AVAILABLE}: {gap.reason}", "") for gap in variant.process_io.gaps]
-
-
-def io_summary(variant: VariantResult, most: int = 3) -> str:
-    """List the groups with most I/O: "backends read 12 MB/s, wrote 3 MB/s"; "" if none did or it is unknown."""
-    groups = variant.process_io.groups[:most] if variant.process_io else ()
-    return "; ".join(
-        f"{one.group} "
-        + ", ".join(
-            f"{verb} {format_decimal_size(figure.value)}/s"
-            for verb, figure in (("read", one.read_bytes_per_s), ("wrote", one.written_bytes_per_s))
-            if figure.value
-        )
-        for one in groups
-        if one.read_bytes_per_s.value or one.written_bytes_per_s.value
-    )
-
-
-def _share(value: float) -> str:
-    """Format a share near 1 with enough digits to show the misses: 99.987 %."""
-    return f"{number(100 * value)} %" if value < 0.99 else f"{100 * value:.3f} %"
-
-
-def observer_sentence(analysis: Analysis) -> str:
-    """State the CPU time of the observer."""
-    known = sorted(
-        (trial.observer_cores, trial.number)
-        for variant in analysis.variants
-        for trial in variant.trials
-        if trial.observer_cores is not None
-    )
-    if not known:
-        return f"Observation: {NOT_AVAILABLE}: its cost was not measured."
-    middle, (highest, number) = known[len(known) // 2][0], known[-1]
-    return f"Observation took {percent(middle, 1)} of one core, at most {percent(highest, 1)} (trial {number})."
-
-
-def published_ratio(row: PublishedRatioRow) -> str:
-    """Format a published ratio: 1.4x, or 2 to 3x."""
-    low, high = number(row.published_low), number(row.published_high)
-    return f"{low}x" if low == high else f"{low} to {high}x"
-
-
-def published_figure(row: PublishedRow) -> str:
-    """Format a published throughput, with its ratio to the baseline if that was published: 1,897 tps (9.13x)."""
-    ratio = "" if row.published_ratio is None else f" ({number(row.published_ratio)}x)"
-    return f"{number(row.published_tps)} tps{ratio}"
-
-
-def mean_latency(mean_ns: float | None, stddev_ns: float | None) -> str:
-    """Format a mean with its standard deviation, if known: 76.9 ms ± 55.2 ms."""
-    if mean_ns is None:
-        return NOT_AVAILABLE
-    return latency(mean_ns) + ("" if stddev_ns is None else f" ± {latency(stddev_ns)}")
-
-
-def published_fact(row: PublishedFactRow) -> str:
-    """Format a published figure of I/O beside ours: published 40,656 per s; ours 12,300 per s."""
-    ours = f"{NOT_AVAILABLE}: not measured here" if row.ours is None else f"{number(row.ours)} {row.unit}"
-    return f"published {number(row.published)} {row.unit}; ours {ours}"
-
-
-def our_figure(row: PublishedRow) -> str:
-    """Format our throughput and ratio: 17,200 tps (7.9x [7.1, 8.8])."""
-    if row.tps is None:
-        return NOT_AVAILABLE
-    return f"{number(row.tps.value)} tps" + (f" ({ratio(row.ratio)})" if row.ratio else "")
 
 
 def latency_pair(percentiles: LatencyPercentiles | None) -> str:

@@ -93,6 +93,13 @@ def timelines(contents: BundleContents) -> Timelines:
     )
 
 
+def no_timelines(contents: BundleContents) -> Timelines:
+    """Return timelines without any series, for which no sample is read."""
+    trials = contents.trials
+    ends_s = tuple(TrialTracks(trial, {}, {}).end_s for trial in trials)
+    return Timelines((), (), 1, ((),) * len(trials), ((),) * len(trials), ends_s, ())
+
+
 def _panels(contents: BundleContents, lines: Sequence[Line]) -> tuple[Panel, ...]:
     """Return the panels; those of replication where there are standbys, of our own or of an external server."""
     drawn = {line.panel for line in lines}

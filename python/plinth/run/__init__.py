@@ -8,7 +8,7 @@ What is named here is imported when it is asked for: who only plans does not wai
 
 from typing import TYPE_CHECKING
 
-from plinth.model.lazy import lazy_exports
+from plinth.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.run.checks.obstacles import find_obstacles

@@ -1,8 +1,9 @@
 """The run: provision, trials, undo."""
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,41 +15,86 @@ from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan
 from plinth.model.workload import Driver
-from plinth.run.checks.destroy import check_destroy
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
-from plinth.run.command_log import CommandLog
-from plinth.run.context import RunContext
+from plinth.run.context import RunContext, network_layout
 from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
 from plinth.run.power_cuts.power_cuts import PowerCuts
-from plinth.run.provision.provision import Provision
+from plinth.run.provision.provisioner import Provisioner
 from plinth.run.resume import left_behind
 from plinth.run.resume.discard import discard_if_unused, missing_folders, remove_empty
-from plinth.run.trial.clock import SystemClock
+from plinth.run.trial.clock import Clock
 from plinth.run.trial.trial import TrialRunner
 from plinth.run.trial.trials_end import TrialsEndRule
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.run.write_budget import WriteBudget
 from plinth.system import cancel
+from plinth.system.directory import for_owner_only
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
+from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
-from plinth.system.owners_only import for_owner_only
 from plinth.system.run_key import create_key, forget_key
-from plinth.system.runner import Runner
+from plinth.system.runner import CommandRecord, Runner
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """The outcome of a run."""
+    """How a run ended."""
 
     failed_trials: int
     bundle: Path
     """Where the bundle is now."""
     error: PlinthError | None = None
     """The error of the first storage, cluster or variant that failed, where the rest of the run continued."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the command line gives to a run: which disks it may destroy, where connection strings lead, with their secrets, and
+    the configuration of ssh for the machines of a fleet."""
+
+    destroy: Collection[str] = ()
+    connections: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ssh_config: Path | None = None
+
+
+@dataclass(frozen=True)
+class Continued:
+    """What there is of a run that is resumed: the numbers of the trials that are done, and their contents for the live display.
+
+    `last_block`: of an experiment with measure.target, run up to this block, without regard to its budget.
+    """
+
+    done: frozenset[int] = frozenset()
+    earlier: Sequence[TrialContents] = ()
+    last_block: int | None = None
+
+
+class CommandLog:
+    """The external commands of a run, in the bundle (logs/commands.jsonl): appends one line of JSON for each command: argv, user, exit code, duration, ends of its output.
+
+    A command does not fail when it cannot be logged, such as when the disk with the bundle is full: `note` is then
+    called once.
+    """
+
+    def __init__(self, log: LogFile, note: Callable[[str], None]) -> None:
+        self._log = log
+        self._note = note
+        self._has_failed = False
+
+    def record(self, command: CommandRecord) -> None:
+        """Append one command."""
+        try:
+            with self._log.to_append() as file:
+                file.write(json.dumps(command._asdict()).encode() + b"\n")
+        except (OSError, PlinthError) as error:
+            if not self._has_failed:
+                reason = error.message if isinstance(error, PlinthError) else error.strerror
+                self._note(f"{self._log.path} cannot be written ({reason}): some commands are missing there")
+            self._has_failed = True
 
 
 def run_plan(
@@ -69,114 +115,83 @@ def run_plan(
     Raises PlinthError when it cannot be done, and Interrupted on Ctrl-C; finished trials are in the bundle then, and
     everything that was made is undone. A run that failed before it could measure anything leaves a bundle only where that has logs.
     """
-    check_destroy(plan.destructive_targets, destroy)
     obstacles = find_obstacles(plan, bundle, connections or {}, destroy)
     obstacles.check()
+    given = Given(destroy, {**(connections or {}), **obstacles.connections}, ssh_config)
     made = missing_folders(bundle)
     folder = BundleFolder.made(bundle)
     try:
-        return _run_in(
-            folder, plan, experiment_toml, bundle, listener, destroy, connections or {}, obstacles, ssh_config
-        )
+        with (
+            DirectoryLock(bundle, folder.descriptor),
+            owner_only_if_external(folder, plan),
+            InterruptGuard(listener.note) as guard,
+        ):
+            writer = _new_bundle(folder, plan, experiment_toml)
+            try:
+                return conduct(plan, writer, listener, guard, given, obstacles)
+            except PlinthError as error:
+                with guard.shielded():
+                    discard_if_unused(folder, plan.run_id, error)
+                raise
     except PlinthError:
         remove_empty(made)
         raise
 
 
-def _run_in(
-    folder: BundleFolder,
-    plan: Plan,
-    experiment_toml: str,
-    bundle: Path,
-    listener: Listener,
-    destroy: Collection[str],
-    connections: Mapping[str, str],
-    obstacles: Obstacles,
-    ssh_config: Path | None,
-) -> RunStatus:
-    whole = {**connections, **obstacles.connections}
-    with (
-        DirectoryLock(bundle, folder.descriptor),
-        owner_only_if_external(folder, plan),
-        InterruptGuard(listener.note) as guard,
-    ):
-        key = create_key(plan.run_id)
-        try:
-            writer = BundleWriter.create(folder, plan, experiment_toml, __version__, key)
-        except BaseException:
-            forget_key(plan.run_id)
-            raise
-        try:
-            return conduct(plan, writer, frozenset(), listener, guard, destroy, whole, obstacles, ssh_config=ssh_config)
-        except PlinthError as error:
-            with guard.shielded():
-                discard_if_unused(folder, plan.run_id, error)
-            raise
+def _new_bundle(folder: BundleFolder, plan: Plan, experiment_toml: str) -> BundleWriter:
+    """Create the bundle, and the key of its run, which stays outside of it."""
+    key = create_key(plan.run_id)
+    try:
+        return BundleWriter.create(folder, plan, experiment_toml, __version__, key)
+    except BaseException:
+        forget_key(plan.run_id)
+        raise
 
 
 def owner_only_if_external(folder: BundleFolder, plan: Plan) -> AbstractContextManager[None]:
-    """Facts about an external server and its host can be read by the owner of the bundle only."""
+    """Let only the owner of the bundle read facts about an external server and its host."""
     return for_owner_only(folder.descriptor if plan.is_external else None)
 
 
 def conduct(
     plan: Plan,
     writer: BundleWriter,
-    done: frozenset[int],
     listener: Listener,
     guard: InterruptGuard,
-    destroy: Collection[str],
-    connections: Mapping[str, str] | None = None,
-    obstacles: Obstacles | None = None,
-    *,
-    ssh_config: Path | None = None,
-    resuming: bool = False,
-    earlier: Sequence[TrialContents] = (),
-    last_block: int | None = None,
+    given: Given,
+    obstacles: Obstacles,
+    continued: Continued | None = None,
 ) -> RunStatus:
-    """Run the trials of `plan` that are not `done`, undo what was made for them, and close the bundle of `writer`.
+    """Run the trials of `plan`, undo what was made for them, and close the bundle of `writer`. `obstacles` are lost.
 
-    `earlier` are the trials that are done, for the live display. `last_block`: of an experiment with measure.target, run
-    up to this block, whatever its budget. `obstacles` are lost from the beginning.
-
-    `resuming`: what a killed run left behind is used or undone.
+    `continued`: only the trials that are missing, and what a killed run left behind is used or undone.
     """
-    owner = server_owner()
-    listener = live = LiveLog(writer.folder, plan, listener, earlier)
-    context = RunContext.of(
-        plan.storages,
-        plan.run_id,
-        plan.host,
-        owner,
-        writer.path,
-        destroy,
-        writer.folder,
-        plan.networked,
-        plan.experiment.measure.seed,
-    )
-    context = replace(context, ssh_config=ssh_config)
-    if not owner.is_current_user:
-        listener.note(owner.reason)
+    before = continued or Continued()
+    listener = live = LiveLog(writer.folder, plan, listener, before.earlier)
+    context = _context(plan, writer, given)
+    if not context.owner.is_current_user:
+        listener.note(context.owner.reason)
     runner = Runner(CommandLog(writer.log("commands.jsonl"), listener.note).record)
     journal = (
-        left_behind.resume(plan, context, runner, listener) if resuming else Journal.create(plan.run_id, UNDO_HANDLERS)
+        left_behind.resume(plan, context, runner, listener) if continued else Journal.create(plan.run_id, UNDO_HANDLERS)
     )
     begun_at = writer.path
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder))
-    provision = Provision(plan, context, runner, journal, listener, budget, connections or {}, obstacles or Obstacles())
+    provisioner = Provisioner(plan, context, runner, journal, listener, budget, given.connections)
 
     def end(status: Literal["complete", "interrupted", "failed"], reason: str | None = None) -> None:
-        _undo(provision, journal, listener)
+        _undo(provisioner, journal, listener)
         if writer.path != begun_at:
             listener.note(f"the bundle was moved while it was written: it is {writer.path} now")
         writer.write_wear(budget.result())
         live.close()
-        writer.finish(status, reason, provision.failures.recorded())
+        writer.finish(status, reason, provisioner.failures.recorded())
 
     try:
         with budget:
-            rule = TrialsEndRule(plan, [one.trial for one in earlier], SystemClock(), listener.note, last_block)
-            failed = _run_trials(plan, provision, writer, done, listener, rule)
+            earlier = [one.trial for one in before.earlier]
+            rule = TrialsEndRule(plan, earlier, Clock(), listener.note, before.last_block)
+            failed = _run_trials(provisioner, obstacles, writer, before.done, listener, rule)
     except Interrupted as error:
         with guard.shielded():
             end("interrupted", error.message)
@@ -188,29 +203,44 @@ def conduct(
         raise
     with guard.shielded():
         end("complete")
-    return RunStatus(failed, writer.path, provision.failures.error())
+    return RunStatus(failed, writer.path, provisioner.failures.error())
+
+
+def _context(plan: Plan, writer: BundleWriter, given: Given) -> RunContext:
+    context = RunContext.of(
+        plan.storages,
+        plan.run_id,
+        plan.host,
+        server_owner(),
+        writer.path,
+        given.destroy,
+        writer.folder,
+        network_layout(plan.run_id, plan.networked, plan.experiment.measure.seed),
+    )
+    return replace(context, ssh_config=given.ssh_config)
 
 
 def _run_trials(
-    plan: Plan,
-    provision: Provision,
+    provisioner: Provisioner,
+    obstacles: Obstacles,
     writer: BundleWriter,
     done: frozenset[int],
     listener: Listener,
     end_rule: TrialsEndRule,
 ) -> int:
-    fleet, context = plan.experiment.fleet, provision.context
+    plan, context, runner = provisioner.plan, provisioner.context, provisioner.runner
+    fleet = plan.experiment.fleet
     if fleet is not None:
-        check_machines(fleet, provision.runner, context.log("fleet.log"), listener, context.ssh_config)
-    storages = provision.prepare(writer)
+        check_machines(fleet, runner, context.log("fleet.log"), listener, context.ssh_config)
+    storages = provisioner.prepare(writer, obstacles)
 
     def load(driver: Driver, config: LoadConfig) -> LoadDriver:
         if fleet is not None:
             log = context.log("fleet.log")
-            return fleet_load(fleet, driver, config, provision.runner, log, context.ssh_config)
-        return make_load(driver, config, provision.runner, context.log("drivers.log"))
+            return fleet_load(fleet, driver, config, runner, log, context.ssh_config)
+        return make_load(driver, config, runner, context.log("drivers.log"))
 
-    trials = TrialRunner(plan, provision, storages, listener, load, SystemClock(), writer.make_ledger)
+    trials = TrialRunner(plan, provisioner, storages, listener, load, Clock(), writer.make_ledger)
     variants = {variant.id: variant for variant in plan.variants}
     described: set[str] = set()
     failed = 0
@@ -237,14 +267,14 @@ def _run_trials(
                 raise RunError(
                     f"trial {planned.number} failed: {output.trial.failure}", where=f"variant {variant.label}"
                 )
-    provision.probe_io("measured", storages, writer)
-    PowerCuts(plan, provision, writer, listener, load).run(read_cuts(writer.folder))
+    provisioner.probe_io("measured", storages, writer)
+    PowerCuts(plan, provisioner, writer, listener, load).run(read_cuts(writer.folder))
     cancel.check()
     return failed
 
 
-def _undo(provision: Provision, journal: Journal, listener: Listener) -> None:
-    kept = provision.close()
+def _undo(provisioner: Provisioner, journal: Journal, listener: Listener) -> None:
+    kept = provisioner.close()
     journal.close()
     for item in kept:
         listener.note(f"{item}; `plinth clean` tries again")

@@ -33,7 +33,7 @@ class RunContext:
     network: "NetworkLayout | None" = None
     """None: the nodes of clusters talk over sockets."""
     ssh_config: Path | None = None
-    """The configuration of ssh that the command line names, for the machines of a fleet. None: the user's own."""
+    """The configuration of ssh that the command line names, for the machines of a fleet. None: the user's default."""
 
     @classmethod
     def of(
@@ -45,12 +45,10 @@ class RunContext:
         bundle: Path,
         destroy: Collection[str] = (),
         folder: "BundleFolder | None" = None,
-        networked: Sequence[str] = (),
-        network_seed: int = 1,
+        network: "NetworkLayout | None" = None,
     ) -> "RunContext":
-        """The context of a plan's storages; `destroy` are the confirmations of the command line by which disks may be
-        destroyed, and `networked` the nodes that an emulated network joins, whose jitter and loss
-        `network_seed` decides.
+        """Return the context of a plan's storages; `destroy` are the confirmations of the command line by which disks may be
+        destroyed.
 
         `folder` is the bundle's, once there is one: logs are then written in it wherever it is moved to.
         """
@@ -64,14 +62,14 @@ class RunContext:
             destroy=destroy,
             keep=[place],
         )
-        return cls(run_id, host, owner, place, storages, folder, _network(run_id, networked, network_seed))
+        return cls(run_id, host, owner, place, storages, folder, network)
 
     def log(self, name: str) -> LogFile:
-        """A log file in the bundle."""
+        """Return a log file in the bundle."""
         return LogFile(self.bundle / "logs" / name) if self.folder is None else self.folder.log(f"logs/{name}")
 
     def layout(self, cluster: PlannedCluster, node: PlannedNode) -> ServerLayout:
-        """Where a node of a managed cluster is, and the commands that make it."""
+        """Return where a node of a managed cluster is, and the commands that make it."""
         storage, wal_storage = node.server.storage, node.server.wal_storage
         assert cluster.installation is not None and storage is not None, "it is a managed cluster"
         name = cluster.id_of(node)
@@ -94,15 +92,15 @@ class RunContext:
         )
 
     def layouts(self, cluster: PlannedCluster) -> list[ServerLayout]:
-        """The layouts of all nodes of a managed cluster."""
+        """Return the layouts of all nodes of a managed cluster."""
         return [self.layout(cluster, node) for node in cluster.nodes]
 
     def used_storages(self, clusters: Iterable[PlannedCluster]) -> list[Storage]:
-        """The storages that clusters are stored on, and all that those are built on, each after what it is built on."""
+        """Return the storages that clusters are stored on, and all that those are built on, each after what it is built on."""
         return self.closure(storage for cluster in clusters for storage in cluster.storages)
 
     def closure(self, names: Iterable[str]) -> list[Storage]:
-        """The storages of these names and all that they are built on, each after what it is built on."""
+        """Return the storages of these names and all that they are built on, each after what it is built on."""
         used = set(names)
         for name, storage in reversed(self.storages.items()):  # in this order every user comes before what it uses
             if name in used:
@@ -110,10 +108,11 @@ class RunContext:
         return [storage for name, storage in self.storages.items() if name in used]
 
 
-def _network(run_id: str, networked: Sequence[str], seed: int) -> "NetworkLayout | None":
-    if len(networked) < 2:
+def network_layout(run_id: str, nodes: Sequence[str], seed: int) -> "NetworkLayout | None":
+    """Return the emulated network that joins these nodes, whose jitter and loss `seed` decides; None where there is none to join."""
+    if len(nodes) < 2:
         return None
     from plinth.network import NetworkLayout  # few experiments have one
 
     label = label_of(run_id)
-    return NetworkLayout(label, work_dir() / f"{label}-network", networked, seed)
+    return NetworkLayout(label, work_dir() / f"{label}-network", nodes, seed)

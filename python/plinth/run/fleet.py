@@ -27,7 +27,7 @@ LEAST_BYTES = 128 * 2**20
 
 
 def fleet_problems(experiment: Experiment, expanded: Expanded) -> list[Problem]:
-    """The problems, each at the key to change; none when the fleet can drive every variant."""
+    """Return the problems, each at the key to change; none when the fleet can drive every variant."""
     fleet = experiment.fleet
     if fleet is None:
         return []
@@ -43,7 +43,7 @@ def fleet_problems(experiment: Experiment, expanded: Expanded) -> list[Problem]:
 
 
 def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Listener, ssh_config: Path | None) -> None:
-    """Before anything is made: an agent runs on each machine, with the same versions, and its clock can be read.
+    """Check before anything is made that an agent runs on each machine, with the same versions, and that its clock can be read.
 
     Raises RunError where one cannot be started, MissingCapability where one cannot be used.
     """
@@ -61,14 +61,14 @@ def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Lis
 def fleet_load(
     fleet: FleetSpec, driver: Driver, config: LoadConfig, runner: Runner, log: LogFile, ssh_config: Path | None
 ) -> FleetLoad:
-    """The load of one trial, whose agents are started with it and end with it."""
+    """Return the load of one trial, whose agents are started with it and end with it."""
     return FleetLoad(config, executor_of(fleet, runner, log, ssh_config), fleet.address, driver)
 
 
 def fleet_loader(
     fleet: FleetSpec | None, runner: Runner, log: LogFile, ssh_config: Path | None = None
 ) -> MakeFleetLoader | None:
-    """What sends the rows of datasets: as many machines as it is worth to start agents on. None without a fleet."""
+    """Return what sends the rows of datasets: as many machines as it is worth to start agents on. None without a fleet."""
     if fleet is None:
         return None
 
@@ -98,7 +98,7 @@ def _of_experiment(experiment: Experiment) -> Iterator[Problem]:
 
 
 def _of_server(fleet: FleetSpec, server: ServerSpec) -> Iterator[Problem]:
-    """Machines other than this one reach a server over TCP, on an address that is not this machine's own."""
+    """Check that machines other than this one reach a server over TCP, on an address that is not this machine's own."""
     if not fleet.is_remote or server.connection is not None:
         return
     if server.listen != "tcp" or server.listen_address is None:
@@ -120,12 +120,12 @@ def _of_workload(fleet: FleetSpec, workload: WorkloadSpec) -> Iterator[Problem]:
 
 
 def machines_words(fleet: FleetSpec | None) -> str:
-    """What the plan says of a trial's machines; nothing of a load by this machine alone."""
+    """Return what the plan says of a trial's machines; nothing of a load by this machine alone."""
     return "" if fleet is None else f" on {_machines(fleet)}"
 
 
 def copying_words(fleet: FleetSpec | None) -> str:
-    """What the plan says of the machines that send rows: it is `fleet_loader` that decides how many."""
+    """Return what the plan says of the machines that send rows: it is `fleet_loader` that decides how many."""
     if fleet is None or fleet.number_of_machines == 1:
         return ""
     return f"; from each of up to {_machines(fleet)} that gets {format_size(LEAST_BYTES)} or more to send"

@@ -62,5 +62,5 @@ class InterruptGuard:
 
 
 def _is_for_nohup(number: signal.Signals) -> bool:
-    """Whether SIGHUP is ignored, as nohup(1) arranges it."""
+    """Return whether SIGHUP is ignored, as nohup(1) arranges it."""
     return number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN

@@ -23,25 +23,25 @@ class Listener(Protocol):
     """Called from the conductor's thread, `note` from others as well; its methods must return quickly."""
 
     def phase(self, text: str) -> None:
-        """A new part of the run begins: "initialise cluster 1-disk"."""
+        """Show that a new part of the run begins: "initialise cluster 1-disk"."""
         ...
 
     def progress(self, progress: Progress) -> None:
-        """The progress of a long task."""
+        """Show the progress of a long task."""
         ...
 
     def note(self, text: str) -> None:
-        """A message for the user."""
+        """Show a message to the user."""
         ...
 
     def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
-        """The trial begins; `total` is the number of trials."""
+        """Show that the trial begins; `total` is the number of trials."""
         ...
 
     def second(self, live: LiveSecond) -> None:
-        """A second of the trial has passed."""
+        """Show that a second of the trial has passed."""
         ...
 
     def trial_ended(self, trial: Trial, load: LoadResult | None) -> None:
-        """The trial is in the bundle, with the result of its load; None where the load did not finish."""
+        """Show that the trial is in the bundle, with the result of its load; None where the load did not finish."""
         ...

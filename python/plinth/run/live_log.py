@@ -10,6 +10,7 @@ from typing import IO
 from plinth.bundle import LIVE, BundleFolder
 from plinth.model.contents import TrialContents
 from plinth.model.errors import PlinthError
+from plinth.model.histogram import Buckets
 from plinth.model.live import (
     MAX_GAPS,
     MAX_NAME,
@@ -77,7 +78,7 @@ class LiveLog:
             self._close_file()
 
     def phase(self, text: str) -> None:
-        """A new part of the run begins."""
+        """Log that a new part of the run begins."""
         self._phase = PhaseBegan(unix_ns=time.time_ns(), text=_cut(text))
         self._append_for_now(self._phase)
         self._listener.phase(text)
@@ -165,9 +166,7 @@ class LiveLog:
         self._listener.trial_ended(trial, load)
 
     def _ending(self, trial: Trial, histograms: Iterable[Histogram], unix_ns: int) -> TrialEnded:
-        from plinth.analyse.latency import merge_transactions  # numpy takes a while
-
-        latency = merge_transactions(histograms)
+        latency = Buckets.transactions(histograms)
         gaps = (
             LiveGap(what=_cut(gap.what, MAX_NAME), reason=_cut(gap.reason, MAX_NAME)) for gap in trial.gaps[:MAX_GAPS]
         )
@@ -178,8 +177,8 @@ class LiveLog:
             block=trial.block,
             variant=_cut(trial.variant, MAX_NAME),
             tps=trial.tps,
-            latency_p50_ns=latency.percentile_ns(500) if latency else None,
-            latency_p99_ns=latency.percentile_ns(990) if latency else None,
+            latency_p50_ns=latency.percentile_ns(0.5) if latency else None,
+            latency_p99_ns=latency.percentile_ns(0.99) if latency else None,
             failure=None if trial.failure is None else _cut(trial.failure),
             gaps=tuple(gaps),
         )
@@ -245,7 +244,7 @@ class LiveLog:
 
 
 def _in_order(variants: Collection[Variant]) -> Iterator[Variant]:
-    """The variants in the order of the analysis: the A/A twin follows the variant whose levels and colour it has."""
+    """Yield the variants in the order of the analysis: the A/A twin follows the variant whose levels and colour it has."""
     twins = [variant for variant in variants if variant.is_aa_twin]
     for variant in variants:
         if not variant.is_aa_twin:
@@ -264,7 +263,7 @@ def _planned(variant: Variant, unix_ns: int) -> VariantPlanned:
 
 
 def _cut(text: str, most: int = MAX_TEXT) -> str:
-    """Text with at most so many characters that can be written in UTF-8: names of files may have any bytes."""
+    """Return text with at most so many characters that can be written in UTF-8: names of files may have any bytes."""
     printable = text.encode(errors="backslashreplace").decode()
     return printable if len(printable) <= most else f"{printable[: most - 1]}…"
 

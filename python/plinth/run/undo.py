@@ -17,5 +17,5 @@ UNDO_HANDLERS: UndoHandlers = ChainMap(
 
 
 def undo_step(step: Step) -> Step | None:
-    """The step that undoes `step`, for people and for the plan; None when there is nothing to undo."""
+    """Return the step that undoes `step`, for people and for the plan; None when there is nothing to undo."""
     return undo.undo_step(step, UNDO_HANDLERS)

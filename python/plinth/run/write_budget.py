@@ -7,7 +7,6 @@ file counts once. The kernel counts per disk and not per writer: what others wri
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -17,10 +16,12 @@ from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import StorageFacts
 from plinth.model.units import format_size
 from plinth.model.wear import DiskWear, RunWear, SmartReading
+from plinth.run.host import HOST, ServerHost
 from plinth.storage.inspect.smart import NotReported, read_smart
 from plinth.system.runner import Runner
 
-DISKSTATS = Path("/proc/diskstats")
+_SECTORS_WRITTEN = 6
+"""The index of the field of /proc/diskstats."""
 _SECTOR_BYTES = 512
 _INTERVAL_S = 0.5
 _LOOK_AHEAD_INTERVALS = 2
@@ -30,17 +31,13 @@ ReadSmart = Callable[[str], tuple[SmartReading | None, str | None]]
 """Maps the kernel name of a disk to the wear that it reports, or to the reason why it reports none."""
 
 
-def written_bytes(diskstats: Path = DISKSTATS) -> dict[str, int]:
-    """Bytes written since boot by kernel name of each block device (Documentation/admin-guide/iostats, field 7)."""
-    counted = {}
-    for line in diskstats.read_text().splitlines():
-        _, _, name, *fields = line.split()
-        counted[name] = int(fields[6]) * _SECTOR_BYTES
-    return counted
+def written_bytes(host: ServerHost = HOST) -> dict[str, int]:
+    """Return the bytes written since boot by kernel name of each block device."""
+    return {name: fields[_SECTORS_WRITTEN] * _SECTOR_BYTES for name, fields in host.diskstats().items()}
 
 
 class WriteBudget:
-    """Counts from its construction on. While it is entered, a thread of its own checks twice a second.
+    """Counts from its construction on. While it is entered, a thread checks twice a second.
 
     `stop` is called once, from that thread, when at the highest rate of the last seconds the budget would be exceeded
     before the next check but one. `earlier` is what a resumed run had written before.
@@ -74,7 +71,7 @@ class WriteBudget:
     def of(
         cls, measure: MeasureSpec, stop: Callable[[BudgetSpent], None], runner: Runner, earlier: RunWear | None
     ) -> Self:
-        """The budget of an experiment; the wear that drives report is read by `runner`."""
+        """Return the budget of an experiment; the wear that drives report is read by `runner`."""
         return cls(measure.max_written_bytes, stop, read_smart=lambda disk: _smart(disk, runner), earlier=earlier)
 
     def __enter__(self) -> Self:
@@ -117,12 +114,12 @@ class WriteBudget:
         return sum(self._written(name) for name in self._counted)
 
     def figures(self) -> dict[str, float]:
-        """For the live display: bytes written to the disks and, where there is one, the budget."""
+        """Return, for the live display, bytes written to the disks and, where there is one, the budget."""
         budget = {} if self._max is None else {"max_written_bytes": float(self._max)}
         return {"disk_written_bytes": float(self.written_bytes), **budget}
 
     def result(self) -> RunWear:
-        """Bytes written to each disk, and the wear that the drives report now."""
+        """Return the bytes written to each disk, and the wear that the drives report now."""
         self._now = dict(self._read_written())
         return RunWear(
             max_written_bytes=self._max,
@@ -172,7 +169,7 @@ class WriteBudget:
             f"the write budget is spent: {format_size(now_bytes)} of {format_size(max_bytes)} are written, and at the "
             "rate of the last seconds the next one would pass it",
             where="measure.max_written",
-            hint="finished trials are kept: `plinth report BUNDLE`; to measure more, begin anew with a larger budget",
+            hint="finished trials are kept: `plinth report BUNDLE`; to measure more, begin a new run with a larger budget",
             details=disks,
         )
 

@@ -1,4 +1,4 @@
-"""Analyses bundles in a process of its own: in the server's it would hold Python's global lock, and with it all pages, and could
+"""Analyses bundles in a separate process: in the server's it would hold Python's global lock, and with it all pages, and could
 not be ended.
 
 `python -m plinth.serve.analyst FD NICENESS` is that process. It ends when nobody holds the other end of the pipe FD any more.
@@ -43,7 +43,7 @@ class Analyst:
         self._working = threading.Lock()
 
     def do(self, task: Task, root: BundleFolder, names: Sequence[str]) -> Any:
-        """The result of a task with the bundles `names` below `root`, as JSON; blocks until it is done, or `close` was called.
+        """Return the result of a task with the bundles `names` below `root`, as JSON. Blocks until it is done, or `close` was called.
 
         Raises RunError with what the task reports, and if its process was killed: by the kernel for its memory, by a user, or by `close`.
         """

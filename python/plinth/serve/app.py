@@ -26,7 +26,7 @@ FEWEST_COMPARED = 2
 
 
 class Pages:
-    """Answers requests. Its methods block, so each request has a thread of its own."""
+    """Answers requests. Its methods block, so each request has a separate thread."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -51,7 +51,7 @@ class Pages:
 
     @contextmanager
     def ended_first(self) -> Iterator[None]:
-        """A context manager that on exit ends what requests wait for, since the server waits for them."""
+        """Return a context manager that on exit ends what requests wait for, since the server waits for them."""
         try:
             yield
         finally:
@@ -65,11 +65,11 @@ class Pages:
         self._catalogue.close()
 
     def catalogue(self, request: Request) -> Response:
-        """The page of all bundles."""
+        """Return the page of all bundles."""
         return self._catalogue_page(request, self._catalogue.listing())
 
     def changes(self, request: Request) -> Response:
-        """The page of all bundles for one that shows them in the state `since`; without content if nothing has changed."""
+        """Return the page of all bundles if it has changed since the state `since`; else an answer without content."""
         listing = self._catalogue.recent()
         if request.query_params.get("since") != listing.state:
             return self._catalogue_page(request, listing)
@@ -80,13 +80,13 @@ class Pages:
         return HTMLResponse(page, headers={"Content-Security-Policy": CATALOGUE_POLICY, **_asking_again(listing)})
 
     def report(self, request: Request) -> Response:
-        """The report of a bundle."""
+        """Return the report of a bundle."""
         bundle = self._asked_for(request.path_params["key"])
         page = self._reports.page(bundle.name, self._catalogue.folder(bundle))
         return HTMLResponse(page, headers={"Content-Security-Policy": policy_of(page)})
 
     def compare(self, request: Request) -> Response:
-        """The comparison of the selected bundles with the oldest of them."""
+        """Return the comparison of the selected bundles with the oldest of them."""
         ticked = [self._asked_for(key) for key in dict.fromkeys(request.query_params.getlist("bundle"))]
         if len(ticked) < FEWEST_COMPARED:
             raise UsageError("two runs are needed", hint="tick two of them or more")
@@ -95,15 +95,17 @@ class Pages:
         return HTMLResponse(comparison_page(_root(request), compared))
 
     def live(self, request: Request) -> Response:
-        """The live page of an active run."""
+        """Return the live page of an active run."""
         bundle = self._asked_for(request.path_params["key"])
         _built("live.js")
         page = live_page(_root(request), bundle, live_page_of(_root(request), bundle.key))
         return HTMLResponse(page, headers={"Content-Security-Policy": LIVE_POLICY})
 
     async def live_events(self, request: Request) -> Response:
-        """The stream that the live page shows. A browser that connects again sends the place that it has as a header, the page
-        that was hidden meanwhile as a part of the address."""
+        """Return the stream that the live page shows.
+
+        A browser that connects again sends its place as a header; a page that was hidden meanwhile sends it in the address.
+        """
         folder = await run_in_threadpool(self._folder_of, request.path_params["key"])
         after = request.headers.get("last-event-id") or request.query_params.get("after")
         return self.streams.response(folder, after)

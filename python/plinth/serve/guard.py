@@ -35,7 +35,7 @@ class Guard:
     """Lets through what reads, comes by one of `hosts` ("127.0.0.1:8432"), knows the secret `folder` that all addresses begin with,
     and has the token, in the address or the cookie.
 
-    A page of another site cannot ask: it has no cookie (SameSite=Strict), its Origin is refused, and a name of its own that
+    A page of another site cannot ask: it has no cookie (SameSite=Strict), its Origin is refused, and a name of that site that
     resolves to this machine (DNS rebinding) is not one of `hosts`. Cookies do not know ports: every server of this
     machine is of the same site and is sent those of its host. The cookie is bound to the folder, which such a server does not
     know: it is sent no cookie, and with one it could not ask.
@@ -79,8 +79,10 @@ class Guard:
         return None
 
     def _admission(self, scope: Scope, headers: Headers) -> Response | None:
-        """With the token in the address: to the catalogue, and the cookie; None for whoever has that. Nothing of the answer
-        depends on how much of folder or token is right."""
+        """Return None for a request with the cookie; with the token in the address, a redirection that sets the cookie; else a refusal.
+
+        Nothing in the answer depends on how much of folder or token is right.
+        """
         if not _is_same(scope["path"].removeprefix("/").partition("/")[0], self._folder):
             return _refused(_NOT_SHOWN)
         try:
@@ -102,7 +104,7 @@ def _is_same(given: str, secret: str) -> bool:
 
 
 def _cookies(headers: Iterable[str]) -> Iterable[str]:
-    """All values of our cookie: servers on other ports can set one of the same name, and others that no parser likes."""
+    """Yield all values of our cookie: servers on other ports can set one of the same name, and others that no parser likes."""
     for header in headers:
         for pair in header.split(";"):
             name, _, value = pair.strip().partition("=")

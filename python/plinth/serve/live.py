@@ -12,11 +12,11 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from plinth.bundle import BundleFolder, LiveTail, Place, read_manifest
+from plinth.bundle import BundleFolder, LivePlace, LiveTail, read_manifest
 from plinth.bundle.live import LiveChunk
+from plinth.common.shown import shown_in_json
 from plinth.model.errors import PlinthError
 from plinth.model.live import LiveEnd, LiveLine, LiveMessage, LivePage
-from plinth.model.shown import shown_in_json
 from plinth.report.catalogue import LOAD, LOAD_LINES, PANEL_SOURCES, PANELS
 from plinth.system.lock import is_locked
 from plinth.tasks.history import reason_of_end
@@ -74,11 +74,11 @@ class LiveStreams:
         self._is_ending = True
 
     def response(self, folder: BundleFolder, after: str | None) -> Response:
-        """The stream of a bundle, from the place on that a reader has sent back; `folder` is closed at its end."""
+        """Return the stream of a bundle from the place that a reader has sent back; `folder` is closed at its end."""
         if self._open >= MAX_STREAMS:
             reason = f"{MAX_STREAMS} live pages are open: close one\n"
             return PlainTextResponse(reason, HTTPStatus.SERVICE_UNAVAILABLE)
-        tail = LiveTail(folder, Place.parse(after) if after else None)
+        tail = LiveTail(folder, LivePlace.parse(after) if after else None)
         return StreamingResponse(self._counted(folder, tail), media_type="text/event-stream")
 
     async def _counted(self, folder: BundleFolder, tail: LiveTail) -> AsyncIterator[str]:
@@ -115,6 +115,6 @@ class LiveStreams:
 
 
 def _message(chunk: LiveChunk) -> str:
-    """JSON has no line end outside of its strings, and in them escaped: it is one line of the stream."""
+    """Format a chunk as one event: JSON has line ends only in strings, escaped, and so is one line of the stream."""
     message = LiveMessage(events=chunk.events, problems=chunk.problems)
     return f"id: {chunk.place}\ndata: {shown_in_json(message.model_dump_json())}\n\n"

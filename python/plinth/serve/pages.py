@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
 
+from plinth.common.shown import shown
 from plinth.model.history import ListedBundle
 from plinth.model.live import LivePage
 from plinth.model.run_comparison import RunsComparison
-from plinth.model.shown import shown
 from plinth.report.runs import difference_heads, difference_rows, ratio_heads, ratio_rows, run_lines
 from plinth.serve.catalogue import CataloguedBundle, Listing
 
@@ -76,7 +76,7 @@ def comparison_page(root: str, compared: RunsComparison) -> str:
 
 
 def live_page(root: str, bundle: CataloguedBundle, made_with: LivePage) -> str:
-    """The page that shows a run while it is running; its script does the rest. Nothing of the bundle is in `made_with`."""
+    """Return the page that shows a run while it is running; its script does the rest. Nothing of the bundle is in `made_with`."""
     one = bundle.listed
     name = _name(one)
     return page(

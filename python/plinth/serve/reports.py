@@ -47,7 +47,7 @@ class Reports:
 
 
 def policy_of(page: str) -> str:
-    """The Content-Security-Policy of a report page: its own viewer runs, in an origin of its own that can ask nobody.
+    """Return the Content-Security-Policy of a report page: its viewer runs in an opaque origin, which can send no request.
 
     Data of the bundle cannot be taken for the viewer's script: it holds no "<" (plinth.report.html).
     """

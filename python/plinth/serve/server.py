@@ -17,7 +17,7 @@ from plinth.model.errors import UsageError
 from plinth.run.interrupt import InterruptGuard
 from plinth.serve.app import Pages
 from plinth.serve.catalogue import Catalogue
-from plinth.serve.connection import TimedConnection
+from plinth.serve.connection import TimedConnections
 from plinth.serve.guard import Guard
 from plinth.system import cancel
 
@@ -37,23 +37,23 @@ def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
         # The folder is in the address of each page; the token is only in the printed one, and then in the cookie.
         folder, token = secrets.token_urlsafe(16), secrets.token_urlsafe(32)
         guard = Guard(pages.application(), folder, token, (f"{ADDRESS}:{port}", f"localhost:{port}"))
-        server = uvicorn.Server(
-            uvicorn.Config(
-                guard,
-                loop="asyncio",
-                http=TimedConnection,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                log_level="error",  # else everyone who connects writes lines to our terminal: damaged requests are warnings
-                access_log=False,  # do not log URLs, which contain the token
-                server_header=False,
-                proxy_headers=False,
-                limit_concurrency=_MAX_CONNECTIONS,
-                timeout_graceful_shutdown=_END_TIMEOUT_S,
-            )
+        connections = TimedConnections(guard)
+        config = uvicorn.Config(
+            connections,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",  # else everyone who connects writes lines to our terminal: damaged requests are warnings
+            access_log=False,  # do not log URLs, which contain the token
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_MAX_CONNECTIONS,
+            timeout_graceful_shutdown=_END_TIMEOUT_S,
         )
-        with _Serving(server, listener) as serving, pages.ended_first():
+        connections.watch(config)
+        with _Serving(uvicorn.Server(config), listener) as serving, pages.ended_first():
             announce(f"http://{ADDRESS}:{port}/{folder}/?token={token}")
             serving.wait()
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from plinth.model.lazy import lazy_exports
+from plinth.common.lazy_exports import lazy_exports
 from plinth.system.database import connect, database_errors
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from plinth.server.shared_memory import Guarded
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
-from plinth.system.unix_socket import check_socket_path
+from plinth.system.paths import check_socket_path
 
 MEMORY = "memory"
 """The step of a server by which its shared memory is found."""

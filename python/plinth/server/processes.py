@@ -11,10 +11,9 @@ from plinth.model.errors import Refused, RunError
 from plinth.server.shared_memory import remove_left_shared_memory
 from plinth.system import cancel
 from plinth.system.directory import LABEL_FILE, nearest_label
-from plinth.system.ending import handles, kill_all, send
-from plinth.system.gate import waits_to_become
-from plinth.system.process import STATE, all_exit, arguments, stat_fields
+from plinth.system.process import STATE, all_exit, arguments, handles, kill_all, send, stat_fields
 from plinth.system.regular_file import read_small_file
+from plinth.system.runner import waits_to_become
 from plinth.system.timeout import call_with_timeout
 
 FAST = (signal.SIGINT, 60.0)

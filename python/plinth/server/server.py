@@ -8,11 +8,11 @@ from pathlib import Path
 from time import monotonic, monotonic_ns
 from typing import Literal, NamedTuple
 
+from plinth.common.libpq import make_conninfo
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import Refused, RunError
 from plinth.model.facts import ServerFacts
-from plinth.model.libpq import make_conninfo
 from plinth.model.step import Step, Undo
 from plinth.server import port
 from plinth.server.facts import managed_facts
@@ -36,8 +36,8 @@ from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.server.tablespaces import check_wal_directory, create_tablespaces
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
+from plinth.system.drop_caches import write_back_command
 from plinth.system.journal import Entry, Journal
-from plinth.system.page_cache import write_back_command
 from plinth.system.runner import Runner
 
 ShutdownMode = Literal["fast", "immediate"]

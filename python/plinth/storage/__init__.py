@@ -25,7 +25,7 @@ __all__ = ["Storage", "check_answers", "describe", "make", "place_problems"]
 
 
 def __getattr__(name: str) -> Any:
-    """One of the names above. Raises AttributeError for any other, as a module does."""
+    """Return one of the names above. Raises AttributeError for any other, as a module does."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

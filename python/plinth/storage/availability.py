@@ -36,7 +36,7 @@ class Availability(NamedTuple):
 
 
 def kinds(host: HostFacts, runner: Runner) -> list[Availability]:
-    """Every kind that an experiment can name."""
+    """Return every kind that an experiment can name."""
     return [
         Availability(name, description, _needs(KINDS[name].requirements, host, runner))
         for name, description in _descriptions().items()
@@ -44,7 +44,7 @@ def kinds(host: HostFacts, runner: Runner) -> list[Availability]:
 
 
 def filesystems(host: HostFacts, runner: Runner) -> list[Availability]:
-    """The file systems that block devices can be formatted with."""
+    """Return the file systems that block devices can be formatted with."""
     return [
         Availability(name, "", _needs(requirements, host, runner))
         for name, requirements in FILESYSTEM_REQUIREMENTS.items()
@@ -52,12 +52,12 @@ def filesystems(host: HostFacts, runner: Runner) -> list[Availability]:
 
 
 def formatted_kinds() -> list[str]:
-    """The kinds that are block devices, with a file system of choice."""
+    """Return the kinds that are block devices, with a file system of choice."""
     return [name for name, kind in KINDS.items() if issubclass(kind, BlockStorage)]
 
 
 def _descriptions() -> dict[str, str]:
-    """The first line of the docstring of each kind's model, by kind."""
+    """Return the first line of the docstring of each kind's model, by kind."""
     return {kind: (inspect.getdoc(spec) or "").split("\n")[0] for kind, spec in SPECS.items()}
 
 

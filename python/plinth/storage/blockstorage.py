@@ -61,11 +61,11 @@ class BlockStorage(FolderStorage[BlockSpec]):
 
     @abstractmethod
     def block_actions(self) -> list[Action]:
-        """The actions that make the block devices, once the folder is there."""
+        """Return the actions that make the block devices, once the folder is there."""
 
     @abstractmethod
     def device_paths(self) -> list[Path]:
-        """The block devices, as links in our folder, since the kernel chooses their names."""
+        """Return the block devices, as links in our folder, since the kernel chooses their names."""
 
     def confirm_devices(self) -> None:
         """Raise RunError when the devices are not as requested."""
@@ -85,15 +85,15 @@ class BlockStorage(FolderStorage[BlockSpec]):
         )
 
     def required(self) -> Requirements:
-        """The requirements of the devices and, unless it is raw, of the file system."""
+        """Return the requirements of the devices and, unless it is raw, of the file system."""
         return self.requirements if self.is_raw else self.requirements.plus(self.filesystem.requirements)
 
     def member_paths(self) -> list[Path]:
-        """Its block devices."""
+        """Return its block devices."""
         return self.device_paths()
 
     def actions(self) -> list[Action]:
-        """The actions that make folder, devices, file system and queue settings; the queues of members are set by the
+        """Return the actions that make folder, devices, file system and queue settings; the queues of members are set by the
         storage built on them."""
         made = [self.folder_action(), *self.block_actions()]
         return made if self.is_raw else made + self.filesystem.actions() + self.queue_actions(self.step_id)
@@ -106,11 +106,11 @@ class BlockStorage(FolderStorage[BlockSpec]):
             self.confirm_queue()
 
     def failure(self) -> str | None:
-        """As of every storage; and a file system that the kernel has made read-only after errors."""
+        """Return the failure as every storage, or that the kernel has made the file system read-only after errors."""
         return super().failure() or (None if self.is_raw else self.filesystem.failure())
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """As of every storage, with the features of the file system."""
+        """Return the facts as every storage, with the features of the file system."""
         facts = super().facts(runner)
         return facts if self.is_raw else self.filesystem.with_features(facts, runner)
 
@@ -124,7 +124,7 @@ class BlockStorage(FolderStorage[BlockSpec]):
             check_queue(device, self.spec.queue.knobs())
 
     def devices_without_flushes(self) -> list[str]:
-        """As of every storage, with its own devices."""
+        """Return them as every storage, with its own devices."""
         below = super().devices_without_flushes()
         if self.spec.queue.write_cache != "write through" or self.has_no_cache():
             return below

@@ -17,7 +17,7 @@ _LEFT: dict[str, tuple[float, int]] = {
 
 
 def filesystem_of(spec: object) -> str | None:
-    """The file system that is made on a storage as an experiment describes it; None where none is made."""
+    """Return the file system that is made on a storage as an experiment describes it; None where none is made."""
     if isinstance(spec, FormattedStorage):
         return spec.filesystem
     kind = getattr(spec, "kind", None)
@@ -36,7 +36,7 @@ def copies_share_blocks(spec: object) -> bool:
 
 
 def usable_bytes(filesystem: str | None, capacity_bytes: int) -> int:
-    """The part of `capacity_bytes` that an ordinary user can fill with files."""
+    """Return the part of `capacity_bytes` that an ordinary user can fill with files."""
     if filesystem is None:
         return capacity_bytes
     share, lost_bytes = _LEFT[filesystem]

@@ -1,6 +1,6 @@
-"""Images of recorded disks: what a power cut left of them, served, attached and mounted beside each other.
+"""Images of recorded disks: what a power cut left of them, served, attached and mounted next to each other.
 
-Every step is in the journal, so that nothing is left of an image whatever ends the process. Nothing is formatted, and
+Every step is in the journal, so that nothing is left of an image, however the process ends. Nothing is formatted, and
 the recording is never written to.
 """
 
@@ -13,15 +13,15 @@ from plinth.model.errors import PlinthError, Refused
 from plinth.model.step import Step, Undo
 from plinth.model.storage import FilesystemName
 from plinth.storage.actions import Action, make_folder, make_labelled
-from plinth.storage.devices.attach import attach, confirm_attached
 from plinth.storage.devices.disk_control import DiskControl
-from plinth.storage.devices.disk_start import DISK_FILE, serve_action
+from plinth.storage.devices.disk_daemon import DISK_FILE, serve_action
+from plinth.storage.devices.loop_device import attach, confirm_attached
 from plinth.storage.filesystem import run_with_kernel_log
 from plinth.system.daemon import ANSWER_TIMEOUT_S
 from plinth.system.journal import Journal
 from plinth.system.owner import current_user
+from plinth.system.paths import check_socket_path
 from plinth.system.runner import Runner
-from plinth.system.unix_socket import check_socket_path
 
 _BTRFS = Path("/sys/fs/btrfs")
 
@@ -68,7 +68,7 @@ class DiskImage:
         return self._each("device")
 
     def disks(self) -> list[DiskControl]:
-        """The control of each disk: an image can be cut, too, as in the middle of recovery."""
+        """Return the control of each disk: an image can be cut, too, as in the middle of recovery."""
         return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._each("control")]
 
     def attach(self, runner: Runner, journal: Journal) -> None:
@@ -157,7 +157,7 @@ class DiskImage:
         ]
 
     def _refuse_second_btrfs(self, runner: Runner) -> None:
-        """btrfs takes two devices of the same identity for one, and would write to the wrong one."""
+        """Raise Refused for a second btrfs of one identity: btrfs takes both for one, and would write to the wrong one."""
         identity = runner.run(("blkid", "-s", "UUID", "-o", "value", str(self.devices[0]))).stdout.strip()
         if identity and (_BTRFS / identity).exists():
             raise Refused(

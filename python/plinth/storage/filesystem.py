@@ -1,5 +1,8 @@
 """A file system on one or several block devices: made, mounted, and read back."""
 
+import contextlib
+import errno
+import fcntl
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -7,27 +10,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plinth.model.errors import MissingCapability, RunError
+from plinth.model.errors import MissingCapability, Refused, RunError
 from plinth.model.facts import StorageFacts
 from plinth.model.step import Step, Undo
 from plinth.model.storage import FilesystemName
 from plinth.storage.actions import Action
-from plinth.storage.devices.labelled_filesystem import unmount_filesystem
+from plinth.storage.devices.block_device import device_label
 from plinth.storage.devices.loop_device import mounts_of_lost_images
 from plinth.storage.folder import FolderStorage
-from plinth.storage.inspect.features import with_features
+from plinth.storage.inspect.describe import with_features
 from plinth.storage.requirements import Requirements, kernel_filesystem
 from plinth.system.directory import filesystem_label
+from plinth.system.failures import from_os_error
 from plinth.system.kernel_log import kernel_log
-from plinth.system.mounts import mount_of
+from plinth.system.mounts import Mount, mount_of, mounts
 from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import statvfs_with_timeout
 from plinth.system.undo import UndoHandler, UndoHandlers
-from plinth.system.unmount import umount_command
+from plinth.system.unmount import run_umount, umount_command, unmount_copies
 
 _OF_THE_DISK = ("i/o error", "input/output error", "no space left", "transport endpoint is not connected")
 # mke2fs leaves its tables to be written in the background after the first mount, which would disturb what is measured.
 _WRITE_ALL_NOW = ("-E", "lazy_itable_init=0,lazy_journal_init=0")
+FILESYSTEM_UNDO: UndoHandlers = {
+    "unmount_filesystem": UndoHandler(
+        lambda what, runner: unmount_filesystem(Path(what.path), what.label, runner),
+        lambda what: f"unmount the file system of {what.path}",
+        lambda what: umount_command(Path(what.path)),
+        unmounts=True,
+    )
+}
+_FS_IOC_GETFSLABEL = 0x81009431  # _IOR(0x94, 49, char[256]), linux/fs.h
+_LABEL_MAX_BYTES = 256
+_BTRFS = Path("/sys/fs/btrfs")
+_NOT_KNOWN = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 def _requirements(name: str, *optional_programs: str) -> Requirements:
@@ -45,14 +61,6 @@ FILESYSTEM_REQUIREMENTS: Mapping[FilesystemName, Requirements] = {
     "ext4": _requirements("ext4", "dumpe2fs"),
     "xfs": _requirements("xfs", "xfs_info"),
     "btrfs": _requirements("btrfs"),
-}
-FILESYSTEM_UNDO: UndoHandlers = {
-    "unmount_filesystem": UndoHandler(
-        lambda what, runner: unmount_filesystem(Path(what.path), what.label, runner),
-        lambda what: f"unmount the file system of {what.path}",
-        lambda what: umount_command(Path(what.path)),
-        unmounts=True,
-    )
 }
 
 
@@ -115,7 +123,7 @@ class Filesystem:
             )
 
     def failure(self) -> str | None:
-        """The failure when the kernel has made it read-only, as it does after an error of the device."""
+        """Return the failure when the kernel has made it read-only, as it does after an error of the device."""
         try:
             read_only = statvfs_with_timeout(self.storage.mount_point).f_flag & os.ST_RDONLY
         except OSError as error:
@@ -125,7 +133,7 @@ class Filesystem:
         return None
 
     def with_features(self, facts: StorageFacts, runner: Runner) -> StorageFacts:
-        """`facts` with what mkfs made, and with a gap for each mount option that the kernel does not show."""
+        """Add the features of its file system to `facts`; what could not be read, or is not shown, as gaps."""
         return with_features(facts, self.kind, self.devices[0], self.mount_options, runner)
 
     def _make(self, argv: tuple[str, ...], runner: Runner) -> None:
@@ -164,7 +172,75 @@ def _run(argv: tuple[str, ...], runner: Runner) -> None:
 
 
 def _before_usage(stderr: str) -> list[str]:
-    """The output of a program before it lists all of its options."""
+    """Return the output of a program before it lists all of its options."""
     lines = stderr.splitlines()
     usage = next((index for index, line in enumerate(lines) if line.lower().startswith("usage")), None)
     return lines[:usage] if usage else []
+
+
+def unmount_filesystem(point: Path, label: str, runner: Runner) -> None:
+    """Unmount what is on top of `point` if that file system has `label`; nothing when nothing is mounted there."""
+    if not _mounted(point):
+        return
+    try:
+        mount = mount_of(point)
+    except OSError as error:
+        raise from_os_error(error, "look at the mount", point) from error
+    if mount.point != str(point):
+        raise Refused(f"not unmounted: {mount.source} on {mount.point} hides it", where=str(point))
+    try:
+        found = mounted_label(point, runner)
+    except OSError as error:
+        if error.errno != errno.EIO or not _is_on_own_device(mount, point.parent):
+            raise
+        found = label
+    if found != label:
+        raise Refused(
+            f"not unmounted: {mount.source} ({mount.filesystem}) has "
+            + (f"the label {found!r}, not ours, {label!r}" if found else f"no label, not ours, {label!r}"),
+            where=str(point),
+            hint=f"unmount it yourself if it is not wanted: umount {point}",
+        )
+    before = len(_mounted(point))
+    run_umount(point, runner)
+    unmount_copies(lambda other: (other.source, other.point) == (mount.source, mount.point), runner)
+    if len(_mounted(point)) >= before:
+        raise RunError("still mounted after umount", where=str(point))
+
+
+def mounted_label(point: Path, runner: Runner) -> str | None:
+    """Return the label of the file system mounted on `point`; None without one.
+
+    Asked of the file system (FS_IOC_GETFSLABEL), which knows it even when its disk does not answer any more; where that
+    is too old to be asked, of the disk. btrfs, which reads its root directory once more, is asked by sysfs.
+    """
+    if label := _label_in_sysfs(Path(mount_of(point).source)):
+        return label
+    directory = os.open(point, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        answer = fcntl.ioctl(directory, _FS_IOC_GETFSLABEL, bytes(_LABEL_MAX_BYTES))
+        return answer.rstrip(b"\0").decode(errors="replace") or None
+    except OSError as error:
+        if error.errno not in _NOT_KNOWN:
+            raise from_os_error(error, "read the label of the file system", point) from error
+    finally:
+        os.close(directory)
+    return device_label(Path(mount_of(point).source), runner)
+
+
+def _is_on_own_device(mount: Mount, folder: Path) -> bool:
+    """Whether `mount` is of a device that a link in `folder`, a storage's own, leads to: XFS that has shut down, as after a power
+    cut, does not even open its root directory, and so does not tell its label."""
+    return any(str(link.readlink()) == mount.source for link in folder.glob("device*") if link.is_symlink())
+
+
+def _label_in_sysfs(device: Path) -> str | None:
+    """Return the label of the mounted btrfs that `device` is one of the devices of; None where it is of none."""
+    for entry in _BTRFS.glob(f"*/devices/{device.name}"):
+        with contextlib.suppress(FileNotFoundError):  # unmounted in this very moment
+            return (entry.parent.parent / "label").read_text().rstrip("\n") or None
+    return None
+
+
+def _mounted(point: Path) -> list[str]:
+    return [mount.source for mount in mounts() if mount.point == str(point)]

@@ -1,4 +1,4 @@
-"""Storages with a folder of their own in the work directory, which root alone may write to.
+"""Storages with a folder in the work directory that only root may write to.
 
 The user who runs servers may pass through it to the mount point, but not put a link where root follows one.
 """
@@ -40,17 +40,17 @@ class FolderStorage(Storage[Spec]):
 
     @abstractmethod
     def member_paths(self) -> list[Path]:
-        """The block devices or files that it gives to a storage of which it is a member."""
+        """Return the block devices or files that it gives to a storage of which it is a member."""
 
     def queue_actions(self, step_id: Callable[[str], str]) -> list[Action]:
-        """The actions that set the queues of its devices, if it has any."""
+        """Return the actions that set the queues of its devices, if it has any."""
         return []
 
     def confirm_queue(self) -> None:
         """Raise RunError when a queue setting of its devices is not as requested."""
 
     def member_paths_of(self, names: Sequence[str]) -> list[Path]:
-        """The block devices or files of other storages."""
+        """Return the block devices or files of other storages."""
         return [path for name in names for path in self.member(name).member_paths()]
 
     def member_queue_actions(self) -> list[Action]:
@@ -64,36 +64,36 @@ class FolderStorage(Storage[Spec]):
             member.confirm_queue()
 
     def all_members(self) -> "list[FolderStorage[Any]]":
-        """The storages that are its members."""
+        """Return the storages that are its members."""
         names = [reference.name for reference in self.spec.references() if reference.role == "member"]
         return list(map(self.member, names))
 
     def backing_files(self) -> Mapping[Path, Path]:
-        """The file of ours that backs each of its loop devices; empty where there are none."""
+        """Return the file of ours that backs each of its loop devices; empty where there are none."""
         return {}
 
     @contextmanager
     def held(self, runner: Runner) -> Iterator[None]:
-        """Around one command that writes to its devices. Refused unless each is still what was made, free and blank."""
+        """Guard one command that writes to its devices. Refused unless each is still what was made, free and blank."""
         devices = [path for path in self.member_paths() if not path.is_file()]
         with held_devices(devices, self.backing_files(), runner):
             yield
 
     @contextmanager
     def members_held(self, runner: Runner) -> Iterator[None]:
-        """As `held`, of all members."""
+        """Guard one command that writes to its members, as `held`."""
         with ExitStack() as stack:
             for member in self.all_members():
                 stack.enter_context(member.held(runner))
             yield
 
     def destroys(self) -> tuple[str, ...]:
-        """The stable ids of the disks whose content is lost when its devices are written to; empty for devices that
+        """Return the stable ids of the disks whose content is lost when its devices are written to; empty for devices that
         we made."""
         return ()
 
     def members_destroy(self) -> tuple[str, ...]:
-        """As `destroys`, of all members."""
+        """Return what `destroys` returns, of all members."""
         return tuple(disk for member in self.all_members() for disk in member.destroys())
 
     def check(self, runner: Runner) -> None:
@@ -102,7 +102,7 @@ class FolderStorage(Storage[Spec]):
         check_new_directory(self.folder, self.owner, runner)
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """As of every storage; of the devices or files alone when it is raw."""
+        """Return the facts as every storage; of the devices or files alone when it is raw."""
         if self.is_raw:
             return raw_facts(self.name, self.spec.kind, self.member_paths(), self.notes())
         return super().facts(runner)
@@ -120,11 +120,11 @@ class FolderStorage(Storage[Spec]):
         return label_root(self.step_id("label"), self.mount_point, self.label, *self.root_belongs_to())
 
     def numbered(self, folder: Path, what: str, count: int) -> list[Path]:
-        """Paths for one thing, or for each of several that are alike: device, or device-1, device-2."""
+        """Return paths for one thing, or for each of several that are alike: device, or device-1, device-2."""
         return [folder / what] if count == 1 else [folder / f"{what}-{number}" for number in range(1, count + 1)]
 
     def member(self, name: str) -> "FolderStorage[Any]":
-        """A storage that is its member."""
+        """Return a storage that is its member."""
         member = self.other(name)
         assert isinstance(member, FolderStorage), f"{name} is of a kind that can be a member"
         return member

@@ -43,13 +43,13 @@ class Images:
         return self._storage.numbered(self.folder, "image", self._count)
 
     def needs_from(self) -> Path | Storage[Any]:
-        """The file system, or storage, that their space is taken from."""
+        """Return the file system, or storage, that their space is taken from."""
         if self._spec.on is not None:
             return self._storage.other(self._spec.on)
         return nearest_existing(self.folder.parent)
 
     def needs_bytes(self) -> int:
-        """Their size when every block of them has been written."""
+        """Return their size when every block of them has been written."""
         return self._size_bytes * self._count
 
     def check(self, runner: Runner) -> None:
@@ -77,7 +77,7 @@ class Images:
         return [*self.folder_actions(), *map(self.file_action, self.paths)]
 
     def failure(self) -> str | None:
-        """The failure when their file system is full, so that writes to them are lost."""
+        """Return the failure when their file system is full, so that writes to them are lost."""
         try:
             space, written = call_with_timeout(self._space_and_written, self.folder)
         except OSError as error:

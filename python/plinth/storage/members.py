@@ -8,7 +8,7 @@ from plinth.model.errors import Refused
 from plinth.model.storage import LvmStorage, MdStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BlockStorage
-from plinth.storage.devices.signatures import signatures_of
+from plinth.storage.devices.block_device import signatures_of
 from plinth.storage.folder import FolderStorage
 from plinth.storage.requirements import Requirements
 from plinth.system.directory import filesystem_label
@@ -19,7 +19,7 @@ BLANK_MEMBERS = Requirements(root=True, programs=("wipefs",))
 
 
 def sizes_of(storage: FolderStorage[Any], names: Sequence[str]) -> list[int] | None:
-    """The size of each device or file of those members; None unless all are known beforehand."""
+    """Return the size of each device or file of those members; None unless all are known beforehand."""
     sizes = [storage.other(name).capacity_bytes() for name in names for _ in storage.member(name).member_paths()]
     known = [size for size in sizes if size is not None]
     return known if len(known) == len(sizes) else None
@@ -53,13 +53,13 @@ class StorageOfMembers(BlockStorage[SpecOfMembers]):
         return self.member_paths_of(self.spec.members)
 
     def needs_from(self) -> None:
-        """None: its members take the space."""
+        """Return None: its members take the space."""
 
     def actions(self) -> list[Action]:
-        """As of every block storage, with the knobs of its members."""
+        """Return the actions as every block storage, with those that set the queues of its members."""
         return [*super().actions(), *self.member_queue_actions()]
 
     def confirm(self) -> None:
-        """As of every block storage, with the knobs of its members."""
+        """Confirm as every block storage, with the queues of its members."""
         super().confirm()
         self.confirm_member_queues()

@@ -14,12 +14,12 @@ from plinth.system.timeout import statvfs_with_timeout
 
 
 def nearest_existing(path: Path) -> Path:
-    """`path`, or the nearest of its parents that is there."""
+    """Return `path`, or the nearest of its parents that exists."""
     return next(folder for folder in (path, *path.parents) if os.access(folder, os.F_OK))
 
 
 def free_bytes(path: Path) -> int:
-    """What an ordinary user may still write to the file system of `path`."""
+    """Return what an ordinary user may still write to the file system of `path`."""
     space = os.statvfs(path)
     return space.f_bavail * space.f_frsize
 
@@ -37,7 +37,7 @@ def check_answers(specs: Mapping[str, StorageSpec]) -> None:
 
 
 def place_problems(specs: Mapping[str, StorageSpec]) -> list[Problem]:
-    """Paths of storages that are no directories."""
+    """Return paths of storages that are no directories."""
     problems: list[Problem] = []
     for name, spec in specs.items():
         path = getattr(spec, "path", None)
@@ -100,7 +100,7 @@ def check_reachable(directory: Path, owner: Owner, runner: Runner) -> None:
 
 
 def _may_enter(directory: Path, owner: Owner, runner: Runner) -> bool:
-    """Checked by the kernel as that user, with access control lists and security modules."""
+    """Return whether the kernel lets that user enter, with access control lists and security modules."""
     try:
         runner.run(["test", "-x", str(directory)], owner=owner)
     except CommandError as error:

@@ -13,17 +13,16 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.storage import Reference
 from plinth.storage.actions import Action
-from plinth.storage.ballast import fill_action, fill_of, with_ballast
 from plinth.storage.capacity import filesystem_of, usable_bytes
-from plinth.storage.filling import free_again
+from plinth.storage.filling import fill_action, fill_of, free_again, with_ballast
 from plinth.storage.inspect.describe import storage_facts
 from plinth.storage.requirements import Requirements
+from plinth.system.action import Snapshot
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner, current_user
 from plinth.system.runner import Runner
-from plinth.system.snapshot import Snapshot
 from plinth.system.undo import UndoHandlers
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Described(Protocol):
         ...
 
     def references(self) -> Iterator[Reference]:
-        """The other storages that it names."""
+        """Return the other storages that it names."""
         ...
 
 
@@ -49,8 +48,7 @@ Memory = Literal["memory"]
 
 @dataclass(frozen=True)
 class StorageContext:
-    """The facts about a run that its storages need. `work_root` is where storages are made that name no place of
-    their own."""
+    """The facts about a run that its storages need. `work_root` is where storages are made that name no place."""
 
     run_id: str
     host: HostFacts
@@ -91,7 +89,7 @@ class Storage(ABC, Generic[Spec]):
 
     @classmethod
     def make(cls, name: str, spec: Spec, context: StorageContext) -> "Storage[Spec]":
-        """A storage of this kind, in the way in which this machine can have it."""
+        """Return a storage of this kind, in the way in which this machine can have it."""
         return cls(name, spec, context)
 
     @property
@@ -101,63 +99,65 @@ class Storage(ABC, Generic[Spec]):
 
     @abstractmethod
     def needs_from(self) -> "Path | Memory | Storage[Any] | None":
-        """The place whose free space it takes: memory, the file system of a directory that exists, or another
+        """Return the place whose free space it takes: memory, the file system of a directory that exists, or another
         storage.
 
-        None when it takes nothing of its own: its members do.
+        None when it takes no space: its members do.
         """
 
     def needs_bytes(self) -> int | None:
-        """The space that it may take regardless of its content; None when it takes as much as is stored in it."""
+        """Return the space that it may take regardless of its content; None when it takes as much as is stored in it."""
         return None
 
     def capacity_bytes(self) -> int | None:
-        """Its capacity, file system included; None when only its place limits it."""
+        """Return its capacity, file system included; None when only its place limits it."""
         return None
 
     def usable_bytes(self) -> int | None:
-        """The capacity that is left for files, by a cautious estimate; None when only its place limits it."""
+        """Return the capacity that is left for files, by a cautious estimate; None when only its place limits it."""
         capacity = self.capacity_bytes()
         return None if capacity is None or self.is_raw else usable_bytes(filesystem_of(self.spec), capacity)
 
     def ballast_bytes(self) -> int:
-        """About how much is written to fill it as requested, before anything is stored in it."""
+        """Return about how much is written to fill it as requested, before anything is stored in it."""
         usable = self.usable_bytes()
         return 0 if usable is None else round(fill_of(self.spec) * usable)
 
     def pace(self) -> Pace | None:
-        """Its speed, as far as it is known beforehand: that of the slowest storage that it is built on; None where it
+        """Return its speed, as far as it is known beforehand: that of the slowest storage that it is built on; None where it
         is not known."""
         known = [pace for name in self.requires() if (pace := self.other(name).pace())]
         return max(known, default=None, key=lambda pace: pace.flush_s)
 
     def snapshot(self, name: str = "loaded") -> Snapshot | None:
-        """How a snapshot of that name is taken of everything that is stored on it; None where there is none. Only the last that was
-        taken can be gone back to."""
+        """Return how a snapshot of everything that is stored on it is taken; None where there is none.
+
+        Only the last one that was taken can be restored.
+        """
         return None
 
     def has_subvolumes(self) -> bool:
-        """Whether its file system will have subvolumes, each with snapshots of its own: btrfs."""
+        """Return whether its file system will have subvolumes, each with separate snapshots: btrfs."""
         return filesystem_of(self.spec) == "btrfs"
 
     def required(self) -> Requirements:
-        """Its requirements with its settings: those of its kind, and those of its parts."""
+        """Return its requirements with its settings: those of its kind, and those of its parts."""
         return self.requirements
 
     @abstractmethod
     def actions(self) -> list[Action]:
-        """The actions that make the storage, in order."""
+        """Return the actions that make the storage, in order."""
 
     @abstractmethod
     def check(self, runner: Runner) -> None:
         """Raise a PlinthError when it cannot be made. Nothing is touched; those that it is built on have been made."""
 
     def problems(self) -> list[Problem]:
-        """Everything that is wrong with its description, on any machine, by keys of the experiment."""
+        """Return everything that is wrong with its description, on any machine, by keys of the experiment."""
         return []
 
     def obstacle(self, runner: Runner) -> PlinthError | None:
-        """What keeps it from being made, as far as that can be seen while none of the run's storages is there. Nothing is touched."""
+        """Return what keeps it from being made, as far as that can be seen while none of the run's storages is there. Nothing is touched."""
         try:
             self._check_required(runner)
             if not self.requires():
@@ -169,8 +169,10 @@ class Storage(ABC, Generic[Spec]):
         return None
 
     def _check_place(self, runner: Runner) -> None:
-        """As `check`, of a storage that is built on no other. It would make Plinth's work directory, which is not there before the
-        first run."""
+        """Check the place of a storage that is built on no other, as `check`.
+
+        `check` would make Plinth's work directory, which is not there before the first run.
+        """
         if self.work_root.is_dir():
             self.check(runner)
 
@@ -179,7 +181,7 @@ class Storage(ABC, Generic[Spec]):
         """Raise RunError when what was made is not what was asked for, as read back from the system."""
 
     def failure(self) -> str | None:
-        """Why it has failed, such as a daemon that died; None while it works. Cheap: called during a trial."""
+        """Return why it has failed, such as a daemon that died; None while it works. Cheap: called during a trial."""
         for name in self.requires():
             if reason := self.other(name).failure():
                 return reason
@@ -190,13 +192,13 @@ class Storage(ABC, Generic[Spec]):
         too."""
 
     def power_cut_refusal(self) -> str | None:
-        """Why its power cannot be cut; None when it can: when all that it is built on are emulated disks, or memory."""
+        """Return why its power cannot be cut; None when it can: when all that it is built on are emulated disks, or memory."""
         if not self.requires():
             return f"{self.name} is of kind {self.spec.kind}: the power of its disk cannot be cut by software"
         return next(filter(None, (self.other(name).power_cut_refusal() for name in self.requires())), None)
 
     def disks(self) -> "Sequence[DiskControl]":
-        """Its own emulated disks, by their controls; of those that it is built on these know."""
+        """Return its own emulated disks, by their controls."""
         return ()
 
     def end_faults(self) -> None:
@@ -205,7 +207,7 @@ class Storage(ABC, Generic[Spec]):
             free_again(self.mount_point)
 
     def detach(self, runner: Runner, journal: Journal) -> None:
-        """Undo what the system forgets when it loses its power: its mount, its attached devices. Whatever uses it has ended.
+        """Undo what the system forgets when it loses its power: its mount, its attached devices. Its users have ended.
 
         Raises the first error; what is left stays in the journal.
         """
@@ -221,15 +223,15 @@ class Storage(ABC, Generic[Spec]):
                 self._do(action, runner)
 
     def notes(self) -> tuple[str, ...]:
-        """Notes about it for the reader of the report."""
+        """Return notes about it for the reader of the report."""
         return ()
 
     def requires(self) -> list[str]:
-        """The names of the storages that it is built on."""
+        """Return the names of the storages that it is built on."""
         return list(dict.fromkeys(reference.name for reference in self.spec.references()))
 
     def other(self, name: str) -> "Storage[Any]":
-        """A storage that this one names."""
+        """Return a storage that this one names."""
         return self.context.others[name]
 
     @property
@@ -269,7 +271,7 @@ class Storage(ABC, Generic[Spec]):
             raise error.during(f"storage {self.name}: {action.step.title}") from None
 
     def root_belongs_to(self) -> tuple[Owner, int]:
-        """The owner and the mode of the root of the storage.
+        """Return the owner and the mode of the root of the storage.
 
         Where files of other storages are, which root attaches and formats, it stays ours and is shared: the user
         who runs servers may make directories in it, but not rename or replace ours (the sticky bit).
@@ -279,11 +281,11 @@ class Storage(ABC, Generic[Spec]):
         return current_user()._replace(gid=self.owner.gid), 0o1770
 
     def steps(self) -> list[Step]:
-        """What `prepare` will do."""
+        """Return what `prepare` will do."""
         return [action.step for action in self._all_actions()]
 
     def _all_actions(self) -> list[Action]:
-        """All actions that make it, then those that fill it."""
+        """Return all actions that make it, then those that fill it."""
         share = fill_of(self.spec)
         if self.is_raw or not share:
             return self.actions()
@@ -328,7 +330,7 @@ class Storage(ABC, Generic[Spec]):
             raise from_os_error(error, f"make storage {self.name}", self.mount_point) from error
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """The storage and all that it is built on, as found now. `runner` is for kinds whose tools must be asked."""
+        """Return the storage and all that it is built on, as found now. `runner` is for kinds whose tools must be asked."""
         facts = storage_facts(self.name, self.spec.kind, self.mount_point, self.notes())
         if unflushed := self.devices_without_flushes():
             reason = (
@@ -339,7 +341,7 @@ class Storage(ABC, Generic[Spec]):
         return with_ballast(facts, self.mount_point, share) if (share := fill_of(self.spec)) else facts
 
     def devices_without_flushes(self) -> list[str]:
-        """The devices that have a write-back cache and are sent no flushes, as a queue was set: its own, and those of every
+        """Return the devices that have a write-back cache and are sent no flushes, as a queue was set: its own, and those of every
         storage that it is built on."""
         return [device for name in self.requires() for device in self.other(name).devices_without_flushes()]
 
@@ -349,9 +351,9 @@ class Storage(ABC, Generic[Spec]):
             raise kept.error
 
     def step_id(self, what: str) -> str:
-        """The id of one of this storage's steps."""
+        """Return the id of one of this storage's steps."""
         return f"storage.{self.name}.{what}"
 
     def folder_name(self) -> str:
-        """What its directory or mount point is called, wherever that is."""
+        """Return what its directory or mount point is called, wherever that is."""
         return f"{self.label}-{self.name}"

@@ -75,7 +75,7 @@ def make(
     destroy: Collection[str] = (),
     keep: Sequence[Path] = (),
 ) -> dict[str, Storage[Any]]:
-    """The storages that `specs` describes, each after those that it is built on.
+    """Return the storages that `specs` describes, each after those that it is built on.
 
     Nothing is touched: `work_root` need not be there yet. What `specs` names must be in it, without cycles. `destroy` are
     the words of the command line that disks may be destroyed by; no disk that one of `keep` is stored on is taken.

@@ -8,8 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from plinth.model.errors import MissingCapability
+from plinth.system.runner import CommandError, Runner
+
 COREUTILS = ("test", "sync")
-"""Programs that every system has, so that nobody declares them."""
+"""Programs that every system has, so that no kind declares them."""
+DRIVER_PROGRAMS = ("modprobe",)
 
 
 class KernelFeature(NamedTuple):
@@ -37,7 +41,7 @@ class Requirements(NamedTuple):
     """Those that only some settings, some machines, or facts need. Its user reports what is missing without it."""
 
     def plus(self, *others: "Requirements") -> "Requirements":
-        """All that this one and the others name."""
+        """Return all that this one and the others name."""
         every = (self, *others)
         return Requirements(
             root=any(one.root for one in every),
@@ -48,15 +52,46 @@ class Requirements(NamedTuple):
 
 
 def kernel_feature(module: str, *paths: Path) -> KernelFeature:
-    """A part of the kernel that is there when one of `paths` is."""
+    """Return a part of the kernel that is there when one of `paths` is."""
     return KernelFeature(module, lambda: any(map(os.path.lexists, paths)), f"{module} in the kernel")
 
 
 def kernel_filesystem(name: str) -> KernelFeature:
-    """A file system of the kernel's (filesystems(5)); mount(8) lets the kernel load it."""
+    """Return a file system of the kernel's (filesystems(5)), which mount(8) lets the kernel load."""
     return KernelFeature(name, lambda: _knows_filesystem(name), f"{name} in the kernel")
 
 
 def _knows_filesystem(name: str) -> bool:
     lines = Path("/proc/filesystems").read_text().splitlines()
     return name in (line.split()[-1] for line in lines)
+
+
+def driver_feature(module: str, sign: Path) -> KernelFeature:
+    """Return a driver that `require_driver` loads when it is needed."""
+    return kernel_feature(module, sign)._replace(loaded_on_demand=True)
+
+
+def require_driver(name: str, module: str, sign: Path, runner: Runner, word: str = "") -> None:
+    """Load `module` unless the driver is there already: the file `sign` is there, and has `word` in it.
+
+    Raises MissingCapability with what modprobe says where there is no such driver.
+    """
+    if _is_there(sign, word):
+        return
+    try:
+        runner.run(("modprobe", module))
+        said = f"has loaded it, but {sign} " + (f"does not name {word}" if sign.exists() else "is not there")
+    except CommandError as error:
+        said = "says: " + " ".join(error.details or (error.message,))
+    except MissingCapability as error:
+        said = f"cannot be asked: {error.message}"
+    if not _is_there(sign, word):
+        raise MissingCapability(
+            f"{name}: not in this kernel; modprobe {module} {said}",
+            where=str(sign),
+            hint="a container or a small virtual machine may lack it: run where the kernel has it",
+        )
+
+
+def _is_there(sign: Path, word: str) -> bool:
+    return sign.exists() and (not word or word in sign.read_text())

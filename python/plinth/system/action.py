@@ -1,4 +1,4 @@
-"""Steps together with how Plinth does them."""
+"""Steps together with how Plinth does them, and snapshots of storages as commands."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,3 +28,16 @@ def make_labelled(step_id: str, path: Path, label: str, owner: Owner, mode: int 
         undo=Undo(kind="remove_directory", path=str(path), label=label),
     )
     return Action(step, lambda runner: make_directory(path, label, owner, mode))
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The commands, run as the user who makes storages: take it, go back to it, and remove it.
+
+    `gone` are words by which the last one reports that there is none.
+    """
+
+    take: tuple[str, ...]
+    restore: tuple[str, ...]
+    remove: tuple[str, ...]
+    gone: tuple[str, ...]

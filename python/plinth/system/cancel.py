@@ -7,7 +7,7 @@ propagated or handled nothing is raised: the way out may wait itself. Work that 
 tried, and continues, is ended at its next wait.
 
 The token that applies is a matter of the thread: a thread has none until it enters `scope`, so that threads which observe or
-clean up end by means of their own.
+clean up end in another way.
 """
 
 import os
@@ -71,12 +71,12 @@ class CancelToken:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the token has a reason of its own that is still to be raised here."""
+        """Whether the token has a reason that is still to be raised here."""
         return bool(self._reasons) and not _is_handled(self._reasons[0])
 
 
 def _is_handled(reason: Reported) -> bool:
-    """Whether this thread is in an `except`, `finally` or `__exit__` on account of `reason`, or of an error that came of it."""
+    """Return whether this thread is in an `except`, `finally` or `__exit__` on account of `reason`, or of an error that came of it."""
     error = sys.exception()
     while error is not None and error is not reason:
         error = error.__context__
@@ -88,7 +88,7 @@ _current: ContextVar[CancelToken | None] = ContextVar("cancel token", default=No
 
 @contextmanager
 def scope() -> Iterator[CancelToken]:
-    """A piece of work that can be cancelled by the token, or with the work around it. A reason that comes as it ends is
+    """Run a piece of work that can be cancelled by the token, or with the work around it. A reason that comes as it ends is
     raised, too."""
     token = CancelToken(_current.get())
     before = _current.set(token)
@@ -102,7 +102,7 @@ def scope() -> Iterator[CancelToken]:
 
 @contextmanager
 def masked() -> Iterator[None]:
-    """A context manager for work that must not be cancelled, such as undoing steps."""
+    """Run work that must not be cancelled, such as undoing steps."""
     before = _current.set(None)
     try:
         yield
@@ -125,7 +125,7 @@ def sleep(duration_s: float) -> None:
 
 
 def poll(events: Mapping[int, int], timeout_s: float | None) -> dict[int, int]:
-    """poll(2): the events that came of each file descriptor; nothing when `timeout_s` passed before, or when a
+    """Return, by poll(2), the events that came of each file descriptor; nothing when `timeout_s` passed before, or when a
     signal came that cancels nothing. None waits forever.
 
     Raises the reason when the work is to end.

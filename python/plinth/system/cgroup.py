@@ -1,5 +1,7 @@
-"""Limits of this process by its control groups, version 1 or 2; read below `root`."""
+"""Processors and memory that this process may use: by its affinity and its control groups, version 1 or 2."""
 
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -76,3 +78,19 @@ def _folders(controller: str, root: Path) -> Iterator[Path]:
             inside = Path(path).relative_to(mount.root) if Path(path).is_relative_to(mount.root) else Path()
             folder = top / inside
             yield from (group for group in (folder, *folder.parents) if group.is_relative_to(top))
+
+
+def processors() -> int:
+    """Return the number of processors that this process may run on, or whole cores of its CPU quota; at least 1. Raises OSError."""
+    allowed = len(os.sched_getaffinity(0))
+    limit = cpu_limit()
+    return allowed if limit is None else max(1, min(allowed, int(limit.cores)))
+
+
+def available_memory_bytes() -> int:
+    """Return what can be allocated without swapping: MemAvailable (proc_meminfo(5)), or what a control group leaves. Raises OSError."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    assert found is not None, "every Linux since 3.14 has it"
+    limit = memory_limit()
+    available = int(found[1]) * 1024
+    return available if limit is None else min(available, limit.available_bytes)

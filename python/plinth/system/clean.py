@@ -45,7 +45,7 @@ class CleanResult(NamedTuple):
     unreadable: tuple[PlinthError, ...] = ()
 
     def error(self) -> PlinthError | None:
-        """The error to report and to exit with if something could not be cleaned."""
+        """Return the error to report and to exit with if something could not be cleaned."""
         problems = [kept.error for run in self.runs for kept in run.kept] + list(self.unreadable)
         if not problems:
             return None

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
+from plinth.common.connection_keys import is_engine
+from plinth.common.libpq import make_conninfo
+from plinth.common.secrets import UnreadableConnection, split
 from plinth.model.connection import Connection, Host, Tcp, Tls, TlsVersion
-from plinth.model.connection_keys import is_engine
 from plinth.model.errors import MissingCapability, UsageError
-from plinth.model.libpq import make_conninfo
-from plinth.model.secrets import UnreadableConnection, split
 from plinth.system.libpq import Unconnected, stopped
 
 _WHERE = "connection string"

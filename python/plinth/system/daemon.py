@@ -3,17 +3,19 @@
 A daemon prints a line of JSON with "ready": true once it answers.
 """
 
+import json
 import os
 import select
 import socket
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from plinth.model.errors import MissingCapability, RunError, UsageError
+from plinth.model.errors import MissingCapability, PlinthError, RunError, UsageError
 from plinth.system import cancel
 from plinth.system.log_file import LogFile
+from plinth.system.paths import check_socket_path
 from plinth.system.process import Child, arguments
 from plinth.system.runner import Runner
 
@@ -31,14 +33,14 @@ class Daemon(NamedTuple):
     control: Path
 
     def answers(self) -> bool:
-        """Whether it answers on its control socket."""
+        """Return whether it answers on its control socket."""
         try:
             return self._ask()
         except OSError:
             return False
 
     def hangs(self) -> bool:
-        """Whether it was asked and did not answer. A daemon that just starts or ends cannot be asked: it does not
+        """Return whether it was asked and did not answer. A daemon that just starts or ends cannot be asked: it does not
         count as hung."""
         try:
             self._ask()
@@ -57,7 +59,7 @@ class Daemon(NamedTuple):
 
 
 def find_daemons(words: Collection[str], options: Mapping[str, str]) -> list[Daemon]:
-    """The processes whose arguments have all of `words`, and each option with its value."""
+    """Return the processes whose arguments have all of `words`, and each option with its value."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         given = arguments(process)
@@ -85,7 +87,7 @@ def start_daemon(argv: tuple[str, ...], log: LogFile, runner: Runner) -> None:
 
 
 def log_tail(log: Path) -> str:
-    """The end of a daemon's log."""
+    """Return the end of a daemon's log."""
     try:
         return " | ".join(log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
     except OSError as error:
@@ -93,7 +95,7 @@ def log_tail(log: Path) -> str:
 
 
 def _not_served(daemon: Child, log: Path) -> RunError | MissingCapability | UsageError:
-    """The daemon's own error, with the exit code that it chose."""
+    """Return the daemon's own error, with the exit code that it chose."""
     exit_code = daemon.wait()
     kind = {5: MissingCapability, 2: UsageError}.get(exit_code, RunError)
     lines = log.read_text(errors="replace").splitlines()
@@ -102,3 +104,52 @@ def _not_served(daemon: Child, log: Path) -> RunError | MissingCapability | Usag
 
 def _after(option: str, words: list[str]) -> str | None:
     return words[words.index(option) + 1] if option in words[:-1] else None
+
+
+class DaemonControl:
+    """Commands to a daemon. Each opens a new connection, and is done when it returns.
+
+    `served` is what the daemon serves, such as "emulated disk"; `hint` says how to end it.
+    """
+
+    served: str
+    hint: str
+
+    def __init__(self, path: Path, *, timeout_s: float = 10.0) -> None:
+        self.path = path
+        self.timeout_s = timeout_s
+
+    def _ask(self, command: str, timeout_s: float | None = None, **arguments: Any) -> dict[str, Any]:
+        """Execute a command. Raises RunError when the daemon is not there or does not answer in time, UsageError when it refuses."""
+        timeout_s = self.timeout_s if timeout_s is None else timeout_s
+        line = json.dumps({"command": command, **arguments}).encode() + b"\n"
+        try:
+            answer = self._exchange(line, timeout_s)
+        except TimeoutError as error:
+            raise self._failure(f"did not answer {command!r} within {timeout_s:g} s: it hangs") from error
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise self._failure("is not running") from error
+        except OSError as error:
+            raise self._failure(f"cannot be asked: {error.strerror or error}") from error
+        if not answer.endswith(b"\n"):
+            raise self._failure(f"went away without an answer to {command!r}")
+        parts = json.loads(answer)
+        if not parts.pop("ok"):
+            noun = self.served.split()[-1]
+            raise UsageError(f"the {noun} refuses {command!r}: {parts['error']}", where=str(self.path))
+        return parts
+
+    def _exchange(self, line: bytes, timeout_s: float) -> bytes:
+        check_socket_path(self.path)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(timeout_s)
+            connection.connect(str(self.path))
+            connection.sendall(line)
+            connection.shutdown(socket.SHUT_WR)
+            received = bytearray()
+            while chunk := connection.recv(65536):
+                received += chunk
+            return bytes(received)
+
+    def _failure(self, what: str) -> PlinthError:
+        return RunError(f"the {self.served}'s daemon {what}", where=str(self.path), hint=self.hint)

@@ -1,9 +1,11 @@
-"""Creates directories with a label of Plinth, and removes them only while they still have it."""
+"""Creates directories with a label of Plinth, removes them only while they have it, and closes directories to other users."""
 
 import contextlib
 import errno
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from plinth.model.errors import PlinthError, Refused, RunError
@@ -13,7 +15,7 @@ from plinth.system.owner import Owner
 
 LABEL_FILE = ".plinth-label"
 _NO_LABEL = (errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EACCES)
-"""None of that name, or none that we wrote: a link, a directory, a socket, somebody else's. All other errors come from the disk."""
+"""None of that name, or none that we wrote: a link, a directory, a socket, another user's. All other errors come from the disk."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -49,7 +51,7 @@ def label_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> 
     try:
         found = os.fstat(directory)
         if found.st_uid not in (os.geteuid(), owner.uid):
-            raise Refused("the directory was replaced by somebody else's while it was made", where=str(path))
+            raise Refused("the directory was replaced by another user's while it was made", where=str(path))
         file = os.open(LABEL_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=directory)
         try:
             os.write(file, _content(label))
@@ -151,7 +153,7 @@ def _read_label(directory: int) -> str | None:
 
 
 def _raw_label(directory: int) -> bytes | None:
-    """None when no file of that name is a label. OSError when a disk cannot be read: nobody knows whose it is then."""
+    """Read a label; None when no file of that name is one. OSError when a disk cannot be read: nobody knows whose it is then."""
     try:
         file = os.open(LABEL_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     except OSError as error:
@@ -208,3 +210,24 @@ def _sync(path: Path) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+OWNERS_FOLDER = 0o700
+_NOT_FOR_OTHERS = 0o077
+
+
+@contextmanager
+def for_owner_only(folder: Path | int | None) -> Iterator[None]:
+    """Close `folder` to all others, and have every file that this process makes meanwhile be its owner's (0600, 0700).
+
+    `folder` is a path or a descriptor. Nothing where there is no `folder`. The umask is the process's: other threads make such files, too.
+    """
+    if folder is None:
+        yield
+        return
+    os.chmod(folder, OWNERS_FOLDER)  # noqa: PTH101
+    before = os.umask(_NOT_FOR_OTHERS)
+    try:
+        yield
+    finally:
+        os.umask(before)

@@ -38,7 +38,7 @@ _FILES_OF_A_TRANSACTION = 10_000
 
 
 def lacks_inodes(path: Path, said: Iterable[str] = ()) -> bool:
-    """Whether the file system of `path` counts its inodes and has none left, but space.
+    """Return whether the file system of `path` counts its inodes and has none left, but space.
 
     A server that fails for it removes the files that it had just made before anybody can look: then few inodes are left, and it
     has `said` that it could not create a file.

@@ -21,7 +21,7 @@ class HttpError(RunError):
 
 
 def get_status(host: str, port: int, path: str) -> int | None:
-    """The status of a GET; None while nothing answers."""
+    """Return the status of a GET; None while nothing answers."""
     connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", path)
@@ -33,14 +33,14 @@ def get_status(host: str, port: int, path: str) -> int | None:
 
 
 def get_json(host: str, port: int, path: str) -> dict[str, Any]:
-    """The object that answers a GET; raises as `post_json` does."""
+    """Return the object that answers a GET; raises as `post_json` does."""
     return _object(host, port, "GET", path, None, {})
 
 
 def post_json(
     host: str, port: int, path: str, content: Mapping[str, object], headers: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The object that answers a POST. Raises HttpError for another status than 200, and RunError where there is no such answer."""
+    """Return the object that answers a POST. Raises HttpError for another status than 200, and RunError where there is no such answer."""
     return _object(host, port, "POST", path, json.dumps(content), {"Content-Type": "application/json", **headers})
 
 

@@ -1,4 +1,4 @@
-"""The journal: every step is durable before it is executed, so that all steps can be undone whatever ends a run.
+"""The journal: every step is durable before it is executed, so that all steps can be undone however a run ends.
 
 The format and what it guarantees: docs/internals/journal.md.
 """
@@ -20,14 +20,12 @@ from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.system import cancel
 from plinth.system.directory import label_of
-from plinth.system.ending import await_dying
 from plinth.system.failures import from_os_error
-from plinth.system.hanging import abort_hung, ending_hung_daemons
 from plinth.system.lock import try_lock
 from plinth.system.paths import checked_run_id, ensure, journal_dir, sync_folder
-from plinth.system.process import ProcessMark, boot_id
+from plinth.system.process import ProcessMark, await_dying, boot_id
 from plinth.system.runner import Runner
-from plinth.system.undo import UndoHandlers, undo
+from plinth.system.undo import UndoHandlers, abort_hung, ending_hung_daemons, undo
 
 JOURNAL_VERSION = 3  # 2 came with `kept`, 3 with a second owner
 _NOTHING: Mapping[str, PlinthError] = {}
@@ -125,7 +123,7 @@ class Journal:
 
     @classmethod
     def take_over(cls, path: Path, handlers: UndoHandlers) -> Self | None:
-        """Open the journal of a run that has ended, in whatever way, to undo it; None when it is gone.
+        """Open the journal of a run that has ended, in any way, to undo it; None when it is gone.
 
         StillRunning while that run lives.
         """
@@ -212,15 +210,15 @@ class Journal:
         return self._undo(lambda step: True, runner, report, left_alone)
 
     def undo_steps(self, id_prefix: str, runner: Runner, report: Report | None = None) -> tuple[NotUndone, ...]:
-        """As `undo_all`, but only steps whose id begins with `id_prefix`, such as "storage.memory."."""
+        """Undo as `undo_all` does, but only steps whose id begins with `id_prefix`, such as "storage.memory."."""
         return self._undo(lambda step: step.id.startswith(id_prefix), runner, report)
 
     def undo_only(self, step_ids: Collection[str], runner: Runner) -> tuple[NotUndone, ...]:
-        """As `undo_all`, but only the steps of these ids."""
+        """Undo as `undo_all` does, but only the steps of these ids."""
         return self._undo(lambda step: step.id in step_ids, runner, None)
 
     def ending_hung_daemons(self) -> AbstractContextManager[list[str]]:
-        """While it is entered, daemons of recorded steps are ended when they hang: see `hanging.ending_hung_daemons`."""
+        """End daemons of recorded steps that hang, until the context ends: see `undo.ending_hung_daemons`."""
         return ending_hung_daemons(
             lambda: [entry.step.undo for entry in self.entries if entry.step.undo is not None], self._handlers
         )
@@ -273,7 +271,7 @@ class Journal:
         return tuple(kept)
 
     def _goes_with_its_mount(self, step: Step) -> bool:
-        """Whether it made a directory in a file system of ours that is still there: when that goes, all in it goes.
+        """Return whether it made a directory in a file system of ours that is still there: when that goes, all in it goes.
 
         So a disk that gives nothing but errors need not be written to once more.
         """
@@ -298,7 +296,7 @@ def folder_locked(folder: Path) -> Iterator[None]:
 
 
 def _locked_at_last(fd: int, owner: ProcessMark) -> bool:
-    """Whether the journal could be locked. Of an owner that was killed, a child that has just been forked may still hold the
+    """Return whether the journal could be locked. Of an owner that was killed, a child that has just been forked may still hold the
     lock, until it executes its program or ends."""
     deadline = monotonic() + _LOCK_TIMEOUT_S
     while not try_lock(fd):
@@ -379,7 +377,7 @@ def _host() -> str:
 def _check_host(content: _Content, path: Path) -> None:
     """Raise Refused for a run of another machine, as in a home that several mount: here its servers are not seen.
 
-    A machine that was given another name keeps its boot; one that was booted anew, its name.
+    A machine that was given another name keeps its boot; one that was rebooted, its name.
     """
     if content.host not in (None, _host()) and content.owner.boot_id != boot_id():
         raise Refused(

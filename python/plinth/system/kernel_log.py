@@ -10,7 +10,7 @@ _RECORD_MAX_BYTES = 8192
 
 @contextmanager
 def kernel_log() -> Iterator[Callable[[], list[str]]]:
-    """Yields a function that returns the lines that the kernel has logged since; none where we may not read its log."""
+    """Yield a function that returns the lines that the kernel has logged since; none where we may not read its log."""
     try:
         log = os.open(_KMSG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

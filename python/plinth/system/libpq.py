@@ -1,4 +1,4 @@
-"""Connections by libpq's C interface, for commands that avoid the slow import of psycopg; see model/libpq.py."""
+"""Connections by libpq's C interface, for commands that avoid the slow import of psycopg; see common/libpq.py."""
 
 import _thread
 import ctypes
@@ -8,7 +8,7 @@ from ctypes import c_char_p, c_int, c_size_t, c_void_p
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from plinth.model.libpq import function, make_conninfo, taken_options
+from plinth.common.libpq import function, make_conninfo, taken_options
 
 _CONNECTION_OK, _CONNECTION_BAD = 0, 1
 _FAILED = (5, 7)
@@ -57,7 +57,7 @@ class Unconnected(NamedTuple):
 
 
 def stopped(conninfo: str) -> Unconnected:
-    """What libpq makes of a connection string that has an error in it, as one that has none would begin to connect."""
+    """Return what libpq makes of a connection string that has an error in it, as one that has none would begin to connect."""
     connection = function("PQconnectStart", c_void_p, c_char_p)(conninfo.encode())
     try:
         options = taken_options(function("PQconninfo", c_void_p, c_void_p)(connection))
@@ -95,7 +95,7 @@ class LibpqConnection:
             raise ConnectError(message.strip(), bool(needs_password))
 
     def _connected(self, conninfo: bytes) -> int | None:
-        """The connection, or one that failed. Notices of the login itself reach the processor, too.
+        """Return the connection, or one that failed. Notices of the login itself reach the processor, too.
 
         PQconnectdb would print them on standard error as the server sends them. PQreset connects as PQconnectdb does, with its
         timeouts, and keeps the processor; what it replaces is a socket over which nothing has been sent.
@@ -142,7 +142,7 @@ class LibpqConnection:
         return self._call("PQserverVersion", c_int)
 
     def parameter_status(self, name: str) -> str | None:
-        """A parameter that the server reports; None where it does not."""
+        """Return a parameter that the server reports; None where it does not."""
         value = function("PQparameterStatus", c_char_p, c_void_p, c_char_p)(self._pgconn, name.encode())
         return None if value is None else value.decode(errors="replace")
 
@@ -159,7 +159,7 @@ class LibpqConnection:
             function("PQfreemem", None, c_void_p)(quoted)
 
     def execute(self, statement: str) -> list[Row]:
-        """The rows of a statement. Raises StatementError; when the wait is interrupted, the server's work is cancelled."""
+        """Return the rows of a statement. Raises StatementError; when the wait is interrupted, the server's work is cancelled."""
         raw = statement.encode()
         execute = function("PQexec", c_void_p, c_void_p, c_char_p)
         result = self._interruptible(lambda: execute(self._pgconn, raw))
@@ -173,7 +173,7 @@ class LibpqConnection:
             function("PQclear", None, c_void_p)(result)
 
     def _interruptible(self, call: Callable[[], _Result]) -> _Result:
-        """The result of a call into libpq, which waits in a thread: a signal's handler may raise here meanwhile.
+        """Return the result of a call into libpq, which waits in a thread: a signal's handler may raise here meanwhile.
 
         What the server does for the call is cancelled then, and the call has a while to end.
         """
@@ -181,7 +181,7 @@ class LibpqConnection:
         self._returned = threading.Event()
         try:
             _start(lambda: results.append(call()), self._returned)
-            # A wait without an end would not be interrupted beside a library whose handler has it restarted, as polars' has.
+            # A wait without an end would not be interrupted next to a library whose handler has it restarted, as polars' has.
             while not self._returned.wait(_POLL_S):
                 pass
         except BaseException:
@@ -194,7 +194,7 @@ class LibpqConnection:
         return results[0]
 
     def _cancel(self) -> None:
-        """Over a connection as safe as this one, where libpq is new enough to have that (17)."""
+        """Cancel over a connection as safe as this one, where libpq is new enough to have that (17)."""
         try:
             request = function("PQcancelCreate", c_void_p, c_void_p)(self._pgconn)
             function("PQcancelBlocking", c_int, c_void_p)(request)

@@ -46,7 +46,7 @@ class DirectoryLock:
     """
 
     def __init__(self, path: Path, directory: int | None = None) -> None:
-        """`directory` is a descriptor of the directory, which is then locked wherever it may be moved to."""
+        """Take `directory`, a descriptor of the directory, which is then locked wherever it may be moved to."""
         self._file = path / LOCK_FILE
         self._name = self._file if directory is None else LOCK_FILE
         self._directory = directory

@@ -27,7 +27,7 @@ class LogFile:
         self._opener = opener or self._by_path
 
     def to_append(self) -> IO[bytes]:
-        """The file, made where it is not there, for writing at its end. Refused for one that has a second name."""
+        """Return the file, made where it is not there, for writing at its end. Refused for one that has a second name."""
         file = self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab")
         if os.fstat(file.fileno()).st_nlink > 1:  # a hard link may lead to a system file
             file.close()
@@ -42,7 +42,7 @@ class LogFile:
             return None
 
     def size_bytes(self) -> int:
-        """Its size; 0 if it does not exist."""
+        """Return its size; 0 if it does not exist."""
         file = self.to_read()
         if file is None:
             return 0
@@ -50,7 +50,7 @@ class LogFile:
             return file.seek(0, os.SEEK_END)
 
     def tail(self, most_bytes: int, since: int = 0) -> str:
-        """The end of it as text, without what was in it up to byte `since`; empty if it does not exist."""
+        """Return the end of it as text, without what was in it up to byte `since`; empty if it does not exist."""
         file = self.to_read()
         if file is None:
             return ""
@@ -81,7 +81,7 @@ class LogFile:
 
 @contextmanager
 def log_in_memory() -> Iterator[LogFile]:
-    """A log that only this process reads: nothing is left of it, however the process ends."""
+    """Yield a log that only this process reads: nothing is left of it, however the process ends."""
     descriptor = os.memfd_create("log")
     try:
         opened = Path(f"/proc/self/fd/{descriptor}")

@@ -29,13 +29,13 @@ def mounts(root: Path = Path("/")) -> list[Mount]:
 
 
 def read_mounts(table: Path) -> list[Mount]:
-    """The mounts of a mountinfo file, such as another process's."""
+    """Return the mounts of a mountinfo file, such as another process's."""
     # Split bytes, not text: of Python's line separators the kernel escapes only the line feed.
     return parse(table.read_bytes().decode(errors="surrogateescape"))
 
 
 def parse(mountinfo: str) -> list[Mount]:
-    """The mounts of a mountinfo file's text."""
+    """Return the mounts of a mountinfo file's text."""
     found = []
     for line in filter(None, mountinfo.split("\n")):
         fields = line.split(" ")

@@ -30,7 +30,7 @@ class Owner(NamedTuple):
         return self.uid == os.geteuid()
 
     def named_in_environment(self) -> dict[str, str]:
-        """Environment variables that identify the user."""
+        """Return environment variables that identify the user."""
         return {"HOME": pwd.getpwuid(self.uid).pw_dir, "USER": self.name, "LOGNAME": self.name}
 
 
@@ -75,7 +75,7 @@ def check_sees_servers(owner: Owner, status: Path = Path("/proc/self/status")) -
 
 
 def current_user() -> Owner:
-    """The user that this process runs as."""
+    """Return the user that this process runs as."""
     uid = os.geteuid()
     try:
         name = pwd.getpwuid(uid).pw_name
@@ -92,7 +92,7 @@ class InvokingUser(NamedTuple):
 
 
 def invoking_user() -> InvokingUser | None:
-    """The user who called sudo, by the SUDO_UID and SUDO_GID that sudo(8) sets; None if that is who we are, or without sudo."""
+    """Return the user who called sudo, by the SUDO_UID and SUDO_GID that sudo(8) sets; None if that is who we are, or without sudo."""
     if os.geteuid() != 0:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Paths of Plinth's own files: journals, keys of runs, storages without a configured path, and the cache."""
+"""Paths of Plinth's files: journals, keys of runs, storages without a configured path, the cache; and how long a socket's may be."""
 
 import os
 import re
@@ -11,7 +11,7 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def state_dir() -> Path:
-    """$PLINTH_STATE_DIR; else /var/lib/plinth for root; else $XDG_STATE_HOME/plinth or ~/.local/state/plinth.
+    """Return $PLINTH_STATE_DIR; else /var/lib/plinth for root; else $XDG_STATE_HOME/plinth or ~/.local/state/plinth.
 
     Nothing is made: see `ensure`.
     """
@@ -59,7 +59,7 @@ def cache_dir() -> Path:
 def ensure(path: Path) -> Path:
     """Make `path` and its missing parents, and check that it is a directory of ours.
 
-    What root makes can be entered by all (0755), since servers run as somebody else; other users'
+    What root makes can be entered by all (0755), since servers run as another user; other users'
     folders are their own (0700). Folders that are there keep their mode.
     """
     mode = 0o755 if os.geteuid() == 0 else 0o700
@@ -83,9 +83,24 @@ def ensure(path: Path) -> Path:
 
 
 def sync_folder(folder: Path) -> None:
-    """fsync a directory, so that its entries survive a power cut."""
+    """Call fsync on a directory, so that its entries survive a power cut."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+_PATH_MAX_BYTES = 107
+"""sun_path of unix(7) has 108 bytes, and the last one is zero."""
+
+
+def check_socket_path(path: Path, hint: str | None = None) -> None:
+    """Raise UsageError, with `hint`, when `path` is too long for a Unix socket."""
+    length = len(os.fsencode(path))
+    if length > _PATH_MAX_BYTES:
+        raise UsageError(
+            f"the path of the socket has {length} bytes; a Unix socket's path has at most {_PATH_MAX_BYTES}",
+            where=str(path),
+            hint=hint,
+        )

@@ -1,8 +1,8 @@
-"""Start a program that sees a /run of its own: for daemons of which there can be only one, by a socket or lock in there.
+"""Start a program that sees a private /run: for daemons of which there can be only one, by a socket or lock in there.
 
     python -m plinth.system.private_run SHARED FOLDER,... PLACE... -- PROGRAM ARGUMENT...
 
-In that /run there is nothing but empty folders of the names `FOLDER`. The program gets a mount namespace of its own
+In that /run there is nothing but empty folders of the names `FOLDER`. The program gets a new mount namespace
 (mount_namespaces(7)) with nothing in it but what it needs: the mounts of `SHARED` and of each `PLACE`, and the
 system's. All others are let go of, so that nobody's umount is held up. What is mounted in one place cannot be seen in the
 other, except below SHARED, a mount that must be shared.

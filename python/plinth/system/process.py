@@ -1,8 +1,12 @@
-"""Identifies processes uniquely, since pids are reused."""
+"""Identifies processes uniquely, since pids are reused, and ends them by pidfd."""
 
+import contextlib
 import os
 import select
+import signal
 import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple, Self
@@ -59,13 +63,24 @@ class Child:
         return self._process.pid
 
     def has_ended(self) -> bool:
-        """Whether the process has ended, even if it was not waited for."""
+        """Return whether the process has ended, even if it was not waited for."""
         if self._process.returncode is not None:
             return True
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # another thread has just waited for it
             return True
+
+    def exit_code(self, timeout_s: float) -> int | None:
+        """Return its exit code, as `wait` does, once it has ended; None if it has not within `timeout_s`."""
+        if not self.has_ended():
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                if not all_exit([descriptor], timeout_s):
+                    return None
+            finally:
+                os.close(descriptor)
+        return self.wait()
 
     def wait(self) -> int:
         """Wait for the end of the process. Return its exit code, or minus the number of the signal that killed it."""
@@ -87,7 +102,7 @@ def started_ticks(pid: int) -> int | None:
 
 
 def arguments(process: Path, uid: int = _ROOT) -> list[str]:
-    """The command line of a process of ours or of user `uid`, given as /proc/PID; nothing of others, or of one that ended.
+    """Return the command line of a process of ours or of user `uid`, given as /proc/PID; nothing of others, or of one that ended.
 
     Anybody may start a program with any arguments: by them alone no process is known to be ours.
     """
@@ -106,7 +121,7 @@ def arguments(process: Path, uid: int = _ROOT) -> list[str]:
 
 
 def _has_no_arguments(process: Path) -> bool:
-    """Whether it will not have any either: it has no memory, as kernel threads and zombies, or has room for none in it.
+    """Return whether it will not have any either: it has no memory, as kernel threads and zombies, or has room for none in it.
 
     Only root can read that of a process of root's.
     """
@@ -122,7 +137,7 @@ def _shows_no_arguments(fields: list[str]) -> bool:
 
 
 def stat_fields(process: Path) -> list[str]:
-    """The fields of proc_pid_stat(5) from the third on. The second is the program's name in brackets, which may hold anything."""
+    """Return the fields of proc_pid_stat(5) from the third on. The second is the program's name in brackets, which may hold anything."""
     return (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
@@ -141,3 +156,97 @@ def all_exit(pidfds: list[int], timeout_s: float) -> bool:
             return False
         waiting.difference_update(cancel.poll(dict.fromkeys(waiting, select.POLLIN), remaining_s))
     return True
+
+
+def wait_or_kill(children: Sequence[Child], timeout_s: float) -> None:
+    """Wait for children that are about to end, and kill those that have not ended within `timeout_s`. Nothing cancels it."""
+    with cancel.masked(), ExitStack() as stack:
+        running = [child for child in children if not child.has_ended()]
+        descriptors = [os.pidfd_open(child.pid) for child in running]
+        for descriptor in descriptors:
+            stack.callback(os.close, descriptor)
+        if not all_exit(descriptors, timeout_s):
+            for descriptor in descriptors:
+                with suppress(ProcessLookupError):  # it has ended
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)  # a stopped one takes no other
+        for child in children:
+            child.wait()
+
+
+Find = Callable[[], Iterable[int]]
+"""Finds the processes to kill; called repeatedly."""
+
+_PF_EXITING = 0x4  # linux/sched.h
+_SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
+
+
+@contextmanager
+def handles(find: Find) -> Iterator[dict[int, int]]:
+    """Yield pid -> pidfd (pidfd_open(2)) of what is found. Looked at again once opened: from then on the pid is nobody else's."""
+    opened: dict[int, int] = {}
+    with ExitStack() as stack:
+        for pid in find():
+            try:
+                opened[pid] = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            stack.callback(os.close, opened[pid])
+        still = set(find()) if opened else set[int]()
+        yield {pid: pidfd for pid, pidfd in opened.items() if pid in still}
+
+
+def send(pidfd: int, how: signal.Signals) -> None:
+    """Signal a process, unless it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, how)
+
+
+def kill_all(find: Find, timeout_s: float) -> list[int]:
+    """Send SIGKILL to all processes found, and search again until there are none; return those that remain."""
+    deadline = monotonic() + timeout_s
+    while left := list(find()):
+        with handles(find) as found:
+            for pidfd in found.values():
+                send(pidfd, signal.SIGKILL)
+            if not all_exit(list(found.values()), max(0.0, deadline - monotonic())) or monotonic() > deadline:
+                return left
+    return []
+
+
+def await_dying(since: ProcessMark, timeout_s: float) -> None:
+    """Wait until the processes that were killed together with `since` are gone, such as the command that it was just waiting for.
+
+    What a process is killed with its parent for may hold a disk or a mount for a while. They are recognised by this: each leads a
+    session, began after `since`, and is about to be killed or just ending.
+    """
+    if since.boot_id != boot_id():
+        return
+
+    def itself() -> list[int]:
+        return [since.pid] if since.is_alive() and _is_dying(Path(f"/proc/{since.pid}")) else []
+
+    def its_commands() -> list[int]:
+        return [int(path.name) for path in Path("/proc").glob("[0-9]*") if _is_dying(path, since.started_ticks)]
+
+    for find in (itself, its_commands):  # when it has ended, all of them have been sent their signal
+        with handles(find) as dying:
+            all_exit(list(dying.values()), timeout_s)
+
+
+def _is_dying(process: Path, leads_since_ticks: int | None = None) -> bool:
+    """Return whether a process, given as /proc/PID, is about to end; with `leads_since_ticks`, only if it leads a session begun since."""
+    try:
+        fields = stat_fields(process)
+        leads_since = int(fields[STARTED]) if fields[SESSION] == process.name else -1
+        if leads_since_ticks is not None and leads_since < leads_since_ticks:
+            return False
+        is_exiting = bool(int(fields[FLAGS]) & _PF_EXITING) and fields[STATE] not in ENDED
+        return is_exiting or _awaits_sigkill(process)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _awaits_sigkill(process: Path) -> bool:
+    lines = (process / "status").read_text(errors="replace").splitlines()
+    pending = [int(line.split()[1], 16) for line in lines if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return any(signals & _SIGKILL_BIT for signals in pending)

@@ -18,15 +18,15 @@ class Readings:
         self.gaps: list[Gap] = []
 
     def add(self, name: str, value: Value, source: str) -> None:
-        """A fact that was found in another way than by reading a file."""
+        """Add a fact that was found in another way than by reading a file."""
         self.facts.append(Fact(name=name, value=value, source=source))
 
     def gap(self, name: str, reason: str) -> None:
-        """A fact that could not be had."""
+        """Record that a fact could not be had."""
         self.gaps.append(Gap(what=f"{self._of}: {name}", reason=reason))
 
     def read(self, name: str, *candidates: Path, convert: Callable[[str], Value] = str) -> Value:
-        """The first of `candidates` that can be read, stripped and converted; None, and a gap, when none can."""
+        """Return the first of `candidates` that can be read, stripped and converted; None, and a gap, when none can."""
         reasons = []
         for path in candidates:
             try:

@@ -4,19 +4,21 @@ import contextlib
 import ctypes
 import errno
 import os
+import select
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from time import monotonic
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
 
 from plinth.model.errors import MissingCapability, RunError
 from plinth.system import cancel
-from plinth.system.communicate import CommandPipes
-from plinth.system.gate import Gate, gated
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.process import Child
@@ -37,6 +39,8 @@ _DEBIAN_PACKAGES = {
         "mdadm": ("mdadm",),
         "mount": ("losetup", "mount", "umount"),
         "nvme-cli": ("nvme",),
+        "openssh-client": ("ssh",),
+        "openssl": ("openssl",),
         "sdparm": ("sdparm",),
         "smartmontools": ("smartctl",),
         "util-linux": ("blkid", "ipcrm", "nsenter", "wipefs"),
@@ -49,6 +53,9 @@ _DEBIAN_PACKAGES = {
 _END_TIMEOUT_S = 5.0
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
+_CHUNK_BYTES = 65536
+_NAME = "plinth-start"
+_SHELL = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', _NAME)
 
 
 class Completed(NamedTuple):
@@ -87,7 +94,7 @@ class CommandError(RunError):
 
 
 class Runner:
-    """Starts commands, in sessions of their own so that a Ctrl-C at the terminal does not reach them.
+    """Starts commands, in new sessions so that a Ctrl-C at the terminal does not reach them.
 
     Inherited PG* variables are stripped and LC_ALL is C. `record` is called with every command.
     """
@@ -112,11 +119,9 @@ class Runner:
         """
         cancel.check()
         started = time.monotonic()
-        process = self._start(
+        process = _start(
             argv,
-            owner,
-            cwd,
-            env,
+            _Place(owner, cwd, env),
             stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -176,69 +181,214 @@ class Runner:
         It outlives us: journal it first. When we die before it has become `argv`, it ends without having done anything
         (`gate`). MissingCapability when there is no such program; that its owner may not execute it is said in its log.
         """
-        other = _other(owner)
-        _check_program(argv, _environment(other) | dict(env or {}), owner, cwd)
+        place = _Place(owner, cwd, env)
+        place.check_program(argv)
         cancel.check()
         with log.to_append() as output, Gate() as gate:
-            process = self._start(
-                gated(argv),
-                owner,
-                cwd,
-                env,
-                stdin=gate.theirs,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                pass_fds=pass_fds,
+            process = _start(
+                gated(argv), place, stdin=gate.theirs, stdout=output, stderr=subprocess.STDOUT, pass_fds=pass_fds
             )
             gate.open()
         self._record(CommandRecord(tuple(argv), owner.name if owner else None, None, None, "", ""))
         return Child(process)
 
-    def _start(
-        self,
-        argv: Sequence[str],
-        owner: Owner | None,
-        cwd: Path | None,
-        env: Mapping[str, str] | None,
-        *,
-        stdin: int,
-        stdout: int | IO[bytes],
-        stderr: int,
-        preexec_fn: Callable[[], None] | None = None,
-        pass_fds: Collection[int] = (),
-    ) -> subprocess.Popen[bytes]:
-        other = _other(owner)
-        folder = cwd or (Path("/") if other else None)  # our working directory may not be accessible to the other user
+    def spawn_connected(self, argv: Sequence[str], connection: socket.socket, *, log: LogFile) -> Child:
+        """Start `argv` with a socket as its standard input and output, and `log` for its errors.
+
+        It has to end when the other end of the socket is closed: it is in no journal. Raises MissingCapability when there
+        is no such program.
+        """
+        place = _Place(None, None, {})
+        place.check_program(argv)
+        cancel.check()
+        with log.to_append() as output:
+            process = _start(argv, place, stdin=connection, stdout=connection, stderr=output)
+        self._record(CommandRecord(tuple(argv), None, None, None, "", ""))
+        return Child(process)
+
+
+class CommandPipes:
+    """A command with pipes, its input, and its output so far.
+
+    Not `Popen.communicate`, which waits for nothing but the pipes: a cancelled work would wait until they are closed.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], input_bytes: bytes | None) -> None:
+        self._process = process
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._output = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        self._open = dict.fromkeys(self._output, select.POLLIN)
+        self._input = memoryview(input_bytes or b"")
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            self._open[process.stdin.fileno()] = select.POLLOUT
+
+    def communicate(self, timeout_s: float | None) -> bool:
+        """Return whether it has closed its pipes and ended within `timeout_s`; None waits for as long as it takes.
+
+        Raises the reason when the work is cancelled; the command keeps running.
+        """
+        deadline = None if timeout_s is None else monotonic() + timeout_s
+        while self._open:
+            came = cancel.poll(self._open, _left_s(deadline))
+            if not came and _is_over(deadline):
+                return False
+            for descriptor in came:
+                self._serve(descriptor)
+        return self._is_reaped(deadline)
+
+    def output(self) -> tuple[bytes, bytes]:
+        """Return stdout and stderr so far."""
+        stdout, stderr = self._output.values()
+        return bytes(stdout), bytes(stderr)
+
+    def close(self) -> None:
+        """Close the pipes."""
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def _serve(self, descriptor: int) -> None:
+        if descriptor not in self._output:
+            self._send(descriptor)
+        elif chunk := os.read(descriptor, _CHUNK_BYTES):
+            self._output[descriptor] += chunk
+        else:
+            del self._open[descriptor]
+
+    def _send(self, descriptor: int) -> None:
         try:
-            return subprocess.Popen(
-                list(argv),
-                cwd=folder,
-                env=_environment(other) | dict(env or {}),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                preexec_fn=preexec_fn,
-                pass_fds=tuple(pass_fds),
-                start_new_session=True,
-                user=other.uid if other else None,
-                group=other.gid if other else None,
-                extra_groups=os.getgrouplist(other.name, other.gid) if other else None,
-            )
-        except OSError as error:
-            raise _not_started(error, argv, owner, folder) from error
+            self._input = self._input[os.write(descriptor, self._input[:_CHUNK_BYTES]) :]
+        except BrokenPipeError:  # it has closed its standard input
+            self._input = memoryview(b"")
+        if not self._input:
+            del self._open[descriptor]
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+
+    def _is_reaped(self, deadline: float | None) -> bool:
+        if self._process.poll() is not None:
+            return True
+        pidfd = os.pidfd_open(self._process.pid)
+        try:
+            while not cancel.poll({pidfd: select.POLLIN}, _left_s(deadline)):
+                if _is_over(deadline):
+                    return False
+        finally:
+            os.close(pidfd)
+        self._process.wait()
+        return True
 
 
-def _other(owner: Owner | None) -> Owner | None:
-    """Return the owner if it is another user than ours."""
-    return owner if owner is not None and not owner.is_current_user else None
+def _left_s(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - monotonic())
 
 
-def _check_program(argv: Sequence[str], env: Mapping[str, str], owner: Owner | None, cwd: Path | None) -> None:
-    """Raise MissingCapability when there is no such program, or when it cannot be executed even by us."""
-    program = argv[0]
-    if shutil.which(program, path=env["PATH"]) is None:
-        number = errno.EACCES if "/" in program and Path(program).exists() else errno.ENOENT
-        raise _not_started(OSError(number, os.strerror(number), program), argv, owner, cwd)
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and monotonic() >= deadline
+
+
+def gated(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that waits on its standard input for a line, and then becomes `argv`."""
+    return (*_SHELL, *argv)
+
+
+def waits_to_become(words: Sequence[str]) -> list[str]:
+    """Return the command that a waiting process with these arguments will execute; empty for other processes."""
+    return list(words[len(_SHELL) :]) if tuple(words[: len(_SHELL)]) == _SHELL else []
+
+
+class Gate:
+    """The pipe of a process that waits for a line before it executes its program; it ends without having done so if there is none.
+
+    What outlives Plinth is found again by its arguments, or by its program and working directory. Between fork and exec it has
+    neither. So a shell is started that has the arguments already: it reads one line, which is written once the shell is there and in
+    the journal, and only then executes the program, under the same pid. If Plinth dies before, the shell reads the end of the file
+    and ends: at every instant the process is found, or certain to end without having done anything.
+    """
+
+    def __init__(self) -> None:
+        self.theirs, self._ours = os.pipe()
+        """The standard input of the process."""
+
+    def open(self) -> None:
+        """Let the process execute its program. Call it once the process exists and is in the journal."""
+        os.write(self._ours, b"go\n")  # keep the read end open, so that the pipe cannot break when the process dies
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._ours)
+        os.close(self.theirs)
+
+
+class _Place:
+    """As whom, in which folder and with which environment a command runs."""
+
+    def __init__(self, owner: Owner | None, cwd: Path | None, env: Mapping[str, str] | None) -> None:
+        self._owner = owner
+        self._other = owner if owner is not None and not owner.is_current_user else None
+        self._cwd = cwd
+        self._env = _environment(self._other) | dict(env or {})
+
+    def popen_options(self) -> dict[str, Any]:
+        """Return the arguments of Popen that put a command there."""
+        other = self._other
+        # Our working directory may not be accessible to the other user.
+        options: dict[str, Any] = {"cwd": self._cwd or (Path("/") if other else None), "env": self._env}
+        if other is not None:
+            options |= {
+                "user": other.uid,
+                "group": other.gid,
+                "extra_groups": os.getgrouplist(other.name, other.gid),
+            }
+        return options
+
+    def check_program(self, argv: Sequence[str]) -> None:
+        """Raise MissingCapability when there is no such program, or when it cannot be executed even by us."""
+        program = argv[0]
+        if shutil.which(program, path=self._env["PATH"]) is None:
+            number = errno.EACCES if "/" in program and Path(program).exists() else errno.ENOENT
+            raise self.not_started(OSError(number, os.strerror(number), program), argv)
+
+    def not_started(self, error: OSError, argv: Sequence[str]) -> MissingCapability:
+        """Return why a command could not be started."""
+        command = " ".join(argv)
+        if self._cwd is not None and str(error.filename) == str(self._cwd):
+            return MissingCapability(f"cannot enter the working directory {self._cwd}: {error.strerror}", where=command)
+        if isinstance(error, FileNotFoundError):
+            return MissingCapability(f"{argv[0]}: there is no such program", where=command, hint=_hint_for(argv[0]))
+        by = f" by user {self._owner.name}" if self._owner else ""
+        return MissingCapability(f"{argv[0]} cannot be executed{by}: {error.strerror}", where=command)
+
+
+def _start(
+    argv: Sequence[str],
+    place: _Place,
+    *,
+    stdin: int | socket.socket,
+    stdout: int | IO[bytes] | socket.socket,
+    stderr: int | IO[bytes],
+    preexec_fn: Callable[[], None] | None = None,
+    pass_fds: Collection[int] = (),
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            list(argv),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            preexec_fn=preexec_fn,
+            pass_fds=tuple(pass_fds),
+            start_new_session=True,
+            **place.popen_options(),
+        )
+    except OSError as error:
+        raise place.not_started(error, argv) from error
 
 
 def _environment(owner: Owner | None) -> dict[str, str]:
@@ -251,23 +401,13 @@ def _environment(owner: Owner | None) -> dict[str, str]:
     return kept
 
 
-def _not_started(error: OSError, argv: Sequence[str], owner: Owner | None, cwd: Path | None) -> MissingCapability:
-    command = " ".join(argv)
-    if cwd is not None and str(error.filename) == str(cwd):
-        return MissingCapability(f"cannot enter the working directory {cwd}: {error.strerror}", where=command)
-    if isinstance(error, FileNotFoundError):
-        return MissingCapability(f"{argv[0]}: there is no such program", where=command, hint=_hint_for(argv[0]))
-    by = f" by user {owner.name}" if owner else ""
-    return MissingCapability(f"{argv[0]} cannot be executed{by}: {error.strerror}", where=command)
-
-
 def _hint_for(program: str) -> str | None:
     package = _DEBIAN_PACKAGES.get(program)
     return f"Debian and Ubuntu have it in package {package}" if package else None
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """For a process that process `parent_pid` has just forked: it is killed when the thread that forked it ends.
+    """Have this process, which process `parent_pid` has just forked, killed when the thread that forked it ends.
 
     It ends at once when that has happened already, which no signal reports.
     """
@@ -277,7 +417,7 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes], pipes: CommandPipes) -> None:
-    """End the command and whatever it started in its session, and read what it still says.
+    """End the command and all that it started in its session, and read what it still says.
 
     One that hangs in the kernel, as on a disk that does not answer, ends when the disk answers: it is not waited for.
     """

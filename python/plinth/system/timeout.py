@@ -1,6 +1,6 @@
 """Calls to a file system with a timeout, since a file system whose disk or daemon hangs may never answer.
 
-A process that waits in the kernel for such a disk receives no signal. So each call runs in a thread of its own, which is
+A process that waits in the kernel for such a disk receives no signal. So each call runs in a new thread, which is
 abandoned when the timeout expires.
 """
 
@@ -32,7 +32,7 @@ def call_with_timeout(function: Callable[[], T], path: Path, timeout_s: float | 
     def work() -> None:
         try:
             answer.set_result(function())
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets it
+        except Exception as error:  # noqa: BLE001 - any error is the caller's
             answer.set_exception(error)
 
     threading.Thread(target=work, name=f"accesses {path}", daemon=True).start()

@@ -1,15 +1,19 @@
-"""Undo handlers of steps, and the kinds of step that belong to no kind of storage or server.
+"""Undo handlers of steps, the state that undoing needs, and the end of daemons that hang meanwhile.
 
 `run/` puts the handlers of all kinds together and hands them to the journal: nothing here knows a kind of storage.
 """
 
-from collections.abc import Callable, Mapping
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from plinth.model.errors import Refused
+from plinth.model.errors import PlinthError, Refused
 from plinth.model.step import Step, Undo
-from plinth.system.directory import remove_directory
+from plinth.system.directory import nearest_label, remove_directory
 from plinth.system.failures import from_os_error
 from plinth.system.runner import Runner
 from plinth.system.unmount import umount_command, unmount
@@ -87,3 +91,83 @@ SYSTEM_UNDO: UndoHandlers = {
         unmounts=True,
     ),
 }
+
+
+def write_undo_state(path: Path, content: dict[str, Any]) -> None:
+    """Write `content` to `path` atomically and durably."""
+    new = path.with_name(path.name + ".new")
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with new.open("w") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise from_os_error(error, "write down what is to be undone", path) from error
+
+
+def read_undo_state(path: Path, label: str) -> dict[str, Any] | None:
+    """Read the content of `write_undo_state`; None if there is none. Raises Refused if the directory does not have `label`."""
+    try:
+        text = path.read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise from_os_error(error, "read what is to be undone", path) from error
+    found = nearest_label(path.parent)
+    if found != label:
+        raise Refused(f"its folder has the label {found!r}, not ours, {label!r}", where=str(path))
+    return json.loads(text)
+
+
+_INTERVAL_S = 1.0
+
+
+def abort_hung(what: Undo, handlers: UndoHandlers) -> None:
+    """End hung daemons before any step is undone, so that users of their disks do not wait forever."""
+    handler = handlers.get(what.kind)
+    if handler is not None and handler.abort_hung is not None:
+        handler.abort_hung(what)
+
+
+@contextmanager
+def ending_hung_daemons(made: Callable[[], Iterable[Undo]], handlers: UndoHandlers) -> Iterator[list[str]]:
+    """Watch the daemons of what is `made` in a thread, which ends each that hangs, until the context ends.
+
+    A process that waits for it, in any call, then continues with an error. Yields what was ended and why, for people.
+    """
+    ended: list[str] = []
+    left = threading.Event()
+
+    def tell(reason: str) -> None:
+        if reason not in ended:
+            ended.append(reason)
+
+    def look() -> None:
+        while not left.wait(_INTERVAL_S):
+            for what in made():
+                try:
+                    _end_hung(what, handlers, left, tell)
+                except PlinthError as error:
+                    tell(f"{error.message} ({error.where})")
+
+    threading.Thread(target=look, name="looks for what hangs", daemon=True).start()
+    try:
+        yield ended
+    finally:
+        left.set()  # do not join the thread: it may be waiting for a daemon's answer
+
+
+def _end_hung(what: Undo, handlers: UndoHandlers, left: threading.Event, tell: Callable[[str], None]) -> None:
+    """End hung daemons unless that was stopped. Report them first, since waiting processes get their error at once."""
+    handler = handlers.get(what.kind)
+    hung = handler.find_hung(what) if handler is not None and handler.find_hung is not None else None
+    if hung is not None and not left.is_set():
+        tell(hung.reason)
+        hung.end()

@@ -1,12 +1,13 @@
-"""Unmounts mounts with our label as their source, here and in all other mount namespaces."""
+"""Unmounts mounts with our label as their source, in this mount namespace and all others."""
 
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from plinth.model.errors import Refused, RunError
-from plinth.system import cancel
-from plinth.system.mounts import Mount, mount_of, mounts
-from plinth.system.namespaces import unmount_copies
+from plinth.system import cancel, unmount_in_namespace
+from plinth.system.mounts import Mount, mount_of, mounts, read_mounts
 from plinth.system.runner import CommandError, Runner
 
 UNMOUNT_TIMEOUT_S = 1800.0
@@ -21,8 +22,7 @@ def umount_command(point: Path) -> tuple[str, ...]:
 
 
 def run_umount(point: Path, runner: Runner) -> None:
-    """Unmount `point`. What somebody else looks at, such as `df` or the doctor of another run, is busy for a moment: it is tried again for
-    2 s. Raises CommandError."""
+    """Unmount `point`. It is busy for a moment while another process looks at it, such as `df`: try again for 2 s. Raises CommandError."""
     deadline = time.monotonic() + _BUSY_TIMEOUT_S
     while True:
         try:
@@ -57,3 +57,58 @@ def unmount(path: Path, label: str, runner: Runner) -> None:
 
 def _ours(path: Path, label: str) -> list[Mount]:
     return [mount for mount in mounts() if mount.point == str(path) and mount.source == label]
+
+
+_PROC = Path("/proc")
+
+
+class _Namespace(NamedTuple):
+    """Another mount namespace: its name, such as "mnt:[4026532290]", a process in it, and the mounts that this process sees."""
+
+    name: str
+    process: Path
+    mounts: list[Mount]
+
+    def still_has(self, ours: Callable[[Mount], bool]) -> bool:
+        try:
+            found = any(map(ours, read_mounts(self.process / "mountinfo")))
+        except OSError:
+            return False  # it has ended meanwhile
+        return found and _name_of(self.process) == self.name
+
+
+def unmount_copies(ours: Callable[[Mount], bool], runner: Runner) -> None:
+    """Unmount what `ours` recognises as a mount of ours from every other mount namespace (mount_namespaces(7)).
+
+    What makes a namespace while we work (a container, a service, unshare) takes a copy of every mount. Where unmounting does not
+    spread, the copy keeps the file system and its device in use until that namespace ends.
+    """
+    for namespace in _other_namespaces():
+        for mount in reversed([mount for mount in namespace.mounts if ours(mount)]):
+            try:
+                runner.run(unmount_in_namespace.command(int(namespace.process.name), namespace.name, mount.point))
+            except CommandError:
+                if namespace.still_has(ours):  # otherwise others have unmounted it, or the namespace has ended
+                    raise
+
+
+def _other_namespaces() -> Iterator[_Namespace]:
+    """Yield the other namespaces, except those that we may not read."""
+    seen = {_name_of(_PROC / "self")}
+    for process in _PROC.glob("[0-9]*"):
+        name = _name_of(process)
+        if name is None or name in seen:
+            continue
+        try:
+            mounts = read_mounts(process / "mountinfo")
+        except OSError:
+            continue  # it has ended, or is not readable: then it has no mounts made by root
+        seen.add(name)
+        yield _Namespace(name, process, mounts)
+
+
+def _name_of(process: Path) -> str | None:
+    try:
+        return str((process / "ns/mnt").readlink())
+    except OSError:
+        return None  # as above

@@ -3,7 +3,7 @@
     python -m plinth.system.unmount_in_namespace PID NAMESPACE PATH
 
 NAMESPACE is what /proc/PID/ns/mnt must lead to. No program of that place is started, and no file of it read: anybody can
-make a namespace with a root of his own, and an `umount` that is found there would run with our rights.
+make a namespace with any root directory, and an `umount` that is found there would run with our rights.
 """
 
 import ctypes

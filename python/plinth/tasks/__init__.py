@@ -1,1 +1,1 @@
-"""What single commands do by themselves, outside of a run: doctor, probe, storage, endurance, analysis of a bundle."""
+"""What single commands do outside of a run: doctor, probe, storage, endurance, analysis of a bundle."""

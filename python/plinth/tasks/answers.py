@@ -12,10 +12,10 @@ from plinth.bundle import BundleFolder
 from plinth.model.analysis import Analysis
 from plinth.model.base import Frozen
 from plinth.model.errors import PlinthError
-from plinth.model.history import BundleAnswer
+from plinth.model.figures import bounds, number, times
+from plinth.model.history import BundleAnswer, ListedHeadline
 from plinth.system.paths import cache_dir, ensure
 from plinth.tasks.analysis import analyse_bundle
-from plinth.tasks.headline import headline_of
 
 
 class _CachedAnswer(Frozen):
@@ -26,7 +26,7 @@ class _CachedAnswer(Frozen):
 
 
 def answer_of(folder: BundleFolder) -> BundleAnswer:
-    """The answer of a bundle's analysis; from the cache when none of its files has changed since.
+    """Return the answer of a bundle's analysis; from the cache when none of its files has changed since.
 
     Raises what the analysis does of a bundle that cannot be read.
     """
@@ -37,7 +37,7 @@ def answer_of(folder: BundleFolder) -> BundleAnswer:
     if kept is not None and kept.state == state:
         return kept.answer
     analysis = analyse_bundle(folder)[1]
-    answer = BundleAnswer(text=_marked(analysis), headline=headline_of(analysis))
+    answer = BundleAnswer(text=_marked(analysis), headline=_headline(analysis))
     _write(file, _CachedAnswer(state=state, answer=answer))
     return answer
 
@@ -46,8 +46,32 @@ def _marked(analysis: Analysis) -> str:
     return f"Changed after its run: {analysis.answer}" if analysis.altered else analysis.answer
 
 
+def _headline(analysis: Analysis) -> ListedHeadline | None:
+    """Return the largest figure of the report; where nothing is compared, the throughput; None if nothing was measured."""
+    headline = analysis.headline
+    if headline is None:
+        return _throughput(analysis)
+    if headline.missing is not None:
+        return ListedHeadline(figure="undecided", value=None, note=headline.missing)
+    if headline.ratio is None:
+        if headline.figure is None:
+            return None
+        return ListedHeadline(figure=headline.figure, value=None, note=headline.note)
+    return ListedHeadline(figure=times(headline.ratio), value=headline.ratio.value, note=headline.note)
+
+
+def _throughput(analysis: Analysis) -> ListedHeadline | None:
+    measured = next(((one, one.tps) for one in analysis.variants if one.tps is not None), None)
+    if measured is None:
+        return None
+    variant, tps = measured
+    return ListedHeadline(
+        figure=f"{number(tps.value)} tps{bounds(tps, number)}", value=tps.value, note=f"throughput of {variant.label}"
+    )
+
+
 def bundle_state(folder: BundleFolder) -> str:
-    """A digest of the state of every file that an analysis reads: which it is, how long, and when it was changed (inode(7))."""
+    """Return a digest of all files that an analysis reads: their identity, length and time of change (inode(7))."""
     digest = hashlib.sha256(__version__.encode())
     for entry in folder.walk():
         if not entry.is_file or entry.name.startswith(("derived/", "logs/")):
@@ -67,7 +91,7 @@ def _read(file: Path) -> _CachedAnswer | None:
 
 
 def _write(file: Path, answer: _CachedAnswer) -> None:
-    """Without a state directory that we may write to, the next listing takes as long as this one."""
+    """Write the answer to the cache. Without a writable state directory the next listing takes as long as this one."""
     partial = file.with_suffix(f".{os.getpid()}")
     with suppress(OSError, PlinthError):
         ensure(file.parent)

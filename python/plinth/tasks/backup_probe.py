@@ -14,17 +14,17 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import DirectoryStorage
 from plinth.model.units import format_size
 from plinth.observe import host_facts
-from plinth.probe.fsync import check_directory
+from plinth.probe.fsync_probe import check_directory
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Server, ServerLayout, connect, database_errors, find_installation
 from plinth.server.layout import SUPERUSER
 from plinth.storage import Storage, describe, make
 from plinth.system import cancel
+from plinth.system.drop_caches import drop_page_cache
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
-from plinth.system.page_cache import drop_page_cache
 from plinth.system.paths import work_dir
 from plinth.system.runner import CommandError, Runner
 
@@ -74,7 +74,7 @@ def probe_backup(path: Path, to: Path | None, options: BackupOptions, tell: Tell
 
 @contextmanager
 def _places(path: Path, into: Path, runner: Runner, note: Tell) -> "Iterator[tuple[Storage, Storage, Journal]]":
-    """Directories of our own in both places, which are in a journal, and removed at the end."""
+    """Make directories in both places, which are in a journal, and remove them at the end."""
     run_id = token_hex(4)
     specs = {
         name: DirectoryStorage(kind="directory", path=str(at)) for name, at in (("server", path), ("backup", into))
@@ -94,7 +94,7 @@ def _places(path: Path, into: Path, runner: Runner, note: Tell) -> "Iterator[tup
 
 
 def _check_space(path: Path, into: Path, size_bytes: int) -> None:
-    """A backup takes as much as the server, and compressed no more."""
+    """Check that there is room for a backup, which takes as much as the server, and compressed no more."""
     each = round(1.15 * size_bytes) + _BESIDE_BYTES
     shared = path.stat().st_dev == into.stat().st_dev
     for place, needed in ((path, 2 * each if shared else each), (into, each)):
@@ -135,7 +135,7 @@ def _server(source: Storage, options: BackupOptions, runner: Runner, journal: Jo
 
 
 def _fill(cluster: Server, size_bytes: int, tell: Tell) -> None:
-    """A table of about that size, in logged pages: unlogged tables are not backed up."""
+    """Fill a table of about that size, in logged pages: unlogged tables are not backed up."""
     rows, piece = size_bytes // _ROW_BYTES, _PIECE_BYTES // _ROW_BYTES
     tell(f"load {format_size(size_bytes)}")
     with database_errors("load the table", cluster.where), connect(cluster.control) as control:
@@ -202,7 +202,7 @@ class _Probe:
 
 
 def backup_command(cluster: Server, directory: Path, compression: str, max_rate: str | None) -> tuple[str, ...]:
-    """pg_basebackup as a standby is made by it, but for a slot that stays; compressed, into tar files."""
+    """Return the pg_basebackup command that makes a standby, but without a slot that stays; compressed, into tar files."""
     server = f"host={cluster.layout.socket_directory} port={cluster.port} user={SUPERUSER}"
     compressed = ("--format=plain",) if compression == NO_COMPRESSION else ("--format=tar", f"--compress={compression}")
     return (

@@ -19,7 +19,7 @@ def compare_bundles(
     metrics: Sequence[Metric],
     allowed: Iterable[Allowance],
 ) -> RunsComparison:
-    """Every bundle against the baseline file, or without one against the first bundle.
+    """Return every bundle against the baseline file, or without one against the first bundle.
 
     Raises a PlinthError for what is no bundle, was changed after its run, or must not be compared.
     """
@@ -41,7 +41,7 @@ def save_baseline(bundle: Path, path: Path, allowed: Iterable[Allowance]) -> Non
 
 
 def _read(bundle: Path | BundleFolder) -> "Run":
-    """A bundle's figures. One that is sealed must be as its run left it; one that is not did not finish."""
+    """Return a bundle's figures. One that is sealed must be as its run left it; one that is not did not finish."""
     from plinth.analyse.between_runs import Run
     from plinth.analyse.run_figures import run_figures
 

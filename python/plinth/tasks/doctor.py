@@ -22,7 +22,7 @@ _SEED = 1
 
 
 def default_place() -> Path:
-    """Where Plinth makes storages of which no path is given, or the nearest folder above that is there."""
+    """Return where Plinth makes storages of which no path is given, or the nearest folder above that is there."""
     place = work_dir()
     return next(folder for folder in (place, *place.parents) if folder.is_dir())
 
@@ -44,7 +44,7 @@ def examine_path(path: Path) -> Examination:
 
 
 def measure_noise(path: Path, duration_s: float) -> Noise:
-    """How much fixed work varies on this machine and in the directory `path`, which is written to."""
+    """Return how much fixed work varies on this machine and in the directory `path`, which is written to."""
     from plinth.analyse.noise_floor import work_noise  # statistics, whose libraries are slow to load
 
     if duration_s < MIN_NOISE_S:
@@ -65,7 +65,7 @@ def measure_noise(path: Path, duration_s: float) -> Noise:
 
 
 def _sides(work: str, slots: Sequence[Slot]) -> tuple[dict[int, float], dict[int, float]]:
-    """Rates by block on either side of one work."""
+    """Return the rates by block on both sides of one work."""
     a, b = ({slot.block: slot.rate_per_s for slot in slots if (slot.work, slot.side) == (work, side)} for side in "AB")
     return a, b
 

@@ -20,7 +20,7 @@ def endurance_of_bundle(
     capacity_bytes: int | None = None,
     waf: float | None = None,
 ) -> Endurance:
-    """The account of the bundle at `path`, for a drive as its experiment states it, unless one is given here.
+    """Return the account of the bundle at `path`, for a drive as its experiment states it, unless one is given here.
 
     Raises UsageError when it is no bundle, or when a rating makes no sense.
     """

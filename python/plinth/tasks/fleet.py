@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from plinth.experiment import LoadedExperiment
+from plinth.experiment import ParsedExperiment
 from plinth.fleet import MachineCheck, check_fleet
 from plinth.fleet.executors import NotStarted, executor_of
 from plinth.model.errors import RunError, UsageError
@@ -20,9 +20,9 @@ class FleetFound(NamedTuple):
 
 
 def check_machines(
-    loaded: LoadedExperiment, server: str | None, log: LogFile, ssh_config: Path | None = None
+    loaded: ParsedExperiment, server: str | None, log: LogFile, ssh_config: Path | None = None
 ) -> FleetFound:
-    """What is found of each machine. `server` is a connection string; without it the experiment's external server has to be
+    """Return what is found of each machine. `server` is a connection string; without it the experiment's external server has to be
     reached, and of a managed one, which does not run now, it is not asked. `ssh_config` is the configuration of ssh that the
     command line names.
 

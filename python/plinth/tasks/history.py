@@ -1,4 +1,4 @@
-"""The bundles below a directory, whatever state they are in."""
+"""The bundles below a directory, in any state."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,17 +16,17 @@ from plinth.tasks.answers import answer_of
 MAX_DEPTH = 6
 """How many folders deep bundles are looked for, so that a large tree does not take forever."""
 INCONSISTENT = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, StopIteration)
-"""What the analysis raises where each part of a bundle is valid by itself, and they contradict one another."""
+"""What the analysis raises where each part of a bundle is valid alone, but they contradict one another."""
 
 Answer = Callable[[BundleFolder], tuple[BundleAnswer | None, str | None]]
 """From a bundle to its answer, or None and why there is none."""
 
 
 def history_of(directory: Path, *, with_answers: bool = True) -> History:
-    """All bundles below `directory`, or that one if it is a bundle itself; symbolic links are not followed.
+    """Return all bundles below `directory`, or that one if it is a bundle itself; symbolic links are not followed.
 
-    Answers are worked out by analysing each bundle, which takes most of the time, and kept in the cache. A bundle that cannot be read is listed with
-    the reason; UsageError only when there is no such directory.
+    Answers take an analysis of each bundle, which is most of the time, and are kept in the cache. A bundle that cannot be read
+    is listed with the reason. Raises UsageError only when there is no such directory.
     """
     root = BundleFolder(directory)
     answer = answer_or_reason if with_answers else _not_asked
@@ -37,17 +37,17 @@ def history_of(directory: Path, *, with_answers: bool = True) -> History:
 
 
 def found_bundles(root: BundleFolder) -> Iterator[tuple[str, str | None]]:
-    """The names of the bundles below `root`, "" for itself, and why one of them is not to be read."""
+    """Yield the names of the bundles below `root`, "" for itself, and why one of them is not to be read."""
     return _found(root, "", 0)
 
 
 def newest_first(listed: ListedBundle) -> tuple[bool, int, str]:
-    """The key by which bundles are sorted; those of unknown date come last."""
+    """Return the key by which bundles are sorted; those of unknown date come last."""
     return (listed.created_unix_ns is None, -(listed.created_unix_ns or 0), listed.folder)
 
 
 def _found(root: BundleFolder, folder: str, depth: int) -> Iterator[tuple[str, str | None]]:
-    """The names of bundles, and why one of them is not to be read."""
+    """Yield the names of bundles, and why one of them is not to be read."""
     try:
         entries = root.entries(folder)
     except PlinthError as error:
@@ -69,7 +69,7 @@ def _unreadable(path: Path, reason: str) -> ListedBundle:
 
 
 def listed_bundle(root: BundleFolder, name: str, problem: str | None, answer: Answer) -> ListedBundle:
-    """What a catalogue says of the bundle `name`; `answer` is asked for its answer once it could be opened."""
+    """Return what a catalogue says of the bundle `name`; `answer` is asked for its answer once it could be opened."""
     path = root.path / name
     if problem is not None:
         return _unreadable(path, problem)
@@ -95,7 +95,7 @@ def listed_bundle(root: BundleFolder, name: str, problem: str | None, answer: An
 
 
 def reason_of_end(folder: BundleFolder, manifest: Manifest) -> str | None:
-    """Why the run of a bundle ended before its end; None for one that is running or complete."""
+    """Return why the run of a bundle ended before its end; None for one that is running or complete."""
     if manifest.status == "running" and not is_locked(folder.descriptor):
         return f"its run was killed: `plinth resume {folder.path}` finishes it where it began"
     return manifest.reason
@@ -106,7 +106,7 @@ def _not_asked(_: BundleFolder) -> tuple[BundleAnswer | None, str | None]:
 
 
 def answer_or_reason(folder: BundleFolder) -> tuple[BundleAnswer | None, str | None]:
-    """The answer of a bundle, or why there is none."""
+    """Return the answer of a bundle, or why there is none."""
     try:
         return answer_of(folder), None
     except PlinthError as error:
@@ -120,11 +120,11 @@ def _machine(host: HostFacts) -> str:
 
 
 def _reason(error: PlinthError, bundle: Path) -> str:
-    """What is wrong, with the file of the bundle that it is in."""
+    """Return what is wrong, with the file of the bundle that it is in."""
     part = os.path.relpath(error.where, bundle) if error.where and error.where != str(bundle) else None
     return _printable(f"{part}: {error.message}" if part else error.message)
 
 
 def _printable(text: str) -> str:
-    """Text as it can be written in any encoding of Unicode: names of files may have any bytes."""
+    """Return text as it can be written in any encoding of Unicode: names of files may have any bytes."""
     return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

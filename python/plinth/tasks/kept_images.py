@@ -50,7 +50,7 @@ class KeptImage:
     recovery_limit_s: float
 
     def at(self, points: Sequence[int]) -> ServerImage:
-        """The image that the same cut leaves after other records of the disks. Touches nothing."""
+        """Return the image that the same cut leaves after other records of the disks. Touches nothing."""
         return ServerImage(
             image_name(self.cut),
             self.disks,
@@ -61,7 +61,7 @@ class KeptImage:
         )
 
     def checked_at(self, points: Sequence[int]) -> Findings:
-        """What the checks find in the image after these records."""
+        """Return what the checks find in the image after these records."""
         at_ns = self.disks.time_ns(points)
         at_cut = CutState(self.cut.before, None, self.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
         found, image = Findings(), self.at(points)
@@ -95,7 +95,7 @@ class Minimal(NamedTuple):
 
 @contextmanager
 def kept_image(bundle: Path, number: int, tell: Callable[[str], None]) -> Iterator[KeptImage]:
-    """Image `number` of a bundle; what is made of it meanwhile is undone at the end. `tell` gets notes for people.
+    """Yield image `number` of a bundle; what is made of it meanwhile is undone at the end. `tell` gets notes for people.
 
     Raises UsageError for a cut that is not there, Refused for one whose disks were not kept, and for a bundle that this user did
     not begin here, RunError for one that was altered since it was sealed.

@@ -1,13 +1,11 @@
-"""`plinth probe`: the probes of directories that somebody names."""
+"""`plinth probe`: the probes of given directories."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe
 from plinth.model.probe_io import IoJob, IoProbe, IoProbeKind
-from plinth.observe.devices import Flushes
-from plinth.probe.fsync import cases, check_directory
-from plinth.probe.fsync_probe import ROUNDS, probe_cases
+from plinth.probe.fsync_probe import ROUNDS, cases, check_directory, probe_cases
 from plinth.probe.io_probe import probe_jobs
 from plinth.storage import describe
 
@@ -23,7 +21,7 @@ def probe_fsync(
     for path in paths:
         check_directory(path)
     places = {path: describe(path) for path in paths}
-    return probe_cases(places, cases(options), duration_s, Flushes(), tell, rounds)
+    return probe_cases(places, cases(options), duration_s, tell, rounds)
 
 
 def probe_io(

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from plinth.experiment import LoadedExperiment
+from plinth.common.nearest import nearest
+from plinth.experiment import ParsedExperiment
 from plinth.model.errors import UsageError
 from plinth.model.facts import StorageFacts
-from plinth.model.nearest import nearest
 from plinth.model.step import Step
 from plinth.observe import host_facts
 from plinth.run.checks.destroy import check_destroy, destructive_targets
@@ -35,23 +35,23 @@ class Prepared(NamedTuple):
 
 
 def run_id_of(name: str) -> str:
-    """The run that a standalone storage belongs to: always the same, so that its paths and commands are known before."""
+    """Return the run that a standalone storage belongs to: always the same, so that its paths and commands are known before."""
     return f"{_RUN_PREFIX}{name}"
 
 
 def storage_name(run_id: str) -> str:
-    """The name of the standalone storage whose run is `run_id`."""
+    """Return the name of the standalone storage whose run is `run_id`."""
     prefix = _RUN_PREFIX if run_id.startswith(_RUN_PREFIX) else _FORMER_RUN_PREFIX
     return run_id.removeprefix(prefix)
 
 
-def storages_of(loaded: LoadedExperiment) -> dict[str, Storage[Any]]:
-    """Every storage of an experiment, each after what it is built on, as a run would make them. Nothing is touched."""
+def storages_of(loaded: ParsedExperiment) -> dict[str, Storage[Any]]:
+    """Return every storage of an experiment, each after what it is built on, as a run would make them. Nothing is touched."""
     return _make(loaded, "RUN")
 
 
-def standalone_storages(loaded: LoadedExperiment, name: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
-    """The storage `name` of an experiment and those that it is built on, each after what it is built on."""
+def standalone_storages(loaded: ParsedExperiment, name: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
+    """Return the storage `name` of an experiment and those that it is built on, each after what it is built on."""
     specs = loaded.experiment.storage
     if name not in specs:
         raise UsageError(
@@ -63,14 +63,14 @@ def standalone_storages(loaded: LoadedExperiment, name: str, destroy: Collection
 
 
 def standalone_steps(storages: Mapping[str, Storage[Any]]) -> tuple[list[Step], list[Step]]:
-    """The steps that make these storages, and those that undo them; every command exactly as it will run."""
+    """Return the steps that make these storages, and those that undo them; every command exactly as it will run."""
     steps = [step for storage in storages.values() for step in storage.steps()]
     undoing = (undo_step(step) for step in reversed(steps))
     return steps, [step for step in undoing if step is not None]
 
 
 def prepare_standalone(
-    loaded: LoadedExperiment,
+    loaded: ParsedExperiment,
     name: str,
     destroy: Collection[str],
     runner: Runner,
@@ -103,7 +103,7 @@ def prepare_standalone(
 
 
 def kept_run(name: str) -> KeptRun:
-    """The standalone storage of this name, which may also be that of its run. UsageError, with what there is, for another name."""
+    """Return the standalone storage of this name or run. Raises UsageError, which lists those that exist, for another name."""
     there, unreadable = kept_runs()
     for run in there:
         if name in (run.run_id, storage_name(run.run_id)):
@@ -123,7 +123,7 @@ def teardown_standalone(run: KeptRun, runner: Runner) -> CleanedRun:
     return result.runs[0]
 
 
-def _make(loaded: LoadedExperiment, run_id: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
+def _make(loaded: ParsedExperiment, run_id: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
     specs = loaded.experiment.storage
     check_answers(specs)
     return make(specs, run_id=run_id, host=host_facts(), owner=server_owner(), work_root=work_dir(), destroy=destroy)

@@ -1,26 +1,25 @@
 """Authentication of a load and its witness: the witness by the fingerprint of its certificate, the load by a
 token."""
 
-import hashlib
 import hmac
 import os
 import re
 import secrets
-import socket
 import ssl
 from pathlib import Path
 from typing import NamedTuple
 
 from plinth.model.errors import RunError, UsageError
+from plinth.system.certificates import new_identity
+from plinth.system.directory import for_owner_only
 from plinth.system.failures import from_os_error
-from plinth.system.owners_only import for_owner_only
-from plinth.system.runner import Runner
+from plinth.system.framed_tls import connect_tls, fingerprint_of, peer_fingerprint, tls_context
+from plinth.witness.protocol import Link
 
 TOKEN_VARIABLE = "PLINTH_WITNESS_TOKEN"
 _CERTIFICATE, _KEY, _TOKEN = "certificate.pem", "key.pem", "token"
 _TOKEN_BYTES = 32
 _MAX_FILE_BYTES = 64 * 1024
-_VALID_DAYS = 3650
 _PREFIX = "sha256:"
 
 
@@ -33,8 +32,8 @@ class Credentials(NamedTuple):
     token_file: Path
 
 
-def witness_credentials(folder: Path, certificate: Path | None, key: Path | None, runner: Runner) -> Credentials:
-    """The credentials in the witness's folder, made when they are missing; or the user's own certificate and key.
+def witness_credentials(folder: Path, certificate: Path | None, key: Path | None) -> Credentials:
+    """Return the credentials in the witness's folder, made when they are missing; or the user's own certificate and key.
 
     The folder is closed to others (0700). Raises UsageError for a certificate or key that cannot be used.
     """
@@ -44,12 +43,15 @@ def witness_credentials(folder: Path, certificate: Path | None, key: Path | None
                 raise UsageError("--cert and --key go together", hint="name both, or neither for one that is made")
             certificate, key = folder / _CERTIFICATE, folder / _KEY
             if not (certificate.exists() and key.exists()):
-                _make_certificate(certificate, key, runner)
+                made = new_identity("plinth-witness")
+                key.unlink(missing_ok=True)
+                certificate.unlink(missing_ok=True)
+                _write_new(key, made.key)
+                _write_new(certificate, made.certificate)
         token_file = folder / _TOKEN
         if not token_file.exists():
             _write_new(token_file, secrets.token_urlsafe(_TOKEN_BYTES) + "\n")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context = tls_context("server")
     try:
         context.load_cert_chain(certificate, key)
         der = ssl.PEM_cert_to_DER_cert(_first_certificate(certificate))
@@ -57,11 +59,11 @@ def witness_credentials(folder: Path, certificate: Path | None, key: Path | None
         raise UsageError(
             f"certificate and key cannot be used: {error}", where=f"{certificate}, {key}", hint="both are PEM files"
         ) from error
-    return Credentials(context, _fingerprint(der), token_of(token_file), token_file)
+    return Credentials(context, fingerprint_of(der), token_of(token_file), token_file)
 
 
 def token_of(file: Path | None) -> str:
-    """The token in a file, or in the environment where none is named. Raises UsageError."""
+    """Return the token in a file, or in the environment where none is named. Raises UsageError."""
     if file is None:
         if token := os.environ.get(TOKEN_VARIABLE):
             return token.strip()
@@ -85,12 +87,12 @@ def token_of(file: Path | None) -> str:
 
 
 def same_token(given: str, own: str) -> bool:
-    """Whether two tokens are equal, compared in constant time."""
+    """Return whether two tokens are equal, compared in constant time."""
     return hmac.compare_digest(given.encode(errors="surrogatepass"), own.encode())
 
 
 def parsed_fingerprint(text: str) -> str:
-    """A fingerprint as `plinth durability witness` or openssl prints it. Raises UsageError."""
+    """Read a fingerprint as `plinth durability witness` or openssl prints it. Raises UsageError."""
     digits = text.strip().lower().removeprefix(_PREFIX).replace(":", "")
     if not re.fullmatch(r"[0-9a-f]{64}", digits):
         raise UsageError(
@@ -100,40 +102,31 @@ def parsed_fingerprint(text: str) -> str:
     return _PREFIX + digits
 
 
-def connect_to_witness(host: str, port: int, fingerprint: str, timeout_s: float) -> ssl.SSLSocket:
-    """A connection to the witness with this certificate; nothing is sent to any other. Raises RunError."""
+def connect_to_witness(host: str, port: int, fingerprint: str, timeout_s: float) -> Link:
+    """Connect to the witness with this certificate; nothing is sent to any other. Raises RunError."""
     where = f"--witness {host}:{port}"
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    # The fingerprint says whose certificate it is: more than a name that an authority has signed.
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
     try:
-        plain = socket.create_connection((host, port), timeout_s)
+        # The fingerprint says whose certificate it is: more than a name that an authority has signed.
+        connection = connect_tls(host, port, tls_context("client"), timeout_s)
     except OSError as error:
         raise RunError(
             f"cannot connect to the witness: {error}",
             where=where,
             hint="start `plinth durability witness DIR` there, and let the port through the firewall",
         ) from error
-    try:
-        connection = context.wrap_socket(plain)
-    except OSError as error:
-        plain.close()
-        raise RunError(f"there is no TLS with the witness: {error}", where=where) from error
-    found = _fingerprint(connection.getpeercert(binary_form=True) or b"")
+    except RunError as error:
+        error.where = where
+        raise
+    found = peer_fingerprint(connection)
     if not hmac.compare_digest(found, fingerprint):
         connection.close()
         raise RunError(
             f"this is another witness: its certificate has the fingerprint {found}, not {fingerprint}",
             where=where,
-            hint="compare with what `plinth durability witness` printed there; if that differs, somebody is in between",
+            hint="compare with what `plinth durability witness` printed there; if that differs, "
+            "another machine is intercepting the connection",
         )
-    return connection
-
-
-def _fingerprint(der: bytes) -> str:
-    return _PREFIX + hashlib.sha256(der).hexdigest()
+    return Link(connection)
 
 
 def _first_certificate(path: Path) -> str:
@@ -143,20 +136,10 @@ def _first_certificate(path: Path) -> str:
     return found[0]
 
 
-def _make_certificate(certificate: Path, key: Path, runner: Runner) -> None:
-    runner.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
-            *("-keyout", str(key), "-out", str(certificate)),
-            *("-days", str(_VALID_DAYS), "-subj", "/CN=plinth-witness"),
-        ]
-    )
-
-
 def _write_new(path: Path, text: str) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(text)
     except OSError as error:
-        raise from_os_error(error, "write the token", path) from error
+        raise from_os_error(error, "write the credentials", path) from error

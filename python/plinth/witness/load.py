@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth import __version__
 from plinth.load.engine import Load
+from plinth.model.compiled import CompiledTransaction, LedgerCommits
 from plinth.model.connection import Connection, Tcp
 from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.load_config import LedgerFiles, LoadConfig
-from plinth.model.native import LedgerCommits, NativeTransaction
 from plinth.model.witness import PROTOCOL_VERSION, Hello, LoadEnd, TestedServer
 from plinth.run.interrupt import InterruptGuard
 from plinth.system import cancel
@@ -116,12 +116,12 @@ def _hello(wanted: WitnessedLoad, server: TestedServer, threads: int) -> Hello:
 
 
 def _started(wanted: WitnessedLoad, threads: int, stream: LedgerStream) -> Load:
-    """The running load, whose ledger the stream follows."""
+    """Return the running load, whose ledger the stream follows."""
     with _ledger_folder() as folder:
         load = Load(
             LoadConfig(
                 connection=replace(wanted.connection, tcp=_with_short_timeouts(wanted.connection.tcp)),
-                scripts=[NativeTransaction(name="ledger", native=LedgerCommits())],
+                scripts=[CompiledTransaction(name="ledger", native=LedgerCommits())],
                 clients=wanted.clients,
                 threads=threads,
                 duration_s=wanted.duration_s,
@@ -140,7 +140,7 @@ def _started(wanted: WitnessedLoad, threads: int, stream: LedgerStream) -> Load:
 
 @contextmanager
 def _ledger_folder() -> Iterator[Path]:
-    """A folder in memory, not on the disk under test. Files that are open stay usable when it is removed."""
+    """Yield a folder in memory, not on the disk under test. Files that are open stay usable when it is removed."""
     folder = Path(tempfile.mkdtemp(prefix="plinth-ledger-", dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
         yield folder
@@ -181,7 +181,7 @@ def _end_load(load: Load) -> None:
 
 
 def _with_short_timeouts(tcp: Tcp) -> Tcp:
-    """TCP settings with short timeouts, since TCP by itself waits for hours for a machine without power; the user's
+    """Return TCP settings with short timeouts, since TCP alone waits for hours for a machine without power; the user's
     own settings take precedence."""
     return replace(
         tcp,

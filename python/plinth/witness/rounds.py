@@ -21,9 +21,10 @@ from plinth.model.commit_ledger import COMMIT_CLASSES
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.witness import POSSIBLE_CUTS, Hello, RoundEnd, VerifiedRound, WitnessRound
 from plinth.system.failures import from_os_error
+from plinth.system.framed_tls import ProtocolError, first_mistake
 from plinth.system.lock import DirectoryLock, is_locked
 from plinth.system.paths import sync_folder
-from plinth.witness.protocol import INDEXED_BYTES, THREAD, ProtocolError, first_mistake
+from plinth.witness.protocol import INDEXED_BYTES, THREAD
 from plinth.workload.commit_ledger import (
     HEADER_BYTES,
     RECORD,
@@ -55,7 +56,7 @@ class WitnessFolder:
 
     @classmethod
     def made(cls, path: Path) -> "WitnessFolder":
-        """The folder, made when it is missing, closed to other users."""
+        """Return the folder, made when it is missing, closed to other users."""
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -63,7 +64,7 @@ class WitnessFolder:
         return cls(path)
 
     def is_running(self, one: WitnessRound) -> bool:
-        """Whether a witness is receiving the load of a round now."""
+        """Return whether a witness is receiving the load of a round now."""
         folder = self._files.folder(_name(one.number))
         try:
             return one.ended_unix_ns is None and is_locked(folder.descriptor)
@@ -71,13 +72,13 @@ class WitnessFolder:
             folder.close()
 
     def rounds(self) -> list[WitnessRound]:
-        """All rounds, in their order."""
+        """Return all rounds, in their order."""
         names = [entry.name for entry in self._files.entries() if entry.is_folder and _ROUND.fullmatch(entry.name)]
         found = (self._read(name, "round.json", WitnessRound) for name in sorted(names, key=int))
         return [one for one in found if one is not None]
 
     def verified(self, number: int) -> VerifiedRound | None:
-        """The result of a round; None when it was not compared yet."""
+        """Return the result of a round; None when it was not compared yet."""
         return self._read(_name(number), "verified.json", VerifiedRound)
 
     def write_verified(self, found: VerifiedRound) -> None:
@@ -85,7 +86,7 @@ class WitnessFolder:
         self._files.write_durably(f"{_name(found.number)}/verified.json", found.model_dump_json(indent=1))
 
     def ledger(self, of: WitnessRound) -> CommitLedger | None:
-        """The ledger of a round; None when the witness received no transaction."""
+        """Return the ledger of a round; None when the witness received no transaction."""
         name = _name(of.number)
         # All are checked, so that only regular files are read below.
         sizes = [self._bytes(entry.name) for entry in self._files.entries(name) if entry.name.endswith(".ledger")]
@@ -132,11 +133,11 @@ class WitnessFolder:
             raise
 
     def is_unverified(self, last: WitnessRound) -> bool:
-        """Whether the power may have been cut in a round that was not compared yet."""
+        """Return whether the power may have been cut in a round that was not compared yet."""
         return last.end in POSSIBLE_CUTS and self.verified(last.number) is None and self.ledger(last) is not None
 
     def _bytes(self, name: str) -> int:
-        """The size of a file. Raises RunError for what is no regular file."""
+        """Return the size of a file. Raises RunError for what is no regular file."""
         with self._files.opened(name) as descriptor:
             return os.fstat(descriptor).st_size
 
@@ -176,7 +177,7 @@ class RoundWriter:
         self._used: dict[int, int] = {}
 
     def header(self, payload: bytes) -> None:
-        """The header of a thread's file. Raises ProtocolError, and RunError for a disk that cannot take it."""
+        """Write the header of a thread's file. Raises ProtocolError, and RunError for a disk that cannot take it."""
         thread = self._thread(payload)
         body = payload[THREAD.size :]
         if len(body) != HEADER_BYTES:

@@ -7,7 +7,6 @@ connect.
 
 import select
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,20 +17,10 @@ from typing import NamedTuple, get_args
 from plinth.model.errors import PlinthError, Refused, UsageError
 from plinth.model.witness import PROTOCOL_VERSION, Ended, Hello, LoadEnd, RoundEnd, Welcome
 from plinth.system import cancel
+from plinth.system.framed_tls import Disconnected, PeerTimeout, ProtocolError, parsed, secured
 from plinth.system.lock import DirectoryLock
 from plinth.witness.credentials import Credentials, same_token
-from plinth.witness.protocol import (
-    HELLO_TIMEOUT_S,
-    MAX_FRAME_BYTES,
-    MAX_HELLO_BYTES,
-    Disconnected,
-    Kind,
-    PeerTimeout,
-    ProtocolError,
-    parsed,
-    receive_frame,
-    send_frame,
-)
+from plinth.witness.protocol import HELLO_TIMEOUT_S, MAX_FRAME_BYTES, MAX_HELLO_BYTES, Kind, Link
 from plinth.witness.rounds import RoundWriter, WitnessFolder
 
 SILENCE_S = 10.0
@@ -50,7 +39,7 @@ class RoundProgress(NamedTuple):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises UsageError when it cannot be opened."""
+    """Return a listening socket. Raises UsageError when it cannot be opened."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
@@ -71,7 +60,7 @@ def serving(
     silence_s: float = SILENCE_S,
     max_round_bytes: int = MAX_ROUND_BYTES,
 ) -> "Iterator[Witness]":
-    """A witness that writes to the folder `path`, which no other may serve. `say` gets messages about its
+    """Yield a witness that writes to the folder `path`, which no other may serve. `say` gets messages about its
     connections, from any thread."""
     with DirectoryLock(path):
         witness = Witness(WitnessFolder(path), credentials, listener, say, silence_s, max_round_bytes)
@@ -144,34 +133,26 @@ class Witness:
 
     def _serve_connection(self, plain: socket.socket, peer: str) -> None:
         try:
-            with self._secured(plain) as connection:
+            with secured(plain, self._credentials.context, HELLO_TIMEOUT_S, as_server=True) as connection:
                 with self._changing:
                     self._connections[threading.current_thread()] = connection
-                self._serve_load(connection, peer)
+                self._serve_load(Link(connection), peer)
         except PlinthError as error:
             where = f" ({error.where})" if error.where else ""
             hint = f"; {error.hint}" if error.hint else ""
             self._say(f"{peer}: {error.message}{where}{hint}")
         finally:
-            plain.close()
             with self._changing:
                 del self._connections[threading.current_thread()]
 
-    def _secured(self, plain: socket.socket) -> ssl.SSLSocket:
-        try:
-            plain.settimeout(HELLO_TIMEOUT_S)
-            return self._credentials.context.wrap_socket(plain, server_side=True)
-        except OSError as error:
-            raise ProtocolError(f"no TLS: {error}") from error
-
-    def _serve_load(self, connection: ssl.SSLSocket, peer: str) -> None:
+    def _serve_load(self, link: Link, peer: str) -> None:
         """Serve one load. Raises the PlinthError that ends it, which is also sent to an authenticated peer."""
-        first = receive_frame(connection, max_bytes=MAX_HELLO_BYTES, timeout_s=HELLO_TIMEOUT_S)
+        first = link.receive(MAX_HELLO_BYTES, HELLO_TIMEOUT_S)
         hello = parsed(Hello, first.payload) if first.kind is Kind.HELLO else None
         if hello is None or not same_token(hello.token, self._credentials.token):
-            with self._reporting_refusal(connection):
+            with self._reporting_refusal(link):
                 raise Refused("the token is not that of this witness")
-        with self._reporting_refusal(connection):
+        with self._reporting_refusal(link):
             if hello.protocol != PROTOCOL_VERSION:
                 raise Refused(
                     f"the load speaks version {hello.protocol} of the protocol, the witness {PROTOCOL_VERSION}"
@@ -179,20 +160,20 @@ class Witness:
             if not self._is_busy.acquire(blocking=False):
                 raise Refused("the witness records another load now, and takes one at a time")
             try:
-                self._receive_round(connection, self._folder.begin(hello, peer, self._max_round_bytes))
+                self._receive_round(link, self._folder.begin(hello, peer, self._max_round_bytes))
             finally:
                 self._current_round = None
                 self._is_busy.release()
 
-    def _receive_round(self, connection: ssl.SSLSocket, writer: RoundWriter) -> None:
+    def _receive_round(self, link: Link, writer: RoundWriter) -> None:
         begun = writer.round
         self._say(f"round {begun.number}: a load of {begun.clients} clients from {begun.peer}")
         self._current_round = writer
         end: RoundEnd = "disconnected"
         try:
             welcome = Welcome(number=begun.number, round_id=begun.round_id)
-            send_frame(connection, Kind.WELCOME, welcome.model_dump_json().encode())
-            end = self._record(connection, writer)
+            link.send(Kind.WELCOME, welcome.model_dump_json().encode())
+            end = self._record(link, writer)
         except PeerTimeout:
             end = "silent"
         except Disconnected:
@@ -208,12 +189,12 @@ class Witness:
                     f"round {begun.number}: {_MEANING.get(end, end)}; {writer.acknowledged:,} acknowledged commits are known"
                 )
         if end in get_args(LoadEnd):
-            send_frame(connection, Kind.ACK)
+            link.send(Kind.ACK)
 
-    def _record(self, connection: ssl.SSLSocket, writer: RoundWriter) -> RoundEnd:
+    def _record(self, link: Link, writer: RoundWriter) -> RoundEnd:
         """Receive records until the load sends its end, which is acknowledged once it is on disk."""
         while True:
-            frame = receive_frame(connection, max_bytes=MAX_FRAME_BYTES, timeout_s=self._silence_s)
+            frame = link.receive(MAX_FRAME_BYTES, self._silence_s)
             match frame.kind:
                 case Kind.HEADER:
                     writer.header(frame.payload)
@@ -223,17 +204,17 @@ class Witness:
                     return parsed(Ended, frame.payload).end
                 case _:
                     raise ProtocolError(f"a message of the kind {frame.kind.name} is not for a witness")
-            send_frame(connection, Kind.ACK)
+            link.send(Kind.ACK)
 
     @contextmanager
-    def _reporting_refusal(self, connection: ssl.SSLSocket) -> Iterator[None]:
+    def _reporting_refusal(self, link: Link) -> Iterator[None]:
         """Send the reason of a PlinthError to the peer before the connection is closed."""
         try:
             yield
         except PlinthError as error:
             hint = f"; {error.hint}" if error.hint else ""
             try:
-                send_frame(connection, Kind.REFUSED, f"{error.message}{hint}".encode(errors="replace"))
+                link.send(Kind.REFUSED, f"{error.message}{hint}".encode(errors="replace"))
             except PlinthError:
                 raise error from None  # the peer is gone; the error is raised all the same
             raise
@@ -256,7 +237,7 @@ def _shut_down(connection: socket.socket) -> None:
         # Not SSLSocket's own, which takes the TLS session away from under the other thread.
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
     except OSError:
-        return  # it has ended by itself
+        return  # it has ended already
 
 
 def _peer(address: object) -> str:

@@ -12,17 +12,9 @@ from typing import Self
 from plinth.model.errors import PlinthError, Refused, RunError
 from plinth.model.witness import Ended, Hello, LoadEnd, Welcome
 from plinth.system import cancel
+from plinth.system.framed_tls import ProtocolError, parsed
 from plinth.witness.credentials import connect_to_witness
-from plinth.witness.protocol import (
-    MAX_HELLO_BYTES,
-    MAX_RECORDS,
-    THREAD,
-    Kind,
-    ProtocolError,
-    parsed,
-    receive_frame,
-    send_frame,
-)
+from plinth.witness.protocol import MAX_HELLO_BYTES, MAX_RECORDS, THREAD, Kind
 from plinth.workload.commit_ledger import HEADER_BYTES, RECORD, RECORD_BYTES, header_of
 
 ANSWER_TIMEOUT_S = 10.0
@@ -43,7 +35,7 @@ class WitnessConnection:
 
     def __init__(self, host: str, port: int, fingerprint: str, hello: Hello) -> None:
         self._where = f"the witness at {host}:{port}"
-        self._connection = connect_to_witness(host, port, fingerprint, ANSWER_TIMEOUT_S)
+        self._link = connect_to_witness(host, port, fingerprint, ANSWER_TIMEOUT_S)
         try:
             self.round = parsed(Welcome, self._ask(Kind.HELLO, hello.model_dump_json().encode(), Kind.WELCOME))
         except BaseException:
@@ -56,20 +48,20 @@ class WitnessConnection:
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._link.close()
 
     def _ask(self, kind: Kind, payload: bytes, answer: Kind) -> bytes:
         try:
-            send_frame(self._connection, kind, payload)
-            frame = receive_frame(self._connection, max_bytes=MAX_HELLO_BYTES, timeout_s=ANSWER_TIMEOUT_S)
+            self._link.send(kind, payload)
+            message = self._link.receive(MAX_HELLO_BYTES, ANSWER_TIMEOUT_S)
         except RunError as error:
             error.where, error.hint = self._where, "see what the witness says there, and whether it is reached"
             raise
-        if frame.kind is Kind.REFUSED:
-            raise Refused(f"the witness refuses: {frame.payload.decode(errors='replace')}", where=self._where)
-        if frame.kind is not answer:
-            raise ProtocolError(f"the witness answers {frame.kind.name}, not {answer.name}", where=self._where)
-        return frame.payload
+        if message.kind is Kind.REFUSED:
+            raise Refused(f"the witness refuses: {message.payload.decode(errors='replace')}", where=self._where)
+        if message.kind is not answer:
+            raise ProtocolError(f"the witness answers {message.kind.name}, not {answer.name}", where=self._where)
+        return message.payload
 
 
 class LedgerTail:
@@ -87,12 +79,12 @@ class LedgerTail:
         """Records without an answer: at most one of each client, and those of broken connections."""
 
     def header(self) -> bytes | None:
-        """The file's header; None as long as the load has not begun it."""
+        """Return the file's header; None as long as the load has not begun it."""
         start = os.pread(self._file, HEADER_BYTES, 0)
         return start if start[:1] != b"\0" and len(start) == HEADER_BYTES else None
 
     def changes(self, *, is_ended: bool) -> Iterator[tuple[int, bytes]]:
-        """Index and bytes of what has changed since the last call, at most MAX_RECORDS in all. `is_ended`: nobody writes."""
+        """Yield index and bytes of what has changed since the last call, at most MAX_RECORDS in all. `is_ended`: nobody writes."""
         left = MAX_RECORDS
         for place, index in reversed(list(enumerate(self._pending))):
             record = os.pread(self._file, RECORD_BYTES, HEADER_BYTES + index * RECORD_BYTES)
@@ -155,7 +147,7 @@ class LedgerStream:
             tail.close()
 
     def follow(self, folder: Path, threads: int) -> None:
-        """The engine has begun to write there; the folder may be removed afterwards. Raises RunError when it has not."""
+        """Follow the files of the folder, which may be removed afterwards. Raises RunError when the engine has not begun to write there."""
         tails = [LedgerTail(folder / f"{thread}.ledger") for thread in range(threads)]
         deadline = time.monotonic() + _HEADER_TIMEOUT_S
         while any(tail.header() is None for tail in tails):
@@ -168,7 +160,7 @@ class LedgerStream:
         self._has_tails.set()
 
     def finish(self, end: LoadEnd) -> None:
-        """The engine has stopped writing: send the rest, and how the load has ended. Done once; later calls only
+        """Send, once the engine has stopped writing, the rest, and how the load has ended. Done once; later calls only
         wait."""
         if not self._ending.is_set():
             self._end = end

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from plinth.model.errors import RunError, UsageError
 from plinth.model.witness import RISKY_SETTINGS, LoadEnd, TestedServer, WitnessRound
 from plinth.system.database import database_errors
-from plinth.workload.ledger_check import prepare_ledger_tables
+from plinth.workload.commit_ledger_check import prepare_ledger_tables
 
 if TYPE_CHECKING:
     import psycopg
@@ -38,7 +38,7 @@ class RoundInTables(NamedTuple):
 
 
 def tested_server(control: "psycopg.Connection[Any]", where: str) -> TestedServer:
-    """The server of a connection. Raises RunError, and UsageError for a standby or a database without a schema."""
+    """Return the server of a connection. Raises RunError, and UsageError for a standby or a database without a schema."""
     with database_errors("find out which server this is", where):
         row = control.execute(_IDENTITY).fetchone()
         settings = control.execute(
@@ -82,7 +82,7 @@ def write_end(control: "psycopg.Connection[Any]", end: "LoadEnd | str", where: s
 
 
 def round_in_tables(control: "psycopg.Connection[Any]", schema: str, where: str) -> RoundInTables | None:
-    """The round that the tables are of; None where there are none. Raises RunError where that cannot be found out."""
+    """Return the round that the tables are of; None where there are none. Raises RunError where that cannot be found out."""
     import psycopg
     from psycopg import sql
 
@@ -98,7 +98,7 @@ def round_in_tables(control: "psycopg.Connection[Any]", schema: str, where: str)
 
 
 def is_of(tables: RoundInTables | None, then: WitnessRound, earlier: Collection[str], where: str) -> bool:
-    """Whether the tables are those of a round, and not of an earlier one, or missing, which is what a power cut has left then.
+    """Return whether the tables are those of a round, and not of an earlier one, or missing, which is what a power cut has left then.
 
     `earlier` are the ids of the witness's earlier rounds: of these it is certain, also when the server's clock went back, as it
     may when its machine has had no power. Raises RunError for tables of a later round, which another witness recorded.
@@ -115,7 +115,7 @@ def is_of(tables: RoundInTables | None, then: WitnessRound, earlier: Collection[
 
 
 def check_tables(control: "psycopg.Connection[Any]", schema: str) -> None:
-    """Find unqualified tables in the schema of a round, whoever the role is."""
+    """Find unqualified tables in the schema of a round, for any role."""
     from psycopg import sql
 
     control.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(schema)))
@@ -138,14 +138,14 @@ def check_is_same(now: TestedServer, then: WitnessRound, where: str) -> None:
         )
     if now.database_oid != then.server.database_oid:
         raise RunError(
-            f"database {now.database} was dropped and made anew since the load began",
+            f"database {now.database} was dropped and made again since the load began",
             where=where,
             hint="nothing can be found out about this round; delete its folder on the witness to forget it",
         )
 
 
 def _boot_id(control: "psycopg.Connection[Any]") -> str | None:
-    """Which boot of its machine the server runs in; None where the role may not read it, and on other systems than Linux."""
+    """Return which boot of its machine the server runs in; None where the role may not read it, and on other systems than Linux."""
     import psycopg
 
     try:

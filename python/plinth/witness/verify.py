@@ -1,4 +1,4 @@
-"""After the restart: the database beside what the witness knows, and what all rounds say together."""
+"""After the restart: the database compared with what the witness knows, and what all rounds say together."""
 
 import time
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from plinth.system.database import connect, database_errors
 from plinth.witness.rounds import WitnessFolder
 from plinth.witness.tables import RoundInTables, check_is_same, check_tables, is_of, round_in_tables, tested_server
 from plinth.workload.commit_ledger import CommitLedger
-from plinth.workload.ledger_check import compare_ledger
+from plinth.workload.commit_ledger_check import compare_ledger
 
 if TYPE_CHECKING:
     import psycopg
@@ -76,7 +76,7 @@ def record_refused_recovery(path: Path, said: str) -> VerifiedRound:
 
 
 def verdict(path: Path) -> WitnessVerdict:
-    """What all verified rounds of a folder say."""
+    """Return what all verified rounds of a folder say."""
     folder = WitnessFolder(path)
     rounds = folder.rounds()
     verified = [found for one in rounds if (found := folder.verified(one.number)) is not None]
@@ -100,7 +100,7 @@ def _last_round(path: Path) -> tuple[WitnessFolder, WitnessRound, CommitLedger]:
         raise RunError(
             "there is nothing to verify: no load has been recorded by this witness",
             where=str(path),
-            hint="start `plinth durability load` beside the server, and pull the plug while it runs",
+            hint="start `plinth durability load` next to the server, and pull the plug while it runs",
         )
     last = rounds[-1]
     if folder.is_running(last):
@@ -126,7 +126,7 @@ def _compared(
     has_tables: bool,
     where: str,
 ) -> tuple[LedgerCheck | None, tuple[Damage, ...]]:
-    """The ledger beside the tables; None where these cannot be read, which is damage."""
+    """Compare the ledger with the tables; return None where these cannot be read, which is damage."""
     import psycopg
 
     if not has_tables:
@@ -155,13 +155,13 @@ def _checked(control: "psycopg.Connection[Any]", where: str) -> Integrity:
 
 
 def _not_a_cut(last: WitnessRound, now: TestedServer, tables: RoundInTables | None) -> str | None:
-    """Why nothing in this round was a power cut."""
+    """Return why nothing in this round was a power cut."""
     if last.end not in POSSIBLE_CUTS:
         return _ended_before(last.end or "")
     if tables is not None and tables.end is not None:
         return _ended_before(tables.end)
     if now.started_unix_us == last.server.started_unix_us:
-        return "the server has not been started anew since the load began"
+        return "the server has not been restarted since the load began"
     return None
 
 
@@ -179,17 +179,17 @@ def _kept(folder: WitnessFolder, found: VerifiedRound) -> VerifiedRound:
 def _notes(rounds: Sequence[WitnessRound], cuts: Sequence[VerifiedRound]) -> list[str]:
     notes = list(dict.fromkeys(risk for one in rounds for risk in one.server.risks))
     if len({(one.server.system_identifier, tuple(sorted(one.server.settings.items()))) for one in rounds}) > 1:
-        notes.append("the rounds are of different servers or settings: the bound holds for none of them by itself")
+        notes.append("the rounds are of different servers or settings: the bound holds for none of them alone")
     still_up = [str(one.number) for one in cuts if one.has_rebooted is False]
     if still_up:
         notes.append(
-            f"the server's machine has not booted anew since {_loads(still_up)} began: only if its drives "
-            "lost their power by themselves was that a power cut"
+            f"the server's machine has not been rebooted since {_loads(still_up)} began: only if its drives "
+            "alone lost their power was that a power cut"
         )
     unknown = [str(one.number) for one in cuts if one.has_rebooted is None and one.server_version is not None]
     if unknown:
         notes.append(
-            f"whether the server's machine has booted anew since {_loads(unknown)} began is not known: "
+            f"whether the server's machine has been rebooted since {_loads(unknown)} began is not known: "
             "the role may not read it (a superuser may)"
         )
     return notes

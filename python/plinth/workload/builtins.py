@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from plinth.model.builtin import BUILTINS, BuiltinName
+from plinth.model.compiled import AccountMix, CompiledTransaction, CompiledWorkload, Keys, LedgerCommits, Tpcc
 from plinth.model.distribution import DEFAULT_PARAMETERS
-from plinth.model.native import AccountMix, Keys, LedgerCommits, NativeTransaction, NativeWorkload, Tpcc
 from plinth.model.pacing import TPCC_PACES, Pace
 from plinth.model.plan import ScriptText
 from plinth.model.tpcc_options import TpccChoices, TpccMix
@@ -23,7 +23,7 @@ class KeyedScript:
     weight: int = 1
 
     def transaction(self, spec: WorkloadSpec) -> ScriptText:
-        """With the choice of rows, and as many statements, as the workload says."""
+        """Return the script with the choice of rows and the number of statements of the workload."""
         source = f"\\set {self.key} {self._draw(spec)}\n{self.rest}" * spec.statements
         if spec.statements > 1:
             source = f"BEGIN;\n{source}END;\n"
@@ -41,12 +41,12 @@ class CompiledTransaction:
     """A transaction of a workload in crates/load/src/native, with its parameters."""
 
     name: str
-    parameters: Callable[[WorkloadSpec], NativeWorkload]
+    parameters: Callable[[WorkloadSpec], CompiledWorkload]
     weight: int = 1
 
-    def transaction(self, spec: WorkloadSpec) -> NativeTransaction:
-        """With the choice of rows that the workload says."""
-        return NativeTransaction(name=self.name, native=self.parameters(spec), weight=self.weight)
+    def transaction(self, spec: WorkloadSpec) -> CompiledTransaction:
+        """Return the transaction with the choice of rows of the workload."""
+        return CompiledTransaction(name=self.name, native=self.parameters(spec), weight=self.weight)
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class TpccTransaction:
 
     name: str
 
-    def transaction(self, spec: WorkloadSpec) -> NativeTransaction:
-        """With the options of the workload, and as many cards as its mix says."""
+    def transaction(self, spec: WorkloadSpec) -> CompiledTransaction:
+        """Return the transaction with the options of the workload and as many cards as its mix says."""
         chosen = {key: getattr(spec, key) for key in TpccChoices.model_fields}
         pace = TPCC_PACES[self.name] if spec.pacing == "spec" else Pace(0, 0)
-        return NativeTransaction(
+        return CompiledTransaction(
             name=self.name,
             native=Tpcc(**chosen),
             weight=spec.mix.weights()[self.name],
@@ -114,7 +114,7 @@ _OWN: dict[str, Builtin] = {
 
 
 def builtin_of(name: BuiltinName) -> Builtin:
-    """The transactions of a built-in workload."""
+    """Return the transactions of a built-in workload."""
     return (_pgbench_script(name),) if BUILTINS[name].is_pgbench else _OWN[name]
 
 

@@ -12,7 +12,7 @@ from plinth.model.progress import Progress, Report
 from plinth.system import cancel
 from plinth.system.full import full_hint
 
-LOAD_BYTES_PER_S = 40e6
+COPY_BYTES_PER_S = 40e6
 """COPY, keys and vacuum together, by bytes of tables and indexes, as measured on two cores."""
 
 _POLL_S = 0.2
@@ -27,7 +27,7 @@ class Loader(Protocol):
         ...
 
     def progress(self) -> str:
-        """The progress as JSON."""
+        """Return the progress as JSON."""
         ...
 
     def stop(self) -> None:
@@ -35,11 +35,11 @@ class Loader(Protocol):
         ...
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait; whether it has ended within that time."""
+        """Wait at most that long, and return whether it has ended."""
         ...
 
     def result(self) -> str:
-        """The result as JSON."""
+        """Return the result as JSON."""
         ...
 
 
@@ -48,7 +48,7 @@ MakeLoader = Callable[[dict[str, Any]], Loader]
 
 
 def bulk_loader(config: dict[str, Any]) -> Loader:
-    """The bulk loader of this process."""
+    """Return the bulk loader of this process."""
     from plinth._native import BulkLoad
 
     with loader_errors():
@@ -77,7 +77,7 @@ def watched(
 ) -> dict[str, Any]:
     """Run a loader to its end and return its result. Raises RunError when it cannot begin.
 
-    Whatever is raised meanwhile, such as Interrupted by a signal, ends it. Of the rows, `there` are there already; one
+    Anything raised meanwhile, such as Interrupted by a signal, ends it. Of the rows, `there` are there already; one
     takes about `row_bytes` in its table. `before`: the task of a loader that counts rows before it writes them.
     """
     began = time.monotonic()
@@ -140,7 +140,7 @@ def copy(
 
 
 def other_messages(errors: list[dict[str, Any]]) -> list[str]:
-    """The messages that differ from the first: each thread or stream has its own, often the same."""
+    """Return the messages that differ from the first: each thread or stream has its own, often the same."""
     first, *others = (str(error["message"]) for error in errors)
     return [message for message in dict.fromkeys(others) if message != first][:3]
 

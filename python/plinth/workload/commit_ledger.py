@@ -1,4 +1,4 @@
-"""The ledger of commits that a load has written: its files, as arrays. docs/internals/ledger.md describes the format."""
+"""The commit ledger that a load has written: its files, as arrays. docs/internals/ledger.md describes the format."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -63,15 +63,16 @@ class CommitLedger:
     in `records`. None: there are none."""
 
     def of_class(self, commit_class: CommitClass) -> "NDArray[Any]":
-        """The records of a class."""
+        """Return the records of a class."""
         return self.decided[self.decided["class"] == COMMIT_CLASSES.index(commit_class)]
 
     @cached_property
     def decided(self) -> "NDArray[Any]":
-        """The records, those of prepared transactions with the class that their second step gives them.
+        """Return the records, those of prepared transactions with the class that their second step gives them.
 
         Once COMMIT PREPARED was answered a transaction is acknowledged, and once ROLLBACK PREPARED was, aborted; while that is
-        not answered it is indeterminate, as is the last one of a client whose last records may be missing. It stays prepared in all other cases: it must be there in the one way or the other.
+        not answered it is indeterminate, as is the last one of a client whose last records may be missing. In all other cases it
+        stays prepared, and must be there either way.
         """
         import numpy as np
 
@@ -96,7 +97,7 @@ class CommitLedger:
 
     @cached_property
     def commit_was_sent(self) -> "NDArray[Any]":
-        """Which records are of a transaction whose COMMIT or COMMIT PREPARED was sent: only such may be visible."""
+        """Return which records are of a transaction whose COMMIT or COMMIT PREPARED was sent: only such may be visible."""
         import numpy as np
 
         sent = ~np.isin(self.records["class"], [COMMIT_CLASSES.index("prepared")])
@@ -106,7 +107,7 @@ class CommitLedger:
 
     @property
     def _finished(self) -> "list[tuple[int, Any]]":
-        """Places in `records`, each with a record of `finishes`, in the order in which these were sent."""
+        """Return places in `records`, each with a record of `finishes`, in the order in which these were sent."""
         if self.finishes is None or not len(self.finishes):
             return []
         places = {
@@ -118,14 +119,14 @@ class CommitLedger:
         return [(places[key], finish) for key, finish in zip(keys, finishes, strict=True) if key in places]
 
     def as_of(self, monotonic_ns: int) -> "CommitLedger":
-        """The ledger as of an instant: transactions sent later are left out, those answered later are
+        """Return the ledger as of an instant: transactions sent later are left out, those answered later are
         indeterminate."""
         finishes = None if self.finishes is None else self.finishes[self.finishes["sent_ns"] <= monotonic_ns]
         records = self.records[self.records["sent_ns"] <= monotonic_ns]
         return replace(self, records=records, finishes=finishes).answered_by(monotonic_ns)
 
     def answered_by(self, monotonic_ns: int) -> "CommitLedger":
-        """Everything that was sent, and what was answered after an instant is indeterminate."""
+        """Return the ledger with everything that was sent; what was answered after the instant is indeterminate."""
         finishes = None if self.finishes is None else _answered_by(self.finishes, monotonic_ns)
         return replace(self, records=_answered_by(self.records, monotonic_ns), finishes=finishes)
 
@@ -139,7 +140,7 @@ def _answered_by(records: "NDArray[Any]", monotonic_ns: int) -> "NDArray[Any]":
 
 
 def first_steps(records: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
-    """The records of transactions by client and number, and those of what finishes prepared ones."""
+    """Return the records of transactions by client and number, and those of what finishes prepared ones."""
     import numpy as np
 
     finishes = records["step"] != 0
@@ -148,7 +149,7 @@ def first_steps(records: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
 
 
 def read_commit_ledger(*folders: Path) -> CommitLedger:
-    """The ledger of a load, by its folder; of several folders, of loads whose numbers follow one another.
+    """Return the ledger of a load, by its folder; of several folders, of loads whose numbers follow one another.
 
     Raises RunError for files that are missing, or that no load has written like this.
     """
@@ -201,7 +202,7 @@ def _header(path: Path) -> "np.void":
 
 
 def header_of(start: bytes, where: str) -> "np.void":
-    """The header at the beginning of a file. RunError, with `where`, for what is none."""
+    """Return the header at the beginning of a file. RunError, with `where`, for what is none."""
     import numpy as np
 
     header = np.dtype(_HEADER)
@@ -221,8 +222,10 @@ def header_of(start: bytes, where: str) -> "np.void":
 
 
 def by_another_clock(content: bytes, more_ns: int, where: str) -> bytes:
-    """A file's content with `more_ns` added to all its times, as of a clock that is that much ahead. RunError, with `where`, for
-    what is no file of a ledger."""
+    """Return a file's content with `more_ns` added to all its times, as of a clock that is that much ahead.
+
+    Raises RunError, with `where`, for content that is not of a ledger.
+    """
     import numpy as np
 
     header_of(content, where)
@@ -238,7 +241,7 @@ def by_another_clock(content: bytes, more_ns: int, where: str) -> bytes:
 
 
 def _read_file(path: Path) -> "tuple[np.void, NDArray[Any]]":
-    """The header and the records that were written, without the room behind them."""
+    """Return the header and the records that were written, without the room behind them."""
     import numpy as np
 
     header, record = _header(path), np.dtype(RECORD)

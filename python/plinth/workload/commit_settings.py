@@ -45,14 +45,14 @@ _FUNCTIONS = """
 """
 
 
-class _Found(NamedTuple):
+class _Assignment(NamedTuple):
     name: str
     value: str | None
     text: str
 
 
 def settings_of_scripts(scripts: Iterable[TransactionText], variables: Iterable[str] = ()) -> list[SettingSeen]:
-    """The durability settings that scripts set; `variables` are those that are set from outside.
+    """Return the durability settings that scripts set; `variables` are those that are set from outside.
 
     A setting whose name is an expression counts as synchronous_commit, whose value is then not known.
     """
@@ -69,7 +69,7 @@ def settings_of_scripts(scripts: Iterable[TransactionText], variables: Iterable[
 
 
 def settings_of_functions(control: "psycopg.Connection", scripts: Iterable[TransactionText]) -> list[SettingSeen]:
-    """The durability settings that functions of the database set, by their SET clauses and their text.
+    """Return the durability settings that functions of the database set, by their SET clauses and their text.
 
     It is certain of functions whose name a script mentions, and of those of triggers; whether the load calls others is not known.
     Raises psycopg.Error.
@@ -88,9 +88,10 @@ def settings_of_functions(control: "psycopg.Connection", scripts: Iterable[Trans
 
 
 def settings_of_actions(actions: Iterable[str], *, reconnects: bool) -> list[SettingSeen]:
-    """The durability settings that SQL of actions changes for the sessions of the load while it runs; a reading before or after it may miss them.
+    """Return the durability settings that SQL of actions changes for the load's sessions while it runs.
 
-    What ALTER DATABASE and ALTER ROLE set only new sessions have: `reconnects` says that each transaction begins one.
+    A reading before or after the load may miss them. What ALTER DATABASE and ALTER ROLE set applies to new sessions only:
+    `reconnects` says that each transaction begins one.
     """
     found: list[SettingSeen] = []
     for sql in actions:
@@ -106,27 +107,27 @@ def _seen(text: str, where: str, *, certain: bool) -> Iterator[SettingSeen]:
         yield SettingSeen(name=name, value=value, where=f"{where}: {' '.join(statement.split())}", certain=certain)
 
 
-def _assignments(text: str) -> Iterator[_Found]:
+def _assignments(text: str) -> Iterator[_Assignment]:
     for match in _SET.finditer(text):
         value = _literal(match["value"])
         if value is None or value.lower() != "default":  # as the session began, which is read back
-            yield _Found(match["name"].lower(), value, match[0])
+            yield _Assignment(match["name"].lower(), value, match[0])
     for match in _ESCAPED_NAME.finditer(text):
-        yield _Found("synchronous_commit", None, match[0])
+        yield _Assignment("synchronous_commit", None, match[0])
     for match in _SET_CONFIG.finditer(text):
         name = _literal(match["name"])
         if name is None:
-            yield _Found("synchronous_commit", None, match[0].rstrip(", ") + ", ...)")
+            yield _Assignment("synchronous_commit", None, match[0].rstrip(", ") + ", ...)")
         elif name.lower() in DURABILITY_SETTINGS:
-            yield _Found(name.lower(), _literal(match["value"]), match[0].rstrip(", ") + ", ...)")
+            yield _Assignment(name.lower(), _literal(match["value"]), match[0].rstrip(", ") + ", ...)")
     for match in _UPDATE_VIEW.finditer(text):
         named = [name for name in DURABILITY_SETTINGS if name in match["rest"].lower()]
         for name in named:
-            yield _Found(name, _literal(match["value"]), match[0])
+            yield _Assignment(name, _literal(match["value"]), match[0])
 
 
 def _literal(text: str) -> str | None:
-    """The value of a literal or a bare word; None of a variable or an expression."""
+    """Return the value of a literal or a bare word; None of a variable or an expression."""
     text = text.strip()
     if match := re.fullmatch(r"[eE]?('+|\")(?P<inside>[^'\"]*)('+|\")", text):
         return match["inside"]

@@ -1,14 +1,16 @@
-"""What a dataset must offer."""
+"""What a dataset offers, and the interface to the server that it is loaded into."""
 
-from typing import TYPE_CHECKING, Protocol
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
 
+from plinth.model.connection import Connection
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.server import LoadServer
+from plinth.workload.bulk import Loader
 
 if TYPE_CHECKING:
     import psycopg
@@ -17,46 +19,80 @@ Snapshot = dict[str, int]
 """Figures of the database before a trial, that its checks compare with."""
 
 
-class Dataset(Protocol):
-    """Tables and rows: how they are made, prepared for a trial, and checked after it."""
+class DatasetServer(Protocol):
+    """A server while a dataset is loaded into it."""
 
-    def size(self) -> DatasetSize:
-        """Estimated size on disk."""
+    @property
+    def control(self) -> "psycopg.Connection":
+        """Return the session that tables are made in; another one once the server has been stopped and started."""
         ...
 
-    def load_s(self) -> float:
-        """Estimated time to load, on a common SSD."""
+    @property
+    def target(self) -> Connection:
+        """Return where further sessions connect."""
         ...
 
-    def variables(self) -> dict[str, str]:
-        """Variables that scripts may use, such as scale."""
+    def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
+        """Return what sends rows of about `size_bytes` in their tables by COPY: of this process, or of several machines."""
         ...
 
-    def steps(self) -> list[Step]:
-        """The steps of `load`, for the plan."""
-        ...
+    def stopped(self) -> AbstractContextManager[None]:
+        """Shut the server down while the block runs, so that its files are at rest. Raises Refused for one that we may not stop.
 
-    def load(self, server: LoadServer, report: Report) -> None:
-        """Make tables, rows, keys and statistics, and verify the row counts. Raises RunError.
-
-        Whatever is raised in it, such as Interrupted by a signal, ends the streams that it started.
+        It is started again at the end, but not where something was raised within.
         """
         ...
 
+
+class Dataset:
+    """Tables and rows: how they are made, prepared for a trial, and checked after it.
+
+    The class itself is the dataset of kind none: scripts make or find their own tables.
+    """
+
+    def size(self) -> DatasetSize:
+        """Return the estimated size on disk."""
+        return DatasetSize(0, 0)
+
+    def populate_s(self) -> float:
+        """Return the estimated time to populate it, on a common SSD."""
+        return 0.0
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables that scripts may use: a scale, which is 1 where a dataset has none, as in pgbench."""
+        return {"scale": "1"}
+
+    def steps(self) -> list[Step]:
+        """Return the steps of `populate`, for the plan."""
+        return []
+
+    def populate(self, server: DatasetServer, report: Report) -> None:
+        """Make tables, rows, keys and statistics, and verify the row counts. Raises RunError.
+
+        Anything raised in it, such as Interrupted by a signal, ends the streams that it started.
+        """
+
     def before_trial(self, control: "psycopg.Connection") -> Snapshot:
         """Bring the dataset to the state that each trial starts from; returns what the checks compare with."""
-        ...
+        return {}
 
     def after_trial(
         self, control: "psycopg.Connection", before: Snapshot, workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """The checks of the database after the trial."""
-        ...
+        """Return the checks of the database after the trial; none where nothing is known about what scripts do."""
+        return []
 
     def after_cut(self, control: "psycopg.Connection", before: Snapshot, workload: WorkloadSpec) -> list[Check]:
-        """The invariants: what must hold after a crash, whichever transactions of the workload have committed; none where
-        nothing is known of it.
+        """Check the invariants: what must hold after a crash, whichever transactions of the workload have committed.
 
-        `before` is of `before_trial`. Raises psycopg.Error for tables that cannot be read.
+        `before` is of `before_trial`. There are none where nothing is known about what scripts do. Raises psycopg.Error for
+        tables that cannot be read.
         """
-        ...
+        return []
+
+
+def numbers_of(control: "psycopg.Connection", query: str) -> tuple[int, ...]:
+    """Return the single row of integers that a query returns."""
+    row = control.execute(query.encode()).fetchone()
+    assert row is not None, "an aggregate gives one row"
+    return tuple(int(value) for value in row)

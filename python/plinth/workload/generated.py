@@ -1,22 +1,17 @@
-"""A table of the user's own, of generated columns."""
+"""A custom table of generated columns."""
 
 from typing import TYPE_CHECKING
 
 from plinth.model.dataset import GeneratedDataset
-from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
-from plinth.model.progress import Report
-from plinth.model.step import Step
-from plinth.model.trial import Check
-from plinth.model.workload import WorkloadSpec
-from plinth.workload.server import LoadServer
+from plinth.workload.loading import Recipe, RecipeDataset
 from plinth.workload.table import Column, Table
 
 if TYPE_CHECKING:
     import psycopg
 
 
-class Generated:
+class Generated(RecipeDataset):
     """The table of one specification."""
 
     def __init__(self, spec: GeneratedDataset) -> None:
@@ -34,36 +29,18 @@ class Generated:
         )
 
     def size(self) -> DatasetSize:
-        """Estimated from the widths of the columns."""
+        """Estimate by the widths of the columns."""
         return self._table.size()
 
-    def load_s(self) -> float:
-        """Estimated from its size."""
-        return self._table.load_s()
+    def recipe(self) -> Recipe:
+        """Return the recipe of its table."""
+        return self._table.recipe()
 
     def variables(self) -> dict[str, str]:
-        """How many rows there are; a scale of 1, as pgbench has it."""
+        """Return how many rows there are; a scale of 1, as pgbench has it."""
         return {"scale": "1", "rows": str(self.spec.rows)}
 
-    def steps(self) -> list[Step]:
-        """The steps of its table."""
-        return self._table.recipe().steps()
-
-    def load(self, server: LoadServer, report: Report) -> None:
-        """Make the table, its rows and its key, and verify the count."""
-        self._table.recipe().load(server, report)
-
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
-        """Without the dead rows of earlier trials; what scripts inserted stays, for they alone know it."""
+        """Remove the dead rows of earlier trials; what scripts inserted stays, since only they know it."""
         control.execute(f"VACUUM {self._table.name}".encode())
         return {}
-
-    def after_trial(
-        self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
-    ) -> list[Check]:
-        """No checks: nothing is known about what scripts do."""
-        return []
-
-    def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """No invariants: nothing is known about what scripts do."""
-        return []

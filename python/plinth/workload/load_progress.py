@@ -1,14 +1,14 @@
-"""The load ledger: which parts of a dataset are already loaded, recorded in a table that is written to in the same
+"""Load progress: which parts of a dataset are already loaded, recorded in a table that is written to in the same
 transactions.
 
-So whatever ends a load, and however (kill -9 of Plinth, of the server, of both), a piece of rows or a finished step is in the
-ledger exactly when it is in the database. The ledger is unlogged where the tables are: recovery from a crash empties both.
+However a load ends (kill -9 of Plinth, of the server, of both), a piece of rows or a finished step is thus recorded in the
+table exactly when it is in the database. The table is unlogged where the others are: recovery from a crash empties both.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from plinth.model.dataset import LEDGER
+from plinth.model.dataset import LOAD_PROGRESS_TABLE
 from plinth.model.errors import Refused, RunError
 from plinth.model.progress import Progress, Report
 from plinth.system import cancel
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _BEGUN = "tables"
-_LOCK = f"hashtext('{LEDGER}'), hashtext(current_schema()::text)"
+_LOCK = f"hashtext('{LOAD_PROGRESS_TABLE}'), hashtext(current_schema()::text)"
 _POLL_S = 0.1
 
 PREPARE = (f"DO $$ BEGIN PERFORM pg_advisory_lock_shared({_LOCK}); END $$",)
@@ -25,11 +25,11 @@ PREPARE = (f"DO $$ BEGIN PERFORM pg_advisory_lock_shared({_LOCK}); END $$",)
 left behind."""
 
 
-class Ledger:
-    """The ledger of one dataset, in the schema that tables are made in."""
+class LoadProgress:
+    """The progress of one dataset, in the schema that tables are made in."""
 
     def __init__(self, control: "psycopg.Connection", dataset: str) -> None:
-        """`dataset` describes what is loaded, with everything that decides which rows there are."""
+        """Prepare the progress of a load. `dataset` describes what is loaded, with everything that decides which rows there are."""
         self._control = control
         self._dataset = dataset
 
@@ -41,18 +41,18 @@ class Ledger:
         self._control.execute(f"SELECT pg_advisory_unlock({_LOCK})".encode())
 
     def is_begun(self) -> bool:
-        """Whether the tables are there, and the ledger still records what is in them.
+        """Return whether the tables are there, and progress still records what is in them.
 
-        Refused when it is the ledger of something else.
+        Raises Refused when it is the progress of something else.
         """
-        if not self._is_there(LEDGER):
+        if not self._is_there(LOAD_PROGRESS_TABLE):
             return False
         found = self._control.execute(
-            "SELECT obj_description(%s::regclass, 'pg_class')", (f"{self._schema()}.{LEDGER}",)
+            "SELECT obj_description(%s::regclass, 'pg_class')", (f"{self._schema()}.{LOAD_PROGRESS_TABLE}",)
         ).fetchone()
         if found is None or found[0] != self._dataset:
             raise Refused(
-                f"the table {LEDGER} is there already, of another dataset or of somebody else",
+                f"the table {LOAD_PROGRESS_TABLE} is there already, of another dataset or another program",
                 where=f"schema {self._schema()}",
                 details=[f"it says: {found and found[0]}", f"asked for: {self._dataset}"],
                 hint="give a database of its own in server.connection, or drop what was loaded",
@@ -60,34 +60,36 @@ class Ledger:
         return self.has(_BEGUN)
 
     def begin(self, create: Sequence[str], tables: Sequence[str], *, unlogged: bool) -> None:
-        """Make tables and ledger, all or nothing. What an emptied ledger of ours recorded is made anew.
+        """Make the tables and the progress table, all or nothing. Tables of an emptied progress table of ours are made again.
 
-        Refused when one of `tables` is there that is not ours.
+        Raises Refused when one of `tables` is there that is not ours.
         """
         with self._control.transaction():
             self._control.execute(f"SELECT pg_advisory_xact_lock({_LOCK})".encode())
-            if self._is_there(LEDGER):  # `is_begun` has seen that it is ours
+            if self._is_there(LOAD_PROGRESS_TABLE):  # `is_begun` has seen that it is ours
                 schema, ours = self._schema(), [table for table in tables if self._is_there(table)]
                 self._control.execute(
-                    f"DROP TABLE {', '.join(f'{schema}.{table}' for table in [*ours, LEDGER])}".encode()
+                    f"DROP TABLE {', '.join(f'{schema}.{table}' for table in [*ours, LOAD_PROGRESS_TABLE])}".encode()
                 )
             self._refuse_foreign_tables(tables)
             kind = "UNLOGGED TABLE" if unlogged else "TABLE"
             for statement in (
-                f"CREATE {kind} {LEDGER} (table_number int, first_row bigint, row_count bigint, step text)",
-                f"COMMENT ON TABLE {LEDGER} IS {_literal(self._dataset)}",
+                f"CREATE {kind} {LOAD_PROGRESS_TABLE} (table_number int, first_row bigint, row_count bigint, step text)",
+                f"COMMENT ON TABLE {LOAD_PROGRESS_TABLE} IS {_literal(self._dataset)}",
                 *create,
                 self.marking(_BEGUN),
             ):
                 self._control.execute(statement.encode())
 
     def has(self, step: str) -> bool:
-        """Whether a step is done."""
+        """Return whether a step is done."""
         return self.times(step) > 0
 
     def times(self, step: str) -> int:
-        """The number of times that a step has been done."""
-        row = self._control.execute(f"SELECT count(*) FROM {LEDGER} WHERE step = %s".encode(), (step,)).fetchone()
+        """Return the number of times that a step has been done."""
+        row = self._control.execute(
+            f"SELECT count(*) FROM {LOAD_PROGRESS_TABLE} WHERE step = %s".encode(), (step,)
+        ).fetchone()
         assert row is not None, "an aggregate gives one row"
         return int(row[0])
 
@@ -96,27 +98,27 @@ class Ledger:
         self._control.execute(self.marking(step).encode())
 
     def marking(self, step: str) -> str:
-        """The statement that records it, for the transaction of the step itself."""
-        return f"INSERT INTO {LEDGER} (step) VALUES ({_literal(step)})"
+        """Return the statement that records it, for the transaction of the step itself."""
+        return f"INSERT INTO {LOAD_PROGRESS_TABLE} (step) VALUES ({_literal(step)})"
 
     def counting(self, table: str) -> str:
-        """The statement that counts the rows of a table and writes the number down."""
-        return f"INSERT INTO {LEDGER} (step, row_count) SELECT {_literal(f'rows of {table}')}, count(*) FROM {table}"
+        """Return the statement that counts the rows of a table and writes the number down."""
+        return f"INSERT INTO {LOAD_PROGRESS_TABLE} (step, row_count) SELECT {_literal(f'rows of {table}')}, count(*) FROM {table}"
 
     def check_count(self, table: str, rows: int) -> None:
-        """Raises RunError unless that many rows were counted; those of a table before trials changed it."""
-        query = f"SELECT max(row_count), min(row_count) FROM {LEDGER} WHERE step = %s"
+        """Raise RunError unless that many rows were counted, which was before trials changed the table."""
+        query = f"SELECT max(row_count), min(row_count) FROM {LOAD_PROGRESS_TABLE} WHERE step = %s"
         row = self._control.execute(query.encode(), (f"rows of {table}",)).fetchone()
         if row != (rows, rows):
             raise RunError(f"{table} has {row and row[0]:,} rows after the load instead of {rows:,}")
 
     def pieces(self, table_number: int) -> list[tuple[int, int]]:
-        """The rows that are there of one table: the first and how many, in their order."""
-        query = f"SELECT first_row, row_count FROM {LEDGER} WHERE table_number = %s ORDER BY first_row"
+        """Return the rows that are there of one table: the first and how many, in their order."""
+        query = f"SELECT first_row, row_count FROM {LOAD_PROGRESS_TABLE} WHERE table_number = %s ORDER BY first_row"
         return [(int(first), int(count)) for first, count in self._control.execute(query.encode(), (table_number,))]
 
     def _schema(self) -> str:
-        """The schema that tables are made in, as SQL has its name."""
+        """Return the schema that tables are made in, as SQL has its name."""
         row = self._control.execute("SELECT quote_ident(current_schema())").fetchone()
         assert row is not None and row[0] is not None, "there is one that tables are made in"
         return str(row[0])
@@ -136,6 +138,6 @@ class Ledger:
 
 
 def _literal(text: str) -> str:
-    """A string as SQL has it."""
+    """Return a string as SQL has it."""
     quoted = text.replace("'", "''")
     return f"'{quoted}'" if "\\" not in text else "E'" + quoted.replace("\\", "\\\\") + "'"

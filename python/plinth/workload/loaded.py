@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.base import Gap
-from plinth.model.dataset import LEDGER
+from plinth.model.dataset import LOAD_PROGRESS_TABLE
 from plinth.model.loaded import LoadedIndex, LoadedTable
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _MOST_TABLES = 20
 _TABLES = f"""\
 SELECT oid::regclass::text, greatest(reltuples, 0)::bigint, pg_table_size(oid)
-FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname <> '{LEDGER}'
+FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname <> '{LOAD_PROGRESS_TABLE}'
 ORDER BY 3 DESC, 1"""
 _INDEXES = """\
 SELECT i.indexrelid::regclass::text, pg_relation_size(i.indexrelid), m.amname = 'btree',
@@ -24,7 +24,7 @@ WHERE i.indrelid = %s::regclass ORDER BY 2 DESC, 1"""
 
 
 def loaded_tables(control: "psycopg.Connection[Any]") -> tuple[tuple[LoadedTable, ...], tuple[Gap, ...]]:
-    """The tables of the schema that is loaded into, the largest first, and what of them could not be read.
+    """Return the tables of the schema that is loaded into, the largest first, and what of them could not be read.
 
     Nothing is left in the database: what must be installed to look is rolled back.
     """
@@ -54,7 +54,7 @@ def _indexes(control: "psycopg.Connection[Any]", table: str, gaps: dict[Gap, Non
 
 
 def _levels(control: "psycopg.Connection[Any]", index: str, gaps: dict[Gap, None]) -> int | None:
-    """From the B-tree's metapage, which pageinspect reads; it is installed for as long as that takes."""
+    """Read the levels from the B-tree's metapage by pageinspect, which is installed for as long as that takes."""
     import psycopg
 
     try:
@@ -68,7 +68,7 @@ def _levels(control: "psycopg.Connection[Any]", index: str, gaps: dict[Gap, None
 
 
 def _lookup_buffers(control: "psycopg.Connection[Any]", table: str, key: str) -> int | None:
-    """Pages that a lookup of the first key touches, in memory or not. None of a table without rows."""
+    """Return the number of pages that a lookup of the first key touches, in memory or not; None for a table without rows."""
     # Not min(), which not every type that can be a key has.
     first = control.execute(
         f"SELECT quote_literal({key}::text) FROM {table} ORDER BY {key} LIMIT 1".encode()

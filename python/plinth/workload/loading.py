@@ -1,23 +1,23 @@
-"""The load of a dataset, whatever it is: tables, pieces of rows, keys, vacuum, count; each once, however often it is begun."""
+"""How any dataset is populated: tables, pieces of rows, keys, vacuum, count; each once, however often it is begun."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from plinth.model.dataset import LEDGER, LoadedTables
+from plinth.model.dataset import LOAD_PROGRESS_TABLE, LoadedTables
 from plinth.model.figures import percent
 from plinth.model.generator import Generator, as_json
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
-from plinth.workload.bulk import LOAD_BYTES_PER_S, copy
-from plinth.workload.load_progress import PREPARE, Ledger
+from plinth.workload.bulk import COPY_BYTES_PER_S, copy
+from plinth.workload.dataset import Dataset, DatasetServer
+from plinth.workload.load_progress import PREPARE, LoadProgress
 from plinth.workload.maintenance import Maintenance, sessions_of
 from plinth.workload.pages import PAGES_BYTES_PER_S, RESTART_S, write_pages
 from plinth.workload.parallel import Job, run_parallel
-from plinth.workload.part import Part as Part
-from plinth.workload.server import LoadServer
+from plinth.workload.partitions import Part
 
 if TYPE_CHECKING:
     import psycopg
@@ -33,7 +33,7 @@ _GROWING_VERSION = 160_000
 # Of a table that one stream fills in one transaction, so that it is not long until it is there again after a kill.
 _MOST_IN_ONE_BYTES = 8 * 2**30
 
-# So large that a commit is nothing beside it; so small that little is sent again after a kill, and streams end together.
+# So large that a commit is negligible; so small that little is sent again after a kill, and streams end together.
 _PIECE_BYTES = 32 * 2**20
 _MOST_PIECES = 20_000
 
@@ -63,33 +63,33 @@ class Recipe:
 
     @property
     def rows(self) -> int:
-        """The rows of all tables."""
+        """Return the rows of all tables."""
         return sum(self.counts.values())
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """All tables, partitions not counted."""
+        """Return all tables, partitions not counted."""
         return tuple(self.counts)
 
     @property
     def sessions(self) -> int:
-        """The number of concurrent sessions."""
+        """Return the number of concurrent sessions."""
         return sessions_of(self.spec)
 
     def streams(self, server_version: int) -> int:
-        """Of COPY, where the dataset does not say: as many as there are sessions, or one, frozen, where more gain nothing."""
+        """Return the number of COPY streams: the dataset's, else one per session, or one, frozen, where more gain nothing."""
         if self.spec.streams is not None or self.spec.partitions:
             return self.sessions
         is_small = self._largest * self.row_bytes <= _MOST_IN_ONE_BYTES
         return 1 if is_small and _FREEZING_VERSION <= server_version < _GROWING_VERSION else self.sessions
 
     def freezes(self, server_version: int) -> bool:
-        """Rows can be frozen by COPY only in the transaction that has emptied the table: of one stream, or of partitions."""
+        """Return whether COPY freezes rows, which is possible only in the transaction that emptied the table or partition."""
         is_allowed = self.streams(server_version) == 1 or self.spec.partitions > 0
         return is_allowed and server_version >= _FREEZING_VERSION
 
     def steps(self) -> list[Step]:
-        """Tables, rows, keys, vacuum, count: for the plan."""
+        """Return the steps for the plan: tables, rows, keys, vacuum, count."""
         titles = [
             ("tables", "; ".join(self.create)),
             *(self._page_titles() if self.spec.writes_pages else self._copy_titles()),
@@ -130,55 +130,55 @@ class Recipe:
         by = "by 1 stream, frozen" if newer == 1 else f"by {newer} streams"
         return by if newer == older else f"{by}; by 1 stream, frozen, into PostgreSQL 14 and 15"
 
-    def load(self, server: LoadServer, report: Report) -> Ledger:
+    def populate(self, server: DatasetServer, report: Report) -> LoadProgress:
         """Load what is not there yet, and verify the counts. Raises RunError, and Refused for tables that are not ours."""
-        ledger = self._ledger(server)
-        ledger.wait_for_other_loads(report)
-        if not ledger.is_begun():
-            ledger.begin(self.create, self.tables, unlogged=self.spec.unlogged)
+        progress = self._progress(server)
+        progress.wait_for_other_loads(report)
+        if not progress.is_begun():
+            progress.begin(self.create, self.tables, unlogged=self.spec.unlogged)
         if self.spec.writes_keys:  # into the files of keys that the server has made
-            self._make_keys(server, ledger, report)
+            self._make_keys(server, progress, report)
         if self.spec.writes_pages:
-            ledger = self._write_pages(server, ledger, report)
+            progress = self._write_pages(server, progress, report)
         else:
-            self._copy(server, ledger, report)
-        if self.spec.unlogged and not ledger.has("logged"):
-            self._make_logged(server, ledger, report)
+            self._copy(server, progress, report)
+        if self.spec.unlogged and not progress.has("logged"):
+            self._make_logged(server, progress, report)
         if not self.spec.writes_keys:
-            self._make_keys(server, ledger, report)
-        self._run(server, ledger, report, "functions", {"after": self.after} if self.after else {})
+            self._make_keys(server, progress, report)
+        self._run(server, progress, report, "functions", {"after": self.after} if self.after else {})
         # Counting is a second session's work, while the first vacuums the large table.
         last: dict[str, Sequence[str]] = {f"vacuum {number}": sql for number, sql in enumerate(self._vacuum_sql())}
-        last |= {f"count {table}": (ledger.counting(table),) for table in self.tables}
-        self._run(server, ledger, report, "vacuum and count", last, in_transaction=False)
+        last |= {f"count {table}": (progress.counting(table),) for table in self.tables}
+        self._run(server, progress, report, "vacuum and count", last, in_transaction=False)
         if self.spec.partitions:
-            self._run(server, ledger, report, "analyze", {"analyze": (self._analyze_sql(),)})
+            self._run(server, progress, report, "analyze", {"analyze": (self._analyze_sql(),)})
         for table, rows in self.counts.items():
-            ledger.check_count(table, rows)
+            progress.check_count(table, rows)
         foreign = {f"foreign key {number}": (sql,) for number, sql in enumerate(self.foreign_keys)}
-        self._run(server, ledger, report, "check foreign keys", foreign)
-        return ledger
+        self._run(server, progress, report, "check foreign keys", foreign)
+        return progress
 
-    def _ledger(self, server: LoadServer) -> Ledger:
-        return Ledger(server.control, self.spec.model_dump_json())
+    def _progress(self, server: DatasetServer) -> LoadProgress:
+        return LoadProgress(server.control, self.spec.model_dump_json())
 
-    def _make_keys(self, server: LoadServer, ledger: Ledger, report: Report) -> None:
+    def _make_keys(self, server: DatasetServer, progress: LoadProgress, report: Report) -> None:
         for number, stage in enumerate(self.keys):
             jobs = {f"key {number} {index}": (sql,) for index, sql in enumerate(stage)}
-            self._run(server, ledger, report, "build keys", jobs)
+            self._run(server, progress, report, "build keys", jobs)
 
-    def _write_pages(self, server: LoadServer, ledger: Ledger, report: Report) -> Ledger:
-        """Returns the ledger in the session that there is once the server has been started again."""
-        if self.parts and not ledger.has("pages"):
+    def _write_pages(self, server: DatasetServer, progress: LoadProgress, report: Report) -> LoadProgress:
+        """Write the pages, and return the progress in the session to the server that was started again."""
+        if self.parts and not progress.has("pages"):
             write_pages(server, self.spec, self.generator, self.parts, self.row_bytes, report)
-            ledger = self._ledger(server)
-            ledger.mark("pages")
-        return ledger
+            progress = self._progress(server)
+            progress.mark("pages")
+        return progress
 
-    def _copy(self, server: LoadServer, ledger: Ledger, report: Report) -> None:
+    def _copy(self, server: DatasetServer, progress: LoadProgress, report: Report) -> None:
         version = server.control.info.server_version
         freeze = self.freezes(version)
-        pieces = list(self._pieces(ledger, whole=freeze))
+        pieces = list(self._pieces(progress, whole=freeze))
         left = sum(piece["rows"] for piece in pieces)
         if pieces:
             copy(
@@ -186,8 +186,8 @@ class Recipe:
                     "generator": as_json(self.generator),
                     "freeze": freeze,
                     "pieces": pieces,
-                    "ledger": LEDGER,
-                    # A crash of the server that takes back rows takes back what the ledger says of them.
+                    "progress_table": LOAD_PROGRESS_TABLE,
+                    # A crash of the server that takes back rows takes back the progress with them.
                     "prepare": [*PREPARE, "SET synchronous_commit = off"],
                 },
                 server.target,
@@ -199,9 +199,9 @@ class Recipe:
                 row_bytes=self.row_bytes,
             )
 
-    def _pieces(self, ledger: Ledger, *, whole: bool) -> Iterator[dict[str, Any]]:
-        """The rows that are not there yet; `whole`: a part is one piece."""
-        there = {table: ledger.pieces(table) for table in {part.table for part in self.parts}}
+    def _pieces(self, progress: LoadProgress, *, whole: bool) -> Iterator[dict[str, Any]]:
+        """Yield the rows that are not there yet; `whole`: a part is one piece."""
+        there = {table: progress.pieces(table) for table in {part.table for part in self.parts}}
         for part in self.parts:
             row_bytes = part.row_bytes or self.row_bytes
             most = max(1, round(_PIECE_BYTES / row_bytes), self._largest // _MOST_PIECES)
@@ -211,27 +211,27 @@ class Recipe:
                     count = min(step, end - start)
                     yield {"table": part.table, "into": part.name, "first_row": start, "rows": count}
 
-    def _make_logged(self, server: LoadServer, ledger: Ledger, report: Report) -> None:
-        """All at once, with the ledger: either all survive a crash, or it shows that none did."""
-        sql = [f"ALTER TABLE {table} SET LOGGED" for table in (*self.stores, LEDGER)]
-        self._run(server, ledger, report, "make logged", {"logged": ("; ".join(sql),)})
+    def _make_logged(self, server: DatasetServer, progress: LoadProgress, report: Report) -> None:
+        """Make all tables logged in one transaction, progress included: either all survive a crash, or it shows that none did."""
+        sql = [f"ALTER TABLE {table} SET LOGGED" for table in (*self.stores, LOAD_PROGRESS_TABLE)]
+        self._run(server, progress, report, "make logged", {"logged": ("; ".join(sql),)})
 
     def _run(
         self,
-        server: LoadServer,
-        ledger: Ledger,
+        server: DatasetServer,
+        progress: LoadProgress,
         report: Report,
         task: str,
         steps: Mapping[str, Sequence[str]],
         *,
         in_transaction: bool = True,
     ) -> None:
-        """Do what of `steps`, statements by the name that the ledger has for them, is not done."""
-        missing = {step: sql for step, sql in steps.items() if not ledger.has(step)}
+        """Run those of `steps`, statements by the name under which progress is recorded, that are not done."""
+        missing = {step: sql for step, sql in steps.items() if not progress.has(step)}
         settings = [*PREPARE, *self._maintenance().settings(server.control)]
 
         def job(step: str, sql: Sequence[str]) -> Job:
-            mark = ledger.marking(step)
+            mark = progress.marking(step)
             return [*settings, *((("; ".join([*sql, mark])),) if in_transaction else (*sql, mark))]
 
         def on_poll(ended: int, pids: list[int]) -> None:
@@ -245,7 +245,7 @@ class Recipe:
 
     @property
     def _largest(self) -> int:
-        """Rows of the largest table or partition."""
+        """Return the number of rows of the largest table or partition."""
         return max((part.rows for part in self.parts), default=0)
 
     def _maintenance(self) -> Maintenance:
@@ -253,7 +253,7 @@ class Recipe:
         return Maintenance(self.spec, max(1, min(self.sessions, alike)))
 
     def _vacuum_sql(self) -> list[tuple[str, ...]]:
-        """The statements for each table. Partitions are analyzed with their table."""
+        """Return the statements for each table. Partitions are analyzed with their table."""
         return [self._vacuum_of(table) for table in self.stores]
 
     def _vacuum_of(self, table: str) -> tuple[str, ...]:
@@ -264,20 +264,40 @@ class Recipe:
         return (f"VACUUM ANALYZE {table}",)
 
     def _analyze_sql(self) -> str:
-        """Of tables that have partitions, with these."""
+        """Return the ANALYZE of tables with partitions, which includes these."""
         return "ANALYZE " + ", ".join(table for table in self.tables if table not in self.stores)
 
 
-def typical_load_s(spec: LoadedTables, size: DatasetSize) -> float:
-    """The estimated time of a load on a common SSD."""
+class RecipeDataset(Dataset):
+    """A dataset that is populated by a recipe."""
+
+    def recipe(self) -> Recipe:
+        """Return the recipe by which it is populated."""
+        raise NotImplementedError
+
+    def populate_s(self) -> float:
+        """Estimate by its size."""
+        return typical_populate_s(self.recipe().spec, self.size())
+
+    def steps(self) -> list[Step]:
+        """Return the steps of the recipe."""
+        return self.recipe().steps()
+
+    def populate(self, server: DatasetServer, report: Report) -> None:
+        """Make tables, rows, keys and statistics, and verify the row counts."""
+        self.recipe().populate(server, report)
+
+
+def typical_populate_s(spec: LoadedTables, size: DatasetSize) -> float:
+    """Return the estimated time of a load on a common SSD."""
     if spec.writes_pages:
         built = 0 if spec.writes_keys else size.indexes_bytes
-        return RESTART_S + (size.total_bytes - built) / PAGES_BYTES_PER_S + built / LOAD_BYTES_PER_S
-    return 0.5 + size.total_bytes / LOAD_BYTES_PER_S
+        return RESTART_S + (size.total_bytes - built) / PAGES_BYTES_PER_S + built / COPY_BYTES_PER_S
+    return 0.5 + size.total_bytes / COPY_BYTES_PER_S
 
 
 def gaps(first: int, end: int, there: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The ranges of first <= row < end, as (first, end), that `there`, ordered pairs of first row and count, leaves out."""
+    """Yield the ranges of first <= row < end, as (first, end), that `there`, ordered pairs of first row and count, leaves out."""
     at = first
     for start, count in there:
         if start + count <= at:
@@ -302,7 +322,7 @@ _PHASES = (
 
 
 def _under_way(control: "psycopg.Connection", pids: list[int]) -> str:
-    """The work of backends, by the server's progress views: "building index: scanning table 43 %"."""
+    """Return the work of backends, by the server's progress views: "building index: scanning table 43 %"."""
     if not pids:
         return ""
     found = control.execute(_PHASES, {"pids": pids}).fetchall()

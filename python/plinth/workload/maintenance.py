@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plinth.model.dataset import LoadedTables
-from plinth.system.capacity import processors
+from plinth.system.cgroup import processors
 
 if TYPE_CHECKING:
     import psycopg
@@ -16,12 +16,12 @@ _SORTED_KEY_BYTES = 20
 
 
 def sessions_of(spec: LoadedTables) -> int:
-    """The number of concurrent sessions."""
+    """Return the number of concurrent sessions."""
     return spec.streams or _SESSIONS
 
 
 def sorts_bytes(spec: LoadedTables, rows: int) -> int:
-    """The size of the temporary files of keys of `rows` rows, as for a sort that does not fit in
+    """Return the size of the temporary files of keys of `rows` rows, as for a sort that does not fit in
     maintenance_work_mem."""
     if spec.writes_keys:
         return 0
@@ -40,13 +40,13 @@ class Maintenance:
     parallel: int
 
     def description(self) -> str:
-        """A note for the plan."""
+        """Return a note for the plan."""
         if self.spec.maintenance_workers is not None:
             return ""
         return "where a server on this machine has the default: workers for the processors that are free"
 
     def settings(self, control: "psycopg.Connection") -> Iterator[str]:
-        """Statements for each session. A server that is not reached by a Unix socket may be on another machine."""
+        """Yield statements for each session. A server that is not reached by a Unix socket may be on another machine."""
         is_here = control.info.host.startswith(("/", "@"))
         query = "SELECT name FROM pg_settings WHERE source = 'default'"
         defaults = {name for (name,) in control.execute(query).fetchall()}

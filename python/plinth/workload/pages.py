@@ -12,11 +12,11 @@ from plinth.model.dataset import LoadedTables
 from plinth.model.errors import MissingCapability, RunError
 from plinth.model.generator import Generator, as_json
 from plinth.model.progress import Report
-from plinth.system.capacity import processors
+from plinth.system.cgroup import processors
 from plinth.system.full import DISK_FULL, full_hint
 from plinth.workload.bulk import other_messages, watched
-from plinth.workload.part import Part
-from plinth.workload.server import LoadServer
+from plinth.workload.dataset import DatasetServer
+from plinth.workload.partitions import Part
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,7 +43,7 @@ WHERE a.attrelid = %s::regclass AND a.attnum > 0 ORDER BY a.attnum"""
 
 
 def write_pages(
-    server: LoadServer,
+    server: DatasetServer,
     spec: LoadedTables,
     generator: Generator,
     parts: Sequence[Part],
@@ -70,7 +70,7 @@ def write_pages(
 def _config(
     control: "psycopg.Connection", spec: LoadedTables, generator: Generator, parts: Sequence[Part]
 ) -> dict[str, Any]:
-    """As crates/bulk takes it. Raises MissingCapability of a server whose files are laid out otherwise than anybody's."""
+    """Return the configuration for crates/bulk. Raises MissingCapability for a server with an unusual layout of files."""
     for name, usual in _LAYOUT.items():
         if (found := _setting(control, name)) != usual:
             raise MissingCapability(
@@ -86,7 +86,7 @@ def _config(
 
 
 def _relation(control: "psycopg.Connection", part: Part, fillfactor: int) -> dict[str, Any]:
-    """The files of a table or a partition and of its key, and its columns."""
+    """Return the files of a table or a partition and of its key, and its columns."""
     row = control.execute(_FILES, (part.name,)).fetchone()
     assert row is not None, "the table is there"
     heap, index, column = row

@@ -27,7 +27,7 @@ def run_parallel(
     """Run all jobs, at most `sessions` at the same time, in their order. Raises psycopg.Error of the first that fails.
 
     `on_poll` is called at intervals with the number of completed jobs and the pids of the working backends.
-    Whatever is raised, such as Interrupted by a signal, cancels the statements that are running. No threads: so that it
+    Anything raised, such as Interrupted by a signal, cancels the statements that are running. No threads: so that it
     is raised here.
     """
     open_sessions: list[_Session] = []

@@ -2,7 +2,17 @@
 
 from dataclasses import dataclass
 
-from plinth.workload.part import Part
+
+@dataclass(frozen=True)
+class Part:
+    """A table or a partition that rows are copied into: those of the generator's table `table` from `first_row` on."""
+
+    name: str
+    table: int
+    first_row: int
+    rows: int
+    row_bytes: float | None = None
+    """The approximate size of a row, where those of other parts have another."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +29,7 @@ class Partitioned:
     step: int = 1
 
     def parts(self) -> tuple[Part, ...]:
-        """What rows are copied into: the table itself when it has no partitions."""
+        """Return what rows are copied into: the table itself when it has no partitions."""
         if not self.partitions:
             return (Part(self.name, self.number, 0, self.rows),)
         bounds = [self.rows * number // self.partitions for number in range(self.partitions + 1)]
@@ -29,7 +39,7 @@ class Partitioned:
         )
 
     def create(self, kind: str, columns: str, fillfactor: int, tablespace: str) -> list[str]:
-        """`kind` is TABLE or UNLOGGED TABLE, `tablespace` a clause or nothing."""
+        """Return the statements that make the table. `kind` is TABLE or UNLOGGED TABLE, `tablespace` a clause or nothing."""
         storage = f" WITH (fillfactor={fillfactor}){tablespace}"
         if not self.partitions:
             return [f"CREATE {kind} {self.name}({columns}){storage}"]
@@ -41,7 +51,7 @@ class Partitioned:
         return statements
 
     def keys(self, tablespace: str) -> list[tuple[str, ...]]:
-        """The primary key, in stages: those of partitions, at the same time, become that of the table."""
+        """Return the primary key, in stages: those of partitions, at the same time, become that of the table."""
         if self.key is None:
             return []
         rest = f"ADD PRIMARY KEY ({self.key}){tablespace}"
@@ -53,7 +63,7 @@ class Partitioned:
         return f'{self.name[:-1]}_{number}"' if self.name.endswith('"') else f"{self.name}_{number}"
 
     def _bounds(self, part: Part) -> tuple[str, str]:
-        """The least key and the one behind the greatest; open at both ends, so that any key has its partition."""
+        """Return the least key and the one behind the greatest; open at both ends, so that any key has its partition."""
         after = part.first_row + part.rows
         is_first, is_last = part.first_row == 0, after == self.rows
         if self.step > 0:

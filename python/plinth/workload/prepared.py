@@ -1,4 +1,4 @@
-"""Prepared transactions (PREPARE TRANSACTION) that nobody has finished: listed, and finished by one rule.
+"""Prepared transactions (PREPARE TRANSACTION) that no client has finished: listed, and finished by one rule.
 
 All are committed. By its answer to PREPARE TRANSACTION a server promises that the transaction can be committed, whatever
 happens; so an answered one must be there, and one that was not answered may be. Rolled back, an answered one
@@ -24,7 +24,7 @@ ORDER BY p.prepared, p.gid
 
 
 def unfinished(control: "psycopg.Connection[Any]", tables: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The identifiers of the database's prepared transactions, the oldest first; with `tables`, of those that have locked
+    """Return the identifiers of the database's prepared transactions, the oldest first; with `tables`, of those that have locked
     one of them."""
     found = control.execute(_UNFINISHED) if tables is None else control.execute(_UNFINISHED_OF_TABLES, (list(tables),))
     return tuple(str(gid) for (gid,) in found.fetchall())

@@ -16,7 +16,7 @@ AUTOMATIC_VARIABLES = ("scale", "client_id", "random_seed", "default_seed")
 
 
 def scripts_of(spec: WorkloadSpec, dataset: str, texts: Mapping[str, str]) -> tuple[TransactionText, ...]:
-    """The transactions of a workload on a kind of dataset; `texts` holds script files by the path that the experiment names.
+    """Return the transactions of a workload on a kind of dataset; `texts` holds script files by the path that the experiment names.
 
     Raises Problem for a built-in workload that works on another kind of dataset.
     """
@@ -36,7 +36,7 @@ def scripts_of(spec: WorkloadSpec, dataset: str, texts: Mapping[str, str]) -> tu
 
 
 def check_working_set(spec: WorkloadSpec, variables: Mapping[str, str]) -> None:
-    """Raises Problem for a working set of more rows than the dataset, whose variables these are, has."""
+    """Raise Problem for a working set of more rows than the dataset with these variables has."""
     rows = int(variables["rows"]) if "rows" in variables else None
     if spec.active_rows is not None and rows is not None and spec.active_rows > rows:
         raise Problem(
@@ -74,7 +74,7 @@ def check_scripts(
 def shell_commands(
     transactions: Iterable[TransactionText], variables: Collection[str], user: str
 ) -> list[PlannedShell]:
-    """Every command of the system that scripts which parse would start, as written; `user` is who runs them.
+    """Return every command of the system that scripts which parse would start, as written; `user` is who runs them.
 
     `variables` are those that are set from outside.
     """

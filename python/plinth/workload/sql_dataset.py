@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.dataset import SqlDataset
 from plinth.model.errors import RunError
-from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
-from plinth.model.trial import Check
-from plinth.model.workload import WorkloadSpec
 from plinth.system.full import full_hint
-from plinth.workload.bulk import LOAD_BYTES_PER_S
-from plinth.workload.server import LoadServer
-from plinth.workload.sql import numbers_of
+from plinth.workload.bulk import COPY_BYTES_PER_S
+from plinth.workload.dataset import Dataset, DatasetServer, numbers_of
 from plinth.workload.sql_text import Statement, statements_of
 
 if TYPE_CHECKING:
@@ -32,7 +28,7 @@ WHERE c.relkind IN ('r', 'p', 'm', 'v', 'S', 'f') AND n.nspname <> current_schem
 AND c.relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user)"""
 
 
-class Sql:
+class Sql(Dataset):
     """What the SQL files of one specification make; `files` has their texts by path as written."""
 
     def __init__(self, spec: SqlDataset, files: Mapping[str, str]) -> None:
@@ -40,19 +36,19 @@ class Sql:
         self._files = files
 
     def size(self) -> DatasetSize:
-        """The size as given by the user; 0 where none was given."""
+        """Return the size as given by the user; 0 where none was given."""
         return DatasetSize(self.spec.size_bytes or 0, 0)
 
-    def load_s(self) -> float:
-        """Estimated from its size."""
-        return 0.5 + self.size().total_bytes / LOAD_BYTES_PER_S
+    def populate_s(self) -> float:
+        """Estimate by its size."""
+        return 0.5 + self.size().total_bytes / COPY_BYTES_PER_S
 
     def variables(self) -> dict[str, str]:
-        """The variables of the SQL files."""
+        """Return the variables of the SQL files."""
         return self.spec.all_variables()
 
     def steps(self) -> list[Step]:
-        """A step a file, vacuum, count. Raises UsageError for a file that cannot be run."""
+        """Return a step a file, vacuum, count. Raises UsageError for a file that cannot be run."""
         self._statements("before_trial")
         steps = [
             Step(id=f"dataset.{key}.{number}", title=f"{_TITLES[key]}: {file}, {_counted(list(statements))}")
@@ -66,7 +62,7 @@ class Sql:
             steps.append(Step(id="dataset.count", title=f"count the rows of {', '.join(self.spec.checks)}"))
         return steps
 
-    def load(self, server: LoadServer, report: Report) -> None:
+    def populate(self, server: DatasetServer, report: Report) -> None:
         """Run the files, vacuum, and verify the counts. Raises RunError with file and line of what failed."""
         control = server.control
         theirs = self._objects_outside_schema(control)
@@ -85,7 +81,7 @@ class Sql:
             raise RunError(
                 f"made outside of the schema that goes with this run, and so left behind: {names}",
                 where="dataset.schema, dataset.load",
-                hint="leave out names of schemas: on a server of somebody else's all is made in Plinth's; drop these by hand",
+                hint="leave out names of schemas: on an external server all objects are made in Plinth's schema; drop these by hand",
             )
         for number, table in enumerate(tables := _tables(control)):
             report(Progress("vacuum", number, len(tables), "tables", table))
@@ -93,7 +89,7 @@ class Sql:
         self._verify(control)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
-        """By the files for it, and without the dead rows of earlier trials; what else scripts did stays."""
+        """Run the files for it, and remove dead rows of earlier trials; all else that scripts did stays."""
         for statement in self._statements("before_trial"):
             _execute(control, statement)
         control.execute("RESET ALL")
@@ -101,16 +97,6 @@ class Sql:
             for table in _tables(control):
                 control.execute(f"VACUUM {table}".encode())
         return {}
-
-    def after_trial(
-        self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
-    ) -> list[Check]:
-        """No checks: nothing is known about what scripts do."""
-        return []
-
-    def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """No invariants: nothing is known about what scripts do."""
-        return []
 
     def _statements(self, key: str) -> list[Statement]:
         variables = self.spec.all_variables()
@@ -137,7 +123,7 @@ class Sql:
                 raise RunError(f"{table} has {count:,} rows after the load instead of {rows:,}", where=where)
 
     def _objects_outside_schema(self, control: "psycopg.Connection") -> dict[int, str]:
-        """The objects of ours outside of the schema that is dropped with the run; none where the whole cluster is
+        """Return the objects of ours outside of the schema that is dropped with the run; none where the whole cluster is
         removed."""
         (schema,) = _column(control, "SELECT current_schema()")
         return {} if schema == _MAKES_AT_HOME else dict(control.execute(_ELSEWHERE.encode()).fetchall())
@@ -157,7 +143,7 @@ def _execute(control: "psycopg.Connection", statement: Statement) -> None:
 
 
 def _failure(error: "psycopg.Error", statement: Statement) -> RunError:
-    """With the line that the server means, or else the one that the statement begins at."""
+    """Return the failure with the line that the server means, or else the first line of the statement."""
     position = int(error.diag.statement_position or 1)
     line = statement.line + statement.text.count("\n", 0, position - 1)
     state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
@@ -175,7 +161,7 @@ def _first_line(error: "psycopg.Error") -> str:
 
 
 def _found(control: "psycopg.Connection", table: str, where: str) -> str:
-    """The table's name as the server writes it. Raises RunError when there is none."""
+    """Return the table's name as the server writes it. Raises RunError when there is none."""
     (name,) = _column(control, "SELECT to_regclass(%s)::text", [table])
     if name is None:
         raise RunError(f"there is no table {table} after the load", where=where)
@@ -183,7 +169,7 @@ def _found(control: "psycopg.Connection", table: str, where: str) -> str:
 
 
 def _tables(control: "psycopg.Connection") -> list[str]:
-    """The tables that the files have made, as far as they are in our schema."""
+    """Return the tables that the files have made, as far as they are in our schema."""
     return _column(control, f"SELECT oid::regclass::text FROM pg_class WHERE {_OURS} ORDER BY 1")
 
 

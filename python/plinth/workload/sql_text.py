@@ -45,13 +45,13 @@ class Statement(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Its first line, shortened."""
+        """Return the first line of the statement, shortened."""
         first = self.text.splitlines()[0]
         return first if len(first) <= 60 else f"{first[:57]}..."
 
 
 def statements_of(file: str, source: str, variables: Mapping[str, str]) -> list[Statement]:
-    """The statements of a file's text. Raises UsageError, with file and line, for what cannot be run.
+    """Return the statements of a file's text. Raises UsageError, with file and line, for what cannot be run.
 
     As in psql, `:name` is a variable outside of quotations, :'name' one as a literal, and :"name" one as an identifier.
     """
@@ -152,7 +152,7 @@ class _Splitter:
         raise self._wrong(f"a backslash begins no SQL: {command}", at, _NO_META)
 
     def _comment(self, start: int) -> str:
-        """The rest of a comment, which may hold others."""
+        """Return the rest of a comment, which may hold others."""
         depth = 1
         while depth:
             bound = _COMMENT_END.search(self._source, self._at)
@@ -183,7 +183,7 @@ class _Splitter:
         )
 
     def _rows(self, line: int) -> str:
-        """The rows that follow COPY ... FROM stdin, from the next line on."""
+        """Return the rows that follow COPY ... FROM stdin, from the next line on."""
         begin = min(self._line_end(self._at) + 1, len(self._source))
         end = re.compile(r"^\\\.[ \t\r]*(\n|\Z)", re.MULTILINE).search(self._source, begin)
         if end is None:

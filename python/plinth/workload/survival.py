@@ -1,6 +1,6 @@
 """Which of a load's commits survived a power cut, and for which workloads that can be checked.
 
-With a ledger of commits each of them is looked for by client and number. Without one the rows that each commit of some
+With a commit ledger each of them is looked for by client and number. Without one the rows that each commit of some
 built-in workloads leaves are counted.
 """
 
@@ -12,8 +12,8 @@ from plinth.model.durability import Damage, IntegrityCheck
 from plinth.model.load import LoadResult
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.commit_ledger import CommitLedger
+from plinth.workload.commit_ledger_check import compare_ledger, prepare_ledger_tables
 from plinth.workload.dataset import Dataset, Snapshot
-from plinth.workload.ledger_check import compare_ledger, prepare_ledger_tables
 
 if TYPE_CHECKING:
     import psycopg
@@ -45,13 +45,13 @@ class CountsCommits(Protocol):
 
 
 def counts_commits(workload: WorkloadSpec, dataset: Dataset) -> bool:
-    """Whether the tables of the dataset show how many transactions of the workload have committed."""
+    """Return whether the tables of the dataset show how many transactions of the workload have committed."""
     history = workload.builtin is not None and BUILTINS[workload.builtin].leaves_history
     return history and isinstance(dataset, CountsCommits)
 
 
 def knows_commits(workload: WorkloadSpec, dataset: Dataset) -> bool:
-    """Whether surviving commits can be determined after a power cut."""
+    """Return whether surviving commits can be determined after a power cut."""
     return workload.keeps_ledger or counts_commits(workload, dataset)
 
 

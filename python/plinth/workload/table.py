@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from plinth.model.dataset import LoadedTables
 from plinth.model.generator import ColumnsGenerator, ColumnValues, SequenceValues
 from plinth.model.plan import DatasetSize
-from plinth.workload.loading import Recipe, typical_load_s
+from plinth.workload.loading import Recipe
 from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.partitions import Partitioned
 
@@ -41,18 +41,14 @@ class Table:
     """Further statements, once the rows are there."""
 
     def size(self) -> DatasetSize:
-        """From the widths of the columns: rows are aligned to 8 bytes and lie in whole pages."""
+        """Estimate by the widths of the columns: rows are aligned to 8 bytes and lie in whole pages."""
         pages = -(-self.rows // self._rows_a_page())
         if self.key is None:
             return DatasetSize(pages * 8192, 0)
         return DatasetSize(pages * 8192, round(self.rows * _KEY_BYTES), sorts_bytes(self.spec, self.rows))
 
-    def load_s(self) -> float:
-        """Estimated from its size."""
-        return typical_load_s(self.spec, self.size())
-
     def recipe(self) -> Recipe:
-        """The recipe by which it is loaded."""
+        """Return the recipe by which it is loaded."""
         spec = self.spec
         partitioned = self._partitioned()
         place = "" if spec.tablespace is None else f' TABLESPACE "{spec.tablespace}"'

@@ -12,16 +12,12 @@ from plinth.model.durability import Damage
 from plinth.model.generator import TpcbGenerator
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
-from plinth.model.progress import Report
-from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.loading import Recipe, typical_load_s
+from plinth.workload.dataset import numbers_of
+from plinth.workload.loading import Recipe, RecipeDataset
 from plinth.workload.maintenance import sorts_bytes
-from plinth.workload.part import Part
-from plinth.workload.partitions import Partitioned
-from plinth.workload.server import LoadServer
-from plinth.workload.sql import numbers_of
+from plinth.workload.partitions import Part, Partitioned
 from plinth.workload.survival import Survival
 
 if TYPE_CHECKING:
@@ -38,36 +34,24 @@ _HEAP_BYTES_PER_SCALE = 13_500_000  # 61 rows a page of 8 kB
 _INDEX_BYTES_PER_SCALE = 2_250_000
 
 
-class Tpcb:
+class Tpcb(RecipeDataset):
     """The tpcb dataset at one scale."""
 
     def __init__(self, spec: TpcbDataset) -> None:
         self.spec = spec
 
     def size(self) -> DatasetSize:
-        """About 15.8 MB for each unit of scale, more with a lower fill factor."""
+        """Return about 15.8 MB for each unit of scale, more with a lower fill factor."""
         tables = self.spec.scale * _HEAP_BYTES_PER_SCALE * 100 / self.spec.fillfactor
         sorts = sorts_bytes(self.spec, self.spec.scale * ROWS_PER_SCALE["pgbench_accounts"])
         return DatasetSize(round(tables), self.spec.scale * _INDEX_BYTES_PER_SCALE, sorts)
 
-    def load_s(self) -> float:
-        """Estimated from its size."""
-        return typical_load_s(self.spec, self.size())
-
     def variables(self) -> dict[str, str]:
-        """The scale, as pgbench hands it to scripts, and how many accounts there are."""
+        """Return the scale, as pgbench hands it to scripts, and how many accounts there are."""
         return {"scale": str(self.spec.scale), "rows": str(self.spec.scale * ROWS_PER_SCALE["pgbench_accounts"])}
 
-    def steps(self) -> list[Step]:
-        """Tables, COPY, keys, vacuum, count."""
-        return self._recipe().steps()
-
-    def load(self, server: LoadServer, report: Report) -> None:
-        """Make tables, rows, keys and statistics, and verify the row counts."""
-        self._recipe().load(server, report)
-
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
-        """As pgbench without -n: vacuum the small tables and empty the history."""
+        """Vacuum the small tables and empty the history, as pgbench does without -n."""
         control.execute("VACUUM pgbench_branches")
         control.execute("VACUUM pgbench_tellers")
         control.execute("TRUNCATE pgbench_history")
@@ -76,7 +60,7 @@ class Tpcb:
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """Every acknowledged transaction left one row of history, and its delta in each balance. Transfers keep the sum."""
+        """Check that every acknowledged transaction left its row of history and its deltas, and that transfers kept the sum."""
         if workload.builtin == "account-mix":
             return self._transfers_kept(control, before)
         if workload.is_read_only is not False:
@@ -100,7 +84,7 @@ class Tpcb:
         return [*checks, *self._deltas_in_balances(control, before, workload, delta)]
 
     def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """Each transaction that has committed is whole: its delta is in history and in each balance. Transfers keep the sum."""
+        """Check that committed transactions are whole, with their delta in history and balances, and that transfers kept the sum."""
         if workload.builtin == "account-mix":
             return self._transfers_kept(control, before)
         if workload.builtin is None or not BUILTINS[workload.builtin].leaves_history:
@@ -109,7 +93,7 @@ class Tpcb:
         return self._deltas_in_balances(control, before, workload, delta)
 
     def count_commits(self, control: "psycopg.Connection", result: LoadResult) -> Survival:
-        """By the rows of history: one for each commit."""
+        """Count the commits by the rows of history: one for each."""
         totals = result.totals
         (written,) = numbers_of(control, "SELECT count(*) FROM pgbench_history")
         unanswered = totals.failed + totals.open
@@ -165,7 +149,8 @@ class Tpcb:
             balances["accounts"] = "SELECT coalesce(sum(abalance), 0) FROM pgbench_accounts"
         return {table: numbers_of(control, query)[0] for table, query in balances.items()}
 
-    def _recipe(self) -> Recipe:
+    def recipe(self) -> Recipe:
+        """Return the recipe of its tables."""
         spec = self.spec
         place = "" if spec.tablespace is None else f' TABLESPACE "{spec.tablespace}"'
         index_place = "" if spec.index_tablespace is None else f' USING INDEX TABLESPACE "{spec.index_tablespace}"'

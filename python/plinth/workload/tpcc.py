@@ -17,10 +17,10 @@ from plinth.model.step import Step
 from plinth.model.tpcc_tables import TpccSchema, rows_of
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.loading import Recipe, typical_load_s
+from plinth.workload.dataset import DatasetServer
+from plinth.workload.loading import Recipe, RecipeDataset
 from plinth.workload.maintenance import sorts_bytes
-from plinth.workload.part import Part
-from plinth.workload.server import LoadServer
+from plinth.workload.partitions import Part
 from plinth.workload.tpcc_conditions import check_conditions
 
 if TYPE_CHECKING:
@@ -36,38 +36,34 @@ _ITEMS_INDEX_BYTES = 2_260_000
 _CONDITIONS = "conditions"
 
 
-class Tpcc:
+class Tpcc(RecipeDataset):
     """The tpcc dataset of some warehouses."""
 
     def __init__(self, spec: TpccDataset) -> None:
         self.spec = spec
 
     def size(self) -> DatasetSize:
-        """About 105 MB for each warehouse, and 13 MB of items; more with a lower fill factor."""
+        """Return about 105 MB for each warehouse, and 13 MB of items; more with a lower fill factor."""
         warehouses = self.spec.warehouses
         tables = (warehouses * _TABLES_BYTES + _ITEMS_BYTES) * 100 / self.spec.fillfactor
         sorts = _SORTED_KEYS * sorts_bytes(self.spec, warehouses * _LINES_PER_WAREHOUSE)
         return DatasetSize(round(tables), warehouses * _INDEXES_BYTES + _ITEMS_INDEX_BYTES, sorts)
 
-    def load_s(self) -> float:
-        """Estimated from its size."""
-        return typical_load_s(self.spec, self.size())
-
     def variables(self) -> dict[str, str]:
-        """The warehouses, also as the scale, and the seed, of which the constants of NURand are functions."""
+        """Return the warehouses, also as the scale, and the seed, of which the constants of NURand are functions."""
         warehouses = str(self.spec.warehouses)
         return {"scale": warehouses, "warehouses": warehouses, "seed": str(self.spec.seed)}
 
     def steps(self) -> list[Step]:
-        """Tables, COPY, keys, vacuum, count, and the consistency conditions."""
+        """Return the steps: tables, COPY, keys, vacuum, count, and the consistency conditions."""
         title = "check consistency conditions 1 to 12"
         conditions = [Step(id="dataset.conditions", title=title)] if self.spec.check_consistency else []
-        return [*self._recipe().steps(), *conditions]
+        return [*super().steps(), *conditions]
 
-    def load(self, server: LoadServer, report: Report) -> None:
+    def populate(self, server: DatasetServer, report: Report) -> None:
         """Make tables, rows, keys and statistics, and verify the row counts and the consistency conditions."""
-        ledger = self._recipe().load(server, report)
-        if not self.spec.check_consistency or ledger.has(_CONDITIONS):
+        progress = self.recipe().populate(server, report)
+        if not self.spec.check_consistency or progress.has(_CONDITIONS):
             return
         checks = check_conditions(server.control, initial=True, report=report)
         violated = [check for check in checks if not check.ok]
@@ -76,9 +72,9 @@ class Tpcc:
                 "the dataset is not what it must be after the load",
                 where="dataset tpcc",
                 details=[f"{check.name}: {check.got}" for check in violated],
-                hint="tell Plinth's authors, unless somebody else has written to the tables",
+                hint="tell Plinth's authors, unless another program has written to the tables",
             )
-        ledger.mark(_CONDITIONS)
+        progress.mark(_CONDITIONS)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Vacuum the small tables, whose rows are updated all the time. What earlier trials wrote stays."""
@@ -89,14 +85,15 @@ class Tpcc:
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """The consistency conditions, but for the one of the initial population."""
+        """Check the consistency conditions, except the one of the initial population."""
         return self.after_cut(control, before, workload)
 
     def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """The same conditions: transactions keep them, whichever of them have committed."""
+        """Check the same conditions: transactions keep them, whichever of them have committed."""
         return check_conditions(control, initial=False) if self.spec.check_consistency else []
 
-    def _recipe(self) -> Recipe:
+    def recipe(self) -> Recipe:
+        """Return the recipe of its tables."""
         spec = self.spec
         schema = self._schema()
         order_lines = _order_lines(schema.bounds(), spec.seed)
@@ -138,14 +135,14 @@ def _quoted(name: str | None) -> str | None:
 
 @cache
 def _order_lines(warehouses: tuple[int, ...], seed: int) -> tuple[int, ...]:
-    """The rows of order_line of so many warehouses: each order has from 5 to 15, drawn by the seed."""
+    """Return the rows of order_line of so many warehouses: each order has from 5 to 15, drawn by the seed."""
     from plinth._native import tpcc_order_lines
 
     return tuple(tpcc_order_lines(warehouses, seed))
 
 
 def _procedures() -> tuple[str, ...]:
-    """Their statements name tables, and depend on none: they are of use whichever form the workload has."""
+    """Return the stored procedures, which depend on no table: they are made for every form of the workload."""
     from plinth._native import tpcc_procedures
 
     return tuple(tpcc_procedures())

@@ -147,7 +147,7 @@ _INITIAL_ONLY = 11
 def check_conditions(
     control: "psycopg.Connection", *, initial: bool, report: Report = lambda progress: None
 ) -> list[Check]:
-    """A check of each condition, which names rows that violate it. `initial`: nothing has run since the load.
+    """Return a check of each condition, which names rows that violate it. `initial`: nothing has run since the load.
 
     Raises psycopg.Error for tables that cannot be read.
     """

@@ -6,12 +6,10 @@ from plinth.model.dataset import UpsertDataset
 from plinth.model.generator import SequenceValues, TextValues, TimestampValues
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
-from plinth.model.progress import Report
-from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.workload.server import LoadServer
-from plinth.workload.sql import numbers_of
+from plinth.workload.dataset import numbers_of
+from plinth.workload.loading import Recipe, RecipeDataset
 from plinth.workload.table import Column, Table
 from plinth.workload.written import check_written, rows_written
 
@@ -48,7 +46,7 @@ EXCEPTION WHEN unique_violation THEN
 END $$"""
 
 
-class Upsert:
+class Upsert(RecipeDataset):
     """The upsert dataset at one size."""
 
     def __init__(self, spec: UpsertDataset) -> None:
@@ -71,27 +69,19 @@ class Upsert:
         )
 
     def size(self) -> DatasetSize:
-        """About 345 bytes a row, and 22 of its key."""
+        """Return about 345 bytes per row, and 22 of its key."""
         return self._table.size()
 
-    def load_s(self) -> float:
-        """Estimated from its size."""
-        return self._table.load_s()
+    def recipe(self) -> Recipe:
+        """Return the recipe of its table."""
+        return self._table.recipe()
 
     def variables(self) -> dict[str, str]:
-        """How many ids there are to choose from; a scale of 1, as pgbench has it."""
+        """Return how many ids there are to choose from; a scale of 1, as pgbench has it."""
         return {"scale": "1", "rows": str(self.spec.greatest_id)}
 
-    def steps(self) -> list[Step]:
-        """The steps of its table."""
-        return self._table.recipe().steps()
-
-    def load(self, server: LoadServer, report: Report) -> None:
-        """Make the table, its rows, its key and the functions, and verify the count."""
-        self._table.recipe().load(server, report)
-
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
-        """Without the rows that earlier trials inserted, and without dead ones."""
+        """Remove the rows that earlier trials inserted, and dead ones."""
         if self.spec.rows == 0:
             control.execute("TRUNCATE upserted")
         else:
@@ -102,14 +92,14 @@ class Upsert:
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """Every acknowledged transaction has inserted or updated a row, or tried to insert one that somebody else had."""
+        """Check that every acknowledged transaction has inserted or updated a row, or tried to insert one that was there."""
         if workload.is_read_only is not False:
             return []
         written = rows_written(control, "upserted") - before["written"]
         return [check_written("upserted", written, workload.statements, result)]
 
     def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
-        """The built-in workloads delete no row of those that were loaded."""
+        """Check that no loaded row is missing: the built-in workloads delete none."""
         if workload.builtin is None:
             return []
         (rows,) = numbers_of(control, f"SELECT count(*) FROM upserted WHERE id <= {self.spec.rows}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from plinth.model.load import LoadResult
 from plinth.model.trial import Check
 from plinth.system import cancel
-from plinth.workload.sql import numbers_of
+from plinth.workload.dataset import numbers_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,7 +34,7 @@ def await_sessions(control: "psycopg.Connection", application_name: str) -> None
 
 
 def rows_written(control: "psycopg.Connection", table: str) -> int:
-    """Rows inserted and updated so far, by sessions that have ended; those of transactions that failed too."""
+    """Return the number of rows inserted and updated so far, by sessions that have ended; those of transactions that failed too."""
     query = (
         f"SELECT sum(n_tup_ins + n_tup_upd) FROM pg_stat_user_tables WHERE relid = '{table}'::regclass "
         f"OR relid IN (SELECT relid FROM pg_partition_tree('{table}'))"
@@ -43,7 +43,7 @@ def rows_written(control: "psycopg.Connection", table: str) -> int:
 
 
 def check_written(table: str, written: int, per_transaction: int, result: LoadResult) -> Check:
-    """Every acknowledged transaction has written `per_transaction` rows, and only one that was tried has written any."""
+    """Check that acknowledged transactions have written `per_transaction` rows each, and only attempted ones any."""
     totals = result.totals
     least = totals.done * per_transaction
     most = least + (totals.open + totals.failed + totals.retries) * per_transaction

@@ -1,10 +1,10 @@
-/** A chart that stands by itself: its title and key above it, in one SVG. */
+/** A chart that stands alone: its title and key above it, in one SVG. */
 import { format } from "echarts/core";
 import type { KeyEntry } from "../model/looks";
 import { type Shape, swatchShapes, swatchWidth } from "./swatch";
 import type { Theme } from "./theme";
 
-/** In pixels, of every chart that stands by itself. */
+/** In pixels, of every chart that stands alone. */
 export const WIDTH = 860;
 const MARGIN = 24;
 const TITLE_PX = 16;
@@ -75,7 +75,7 @@ interface PlacedEntry extends KeyEntry {
 const GAP = 6;
 const ENTRY_GAP = 18;
 
-/** Entries beside one another, in as many rows as they take. */
+/** Entries next to one another, in as many rows as they take. */
 function keyRows(key: readonly KeyEntry[]): PlacedEntry[][] {
   const rows: PlacedEntry[][] = [[]];
   let x = MARGIN;

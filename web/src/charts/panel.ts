@@ -32,7 +32,7 @@ export interface PanelChart {
   readonly spans: readonly Span[];
 }
 
-/** Name of a line's colour: percentiles are shades of one hue, all else has hues of its own. */
+/** Name of a line's colour: percentiles are shades of one hue, all else has other hues. */
 export function lineColour(panel: Panel, place: number): ColourName {
   return panel.scale === "log" ? (SHADES[place % SHADES.length] ?? "ink") : paletteColour(place);
 }

@@ -287,7 +287,7 @@ export function hockeyStickOption(
   } satisfies EChartsOption;
 }
 
-/** The label of each point; points too close to be told apart have one together, at the last: "1,000 to 4,000". */
+/** The label of each point; points too close to be distinguished have one together, at the last: "1,000 to 4,000". */
 function stickLabels(
   levels: readonly { readonly x: number; readonly tps: number; readonly p99_ns: number }[],
   maxTps: number,

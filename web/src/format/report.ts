@@ -112,6 +112,10 @@ export interface Report {
    * The published results that the experiment names, beside ours.
    */
   published: PublishedBeside | null;
+  /**
+   * Sections that are tables of texts; what is in them is in the fields above, too.
+   */
+  tables: PageTable[];
   host: HostFacts;
   /**
    * What would have spoiled it, looked for before the run; None: it was not.
@@ -2875,6 +2879,23 @@ export interface PublishedFactRow {
    * Of the first moment at which it was measured; None: not measured here.
    */
   ours: number | null;
+}
+/**
+ * A section that the HTML page shows as it is: a table of texts.
+ */
+export interface PageTable {
+  id: string;
+  title: string;
+  /**
+   * How to read it.
+   */
+  note: string;
+  /**
+   * In the section on storages, or in a section of its own.
+   */
+  place: "storage" | "own";
+  heads: string[];
+  rows: string[][];
 }
 /**
  * The facts about the machine that an experiment runs on, which planning needs.

@@ -55,7 +55,7 @@ export function typicalTrial(report: Report, variant: string): ReportTrial | und
   );
 }
 
-/** At first: the baseline beside the variant that differs from it and ranks first. Null when there are no trials. */
+/** At first: the baseline with the variant that differs from it and ranks first. Null when there are no trials. */
 export function initialFocus(report: Report): Focus | null {
   const ranked = report.analysis.variants.filter((variant) => !variant.is_aa_twin);
   const baseline = ranked.find((variant) => variant.is_baseline) ?? ranked[0];

@@ -37,7 +37,7 @@ export function lookAt(place: number): Look {
  * The looks of a report.
  *
  * Where a sweep has several curves over its first number, colours are those of the curves: a variant has its curve's, and a
- * dash and a marker by its place on it. Elsewhere each variant has a look of its own, the baseline the first; the others are in the
+ * dash and a marker by its place on it. Elsewhere each variant has a separate look, the baseline the first; the others are in the
  * order of their ids, not of their ranks, so that the pages of two runs and of a running one agree.
  */
 export function looksOf(analysis: Drawn): Looks {
@@ -114,7 +114,7 @@ export interface Attention {
   readonly of: number;
 }
 
-/** How strong a line is drawn. Of many, those in focus stand out; whatever is pointed at does, and all else fades. */
+/** How strong a line is drawn. Of many, those in focus stand out; what is pointed at does, too, and all else fades. */
 export function strength(
   name: string,
   { pointed, focused, of }: Attention,

@@ -1,4 +1,4 @@
-/** Published figures beside ours: the lines of their tables, and the positions of their marks on a common axis of ratios. */
+/** Published figures and ours: the lines of their tables, and the positions of their marks on a common axis of ratios. */
 import type { PublishedBeside, PublishedRatioRow, PublishedRow } from "../format/report";
 import { interval, latency, number, ratioParts, spread } from "./units";
 

@@ -34,7 +34,7 @@ export interface PointPlace {
   readonly point: number;
 }
 
-/** A chart in an element. It is drawn when it comes near the window, and anew when its size or the theme changes. */
+/** A chart in an element. It is drawn when it comes near the window, and again when its size or the theme changes. */
 export class Chart {
   #instance: echarts.ECharts | null = null;
   #option: DrawOption;

@@ -1,4 +1,4 @@
-/** The published study beside this run: its figures and ours, absolute and as ratios, with their source. */
+/** The published study next to this run: its figures and ours, absolute and as ratios, with their source. */
 import type { PublishedBeside, Report } from "../format/report";
 import { type FactLine, factLines } from "../model/io";
 import { figureLines, NOT_HERE, type PublishedLine, ratioAxis, ratioLines } from "../model/published";
@@ -105,7 +105,7 @@ function axis(at: (ratio: number) => number, ticks: readonly number[]): HTMLElem
   );
 }
 
-/** Published figures of storages and statements, beside what was measured of them here; nothing where the study has none. */
+/** Published figures of storages and statements, next to what was measured of them here; nothing where the study has none. */
 function facts(beside: PublishedBeside): HTMLElement | null {
   const lines = factLines(beside);
   if (lines.length === 0) return null;

@@ -19,7 +19,7 @@ import { safetyBadge } from "./safety";
 import { type Column, type Content, dataTable } from "./table";
 
 const ROW_PX = 30;
-/** Letters from which on a label leaves no room for intervals beside their figures. */
+/** Letters from which on a label leaves no room for intervals next to their figures. */
 const LONG_LABEL = 28;
 /** The rest are shown on demand; the baseline always is. */
 const MOST_ROWS = 15;
@@ -201,7 +201,7 @@ function verdict(comparison: NonNullable<RankedRow["comparison"]>): string {
 }
 
 function figure(text: string, bounds: string | null): HTMLElement {
-  // Beside long labels a missing interval in the same line would leave no width for the bars.
+  // Next to long labels a missing interval in the same line would leave no width for the bars.
   const place = bounds === NOT_ENOUGH_TRIALS ? { class: "below" } : {};
   return h("span", {}, text, bounds && h("small", place, ` ${bounds}`));
 }

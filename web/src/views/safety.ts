@@ -9,7 +9,7 @@ const BADGES: Record<Safety["grade"], { readonly name: string; readonly sign: st
   "does not keep": { name: "drops", sign: "▲" },
 };
 
-/** Green is for what was tested; what facts alone say has a colour, a sign and a word of its own. */
+/** Green is for what was tested; what facts alone say has another colour, sign and word. */
 const ASSUMED = { name: "assumed", sign: "○" };
 
 export function safetyBadge(safety: Safety): HTMLElement {

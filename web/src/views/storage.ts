@@ -3,18 +3,13 @@ import type { Report, StackNode, StorageFacts } from "../format/report";
 import { shortList } from "../model/settings";
 import { digest } from "../model/stack";
 import { size } from "../model/units";
-import { commitsView } from "./commits";
 import { devicesTable } from "./devices";
 import { h, section } from "./dom";
 import { factList, row } from "./facts";
-import { flashbacksView } from "./flashbacks";
 import { flushesView } from "./flushes";
 import { ioView } from "./io";
-import { loadMachinesView } from "./load_machines";
 import { loadedView } from "./loaded";
-import { networkView } from "./network";
-import { outagesView } from "./outages";
-import { standbysView } from "./standbys";
+import { storageTables } from "./tables";
 import { wearView } from "./wear";
 
 export function storageView(report: Report): HTMLElement {
@@ -26,12 +21,7 @@ export function storageView(report: Report): HTMLElement {
       ? [h("div", { class: "storages" }, ...report.storages.map((storage) => storageBox(report, storage)))]
       : [h("p", { class: "na" }, "n/a: the storage of an external server cannot be inspected")]),
     loadedView(report),
-    standbysView(report),
-    networkView(report),
-    commitsView(report),
-    outagesView(report),
-    flashbacksView(report),
-    loadMachinesView(report),
+    ...storageTables(report),
     devicesTable(report),
     flushesView(report),
     ioView(report),

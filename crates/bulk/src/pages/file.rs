@@ -1,4 +1,4 @@
-//! A file that is written beside the one that it is to replace.
+//! A file that is written next to the one that it is to replace.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -28,19 +28,20 @@ pub(crate) struct Part {
 }
 
 impl NewFile {
-    /// Makes it beside `target`, with the owner, group and mode of `model`.
+    /// Makes it next to `target`, with the owner, group and mode of `model`.
     pub(crate) fn create(target: &Path, model: &Path) -> Result<Self, PieceError> {
         let wanted =
             fs::metadata(model).map_err(|error| PieceError::Io("look at the table's", error))?;
         let path = with_suffix(target, SUFFIX);
-        let file = make_anew(&path).map_err(|error| PieceError::Io("make a file beside", error))?;
+        let file =
+            create_new(&path).map_err(|error| PieceError::Io("make a file next to", error))?;
         let new = Self {
             file,
             path,
             target: target.to_owned(),
         };
         new.belong_as(&wanted)
-            .map_err(|error| PieceError::Io("give the server a file beside", error))?;
+            .map_err(|error| PieceError::Io("give the server a file next to", error))?;
         Ok(new)
     }
 
@@ -104,7 +105,7 @@ impl Drop for NewFile {
 
 /// The folder belongs to the server's user, who must not redirect the write by a symbolic link: a file that a killed load
 /// left is removed, never opened.
-fn make_anew(path: &Path) -> io::Result<File> {
+fn create_new(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -1,4 +1,4 @@
-//! A row of whatever width, as PostgreSQL's `heap_form_tuple` makes it.
+//! A row of any width, as PostgreSQL's `heap_form_tuple` makes it.
 
 use crate::pages::config::PageColumn;
 use crate::pages::text::Fields;

@@ -143,7 +143,7 @@ fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
 
 /// A `*.` at the beginning matches one label, at least one character long; case does not matter.
 fn name_matches(pattern: &str, host: &str) -> bool {
-    // A zero byte in a certificate's name is an old trick to be taken for somebody else.
+    // A zero byte in a certificate's name is an old trick to be taken for another host.
     if pattern.contains('\0') {
         return false;
     }

@@ -61,7 +61,7 @@ impl Verifier {
         now: UnixTime,
     ) -> Result<(), Distrust> {
         let certificate = Certificate::parse(shown)?;
-        // The usual certificate of a server without an authority: signed by itself, and given to the client to trust.
+        // The usual certificate of a server without an authority: self-signed, and given to the client to trust.
         if roots.certificates.contains(shown) && certificate.names_as_issuer(&certificate) {
             return certificate.check_validity(now);
         }

@@ -16,7 +16,7 @@ use crate::model::Event;
 
 /// What may wait to be written: requests wait when a slow place for the recording lets it grow to this.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
-/// The writer is woken up when this much waits, and looks by itself otherwise.
+/// The writer is woken up when this much waits, and otherwise looks at intervals.
 const WAKE_BYTES: usize = 1 << 20;
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 

@@ -3,9 +3,9 @@
 use plinth_wire::ServerError;
 
 use crate::client::Client;
+use crate::commit_ledger::{Class, LedgerError, Recorded};
 use crate::context::Context;
 use crate::errors::ClientError;
-use crate::ledger::{Class, LedgerError, Recorded};
 
 impl Client {
     /// A message with a `COMMIT`, or with a step of a two-phase commit, is about to be sent: what is not on record is not sent.
@@ -56,7 +56,7 @@ impl Client {
         }
     }
 
-    /// The server has said something beside its answers.
+    /// The server has said something in addition to its answers.
     #[cold]
     pub(super) fn noticed(&mut self, body: &[u8], context: &mut Context<'_>, now_ns: u64) {
         if self.commit.is_some() && ServerError::parse(body).is_synchronous_wait_cancelled() {

@@ -4,9 +4,9 @@ use plinth_script::lossless;
 use plinth_wire::{Frame, FrameError, ServerError};
 
 use crate::client::{Client, State};
+use crate::commit_ledger::Class;
 use crate::context::Context;
 use crate::errors::{ClientError, ErrorKind, Failure};
-use crate::ledger::Class;
 use crate::program::Step;
 
 impl Client {

@@ -62,8 +62,8 @@ impl Client {
                         return Ok(());
                     }
                 }
-                Some(Step::Native(native)) => {
-                    if self.begin_native(*native, context, now_ns)? {
+                Some(Step::Compiled(compiled)) => {
+                    if self.begin_compiled(*compiled, context, now_ns)? {
                         return Ok(());
                     }
                     continue;

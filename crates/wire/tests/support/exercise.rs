@@ -1,4 +1,4 @@
-//! Properties that hold for whatever a server sends. Shared with the fuzz targets in `fuzz/`.
+//! Properties that hold for all that a server sends. Shared with the fuzz targets in `fuzz/`.
 #![allow(
     dead_code,
     clippy::unwrap_used,

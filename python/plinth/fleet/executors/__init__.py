@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from plinth.fleet.link import Link
+from plinth.fleet.protocol import Link
 from plinth.model.errors import RunError
 from plinth.model.fleet import FleetSpec
 from plinth.system.log_file import LogFile
@@ -23,9 +23,11 @@ class Started(NamedTuple):
     """What the agent has printed so far."""
     to_try: str | None = None
     """A command that shows why an agent cannot be started there."""
+    unreached: Callable[[], RunError | None] = lambda: None
+    """Returns why its machine could not be reached, if that is why the agent does not answer."""
 
     def lost(self, error: RunError) -> RunError:
-        """The error that the agent no longer answers, with what it printed last."""
+        """Return the error that the agent no longer answers, with what it printed last."""
         lines = self.said().splitlines()[-_LINES:]
         reason = f"the agent on machine {self.name} is lost: {error.message}"
         return RunError(reason, where="fleet", details=lines)
@@ -45,7 +47,7 @@ class Executor(Protocol):
     """Starts the agents of a fleet."""
 
     def agents(self) -> AbstractContextManager[list[Started]]:
-        """While it is entered, an agent runs on each machine; afterwards none does.
+        """Run an agent on each machine until the context ends.
 
         Raises NotStarted, or RunError, where one cannot be started, with the machine and the reason.
         """
@@ -53,10 +55,10 @@ class Executor(Protocol):
 
 
 def executor_of(fleet: FleetSpec, runner: Runner, log: LogFile, ssh_config: Path | None = None) -> Executor:
-    """The executor that an experiment asks for; `log` gets what agents say besides. Raises MissingCapability without its package.
+    """Return the executor that an experiment asks for; `log` gets what agents print. Raises MissingCapability without what it needs.
 
-    `ssh_config` is a configuration of ssh that the command line names. It starts commands, so that no experiment names one;
-    without it the user's own counts, ~/.ssh/config.
+    `ssh_config` is a configuration of ssh that the command line names, in the place of the user's own, ~/.ssh/config. A
+    configuration starts commands, so no experiment names one.
     """
     match fleet.address:
         case "local":
@@ -66,7 +68,7 @@ def executor_of(fleet: FleetSpec, runner: Runner, log: LogFile, ssh_config: Path
         case "ssh":
             from plinth.fleet.executors.ssh import SshExecutor
 
-            return SshExecutor(fleet, log, ssh_config)
+            return SshExecutor(fleet, runner, log, ssh_config)
         case _:
             from plinth.fleet.executors.ray import RayExecutor
 

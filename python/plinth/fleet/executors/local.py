@@ -7,17 +7,16 @@ from contextlib import contextmanager
 from functools import partial
 
 from plinth.fleet.executors import Started
-from plinth.fleet.executors.ending import end_children
-from plinth.fleet.link import Link
+from plinth.fleet.protocol import AGENT_END_TIMEOUT_S, Link
 from plinth.system.log_file import LogFile
-from plinth.system.process import Child
+from plinth.system.process import Child, wait_or_kill
 from plinth.system.runner import Runner
 
 _MOST_BYTES = 64 * 1024
 
 
 class LocalExecutor:
-    """Starts `machines` agents. They need not be in the journal: each ends when nobody holds the other end of its connection."""
+    """Starts `machines` agents. They need not be in the journal: each ends when the other end of its connection is closed."""
 
     def __init__(self, machines: int, runner: Runner, log: LogFile) -> None:
         self._machines = machines
@@ -26,7 +25,7 @@ class LocalExecutor:
 
     @contextmanager
     def agents(self) -> Iterator[list[Started]]:
-        """While it is entered, the agents run; those that do not end with their connections are killed."""
+        """Run the agents until the context ends; those that do not end with their connections are killed."""
         started: list[Started] = []
         children: list[Child] = []
         said = partial(self._log.tail, _MOST_BYTES, self._log.size_bytes())
@@ -35,10 +34,10 @@ class LocalExecutor:
                 ours, theirs = socket.socketpair()
                 started.append(Started(f"local-{number}", Link(ours), said))
                 with theirs:
-                    argv = [sys.executable, "-m", "plinth", "agent", "--descriptor", str(theirs.fileno())]
-                    children.append(self._runner.spawn(argv, log=self._log, pass_fds=[theirs.fileno()]))
+                    argv = [sys.executable, "-m", "plinth", "agent"]
+                    children.append(self._runner.spawn_connected(argv, theirs, log=self._log))
             yield started
         finally:
             for one in started:
                 one.link.close()
-            end_children(children)
+            wait_or_kill(children, AGENT_END_TIMEOUT_S)

@@ -1,40 +1,38 @@
 """Agents on the machines of a Ray cluster: Ray chooses none, it starts one on each and says how they end.
 
-What the coordinator and an agent say to each other, with all secrets, goes through a connection of their own by TLS.
+What the coordinator and an agent say to each other, with all secrets, goes through a separate connection by TLS.
 """
 
-import asyncio
 import select
 import socket
-import ssl
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from time import monotonic
 from typing import TypeVar
 
 from plinth.fleet.executors import NotStarted, Started
-from plinth.fleet.executors.ending import end_children
-from plinth.fleet.executors.event_loop import EventLoop, pump
 from plinth.fleet.executors.ray_messages import Answer, Ended, Order, Placed, Problem, Versions
-from plinth.fleet.executors.tls import Identity, context_of, new_identity
-from plinth.fleet.link import Link
+from plinth.fleet.protocol import Link
 from plinth.model.base import Frozen
 from plinth.model.errors import MissingCapability, PlinthError, RunError
-from plinth.model.extras import require_package
 from plinth.model.fleet import FleetSpec
 from plinth.system import cancel
+from plinth.system.certificates import Identity, new_identity
+from plinth.system.extras import require_package
+from plinth.system.framed_tls import connect_tls, tls_context
 from plinth.system.log_file import LogFile
+from plinth.system.process import wait_or_kill
 from plinth.system.runner import Runner
 
 _PLACE_TIMEOUT_S = 40.0
 """For the agents of one round over the machines: a worker of Ray is started for each."""
 _ANSWER_TIMEOUT_S = 160.0
-"""Beside that, for Ray's package to be loaded, and the cluster to be found or not, each try of which may take Ray half a minute."""
+"""In addition, for Ray's package to be loaded, and the cluster to be found or not, each try of which may take Ray half a minute."""
 _CONNECT_TIMEOUT_S = 10.0
-_CLOSE_TIMEOUT_S = 2.0
 _END_TIMEOUT_S = 5.0
 """An agent needs up to 3 s, and Ray's own process to leave the cluster about 1 s."""
 _REASON_TIMEOUT_S = 3.0
@@ -58,9 +56,9 @@ class RayExecutor:
 
     @contextmanager
     def agents(self) -> Iterator[list[Started]]:
-        """While it is entered, the agents run; they end with their connections, and with Ray's actors."""
+        """Run the agents until the context ends; they end with their connections, and with Ray's actors."""
         own = new_identity()
-        with _Driver(self._runner, self._log) as driver, EventLoop("ray") as loop:
+        with _Driver(self._runner, self._log) as driver, ExitStack() as links:
             machines = self._fleet.number_of_machines
             order = Order(
                 address=self._fleet.address,
@@ -70,22 +68,14 @@ class RayExecutor:
                 certificate=own.certificate,
             )
             placed = driver.place(order)
-            opened = loop.run(_open_all(placed, own))
             try:
-                if errors := {
-                    one.name: _unreached(one, connection)
-                    for one, connection in zip(placed, opened, strict=True)
-                    if isinstance(connection, BaseException)
-                }:
-                    raise NotStarted(errors)
-                connections = [one for one in opened if isinstance(one, _Connection)]
                 yield [
-                    Started(one.name, connection.link, partial(driver.said, one.name), "ray status")
-                    for one, connection in zip(placed, connections, strict=True)
+                    Started(one.name, link, partial(driver.said, one.name), "ray status")
+                    for one, link in zip(placed, _connected(placed, own, links), strict=True)
                 ]
             finally:
                 with cancel.masked():
-                    loop.run(_close_all([one for one in opened if isinstance(one, _Connection)]))
+                    links.close()
                     driver.wait_for_ends([one.name for one in placed])
 
 
@@ -114,11 +104,11 @@ class _Driver:
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):  # it has ended already
             self._connection.shutdown(socket.SHUT_RDWR)
-        end_children([self._child], _END_TIMEOUT_S)
+        wait_or_kill([self._child], _END_TIMEOUT_S)
         self._connection.close()
 
     def place(self, order: Order) -> list[Placed]:
-        """The actors, which wait for connections. Raises NotStarted, RunError, MissingCapability where one is not there."""
+        """Return the actors, which wait for connections. Raises NotStarted, RunError, MissingCapability where one is not there."""
         self._connection.sendall(order.model_dump_json().encode() + b"\n")
         answer = self._answer(order.timeout_s + _ANSWER_TIMEOUT_S)
         _check(answer.problems)
@@ -127,7 +117,7 @@ class _Driver:
         return list(answer.placed)
 
     def said(self, name: str) -> str:
-        """What the agent on this machine printed, and how Ray saw it end: waits until Ray knows, for a while."""
+        """Return what the agent on this machine printed, and how Ray saw it end: wait until Ray knows, for a while."""
         with self._news:
             self._news.wait_for(lambda: name in self._said or self._is_over, _REASON_TIMEOUT_S)
             if name not in self._said and self._is_over:
@@ -179,60 +169,28 @@ class _Driver:
         return bool(piece)
 
     def _end(self) -> list[str]:
-        """The last lines of the log."""
+        """Return the last lines of the log."""
         return self._log.tail(_PIECE_BYTES).splitlines()[-10:]
 
 
-class _Connection:
-    """An agent's connection, joined to the socket whose other end `link` has."""
+def _connected(placed: Sequence[Placed], own: Identity, links: ExitStack) -> list[Link]:
+    """Connect to all agents at once; `links` closes the connections. Raises NotStarted with those that are not reached."""
 
-    def __init__(
-        self,
-        link: Link,
-        ours: asyncio.StreamWriter,
-        agent: asyncio.StreamWriter,
-        pumps: "Sequence[asyncio.Future[None]]",
-    ) -> None:
-        self.link = link
-        self._ours = ours
-        self._agent = agent
-        self._pumps = pumps
+    def connect(one: Placed) -> Link | RunError:
+        try:
+            context = tls_context("client", own, one.certificate)
+            return Link(connect_tls(one.address, one.port, context, _CONNECT_TIMEOUT_S))
+        except (OSError, RunError) as error:
+            return _unreached(one, error)
 
-    async def close(self) -> None:
-        """End it, with which the agent ends."""
-        self._agent.close()
-        await asyncio.wait(self._pumps, timeout=_CLOSE_TIMEOUT_S)
-        for task in self._pumps:
-            task.cancel()
-        self._ours.close()
-
-
-async def _open_all(placed: Sequence[Placed], own: Identity) -> "list[_Connection | BaseException]":
-    return await asyncio.gather(*(_open(one, own) for one in placed), return_exceptions=True)
-
-
-async def _open(placed: Placed, own: Identity) -> _Connection:
-    context = context_of(ssl.PROTOCOL_TLS_CLIENT, own, placed.certificate)
-    opening = asyncio.open_connection(placed.address, placed.port, ssl=context)
-    from_agent, to_agent = await asyncio.wait_for(opening, _CONNECT_TIMEOUT_S)
-    ours, theirs = socket.socketpair()
-    from_link, to_link = await asyncio.open_connection(sock=theirs)
-
-    async def receive() -> None:
-        await pump(from_agent, to_link)
-        to_link.close()  # the agent has ended, which the link sees
-
-    async def send() -> None:
-        await pump(from_link, to_agent)
-
-    pumps = [asyncio.ensure_future(work) for work in (receive(), send())]
-    return _Connection(Link(ours), to_link, to_agent, pumps)
-
-
-async def _close_all(connections: Sequence[_Connection]) -> None:
-    for one in connections:
-        one.link.close()
-    await asyncio.gather(*(one.close() for one in connections))
+    with ThreadPoolExecutor(max_workers=len(placed), thread_name_prefix="connect") as threads:
+        made = list(threads.map(connect, placed))
+    found = [one for one in made if isinstance(one, Link)]
+    for link in found:
+        links.callback(link.close)
+    if errors := {one.name: link for one, link in zip(placed, made, strict=True) if isinstance(link, RunError)}:
+        raise NotStarted(errors)
+    return found
 
 
 def _unreached(placed: Placed, error: BaseException) -> RunError:

@@ -1,6 +1,6 @@
-"""The process beside a coordinator that talks to Ray, `plinth ray-driver`: it places one actor on each machine, and watches them.
+"""The process of a coordinator that talks to Ray, `plinth ray-driver`: it places one actor on each machine, and watches them.
 
-It is a process of its own since Ray takes over the one that it is in: its signals, and its life, which ends when Ray's own processes
+It is a separate process since Ray takes over the one that it is in: its signals, and its life, which ends when Ray's own processes
 do. A coordinator whose cluster is lost has servers to stop and storages to undo.
 
 It ends with its connection to the coordinator; Ray then ends the actors, and with them the agents.
@@ -59,7 +59,7 @@ class _Node(NamedTuple):
 
 
 def main(words: Sequence[str]) -> int:
-    """The hidden command `plinth ray-driver --descriptor N`, where N is the connection to the coordinator."""
+    """Run the hidden command `plinth ray-driver --descriptor N`, where N is the connection to the coordinator."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator decides
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     match words:
@@ -82,7 +82,7 @@ class _Coordinator:
         self.is_gone = threading.Event()
 
     def order(self) -> Order:
-        """What it asks for. From then on its end is watched: this process does not outlive it by more than _LEAVE_TIMEOUT_S."""
+        """Read what it asks for. From then on its end is watched: this process does not outlive it by more than _LEAVE_TIMEOUT_S."""
         order = Order.model_validate_json(self._lines.readline())
         threading.Thread(target=self._watch, name="coordinator", daemon=True).start()
         return order
@@ -124,7 +124,7 @@ def _drive(connection: socket.socket) -> int:
 
 @contextmanager
 def _connected(address: str) -> Iterator[None]:
-    """While it is entered, this process is a driver of the cluster. Raises RunError, MissingCapability where it cannot be."""
+    """Be a driver of the cluster until the context ends. Raises RunError, MissingCapability where it cannot be."""
     import ray
 
     _check_port(address)
@@ -147,7 +147,7 @@ def _connected(address: str) -> Iterator[None]:
 
 
 def _join(address: str) -> None:
-    """Become a driver. Ray's server for clients sometimes fails to start one's process (ray-project/ray#63202): another try does."""
+    """Make this process a driver. Ray's server for clients sometimes fails to start one's process (ray-project/ray#63202): another try does."""
     import ray
 
     address = _of_own_users(address)
@@ -162,14 +162,13 @@ def _join(address: str) -> None:
 
 
 def _of_own_users(address: str) -> str:
-    """Where "auto" leads root. Ray takes the address that is in a file below /tmp, or that a process has in its arguments: any user
-    of the machine could write one, and a cluster runs code in whoever joins it. Raises RunError unless the file is root's, or of who
+    """Return where "auto" leads root. Ray takes the address that is in a file below /tmp, or that a process has in its arguments: any user
+    of the machine could write one, and a cluster runs code in the processes that join it. Raises RunError unless the file is root's, or of who
     called sudo."""
     if address != "auto" or os.geteuid() != 0 or os.environ.get(_RAY_ADDRESS):
         return address
-    from ray._common.utils import get_ray_address_file
-
-    file = Path(get_ray_address_file(None))
+    # Where Ray keeps it, without a folder that `ray start --temp-dir` names.
+    file = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray", "ray_current_cluster")
     trusted = {0, int(os.environ.get("SUDO_UID", "0"))}
     try:
         with file.open() as opened:
@@ -180,7 +179,7 @@ def _of_own_users(address: str) -> str:
     if not owners <= trusted:
         raise RunError(
             f"{file}, which names the Ray cluster of this machine, belongs to user id {max(owners - trusted)}: a cluster can run code in "
-            "whoever joins it, and root joins none that another user names",
+            "processes that join it, and root joins none that another user names",
             hint=f"start it as root, run as its user, or name it: {_RAY_ADDRESS}=HOST:PORT in the environment",
         )
     return found
@@ -208,7 +207,7 @@ def _no_cluster(address: str, reason: str, lines: Sequence[str]) -> RunError:
 def _placed(
     order: Order, coordinator: _Coordinator, versions: Versions
 ) -> "tuple[dict[_Node, ActorHandle[Any]], Answer]":
-    """One actor for each agent, which waits for the coordinator, or the problems of those where there is none."""
+    """Start one actor for each agent, which waits for the coordinator, or the problems of those where there is none."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -246,7 +245,7 @@ def _placed(
 
 
 def _chosen(machines: int) -> list[_Node]:
-    """As many machines of the cluster, in the order of their names: this one and the head last, which have other work.
+    """Return as many machines of the cluster, in the order of their names: this one and the head last, which have other work.
 
     Raises RunError when there are too few.
     """
@@ -285,7 +284,7 @@ def _chosen(machines: int) -> list[_Node]:
 
 
 def _listens(address: str, port: int) -> bool:
-    """Whether the raylet of a machine is there: one that was lost is still listed for half a minute, beside its successor."""
+    """Return whether the raylet of a machine is there: one that was lost is still listed for half a minute, next to its successor."""
     try:
         socket.create_connection((address, port), _REACH_TIMEOUT_S).close()
     except ConnectionRefusedError:
@@ -296,7 +295,7 @@ def _listens(address: str, port: int) -> bool:
 
 
 def _shared(nodes: Sequence[_Node], agents: int) -> list[_Node]:
-    """Where each agent runs. One on a machine gets all CPUs that it offers: no other work of Ray runs beside the load."""
+    """Return where each agent runs. A single one on a machine gets all CPUs that it offers: no other work of Ray disturbs the load."""
     if agents == len(nodes):
         return [*nodes]
     shared = ((nodes[number % len(nodes)], number // len(nodes) + 1) for number in range(agents))
@@ -304,7 +303,7 @@ def _shared(nodes: Sequence[_Node], agents: int) -> list[_Node]:
 
 
 def _sortable(name: str) -> list[tuple[int, str]]:
-    """client10 after client9."""
+    """Return a key that sorts client10 after client9."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
@@ -320,7 +319,7 @@ def _placed_on(node: _Node, listening: Any) -> Placed:
 
 
 def _problem_of(node: _Node, error: Exception) -> Problem:
-    """Why the actor is not there."""
+    """Return why the actor is not there."""
     text = str(error)
     lines = _lines(text)
     if "No module named 'plinth" in text:
@@ -341,7 +340,7 @@ def _no_room(node: _Node, timeout_s: float) -> Problem:
     return Problem(
         machine=node.name,
         message=f"Ray did not start an agent on {node.name} within {timeout_s:g} s: it asks for all of its "
-        f"{node.cpus:g} CPUs, so that nothing else of Ray runs beside the load",
+        f"{node.cpus:g} CPUs, so that nothing else of Ray disturbs the load",
         hint="`ray status` shows what occupies the machine",
     )
 
@@ -353,6 +352,6 @@ def _tell_end(coordinator: _Coordinator, name: str, future: "Future[str]") -> No
 
 
 def _lines(text: str) -> list[str]:
-    """The end of what Ray says of an error, without the frames of its own code."""
+    """Return the end of what Ray says of an error, without the frames of Ray's code."""
     lines = [line.strip() for line in text.splitlines()]
     return [line for line in lines if line and not line.startswith(("File ", "Traceback"))][-_MOST_LINES:]

@@ -8,24 +8,23 @@ import asyncio
 import os
 import platform
 import socket
-import ssl
 import sys
 import threading
 from contextlib import suppress
 from typing import TypedDict
 
 from plinth import __version__
-from plinth.fleet.executors.ending import end_children
-from plinth.fleet.executors.event_loop import pump
-from plinth.fleet.executors.tls import Identity, context_of, new_identity
+from plinth.fleet.protocol import AGENT_END_TIMEOUT_S
 from plinth.model.errors import PlinthError
+from plinth.system.certificates import Identity, new_identity
+from plinth.system.framed_tls import tls_context
 from plinth.system.log_file import LogFile, log_in_memory
-from plinth.system.process import Child
+from plinth.system.process import Child, wait_or_kill
 from plinth.system.runner import Runner
 
 _HANDSHAKE_TIMEOUT_S = 10.0
 _DRAIN_TIMEOUT_S = 2.0
-_MOST_BYTES = 64 * 1024
+_PIECE_BYTES, _MOST_BYTES = 64 * 1024, 64 * 1024
 
 
 class Listening(TypedDict):
@@ -78,7 +77,7 @@ class RayNode:
             else:
                 came.set_result((reader, writer))
 
-        context = context_of(ssl.PROTOCOL_TLS_SERVER, own, peer)
+        context = tls_context("server", own, peer)
         server = await asyncio.start_server(
             connected, sock=listener, ssl=context, ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S
         )
@@ -96,12 +95,15 @@ class RayNode:
             try:
                 child, ours = _started(log)
                 from_agent, to_agent = await asyncio.open_connection(sock=ours)
-                pumps = [asyncio.ensure_future(pump(reader, to_agent)), asyncio.ensure_future(pump(from_agent, writer))]
+                pumps = [
+                    asyncio.ensure_future(_pump(reader, to_agent)),
+                    asyncio.ensure_future(_pump(from_agent, writer)),
+                ]
                 orphaned = asyncio.ensure_future(_parent_ends())
                 await asyncio.wait([*pumps, orphaned], return_when=asyncio.FIRST_COMPLETED)
                 orphaned.cancel()
                 to_agent.close()  # if it still runs, it ends now
-                await asyncio.to_thread(end_children, [child])
+                await asyncio.to_thread(wait_or_kill, [child], AGENT_END_TIMEOUT_S)
                 self._said = f"{log.tail(_MOST_BYTES)}{_end_of(child.wait())}"
                 await asyncio.wait(pumps, timeout=_DRAIN_TIMEOUT_S)
             except PlinthError as error:
@@ -109,6 +111,14 @@ class RayNode:
             writer.close()
             with suppress(OSError, TimeoutError):  # the coordinator is gone already
                 await asyncio.wait_for(writer.wait_closed(), _DRAIN_TIMEOUT_S)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass on what is read until there is no more, or one side is gone, which the other side's reader sees."""
+    with suppress(OSError):
+        while piece := await reader.read(_PIECE_BYTES):
+            writer.write(piece)
+            await writer.drain()
 
 
 async def _parent_ends() -> None:
@@ -128,13 +138,13 @@ async def _parent_ends() -> None:
 
 
 def _started(log: LogFile) -> tuple[Child, socket.socket]:
-    """An agent, and our end of the connection to it."""
+    """Start an agent; return it with our end of the connection to it."""
     ours, theirs = socket.socketpair()
     with theirs:
-        argv = [sys.executable, "-m", "plinth", "agent", "--descriptor", str(theirs.fileno())]
-        return Runner().spawn(argv, log=log, pass_fds=[theirs.fileno()]), ours
+        argv = [sys.executable, "-m", "plinth", "agent"]
+        return Runner().spawn_connected(argv, theirs, log=log), ours
 
 
 def _end_of(code: int) -> str:
-    """How a process ended, where it did not end by itself."""
+    """Return how a process was killed; nothing for another end."""
     return f"it was killed by signal {-code}" if code < 0 else ""

@@ -9,7 +9,7 @@ check.py        what drivers need and do not take
 
 from typing import TYPE_CHECKING
 
-from plinth.model.lazy import lazy_exports
+from plinth.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.load.drivers.check import check_driver

@@ -3,7 +3,7 @@
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,71 +11,46 @@ from numpy.typing import NDArray
 
 from plinth.load.drivers.messages import Batch, ClientError
 from plinth.load.drivers.timeline import Timeline
+from plinth.model.histogram import HIGHEST_NS, LOWEST_BITS, NARROWEST_BITS, Buckets, nearest_rank
 from plinth.model.load import Histogram, LoadError, Second, Totals
-
-_HIGHEST_NS = 3_600_000_000_000
-# Buckets as of crates/load/src/latencies.rs: 512 ns wide at first, and 2048 of them before they double.
-_NARROWEST_BITS = 9
-_LOWEST_RANGE_BITS = 11
 
 Times = NDArray[np.int64]
 
 
 def highest_of_buckets(times_ns: Times) -> Times:
     """Return the upper bound of the bucket of each latency: 1 us to 1 h, 3 significant digits."""
-    capped = np.minimum(times_ns, _HIGHEST_NS)
-    lowest_bits = _NARROWEST_BITS + _LOWEST_RANGE_BITS
+    capped = np.minimum(times_ns, HIGHEST_NS)
     # Bits of an integer below 2^53 are those of its double.
-    bits = np.frexp(np.maximum(capped, (1 << lowest_bits) - 1).astype(np.float64))[1].astype(np.int64)
-    width_bits = bits - lowest_bits + _NARROWEST_BITS
+    bits = np.frexp(np.maximum(capped, (1 << LOWEST_BITS) - 1).astype(np.float64))[1].astype(np.int64)
+    width_bits = bits - LOWEST_BITS + NARROWEST_BITS
     return (((capped >> width_bits) + 1) << width_bits) - 1
 
 
-@dataclass
-class Latencies:
-    """A histogram of latencies; count, sum, minimum and maximum are exact."""
-
-    buckets: Counter[int] = field(default_factory=Counter)
-    count: int = 0
-    sum_ns: int = 0
-    min_ns: int = 0
-    max_ns: int = 0
-
-    def add(self, times_ns: Times) -> None:
-        """Add latencies."""
-        if not len(times_ns):
-            return
-        least = int(times_ns.min())
-        self.min_ns = min(self.min_ns, least) if self.count else least
-        self.max_ns = max(self.max_ns, int(times_ns.max()))
-        self.count += len(times_ns)
-        self.sum_ns += int(times_ns.sum())
+def add_times(to: Buckets, times_ns: Times) -> None:
+    """Add latencies to a histogram."""
+    if len(times_ns):
         values, counts = np.unique(highest_of_buckets(times_ns), return_counts=True)
-        self.buckets.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        exact = int(times_ns.sum()), int(times_ns.min()), int(times_ns.max())
+        to.add(*exact, zip(values.tolist(), counts.tolist(), strict=True))
 
-    def histogram(self, **of: Any) -> Histogram:
-        """Return the histogram in the format of results; `of` identifies it."""
-        return Histogram(
-            **of,
-            count=self.count,
-            sum_ns=self.sum_ns,
-            min_ns=self.min_ns,
-            max_ns=self.max_ns,
-            buckets=tuple(sorted(self.buckets.items())),
-        )
 
-    def packed(self) -> bytes:
-        """The histogram in the format of `plinth._native.LoadRun.take_histograms`."""
-        buckets = sorted(self.buckets.items())
-        numbers = [
-            self.count,
-            self.sum_ns,
-            self.min_ns,
-            self.max_ns,
-            len(buckets),
-            *(n for pair in buckets for n in pair),
-        ]
-        return struct.pack(f"<{len(numbers)}Q", *numbers)
+def _histogram(buckets: Buckets, **of: Any) -> Histogram:
+    """Return a histogram in the format of results; `of` identifies it."""
+    return Histogram(
+        **of,
+        count=buckets.count,
+        sum_ns=buckets.sum_ns,
+        min_ns=buckets.min_ns,
+        max_ns=buckets.max_ns,
+        buckets=buckets.sorted_counts(),
+    )
+
+
+def _packed(of: Buckets) -> bytes:
+    """Return a histogram in the format of `plinth._native.LoadRun.take_histograms`."""
+    buckets = of.sorted_counts()
+    numbers = [of.count, of.sum_ns, of.min_ns, of.max_ns, len(buckets), *chain.from_iterable(buckets)]
+    return struct.pack(f"<{len(numbers)}Q", *numbers)
 
 
 class Aggregates:
@@ -90,7 +65,7 @@ class Aggregates:
         *,
         is_part: bool = False,
     ) -> None:
-        """Of a part the histograms of each second are kept until they are taken."""
+        """Keep the histograms of each second of a part until they are taken."""
         self._timeline = timeline
         self._script = script
         self._lines = statements
@@ -98,8 +73,8 @@ class Aggregates:
         self._rows: dict[int, list[Batch]] = {}
         self._next_row = 0
         self._errors: dict[tuple[str, str | None, int | None], LoadError] = {}
-        self._transactions = Latencies()
-        self._statements = [Latencies() for _ in statements]
+        self._transactions = Buckets()
+        self._statements = [Buckets() for _ in statements]
         self._totals: Counter[str] = Counter()
         self._measured: Counter[str] = Counter()
         self._is_part = is_part
@@ -157,7 +132,7 @@ class Aggregates:
         return closed
 
     def take_histograms(self) -> bytes:
-        """Of a part, the histograms of each second that was closed since the last call, as
+        """Return, of a part, the histograms of each second that was closed since the last call, as
         `plinth._native.LoadRun.take_histograms` describes them."""
         taken = bytes(self._packed_seconds)
         self._packed_seconds.clear()
@@ -174,14 +149,14 @@ class Aggregates:
         return tuple(self._histograms())
 
     def _histograms(self) -> Iterator[Histogram]:
-        if self._transactions.count:
-            yield self._transactions.histogram(
-                scope="transaction", script=self._script, statement=None, line=None, text=None
+        if self._transactions:
+            yield _histogram(
+                self._transactions, scope="transaction", script=self._script, statement=None, line=None, text=None
             )
         for number, (latencies, (line, text)) in enumerate(zip(self._statements, self._lines, strict=True)):
-            if latencies.count:
-                yield latencies.histogram(
-                    scope="statement", script=self._script, statement=number, line=line, text=text
+            if latencies:
+                yield _histogram(
+                    latencies, scope="statement", script=self._script, statement=number, line=line, text=text
                 )
 
     def errors(self) -> tuple[LoadError, ...]:
@@ -196,15 +171,15 @@ class Aggregates:
         counts["late"] = 0 if self._limit_ns is None else int((times > self._limit_ns).sum())
         self._totals.update(counts)
         if self._is_part:
-            of_second = Latencies()
-            of_second.add(times)
-            self._packed_seconds += struct.pack("<Q", row) + of_second.packed() + Latencies().packed()
+            of_second = Buckets()
+            add_times(of_second, times)
+            self._packed_seconds += struct.pack("<Q", row) + _packed(of_second) + _packed(Buckets())
         phase = self._timeline.phase(row)
         if phase == "measure":
             self._measured.update(counts)
-            self._transactions.add(times)
+            add_times(self._transactions, times)
             for number, latencies in enumerate(self._statements):
-                latencies.add(_joined([batch.statements[number] for batch in batches]))
+                add_times(latencies, _joined([batch.statements[number] for batch in batches]))
         start_ns, next_ns = self._timeline.start_ns(row), self._timeline.start_ns(row + 1)
         return Second(
             second=row,
@@ -230,9 +205,9 @@ def _figures(times_ns: Times) -> dict[str, Any]:
     if not len(times_ns):
         return {f"latency_{name}_ns": None for name in names}
     ordered = np.sort(times_ns)
-    ranks = {name: int(ordered[-(-len(ordered) * share // 100) - 1]) for name, share in _PERCENTILES.items()}
+    ranks = {name: int(ordered[nearest_rank(share, len(ordered)) - 1]) for name, share in _PERCENTILES.items()}
     moments = {"mean": float(times_ns.mean()), "stddev": float(times_ns.std()), "max": int(ordered[-1])}
     return {f"latency_{name}_ns": value for name, value in (ranks | moments).items()}
 
 
-_PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
+_PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}

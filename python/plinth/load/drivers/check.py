@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from plinth.model.compiled import CompiledTransaction
 from plinth.model.errors import UsageError
-from plinth.model.extras import require_package
-from plinth.model.native import NativeTransaction
 from plinth.model.plan import ScriptText, TransactionText
 from plinth.model.workload import WorkloadSpec
+from plinth.system.extras import require_package
 
 _TAKEN = ("SQL", "set")
 
@@ -21,7 +21,7 @@ def check_driver(workload: WorkloadSpec, scripts: Sequence[TransactionText], var
         return
     if workload.driver == "sqlalchemy":
         require_package("sqlalchemy", "driver 'sqlalchemy'", where="workload.driver")
-    if any(isinstance(one, NativeTransaction) for one in scripts):
+    if any(isinstance(one, CompiledTransaction) for one in scripts):
         raise UsageError(
             f"driver {workload.driver!r} runs scripts; {workload.builtin} is compiled into the load engine",
             where="workload.builtin",

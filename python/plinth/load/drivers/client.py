@@ -124,7 +124,7 @@ class _Worker:
         pipe: Pipe,
         reopen: Callable[[], Session | ClientError] | None,
     ) -> None:
-        """`reopen` opens another session when an administrator has terminated this one; None: the client ends then."""
+        """Take `reopen`, which opens another session when an administrator has terminated this one; None: the client ends then."""
         self._session = session
         self._reopen = reopen
         self._draws = draws
@@ -156,7 +156,7 @@ class _Worker:
             self._under_way = False
 
     def measured_cpu_ns(self) -> tuple[int, int]:
-        """CPU in the program, and in the kernel, since the measured phase began: with the first transaction that ended in it."""
+        """Return the CPU time in the program, and in the kernel, since the measured phase began: with the first transaction that ended in it."""
         before, now = self._cpu_before, resource.getrusage(resource.RUSAGE_SELF)
         if before is None:
             return 0, 0
@@ -199,7 +199,7 @@ class _Worker:
                 now_ns = self.now_ns()
                 took_ns.append(now_ns - last_ns)
                 last_ns = now_ns
-        except Exception as error:  # noqa: BLE001 - whatever a driver raises is counted, by what became of the connection
+        except Exception as error:  # noqa: BLE001 - any error of a driver is counted, by what became of the connection
             return self._rolled_back(self._client_error(_below(error), len(took_ns)))
         if self._session.connection.pgconn.transaction_status:
             return self._rolled_back(ClientError("script", None, len(took_ns) - 1, _IN_BLOCK, last_ns))
@@ -246,7 +246,7 @@ class _Worker:
         )
 
     def _rolled_back(self, error: ClientError) -> ClientError:
-        """Roll back and return the error, or that of the rollback if the connection was lost."""
+        """Return after a rollback the error, or that of the rollback if the connection was lost."""
         connection = self._session.connection
         if connection.closed or not connection.pgconn.transaction_status:
             return error
@@ -257,7 +257,7 @@ class _Worker:
         return error
 
     def _client_error(self, error: Exception, number: int) -> ClientError:
-        """Classify an error. The client ends if the connection is lost, or if the error comes from the program itself."""
+        """Return the class of an error. The client ends if the connection is lost, or if the error comes from the program itself."""
         sqlstate = getattr(error, "sqlstate", None)
         if self._session.connection.closed:
             kind = "terminated" if sqlstate == _TERMINATED and self._reopen else "connection_lost"

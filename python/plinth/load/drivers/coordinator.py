@@ -1,6 +1,6 @@
 """The coordinator: starts a process for each client, starts and stops the load, and merges the clients' reports.
 
-It is a process of its own, so that clients are forked from one without threads that has loaded the driver once. Clients and
+It is a separate process, so that clients are forked from one without threads that has loaded the driver once. Clients and
 coordinator end with who started them.
 """
 
@@ -93,7 +93,7 @@ class Coordinator:
             self._all.append(Client(pid, ours))
 
     def _numbers(self) -> range:
-        """Of our clients, among those of the whole load: dealt to its parts in turn."""
+        """Return the numbers of our clients among those of the whole load: dealt to its parts in turn."""
         part = self._load.part
         return range(self._load.clients) if part is None else range(part.number, self._load.clients, part.of)
 
@@ -154,7 +154,7 @@ class Coordinator:
                 self._progress(self._aggregates.close_rows(self._passed_rows()))
 
     def _deadlines(self) -> Iterator[tuple[int, signal.Signals]]:
-        """When clients that are still there get which signal: the first since the beginning, the others after the one before."""
+        """Return when clients that are still there get which signal: the first since the beginning, the others after the one before."""
         yield self._went.ends_ns + round(self._load.stop_timeout_s * 1e9), signal.SIGINT
         while True:
             yield round(_CANCEL_TIMEOUT_S * 1e9), signal.SIGKILL

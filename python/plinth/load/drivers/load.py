@@ -126,7 +126,7 @@ class DriverLoad:
         if self._started is None or not self._has_begun:
             self._end()
             return
-        with contextlib.suppress(BrokenPipeError):  # it has just ended by itself
+        with contextlib.suppress(BrokenPipeError):  # it has just ended
             self._pipe.send_bytes(b"stop")
 
     def result(self) -> LoadResult:

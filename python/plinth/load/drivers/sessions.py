@@ -53,7 +53,7 @@ def versions(driver: Driver) -> str:
 
 
 def _by_psycopg(connection: "psycopg.Connection[Any]", statements: Sequence[Parts]) -> Session:
-    """One cursor; connection.prepare_threshold says what is prepared."""
+    """Use one cursor; connection.prepare_threshold says what is prepared."""
     cursor = connection.cursor()
 
     def run(query: bytes, values: tuple[Any, ...]) -> None:
@@ -71,7 +71,7 @@ def _by_psycopg(connection: "psycopg.Connection[Any]", statements: Sequence[Part
 
 
 def _by_sqlalchemy(connection: "psycopg.Connection[Any]", statements: Sequence[Parts]) -> Session:
-    """Core, with one connection that is held; texts are compiled once, and then come from SQLAlchemy's cache."""
+    """Use Core, with one connection that is held; texts are compiled once, and then come from SQLAlchemy's cache."""
     import sqlalchemy
     from sqlalchemy.pool import NullPool
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
-from plinth.model.shown import shown
+from plinth.common.shown import shown
 
 
 @dataclass(frozen=True)

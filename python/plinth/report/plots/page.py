@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from plinth.model.analysis import Analysis, VariantResult
+from plinth.common.terminal import text_console
+from plinth.model.analysis import Analysis, LatencyPercentiles, VariantResult
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.figures import NOT_AVAILABLE, number
-from plinth.model.latency import LatencyPercentiles
-from plinth.model.terminal import text_console
 from plinth.model.tpcc_notice import NOTICE
 from plinth.report.plots.axes import decades
 from plinth.report.plots.curves import curve_plots

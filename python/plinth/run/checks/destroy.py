@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from plinth.model.errors import Refused, UsageError
+from plinth.model.errors import PlinthError, Refused, UsageError
 from plinth.model.plan import DestructiveTarget
 from plinth.model.units import format_size
 from plinth.storage import Storage
@@ -11,7 +11,7 @@ from plinth.system.runner import Runner
 
 
 def destructive_targets(storages: Iterable[Storage[Any]], runner: Runner) -> list[DestructiveTarget]:
-    """The disks that these storages destroy, as found now."""
+    """Return the disks that these storages destroy, as found now."""
     devices = [storage for storage in storages if storage.spec.kind == "device"]
     if not devices:
         return []
@@ -21,16 +21,21 @@ def destructive_targets(storages: Iterable[Storage[Any]], runner: Runner) -> lis
 
 
 def check_destroy(targets: Collection[DestructiveTarget], destroy: Collection[str]) -> None:
-    """Raise Refused when a disk is not allowed to be destroyed, and UsageError for a confirmation that matches no
-    disk."""
+    """Raise what `destroy_error` returns."""
+    if error := destroy_error(targets, destroy):
+        raise error
+
+
+def destroy_error(targets: Collection[DestructiveTarget], destroy: Collection[str]) -> PlinthError | None:
+    """Return Refused when a disk may not be destroyed, and UsageError for a confirmation that matches no disk."""
     words = {device.word for device in targets}
     if unknown := sorted(set(destroy) - words):
-        raise UsageError(
+        return UsageError(
             f"--destroy {unknown[0]} names no disk of this experiment",
             hint=f"it has {', '.join(sorted(words))}" if words else "it destroys none",
         )
     if missing := [device for device in targets if device.word not in destroy]:
-        raise Refused(
+        return Refused(
             "this would destroy what is on a disk, and the command line does not allow it",
             where=", ".join(f"storage.{device.storage}" for device in missing),
             hint="if it may go: " + " ".join(f"--destroy {device.word}" for device in missing),
@@ -39,3 +44,4 @@ def check_destroy(targets: Collection[DestructiveTarget], destroy: Collection[st
                 for device in missing
             ],
         )
+    return None

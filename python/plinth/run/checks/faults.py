@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+from plinth.common.nearest import nearest
 from plinth.model.action import Action
 from plinth.model.action_base import TimedAction
 from plinth.model.disk_action import DiskAction
@@ -17,7 +18,6 @@ from plinth.model.fault import (
     PromoteAction,
     ServerAction,
 )
-from plinth.model.nearest import nearest
 from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import PRIMARY
 from plinth.model.storage import FilledStorage
@@ -29,7 +29,7 @@ _RESTORE = ["measure", "restore"]
 
 
 def fault_problems(actions: Sequence[Action], restore: str, context: RunContext, expanded: Expanded) -> list[Problem]:
-    """The problems, each at the key to change; none when every variant can have these faults."""
+    """Return the problems, each at the key to change; none when every variant can have these faults."""
     faults: dict[int, ServerAction] = {
         number: action for number, action in enumerate(actions) if isinstance(action, ServerAction)
     }
@@ -69,7 +69,7 @@ def _of_workload(workload: WorkloadSpec) -> Iterator[Problem]:
         )
     if not workload.keeps_ledger:
         yield Problem(
-            "with faults of servers, a ledger of commits is needed: it says for how long none was acknowledged, and which are lost",
+            "with faults of servers, a commit ledger is needed: it says for how long none was acknowledged, and which are lost",
             path=["workload"],
             hint='set workload.ledger = true, or workload.builtin = "ledger"',
         )
@@ -112,7 +112,7 @@ def _of_nodes(
 
 
 def _of_endings(faults: dict[int, ServerAction]) -> Iterator[Problem]:
-    """What ends something has something to end."""
+    """Check that what ends something has something to end."""
     for number, action in faults.items():
         before = [other for other in faults.values() if other.at_s <= action.at_s]
         if isinstance(action, ContinueAction):
@@ -132,7 +132,7 @@ def _of_endings(faults: dict[int, ServerAction]) -> Iterator[Problem]:
 
 
 def _of_disks(server: ServerSpec, changes: dict[int, DiskAction], context: RunContext) -> Iterator[Problem]:
-    """The disks that change are emulated, can be as is asked, and no other node uses them."""
+    """Check that the disks that change are emulated, can be as is asked, and are used by no other node."""
     if not changes:
         return
     from plinth.storage.kinds.emulated import Emulated  # a kind that few experiments have
@@ -162,20 +162,20 @@ def _of_disks(server: ServerSpec, changes: dict[int, DiskAction], context: RunCo
 def _of_filling(
     server: ServerSpec, action: FillAction, path: list[str | int], context: RunContext
 ) -> Iterator[Problem]:
-    """What is filled is a file system of its own, and no other node is stored in it."""
+    """Check that what is filled is a separate file system in which no other node is stored."""
     used = _used(server, action.holds).get(action.node, set())
     for name in sorted(used):
         if not isinstance(context.storages[name].spec, FilledStorage):
             yield Problem(
                 f"{action.what()}: {name} is a directory, which shares its file system with all else that is there",
                 path=["storage", name],
-                hint='use kind = "loop", which is a file system in a file of its own',
+                hint='use kind = "loop", which is a separate file system in a file',
             )
     yield from _of_sharing(action, [action.node], _used(server), used, path, "would be full")
 
 
 def _used(server: ServerSpec, holds: Literal["data", "wal"] | None = None) -> dict[str, set[str]]:
-    """The storages of each node: all of them, or that of its data directory, or of its WAL."""
+    """Return the storages of each node: all of them, or that of its data directory, or of its WAL."""
 
     def of(data: str | None, wal: str | None, others: Iterable[str] = ()) -> set[str]:
         chosen = {"data": [data], "wal": [wal or data], None: [data, wal, *others]}[holds]
@@ -186,7 +186,7 @@ def _used(server: ServerSpec, holds: Literal["data", "wal"] | None = None) -> di
 
 
 def _below(server: ServerSpec, context: RunContext, holds: Literal["data", "wal"] | None = None) -> dict[str, set[str]]:
-    """As `_used`, with all that these storages are built on."""
+    """Return the same as `_used`, with all that these storages are built on."""
     return {node: {one.name for one in context.closure(tuple(names))} for node, names in _used(server, holds).items()}
 
 
@@ -198,18 +198,18 @@ def _of_sharing(
     path: list[str | int],
     what: str,
 ) -> Iterator[Problem]:
-    """No other node than `nodes` is stored on what is `struck`."""
+    """Check that no other node than `nodes` is stored on what is `struck`."""
     for other in sorted(of_nodes.keys() - set(nodes)):
         if shared := struck & of_nodes[other]:
             yield Problem(
                 f"{action.what()}: {other} is stored on {', '.join(sorted(shared))}, too, and {what}",
                 path=path,
-                hint="give each node storages of its own",
+                hint="give each node separate storages",
             )
 
 
 def _of_power(server: ServerSpec, action: PowerAction, path: list[str | int], context: RunContext) -> Iterator[Problem]:
-    """The disks of a node whose power is cut are emulated, and no other node uses them."""
+    """Check that the disks of a node whose power is cut are emulated and used by no other node."""
     used, below = _used(server), _below(server, context)
     for node in action.node:
         for name in sorted(used.get(node, ())):

@@ -30,7 +30,7 @@ def examine_for_run(
 
 
 def _asked(spec: StorageSpec) -> frozenset[str]:
-    """The mount options of a storage, and the knobs of its device."""
+    """Return the mount options of a storage, and the knobs of its device."""
     mount_options = spec.mount_options if isinstance(spec, FormattedStorage | BtrfsStorage) else ()
     knobs = spec.queue.knobs() if isinstance(spec, FormattedStorage) else {}
     loop = ["direct_io=False"] if isinstance(spec, LoopStorage) and not spec.direct_io else []

@@ -5,12 +5,13 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, UsageError, together
 from plinth.model.plan import Plan, PlannedCluster
+from plinth.run.checks.destroy import destroy_error
 from plinth.run.checks.space_and_memory import lacking_storages
 from plinth.run.context import RunContext
 from plinth.run.interrupt import InterruptGuard
@@ -41,7 +42,7 @@ class Obstacles:
         return tuple({id(error): error for error in found}.values())
 
     def error(self) -> PlinthError | None:
-        """All of them as one; None where there are none."""
+        """Return all of them as one; None where there are none."""
         return together("the plan cannot be carried out, or not all of it", self.errors) if self.errors else None
 
     def check(self) -> None:
@@ -51,20 +52,24 @@ class Obstacles:
 
 
 def find_obstacles(
-    plan: Plan, bundle: Path, connections: Mapping[str, str], destroy: Collection[str] = ()
+    plan: Plan, bundle: Path, connections: Mapping[str, str], destroy: Collection[str] | None = None
 ) -> Obstacles:
     """Look for everything that keeps `plan` from being carried out. Nothing is changed. Interrupted on Ctrl-C.
 
-    `connections` has connection strings with their secrets, by what the plan has of them.
+    `connections` has connection strings with their secrets, by what the plan has of them. `destroy` are the confirmations by which
+    disks may be destroyed; None: they are not given yet.
     """
     with InterruptGuard(lambda _: None):
-        context = RunContext.of(plan.storages, plan.run_id, plan.host, server_owner(), bundle, destroy)
-        return _found(plan, context, connections)
+        refused = None if destroy is None else destroy_error(plan.destructive_targets, destroy)
+        confirmed = () if refused else destroy or ()  # the disks are then examined as if all were confirmed
+        context = RunContext.of(plan.storages, plan.run_id, plan.host, server_owner(), bundle, confirmed)
+        return _found(plan, context, connections, [refused] if refused else [])
 
 
-def _found(plan: Plan, context: RunContext, connections: Mapping[str, str]) -> Obstacles:
+def _found(plan: Plan, context: RunContext, connections: Mapping[str, str], of_all: Sequence[PlinthError]) -> Obstacles:
     runner = Runner()
-    found = Obstacles(variants={name: MissingCapability(reason) for name, reason in plan.lacking.items()})
+    lacked: dict[str, PlinthError] = {name: MissingCapability(reason) for name, reason in plan.lacking.items()}
+    found = Obstacles(variants=lacked, of_all=list(of_all))
     lacking, for_all = lacking_storages(plan)
     found.of_all += for_all
     found.of_all += filter(None, (_error_of(check) for check in _checks_of_places(plan, context, runner)))
@@ -75,7 +80,7 @@ def _found(plan: Plan, context: RunContext, connections: Mapping[str, str]) -> O
         if error := error or need:
             found.storages[storage.name] = error
     for cluster in plan.clusters:
-        if cluster.is_external:
+        if cluster.installation is None:  # it is external, or none of its version was found
             continue
         if error := _error_of(lambda cluster=cluster: _check_places(context, cluster)):
             found.clusters[cluster.id] = error
@@ -86,7 +91,7 @@ def _found(plan: Plan, context: RunContext, connections: Mapping[str, str]) -> O
 
 
 def _checks_of_places(plan: Plan, context: RunContext, runner: Runner) -> Iterator[Callable[[], object]]:
-    """Of Plinth's own folders: its state, and, of servers, the temporary directory that has their sockets."""
+    """Yield the checks of Plinth's own folders: its state, and, of servers, the temporary directory that has their sockets."""
     yield _check_state_directory
     if any(not cluster.is_external for cluster in plan.clusters):
         yield lambda: _check_temporary_directory(context.owner, runner)

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, Problem
@@ -21,18 +22,8 @@ _PROGRAMS = ("pg_basebackup", "pg_controldata", "pg_ctl", "pg_isready", "pg_rewi
 """What Patroni runs, of the server's own installation."""
 
 
-def patroni_problems(
-    measure: MeasureSpec,
-    expanded: Expanded,
-    installations: Mapping[str, Installation],
-    owner: Owner,
-    runner: Runner,
-) -> list[Problem]:
-    """The problems, each at the key to change; none where no variant has Patroni. `installations` are by cluster.
-
-    Raises MissingCapability, with what installs it, where Patroni, etcd or a program of PostgreSQL's is not there, or Patroni
-    cannot be executed by `owner`, the servers' user.
-    """
+def patroni_problems(measure: MeasureSpec, expanded: Expanded) -> list[Problem]:
+    """Return the problems, each at the key to change; none where no variant has Patroni."""
     conducted = [variant for variant in expanded.variants if variant.patroni is not None]
     if not conducted:
         return []
@@ -43,12 +34,28 @@ def patroni_problems(
         *(problem for variant in conducted for problem in _of_servers(variant, clusters[variant.cluster])),
     ):
         found.setdefault(problem.message, problem)
-    if not found:
-        for program in (PATRONI, ETCD):
-            _require_program(program, owner, runner)
-        for cluster in dict.fromkeys(variant.cluster for variant in conducted):
-            _require_programs(installations[cluster])
     return list(found.values())
+
+
+def patroni_errors(
+    expanded: Expanded, installations: Mapping[str, Installation], owner: Owner, runner: Runner
+) -> list[PlinthError]:
+    """Return, with what installs it, each of Patroni, etcd and PostgreSQL's programs that is not there, or that `owner`, the servers'
+    user, cannot execute; none where no variant has Patroni. `installations` are by cluster.
+    """
+    clusters = dict.fromkeys(variant.cluster for variant in expanded.variants if variant.patroni is not None)
+    programs = (PATRONI, ETCD) if clusters else ()
+    bindirs = {installations[one].bindir: installations[one] for one in clusters if one in installations}
+    found: list[PlinthError] = []
+    for check in (
+        *(partial(_require_program, program, owner, runner) for program in programs),
+        *(partial(_require_programs, installation) for installation in bindirs.values()),
+    ):
+        try:
+            check()
+        except PlinthError as error:
+            found.append(error)
+    return found
 
 
 def _require_program(program: str, owner: Owner, runner: Runner) -> None:
@@ -87,12 +94,12 @@ def _of_actions(measure: MeasureSpec) -> Iterator[Problem]:
         path: list[str | int] = ["measure", "action", number]
         if action in actions and not isinstance(action, KillAction | FailoverAction):
             yield Problem(
-                f"{action.what()}: Patroni starts and stops the servers by itself",
+                f"{action.what()}: Patroni alone starts and stops the servers",
                 path=path,
                 hint='with Patroni, the faults are do = "kill", and that with machine = true',
             )
         if isinstance(action, FailoverAction) and action.to is not None:
-            yield Problem("Patroni chooses the standby by itself", path=path, hint="leave `to` out")
+            yield Problem("Patroni alone chooses the standby", path=path, hint="leave `to` out")
 
 
 def _of_servers(variant: Variant, server: ServerSpec) -> Iterator[Problem]:
@@ -108,7 +115,7 @@ def _of_servers(variant: Variant, server: ServerSpec) -> Iterator[Problem]:
         )
     if server.tablespaces or any(one.wal_storage is not None for one in (server, *server.standby.values())):
         yield Problem(
-            "Patroni would make a server that it makes anew without its own places for WAL and tablespaces",
+            "Patroni would make a server again without its own places for WAL and tablespaces",
             path=["server", "failover"],
             hint="leave wal_storage, also of standbys, and server.tablespaces out",
         )

@@ -22,7 +22,7 @@ def cut_problems(
     expanded: Expanded,
     dataset_of: Callable[[DatasetSpec], Dataset],
 ) -> list[Problem]:
-    """The problems, each at the key that asks for power cuts; none when every variant can be tested by them."""
+    """Return the problems, each at the key that asks for power cuts; none when every variant can be tested by them."""
     found: dict[str, Problem] = {}
     clusters = {cluster.id: cluster for cluster in expanded.clusters}
     for variant in expanded.variants:
@@ -79,7 +79,7 @@ def _of_atlas(durability: DurabilitySpec, storages: Sequence[Storage], workload:
         )
     if not workload.keeps_ledger:
         found["atlas ledger"] = Problem(
-            "an atlas needs a ledger of commits: each image is of another moment of the load",
+            "an atlas needs a commit ledger: each image is of another moment of the load",
             path=["durability", "atlas"],
             hint='set workload.ledger = true, or workload.builtin = "ledger"',
         )

@@ -22,7 +22,7 @@ from plinth.server import (
 )
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
-from plinth.workload import load_settings
+from plinth.workload import settings_while_loading
 
 
 class _Judges(NamedTuple):
@@ -45,7 +45,8 @@ class SettingsCheck:
     def findings(
         self, expanded: Expanded, installations: Mapping[str, Installation]
     ) -> tuple[dict[str, str], list[Problem]]:
-        """The variants that need what this build of the server or this machine lacks, each with that: they fail, and the others
+        """Return the variants that need what this build of the server or this machine lacks, each with that: they fail, and
+        the others
         are measured. And all other settings that the server refuses, alone or together.
 
         What the build lacks for every variant is a problem, too.
@@ -81,13 +82,13 @@ class SettingsCheck:
         return lacking, _unique(map(self._as_written, found))
 
     def _combined(self, judges: _Judges, variant: Variant) -> Iterator[Problem]:
-        """Settings of a server that refuse one another: of the primary, and of each standby that has some of its own."""
+        """Yield settings of a server that refuse one another: of the primary, and of each standby that has its own settings."""
         for own in ({}, *variant.standby_settings.values()):
             if problem := judges.dry_start.problem({**variant.settings, **own}, judges.probe.definitions):
                 yield problem
 
     def _of_loads(self, expanded: Expanded, installations: Mapping[str, Installation]) -> Iterator[Problem]:
-        """Settings of the load that the server refuses: alone, or with those of a cluster's first variant."""
+        """Yield settings of the load that the server refuses: alone, or with those of a cluster's first variant."""
         for cluster in expanded.clusters:
             judges = self._judges(installations.get(cluster.id))
             if judges is None:
@@ -97,7 +98,7 @@ class SettingsCheck:
                 for problem in judges.probe.problems(settings):
                     wrong.append(Problem(problem.message, path=[*path, *problem.path[2:]], hint=problem.hint))
             yield from wrong
-            own = load_settings(cluster.dataset)
+            own = settings_while_loading(cluster.dataset)
             first = next((one.settings for one in expanded.variants if one.cluster == cluster.id), {})
             if wrong or not own or judges.probe.problems(first):
                 continue
@@ -105,7 +106,7 @@ class SettingsCheck:
                 yield Problem(problem.message, path=["dataset", "load_settings"], hint=problem.hint)
 
     def _as_written(self, problem: Problem) -> Problem:
-        """A problem of a setting that has a key of its own in [server] is reported there."""
+        """Report a problem of a setting that has a separate key in [server] at that key."""
         names = "synchronous_standby_names"
         key = f"server.{names}"
         if [word.lower() for word in map(str, problem.path)] != ["server", "settings", names]:
@@ -117,7 +118,7 @@ class SettingsCheck:
         return Problem(problem.message, path=["server", names], hint=problem.hint)
 
     def _judges(self, installation: Installation | None) -> _Judges | None:
-        """Those of an installation; None where there is no managed server."""
+        """Return those of an installation; None where there is no managed server."""
         if installation is None:
             return None
         if installation.bindir not in self._judges_of:
@@ -129,7 +130,7 @@ class SettingsCheck:
 
 
 def at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:
-    """The problem of a level is reported at the factor that it belongs to."""
+    """Report the problem of a level at the factor that it belongs to."""
     if problem.key in factors:
         return Problem(problem.message, path=["matrix", problem.key], hint=problem.hint)
     return problem
@@ -140,8 +141,8 @@ def _unique(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[str, SettingValue]]]:
-    """The settings that the server must accept during the load, each with the table of the file that gives it."""
-    yield ["dataset", "load_settings"], dict(load_settings(dataset))
+    """Yield the settings that the server must accept during the load, each with the table of the file that gives it."""
+    yield ["dataset", "load_settings"], dict(settings_while_loading(dataset))
     if isinstance(dataset, LoadedTables) and dataset.maintenance_work_mem is not None:
         yield ["dataset"], {"maintenance_work_mem": dataset.maintenance_work_mem}
 
@@ -149,8 +150,8 @@ def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[st
 def _standby_problems(
     probe: SettingsProbe, variant: Variant, cluster: ClusterKey, actions: Sequence[Action]
 ) -> Iterator[Problem]:
-    """Problems with commits that would wait for a standby: those of trials, and those of the load, which has settings
-    of its own and is done before there are standbys."""
+    """Yield problems with commits that would wait for a standby: those of trials, and those of the load, which has its own
+    settings and is done before there are standbys."""
     standbys = cluster.server.standby
     promoted: dict[str, list[str]] = {}
     for action in actions:
@@ -159,11 +160,11 @@ def _standby_problems(
     yield from standby_problems(probe, variant.settings, standbys, variant.standby_settings, promoted)
     if problem := probe.standby_problem(variant.settings, standbys_of(PRIMARY, standbys)):
         yield problem
-    own = {name.lower(): name for name in load_settings(cluster.dataset)}
+    own = {name.lower(): name for name in settings_while_loading(cluster.dataset)}
     blamed = next((own[name] for name in STANDBY_SETTINGS if name in own), None)
     alone = {
         name: value for name, value in variant.settings.items() if not standbys or name.lower() != STANDBY_SETTINGS[0]
     }
-    while_loading = {**alone, **load_settings(cluster.dataset)}
+    while_loading = {**alone, **settings_while_loading(cluster.dataset)}
     if blamed is not None and (problem := probe.standby_problem(while_loading)):
         yield Problem(problem.message, path=["dataset", "load_settings", blamed], hint=problem.hint)

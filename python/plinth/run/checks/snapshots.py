@@ -14,7 +14,7 @@ _CAN = 'give it kind = "zfs", kind = "btrfs", or kind = "loop" with filesystem =
 
 
 def snapshot_problems(measure: MeasureSpec, restoring: Restoring, expanded: Expanded) -> list[Problem]:
-    """The problems, each at the key to change; none without such an action, and when every variant can have it."""
+    """Return the problems, each at the key to change; none without such an action, and when every variant can have it."""
     number = next((n for n, action in enumerate(measure.actions) if isinstance(action, SnapshotAction)), None)
     if number is None:
         return []
@@ -40,7 +40,7 @@ def _of_measure(measure: MeasureSpec) -> Iterator[Problem]:
 def _of_ledger(keeps_ledger: bool) -> Iterator[Problem]:
     if not keeps_ledger:
         yield Problem(
-            "with snapshots, a ledger of commits is needed: it says which commits have to be in them",
+            "with snapshots, a commit ledger is needed: it says which commits have to be in them",
             path=["workload"],
             hint='set workload.ledger = true, or workload.builtin = "ledger"',
         )
@@ -84,8 +84,6 @@ def _of_server(server: ServerSpec, restoring: Restoring, number: int) -> Iterato
                 )
         elif reason := restoring.no_snapshot(storage):
             hint = (
-                _CAN
-                if storage.snapshot() is None
-                else "give each cluster a storage of its own, with nothing else on it"
+                _CAN if storage.snapshot() is None else "give each cluster a separate storage, with nothing else on it"
             )
             yield Problem(f"no snapshot can be taken: {reason}", path=["storage", storage.name], hint=hint)

@@ -14,7 +14,7 @@ def check_needs(plan: Plan) -> None:
 
 
 def lacking_storages(plan: Plan) -> tuple[dict[str, MissingCapability], list[MissingCapability]]:
-    """The storages that lack what they need, each with what it lacks; and what keeps everything from being measured.
+    """Return the storages that lack what they need, each with what it lacks; and what keeps everything from being measured.
 
     That is so when no cluster has what it needs, and of the published size, which takes hours, when any lacks something.
     """
@@ -30,5 +30,5 @@ def _lacking(needs: Sequence[Need]) -> MissingCapability:
     return MissingCapability(
         "this machine lacks what the plan needs",
         details=[need.sentence for need in needs],
-        hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; storages have sizes of their own",
+        hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; the sizes of storages are set separately",
     )

@@ -30,23 +30,23 @@ class Failures:
         self._variants.setdefault(name, error)
 
     def of_variant(self, name: str) -> PlinthError | None:
-        """The error by which the variant `name` failed while its cluster did not."""
+        """Return the error by which the variant `name` failed while its cluster did not."""
         return self._variants.get(name)
 
     def of_storages(self, names: Collection[str]) -> PlinthError | None:
-        """The error of the first of `names` that failed."""
+        """Return the error of the first of `names` that failed."""
         return next((error for name, error in self._storages.items() if name in names), None)
 
     def of_cluster(self, name: str, storages: Collection[str]) -> PlinthError | None:
-        """The error by which the cluster `name`, which needs `storages`, failed."""
+        """Return the error by which the cluster `name`, which needs `storages`, failed."""
         return self._clusters.get(name) or self.of_storages(storages)
 
     def error(self) -> PlinthError | None:
-        """The error that the run ends with once the rest is done: the first."""
+        """Return the error that the run ends with once the rest is done: the first."""
         return next(iter((*self._storages.values(), *self._clusters.values(), *self._variants.values())), None)
 
     def recorded(self) -> tuple[Failure, ...]:
-        """All failures, for the bundle."""
+        """Return all failures, for the bundle."""
         return (
             *(_failure(f"storage {name}", error) for name, error in self._storages.items()),
             *(_failure(f"cluster {name}", error) for name, error in self._clusters.items()),
@@ -55,7 +55,7 @@ class Failures:
 
 
 def error_of(failures: Sequence[Failure], bundle: Path) -> PlinthError | None:
-    """The error that a resumed run ends with for what had failed before it was resumed: the first, as it was then."""
+    """Return the error that a resumed run ends with for what had failed before it was resumed: the first, as it was then."""
     if not failures:
         return None
     kind = {4: Refused, 5: MissingCapability}.get(failures[0].exit_code, RunError)
@@ -67,7 +67,7 @@ def _failure(what: str, error: PlinthError) -> Failure:
 
 
 def reason_of(error: PlinthError) -> str:
-    """An error in one line, with the server's message, or else the end of a command's output."""
+    """Return an error in one line, with the server's message, or else the end of a command's output."""
     where = f" ({error.where})" if error.where else ""
     failures = [line for line in error.details if "FATAL:" in line or "PANIC:" in line]
     return "; ".join([f"{error.message}{where}", *(f"| {line}" for line in (failures or error.details)[-3:])])

@@ -11,7 +11,7 @@ from plinth.model.outage import Failover, Outage, may_lose
 from plinth.model.trial import Check
 from plinth.run.faults.server_faults import Marks, ServerFaults
 from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
-from plinth.workload.ledger_check import compare_ledger, ledger_checks
+from plinth.workload.commit_ledger_check import compare_ledger, ledger_checks
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,7 +28,8 @@ def after_faults(
     control: "psycopg.Connection[Any]",
     load: LoadResult,
 ) -> tuple[Outage | None, list[Check]]:
-    """The effect of a trial's faults, and the checks of its commits; `control` is of the node that takes writes in the end."""
+    """Return the effect of a trial's faults, and the checks of its commits; `control` is of the node that takes writes in the
+    end."""
     recorded = read_commit_ledger(ledger)
     compared = compare_ledger(recorded, control, is_standby=faults.marks.promoted is not None)
     outage = outage_of(
@@ -49,8 +50,9 @@ def outage_of(
     load: LoadResult,
     by: str = "plinth",
 ) -> Outage | None:
-    """The effect of the faults of a trial; None where none came about. `primary` takes writes in the end, `settings` are the
-    primary's of the beginning, `compared` is the ledger beside the tables of `primary`, and `by` conducted the failover."""
+    """Return the effect of the faults of a trial; None where none came about. `primary` takes writes in the end, `settings`
+    are the
+    primary's of the beginning, `compared` is the ledger compared with the tables of `primary`, and `by` conducted the failover."""
     if marks.fault_ns is None or marks.resumed_ns is None:
         return None
     gap_s, first_ns = gap_of(ledger, marks.fault_ns, marks.resumed_ns)
@@ -81,7 +83,8 @@ def outage_of(
 
 
 def gap_of(ledger: CommitLedger, fault_ns: int, resumed_ns: int) -> tuple[float | None, int | None]:
-    """The time without acknowledged commits, in s, and when it ended; None and None where it lasted until the end of the load.
+    """Return the time without acknowledged commits, in s, and when it ended; None and None where it lasted until the end of
+    the load.
 
     From `resumed_ns` on only a server that was promoted or started again can acknowledge what is sent. Where no server was, as
     when a standby is killed, commits on their way may still be acknowledged just after the fault: then it is the longest time
@@ -143,7 +146,7 @@ def _failover(marks: Marks, first_ns: int | None, by: str) -> Failover | None:
 
 
 def _lost_wal_bytes(marks: Marks, lost: int) -> int | None:
-    """None also where commits are lost that were inserted after the position was read."""
+    """Return None also where commits are lost that were inserted after the position was read."""
     if marks.switch_lsn is None or marks.primary_lsn is None:
         return None
     missing_bytes = max(0, _bytes_of(marks.primary_lsn) - _bytes_of(marks.switch_lsn))
@@ -156,7 +159,8 @@ def _bytes_of(lsn: str) -> int:
 
 
 def _recovered_s(ledger: CommitLedger, fault_ns: int, first_ns: int) -> float | None:
-    """From the first commit after the fault to the first second in which there are 90 % as many as before the fault, on average."""
+    """Measure from the first commit after the fault to the first second in which there are 90 % as many as before the fault,
+    on average."""
     import numpy as np
 
     answered = ledger.of_class("acknowledged")["answered_ns"].astype("int64")

@@ -84,7 +84,7 @@ class ServerFaults:
     """What the actions of one trial do to its servers. Leaving it ends all of them, restores their power, frees what was filled, and
     makes `servers` what it was.
 
-    Their files are then whatever the faults have left: they are restored before the next trial.
+    Their files are then as the faults have left them: they are restored before the next trial.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class ServerFaults:
         return replace(first, further_hosts=further, target_session_attrs="read-write")
 
     def writable(self) -> list[str]:
-        """The nodes that take writes now."""
+        """Return the nodes that take writes now."""
         return [name for name, server in self._servers.items() if takes_writes(server)]
 
     def check_one_primary(self) -> None:
@@ -182,13 +182,13 @@ class ServerFaults:
                 raise RunError(f"split brain: {' and '.join(several)} both take writes")
 
     def strayed(self) -> tuple[str, ...]:
-        """The standbys that had more WAL than the one that was promoted, and cannot follow it."""
+        """Return the standbys that had more WAL than the one that was promoted, and cannot follow it."""
         at, primary = self.marks.switch_lsn, self._servers[self.primary]
         others = {name: one for name, one in self._servers.items() if name != self.primary and one.alive()}
         return () if at is None else tuple(name for name, one in others.items() if has_strayed(one, primary, at))
 
     def control(self) -> Connection:
-        """Of the node that takes writes."""
+        """Return the control connection of the node that takes writes."""
         return self._servers[self.primary].control
 
     def cancel_waits(self) -> None:
@@ -233,7 +233,7 @@ class ServerFaults:
                 raise AssertionError(f"{action} is no fault")
 
     def is_in_force(self, action: PauseAction | FillAction) -> bool:
-        """Whether the effect of an action has not ended."""
+        """Return whether the effect of an action has not ended."""
         if isinstance(action, PauseAction):
             return action.node in self._paused
         return self._root_of(action) in self._full
@@ -420,7 +420,7 @@ class ServerFaults:
         return True
 
     def _let_follow(self, old: str, new: str, received: Mapping[str, float]) -> None:
-        """The other standbys of the old primary stream from the new one."""
+        """Have the other standbys of the old primary stream from the new one."""
         for name in received:
             standby = self._servers[name]
             if name != new and isinstance(standby, Standby) and standby.upstream is self._as_before[old]:
@@ -428,7 +428,7 @@ class ServerFaults:
 
 
 def ended_well(faults: ServerFaults | None) -> str | None:
-    """Why a trial with faults failed: no node, or more than one, takes writes in the end."""
+    """Return why a trial with faults failed: no node, or more than one, takes writes in the end."""
     if faults is None:
         return None
     try:

@@ -1,10 +1,8 @@
-"""A load that makes no progress says so, and what it waits for; otherwise a lock of somebody else's looks like a slow disk."""
+"""Reports a load that makes no progress and what it waits for; otherwise a lock of another client looks like a slow disk."""
 
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -13,7 +11,7 @@ from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec
 from plinth.model.progress import Progress, Report
 from plinth.model.units import format_duration
-from plinth.system.process import STATE, stat_fields
+from plinth.run.host import HOST
 
 if TYPE_CHECKING:
     from plinth.observe.session import Session
@@ -23,14 +21,12 @@ STALLED_S = 60.0
 _JOIN_TIMEOUT_S = 10.0
 _MANY_DUE = 30
 """So many arrivals are due in measure.stall_limit where it can only be a stall that none ends."""
-_STOPPED = "Tt"
-"""States of a process that is stopped, by a signal or by who traces it."""
 
 
 class StallWatch:
     """Tells, while its block runs, when nothing of `task` has ended for long, and what its sessions wait for.
 
-    By a thread and a session of its own: what it looks after may itself wait for the server. `target` is where the
+    It has a separate thread and session: what it looks after may itself wait for the server. `target` is where the
     sessions of the task connect; `local`: the server is Plinth's own; `postmaster_pid` is its first process, if it runs here.
     """
 
@@ -76,12 +72,12 @@ class StallWatch:
         self._due_s = self._first_due_s
 
     def note_progress(self) -> None:
-        """Something has ended: a row is there, a transaction is done or has failed."""
+        """Note that something has ended: a row is there, a transaction is done or has failed."""
         self._heard_at_s = time.monotonic()
         self._waits = None
 
     def exceeds(self, measure: MeasureSpec, config: LoadConfig, over_s: float) -> str | None:
-        """Why the load of a trial has to be given up, if nothing of it has ended for `measure.stall_limit`.
+        """Return why the load of a trial has to be given up, if nothing of it has ended for `measure.stall_limit`.
 
         `over_s` is how long ago it should have ended; below 0 before that.
         """
@@ -95,10 +91,10 @@ class StallWatch:
         return reason if waits is None else f"{reason}: {waits}"
 
     def passing_on(self, report: Report) -> Report:
-        """`report`, with every progress noticed that differs from the one before."""
+        """Wrap `report`, so that every progress is noticed that differs from the one before."""
 
         def report_and_note(progress: Progress) -> None:
-            if self._last is None or progress[:5] != self._last[:5]:  # rate and bytes_per_s change by themselves
+            if self._last is None or progress[:5] != self._last[:5]:  # rate and bytes_per_s always change
                 self.note_progress()
             self._last = progress
             report(progress)
@@ -124,8 +120,8 @@ class StallWatch:
     def _session_waits(self) -> str:
         # psycopg takes long to import, and most loads never stall.
         from plinth.observe.session import Session
-        from plinth.observe.session_waits import session_waits
         from plinth.observe.source import Unreadable
+        from plinth.observe.wait_events import session_waits
 
         self._session = session = Session(self._target, local=self._local)
         try:
@@ -139,7 +135,7 @@ class StallWatch:
 
 
 def _may_be_silent(measure: MeasureSpec, config: LoadConfig) -> bool:
-    """Whether the experiment itself may let nothing end for `measure.stall_limit`: by its actions, or by a rate so low."""
+    """Return whether the experiment itself may let nothing end for `measure.stall_limit`: by its actions, or by a rate so low."""
     stages = () if config.rate is None else config.rate.stages
     lowest_tps = min((tps for stage in stages for tps in (stage.from_tps, stage.to_tps)), default=None)
     return bool(measure.actions) or (lowest_tps is not None and lowest_tps * measure.stall_limit_s < _MANY_DUE)
@@ -149,22 +145,12 @@ def _stopped(postmaster_pid: int | None) -> str | None:
     """Say which processes of the server on this machine are stopped, if some are."""
     if postmaster_pid is None:
         return None
-    pids = [postmaster_pid]
-    with suppress(OSError):
-        pids += map(int, Path(f"/proc/{postmaster_pid}/task/{postmaster_pid}/children").read_text().split())
-    stopped = [pid for pid in pids if _state(pid) in _STOPPED]
+    stopped, processes = HOST.stopped_processes(postmaster_pid)
     if not stopped:
         return None
     which = (
         "all processes of the server are"
-        if len(stopped) == len(pids)
+        if len(stopped) == processes
         else f"{len(stopped)} processes of the server are"
     )
     return f"{which} stopped (SIGSTOP, or a debugger); the first is pid {stopped[0]}, which kill -CONT lets go on"
-
-
-def _state(pid: int) -> str:
-    try:
-        return stat_fields(Path(f"/proc/{pid}"))[STATE]
-    except OSError:
-        return "X"  # it has ended

@@ -14,7 +14,8 @@ DETACHED_TIMEOUT_S = 5.0
 
 
 def probe(storage: Storage, runner: Runner, timeout_s: float = PROBE_TIMEOUT_S) -> str | None:
-    """Why `storage`, which is mounted, takes no writes; None when one has just been written and flushed, or there is no room for it:
+    """Return why `storage`, which is mounted, takes no writes; None when one has just been written and flushed, or there is no
+    room for it:
     a full file system answers, and so does a quota. A flush that finds no room is that of a device below, as of a sparse image.
     """
     path = storage.mount_point / f".{storage.label}-probe"
@@ -31,7 +32,7 @@ def probe(storage: Storage, runner: Runner, timeout_s: float = PROBE_TIMEOUT_S) 
 
 
 def hangs(storage: Storage, runner: Runner) -> bool:
-    """Whether a storage that was detached by force answers neither with success nor with an error."""
+    """Return whether a storage that was detached by force answers neither with success nor with an error."""
     try:
         runner.run(("stat", "--file-system", str(storage.mount_point)), timeout_s=DETACHED_TIMEOUT_S)
         runner.run(("sync", "--file-system", str(storage.mount_point)), timeout_s=DETACHED_TIMEOUT_S)

@@ -8,12 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from plinth.model.errors import PlinthError, StorageBroken
+from plinth.run.host import HOST, ServerHost
 
-DISKSTATS = Path("/proc/diskstats")
 HANG_S = 60.0
 """So long nothing ends while something is under way; a healthy disk, however slow, ends something every second."""
 _INTERVAL_S = 1.0
@@ -41,10 +40,10 @@ class _State(NamedTuple):
 
 
 class StorageWatch:
-    """A thread of its own looks once a second at what was added, those below first, until `close`."""
+    """Looks in a thread once a second at what was added, those below first, until `close`."""
 
-    def __init__(self, *, diskstats: Path = DISKSTATS, hang_s: float = HANG_S, interval_s: float = _INTERVAL_S) -> None:
-        self._diskstats = diskstats
+    def __init__(self, *, host: ServerHost = HOST, hang_s: float = HANG_S, interval_s: float = _INTERVAL_S) -> None:
+        self._host = host
         self._hang_s = hang_s
         self._interval_s = interval_s
         self._watched: dict[str, Watched] = {}
@@ -85,7 +84,7 @@ class StorageWatch:
                 self._watching = None
 
     def first_failure(self, names: Collection[str]) -> StorageBroken | None:
-        """The first of `names` that has failed, as far as is known now."""
+        """Return the first of `names` that has failed, as far as is known now."""
         with self._lock:
             watched = [one for name, one in self._watched.items() if name in names]
         for one in watched:
@@ -94,7 +93,7 @@ class StorageWatch:
         return None
 
     def hang_reason(self, devices: Collection[str]) -> str | None:
-        """Which of `devices` hangs."""
+        """Return which of `devices` hangs."""
         now_s = time.monotonic()
         for device in devices:
             state = self._states.get(device)
@@ -125,11 +124,10 @@ class StorageWatch:
     def _read_counters(self) -> None:
         now_s = time.monotonic()
         wanted = {device for one in tuple(self._watched.values()) for device in one.devices}
-        for line in self._diskstats.read_text().splitlines():
-            _, _, name, *fields = line.split()
+        for name, fields in self._host.diskstats().items():
             if name not in wanted:
                 continue
-            ended = sum(int(fields[place]) for place in _ENDED if place < len(fields))
-            in_flight, before = int(fields[_IN_FLIGHT]), self._states.get(name)
+            ended = sum(fields[place] for place in _ENDED if place < len(fields))
+            in_flight, before = fields[_IN_FLIGHT], self._states.get(name)
             idle = before is None or not before.in_flight or not in_flight or ended != before.ended
             self._states[name] = _State(ended, in_flight, now_s if idle or before is None else before.since_s)

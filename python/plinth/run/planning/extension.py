@@ -7,9 +7,9 @@ from pathlib import Path
 from plinth.model.errors import UsageError
 from plinth.model.manifest import TrialsEnd
 from plinth.model.plan import Plan
-from plinth.observe import host_facts
 from plinth.plan import extended, plan_more
-from plinth.run.context import RunContext
+from plinth.run.context import RunContext, network_layout
+from plinth.run.host import HOST
 from plinth.run.planning.inputs import plan_inputs
 from plinth.run.provision.restoring import restoring_of
 from plinth.system.owner import server_owner
@@ -18,7 +18,7 @@ from plinth.workload import dataset_of
 
 
 def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
-    """`plan` with `repeats` further trials of each variant; nothing is changed by making it.
+    """Return `plan` with `repeats` further trials of each variant; nothing is changed by making it.
 
     Variants, clusters and scripts stay as planned. Space, memory and disks are checked again. Raises UsageError for a
     number that cannot be added.
@@ -26,11 +26,10 @@ def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
     context = RunContext.of(
         plan.storages,
         plan.run_id,
-        host_facts(),
+        HOST.facts(),
         server_owner(),
         bundle,
-        networked=plan.networked,
-        network_seed=plan.experiment.measure.seed,
+        network=network_layout(plan.run_id, plan.networked, plan.experiment.measure.seed),
     )
     installations = {cluster.id: cluster.installation for cluster in plan.clusters if cluster.installation is not None}
     datasets = partial(dataset_of, files=plan.dataset_files)
@@ -48,7 +47,8 @@ def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
 
 
 def last_block_with_more(plan: Plan, end: TrialsEnd | None, more: int) -> int:
-    """The block after which a run with measure.target ends, whose budget was spent, when `more` of its planned blocks are run.
+    """Return the block after which a run with measure.target ends, whose budget was spent, when `more` of its planned blocks
+    are run.
 
     Raises UsageError for a number that cannot be added: the share of false alarms is that of the most trials that were planned.
     """
@@ -62,7 +62,7 @@ def last_block_with_more(plan: Plan, end: TrialsEnd | None, more: int) -> int:
         raise UsageError(
             f"every comparison was decided after block {end.block}",
             where="--more",
-            hint="what was decided remains so, whatever the trials after it; for a narrower interval, begin a new run with a "
+            hint="what was decided remains so in spite of later trials; for a narrower interval, begin a new run with a "
             "smaller measure.target or a fixed number of trials",
         )
     left = max(planned.block for planned in plan.trials) - end.block

@@ -1,6 +1,5 @@
 """The facts about this machine that planning needs: free space, steps, sizes and times."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +14,11 @@ from plinth.model.plan import PlannedCluster, PlannedNode, PlannedTrial, Variant
 from plinth.model.step import Step
 from plinth.model.units import format_count
 from plinth.model.workload import WorkloadSpec
-from plinth.plan import MEMORY, Place, PlanInputs
+from plinth.plan import MEMORY, PlanInputs, StoragePlace
 from plinth.run.checks.destroy import destructive_targets
 from plinth.run.context import RunContext
 from plinth.run.fleet import copying_words, machines_words
+from plinth.run.host import HOST
 from plinth.run.planning.state_steps import cache_steps, keeping_steps, restoring_steps, snapshot_steps
 from plinth.run.provision.restoring import Restoring
 from plinth.run.undo import undo_step
@@ -37,13 +37,13 @@ def plan_inputs(
     restoring: Restoring,
     fleet: FleetSpec | None = None,
 ) -> PlanInputs:
-    """What is known of the machine, for storages as `context` has them; `installations` are by cluster."""
+    """Return what is known of the machine, for storages as `context` has them; `installations` are by cluster."""
 
     def provision_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
         return _provision_steps(context, clusters, dataset_of, restoring, fleet)
 
     def teardown_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
-        """The steps that the journal undoes at the end, the last first."""
+        """Return the steps that the journal undoes at the end, the last first."""
         undone = map(undo_step, reversed(provision_steps(clusters)))
         return [step for step in undone if step is not None]
 
@@ -55,13 +55,23 @@ def plan_inputs(
         },
         installations=installations,
         dataset_size=lambda spec: dataset_of(spec).size(),
-        dataset_load_s=lambda spec: dataset_of(spec).load_s(),
+        populate_s=lambda spec: dataset_of(spec).populate_s(),
         provision_steps=provision_steps,
         trial_steps=lambda trial, variant, cluster: _trial_steps(
             context, trial, variant, cluster, measure, restoring, fleet
         ),
         teardown_steps=teardown_steps,
         destructive_targets=lambda clusters: destructive_targets(context.used_storages(clusters), runner),
+    )
+
+
+def without_steps(inputs: PlanInputs) -> PlanInputs:
+    """Return the inputs of a plan that only says what it needs, since it cannot be carried out."""
+    return replace(
+        inputs,
+        provision_steps=lambda clusters: [],
+        trial_steps=lambda trial, variant, cluster: [],
+        teardown_steps=lambda clusters: [],
     )
 
 
@@ -88,10 +98,10 @@ def _provision_steps(
     return steps
 
 
-def _place(storage: Storage, restoring: Restoring) -> Place:
-    """How fast a storage is, where its space comes from, and how much of it there is for the server's user."""
+def _place(storage: Storage, restoring: Restoring) -> StoragePlace:
+    """Return how fast a storage is, where its space comes from, and how much of it there is for the server's user."""
     source = storage.needs_from()
-    place = Place(
+    place = StoragePlace(
         takes_bytes=storage.needs_bytes(),
         usable_bytes=storage.usable_bytes(),
         ballast_bytes=storage.ballast_bytes(),
@@ -105,19 +115,10 @@ def _place(storage: Storage, restoring: Restoring) -> Place:
             available_bytes = storage.host.memory_available_bytes
             return replace(place, key=MEMORY, where=MEMORY, available_bytes=available_bytes)
         case Path():
-            key, where, available_bytes = _filesystem(source)
-            return replace(place, key=key, where=where, available_bytes=available_bytes)
+            key, available_bytes = HOST.free_space(source)
+            return replace(place, key=key, where=str(source), available_bytes=available_bytes)
         case base:
             return replace(place, on=base.name)
-
-
-def _filesystem(path: Path) -> tuple[str, str, int | None]:
-    """A key that paths on the same file system share, the path, and the bytes that are free there."""
-    try:
-        status = os.statvfs(path)
-        return str(path.stat().st_dev), str(path), status.f_bavail * status.f_frsize
-    except OSError:
-        return str(path), str(path), None
 
 
 def _options(variant: Variant) -> str:
@@ -139,7 +140,7 @@ def _trial_steps(
     fleet: FleetSpec | None,
 ) -> list[Step]:
     workload = variant.workload
-    ledger = "ledger of commits, " if workload.keeps_ledger else ""
+    ledger = "commit ledger, " if workload.keeps_ledger else ""
     checkpoint = "CHECKPOINT, then " if measure.cache == "as-is" else ""
     load = (
         f"trial {trial.number}, {variant.label}: {checkpoint}{', '.join(s.name for s in variant.scripts)} by "
@@ -198,5 +199,5 @@ def _start_step(
         )
     shown = ", ".join(f"{name} = {value}" for name, value in settings.items()) or "defaults"
     name = f"trial.{trial.number}.start" if node.upstream is None else f"trial.{trial.number}.{node.name}.start"
-    title = f"trial {trial.number}, {variant.label}: start {cluster.id_of(node)} anew with {shown}"
+    title = f"trial {trial.number}, {variant.label}: start {cluster.id_of(node)} again with {shown}"
     return context.layout(cluster, node).start_step().model_copy(update={"id": name, "title": title})

@@ -1,30 +1,32 @@
 """From an experiment to its plan: collects from the stages the facts that planning needs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
-from plinth.experiment import LoadedExperiment
+from plinth.experiment import ParsedExperiment
 from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.errors import PlinthError, Problem, together
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText
 from plinth.model.workload import WorkloadSpec
-from plinth.observe import host_facts
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_problems, scale_to_fit
 from plinth.run.checks.faults import fault_problems
-from plinth.run.checks.patroni import patroni_problems
+from plinth.run.checks.obstacles import Obstacles, find_obstacles
+from plinth.run.checks.patroni import patroni_errors, patroni_problems
 from plinth.run.checks.power_cuts import cut_problems
 from plinth.run.checks.settings import SettingsCheck, at_its_factor
 from plinth.run.checks.snapshots import snapshot_problems
-from plinth.run.context import RunContext
+from plinth.run.context import RunContext, network_layout
 from plinth.run.fleet import fleet_problems
+from plinth.run.host import HOST
 from plinth.run.interrupt import InterruptGuard
-from plinth.run.planning.inputs import plan_inputs
+from plinth.run.planning.inputs import plan_inputs, without_steps
 from plinth.run.provision.restoring import Restoring
-from plinth.run.trial.cache_state import check_cache
+from plinth.run.trial.cache_state import cache_error
 from plinth.run.trial.load_config import check_load
 from plinth.server import find_installation
 from plinth.storage import check_answers, place_problems
@@ -40,14 +42,28 @@ from plinth.workload import (
 )
 
 
-def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool = False) -> Plan:
-    """The plan of an experiment on this machine; nothing is changed by making it.
+def make_plan(
+    loaded: ParsedExperiment,
+    *,
+    run_id: str,
+    bundle: Path,
+    fit: bool = False,
+    destroy: Collection[str] | None = None,
+) -> Plan:
+    """Return the plan of an experiment on this machine; nothing is changed by making it.
 
-    Raises UsageError for scripts that do not parse, ExperimentError for settings that the server would refuse, and
-    MissingCapability when there is no such server, or when `fit` finds no size that fits. Interrupted on Ctrl-C.
+    Raises UsageError for scripts that do not parse, ExperimentError for what is wrong with the experiment here, such as settings that
+    the server would refuse, and MissingCapability when there is no such server, or when `fit` finds no size that fits. An
+    error has with it all else that would keep the plan from being carried out, as `find_obstacles` finds it with `destroy`.
+    Interrupted on Ctrl-C.
     """
     with InterruptGuard(lambda _: None):
-        planner = _Planner(loaded, run_id, bundle)
+        planner = _Planner(
+            loaded,
+            run_id,
+            bundle,
+            None if fit else lambda draft: find_obstacles(draft, bundle, loaded.connections, destroy),
+        )
         experiment, cuts = loaded.experiment, ()
         if fit:
             experiment, cuts = scale_to_fit(experiment, planner.plan)
@@ -59,11 +75,18 @@ def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool 
 class _Planner:
     """Caches what does not change between the plans of --scale-to-fit."""
 
-    def __init__(self, loaded: LoadedExperiment, run_id: str, bundle: Path) -> None:
+    def __init__(
+        self,
+        loaded: ParsedExperiment,
+        run_id: str,
+        bundle: Path,
+        obstacles: Callable[[Plan], Obstacles] | None,
+    ) -> None:
         self.loaded = loaded
+        self._obstacles = obstacles
         self.run_id = run_id
         self.bundle = bundle
-        self.host: HostFacts = host_facts()
+        self.host: HostFacts = HOST.facts()
         self.owner: Owner = server_owner()
         self.runner = Runner()
         self._installations: dict[tuple[int, str | None], Installation] = {}
@@ -74,52 +97,43 @@ class _Planner:
         self._shell_commands.clear()
         expanded = expand(experiment, self._scripts)
         check_answers(expanded.storages)
-        check_cache(experiment.measure)
         context = RunContext.of(
             expanded.storages,
             self.run_id,
             self.host,
             self.owner,
             self.bundle,
-            networked=_networked(expanded),
-            network_seed=experiment.measure.seed,
+            network=network_layout(self.run_id, _networked(expanded), experiment.measure.seed),
         )
         installations, missing = self._installations_of(expanded)
-        try:
-            if context.network is not None:
-                context.network.check(self.runner)
-        except PlinthError as error:
-            missing.append(error)
+        missing += self._missing(experiment, expanded, context, installations)
         restoring = Restoring.of(
             context,
             ((key.server.storages, bool(key.server.standby)) for key in expanded.clusters),
             experiment.measure,
         )
-        problems = self._problems(experiment, expanded, context, restoring, installations)
+        of_storages = self._storage_problems(experiment, expanded, context)
+        problems = [*of_storages, *self._problems(experiment, expanded, context, restoring)]
         lacking, of_settings = self._settings.findings(expanded, installations)
-        self._raise([*problems, *of_settings], missing)
-        return build_plan(
-            experiment,
-            expanded,
-            (*self.loaded.overrides, *cuts),
-            replace(
-                plan_inputs(
-                    context,
-                    self.runner,
-                    self._dataset,
-                    installations,
-                    experiment.measure,
-                    restoring,
-                    experiment.fleet,
-                ),
-                full=self.loaded.full,
-                lacking=lacking,
-                reference=self.loaded.reference,
-                removed_factors=self.loaded.removed_factors,
-                shell_commands=tuple(self._shell_commands),
-                dataset_files={name: text for key in expanded.clusters for name, text in self._files_of(key.dataset)},
+        problems += of_settings
+        inputs = replace(
+            plan_inputs(
+                context, self.runner, self._dataset, installations, experiment.measure, restoring, experiment.fleet
             ),
+            full=self.loaded.full,
+            lacking=lacking,
+            reference=self.loaded.reference,
+            removed_factors=self.loaded.removed_factors,
+            shell_commands=tuple(self._shell_commands),
+            dataset_files={name: text for key in expanded.clusters for name, text in self._files_of(key.dataset)},
         )
+        overrides = (*self.loaded.overrides, *cuts)
+        if problems or missing:
+            draft = None
+            if not of_storages:  # of a storage that is described wrongly neither speed nor space is known
+                draft = build_plan(experiment, expanded, overrides, without_steps(inputs))
+            self._raise(problems, missing, draft)
+        return build_plan(experiment, expanded, overrides, inputs)
 
     def _scripts(self, workload: WorkloadSpec, dataset: DatasetSpec) -> tuple[TransactionText, ...]:
         with self._placed():
@@ -135,13 +149,13 @@ class _Planner:
         return dataset_of(spec, self.loaded.files)
 
     def _files_of(self, spec: DatasetSpec) -> Iterator[tuple[str, str]]:
-        """The SQL files that a dataset names, with their texts."""
+        """Yield the SQL files that a dataset names, with their texts."""
         if isinstance(spec, SqlDataset):
             names = (name for key in SqlDataset.file_keys for name in spec.files(key))
             yield from ((name, self.loaded.files[name]) for name in names)
 
     def check_working_sets(self, plan: Plan) -> None:
-        """Checked only after --scale-to-fit, which tries sizes that are too small."""
+        """Check the working sets, only after --scale-to-fit, which tries sizes that are too small."""
         datasets = {cluster.id: self._dataset(cluster.dataset) for cluster in plan.clusters}
         with self._placed():
             for variant in plan.variants:
@@ -155,39 +169,57 @@ class _Planner:
         except Problem as problem:
             raise self.loaded.error([at_its_factor(problem, self.loaded.experiment.matrix)]) from problem
 
-    def _problems(
-        self,
-        experiment: Experiment,
-        expanded: Expanded,
-        context: RunContext,
-        restoring: Restoring,
-        installations: dict[str, Installation],
-    ) -> list[Problem]:
-        """Everything that is wrong with the experiment on this machine, of what its file says."""
-        measure, durability = experiment.measure, experiment.durability
+    def _storage_problems(self, experiment: Experiment, expanded: Expanded, context: RunContext) -> list[Problem]:
+        """Return what is wrong with the descriptions of storages."""
         found = place_problems(expanded.storages)
         found += [problem for storage in context.storages.values() for problem in storage.problems()]
-        found = [_as_described(problem, experiment) for problem in found]
+        return [at_its_factor(_as_described(problem, experiment), experiment.matrix) for problem in found]
+
+    def _problems(
+        self, experiment: Experiment, expanded: Expanded, context: RunContext, restoring: Restoring
+    ) -> list[Problem]:
+        """Return everything else that is wrong with the experiment on this machine, of what its file says."""
+        measure, durability = experiment.measure, experiment.durability
+        found: list[Problem] = []
         if durability is not None:
             found += cut_problems(durability, context, expanded, self._dataset)
         found += fault_problems(measure.actions, measure.restore, context, expanded)
-        if all(key.id in installations or key.server.connection is not None for key in expanded.clusters):
-            found += patroni_problems(measure, expanded, installations, self.owner, self.runner)
+        found += patroni_problems(measure, expanded)
         found += fleet_problems(experiment, expanded)
         found += snapshot_problems(measure, restoring, expanded)
         placed = [at_its_factor(problem, experiment.matrix) for problem in found]
         return [*placed, *restore_problems(measure, expanded), *restoring.problems()]
 
-    def _raise(self, problems: Sequence[Problem], missing: Sequence[PlinthError]) -> None:
-        """Raise what is wrong with the experiment, and what is missing; or what is missing."""
-        if problems:
-            noted = [Problem(one.message, path=["server"], hint=one.hint) for one in missing]
-            raise self.loaded.error([*problems, *noted])
-        if missing:
-            raise together("this machine lacks what the experiment needs", missing)
+    def _missing(
+        self,
+        experiment: Experiment,
+        expanded: Expanded,
+        context: RunContext,
+        installations: Mapping[str, Installation],
+    ) -> Iterator[PlinthError]:
+        """Yield what this machine lacks for the experiment, apart from installations."""
+        if error := cache_error(experiment.measure):
+            yield error
+        try:
+            if context.network is not None:
+                context.network.check(self.runner)
+        except PlinthError as error:
+            yield error
+        yield from patroni_errors(expanded, installations, self.owner, self.runner)
+
+    def _raise(self, problems: list[Problem], missing: Sequence[PlinthError], draft: Plan | None) -> NoReturn:
+        """Raise what is wrong with the experiment, what this machine lacks for it, and what would keep `draft`, the plan without its
+        steps, from being carried out."""
+        obstacles = self._obstacles(draft).errors if self._obstacles is not None and draft is not None else ()
+        others = [*missing, *obstacles]
+        if not problems:
+            raise together("this machine lacks what the experiment needs", others)
+        error = self.loaded.error(problems)
+        error.others = tuple(others)
+        raise error
 
     def _installations_of(self, expanded: Expanded) -> tuple[dict[str, Installation], list[PlinthError]]:
-        """The installation of each managed cluster, and why there is none of a version or in a place that is asked for."""
+        """Return the installation of each managed cluster, and why there is none of a version or in a place that is asked for."""
         found: dict[str, Installation] = {}
         missing: dict[tuple[int, str | None], PlinthError] = {}
         for key in expanded.clusters:
@@ -208,14 +240,14 @@ class _Planner:
 
 
 def _networked(expanded: Expanded) -> list[str]:
-    """The nodes that an emulated network joins."""
+    """Return the nodes that an emulated network joins."""
     if all(variant.network is None for variant in expanded.variants):
         return []
     return [PRIMARY, *dict.fromkeys(name for key in expanded.clusters for name in key.server.standby)]
 
 
 def _as_described(problem: Problem, experiment: Experiment) -> Problem:
-    """A problem of a storage that stands for one level of a factor is reported where the file describes it."""
+    """Report a problem of a storage that stands for one level of a factor where the file describes it."""
     _, name, *keys = map(str, problem.path)
     for described in experiment.storage:
         if name != described and name.startswith(f"{described}-") and name not in experiment.storage:

@@ -10,11 +10,11 @@ from plinth.run.context import RunContext
 from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.snapshots import live_snapshot
 from plinth.server import CopySteps
-from plinth.system.page_cache import DROP_COMMAND, write_back_command
+from plinth.system.drop_caches import DROP_COMMAND, write_back_command
 
 
 def keeping_steps(context: RunContext, cluster: PlannedCluster, restoring: Restoring) -> list[Step]:
-    """Of `measure.restore`: keeping a copy of a cluster's files as they are after loading."""
+    """Return the steps of `measure.restore` that keep a copy of a cluster's files as they are after loading."""
     if not cluster.restored:
         return []
     return [step for copy in _copies(context, cluster, restoring) for step in copy.keeping()]
@@ -23,7 +23,7 @@ def keeping_steps(context: RunContext, cluster: PlannedCluster, restoring: Resto
 def restoring_steps(
     context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, restoring: Restoring
 ) -> list[Step]:
-    """Of `measure.restore`: putting the files of a cluster back, while its server is stopped."""
+    """Return the steps of `measure.restore` that put the files of a cluster back, while its server is stopped."""
     if not cluster.restored:
         return []
     return [
@@ -38,14 +38,14 @@ def _copies(context: RunContext, cluster: PlannedCluster, restoring: Restoring) 
 def snapshot_steps(
     context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, measure: MeasureSpec
 ) -> list[Step]:
-    """Of the actions that take snapshots: taking them beside the load, and going back to each when it has ended, the last first."""
+    """Return the steps of snapshots: taking them during the load, and going back to each when it has ended, the last first."""
     count = sum(isinstance(action, SnapshotAction) for action in measure.actions)
     snapshots = [live_snapshot(context, cluster, number) for number in range(1, count + 1)]
     steps = [one.taking() for one in snapshots]
     for one in reversed(snapshots):
         check = Step(
             id=f"{one.taking().id}.check",
-            title=f"start {cluster.id}, which recovers; compare the ledger of commits with snapshot {one.number}, and check all files",
+            title=f"start {cluster.id}, which recovers; compare the commit ledger with snapshot {one.number}, and check all files",
         )
         steps += [*one.going_back(), check, one.removing()]
     return [_of_trial(step, trial, variant) for step in steps]
@@ -63,7 +63,7 @@ def _of_trial(step: Step, trial: PlannedTrial, variant: Variant) -> Step:
 def cache_steps(
     context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, measure: MeasureSpec
 ) -> list[Step]:
-    """Of `measure.cache`: after the server was started and the dataset prepared, before the load."""
+    """Return the steps of `measure.cache`, after the server was started and the dataset prepared, before the load."""
     name, what = f"trial.{trial.number}", f"trial {trial.number}, {variant.label}"
     match measure.cache:
         case "as-is":

@@ -1,10 +1,9 @@
 """The atlas of a variant: a load is recorded once, and images of it, as power cuts would have left them, are checked.
 
-Each image is served as a copy on write of the recording, recovered by a server of its own, and compared with the
+Each image is served as a copy on write of the recording, recovered by a separate server, and compared with the
 answers that clients had received by then: the records of the disks and of the ledger have one clock, CLOCK_MONOTONIC.
 """
 
-import os
 import random
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
@@ -21,8 +20,9 @@ from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.run.faults.failures import reason_of
+from plinth.run.host import HOST
 from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered, name_torn_pages
-from plinth.run.power_cuts.cut_moments import Window, moments_beside_load, prepare_moment, windows_of
+from plinth.run.power_cuts.cut_moments import Window, moments_during_load, prepare_moment, windows_of
 from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for, start_server
 from plinth.run.power_cuts.recorded_disks import (
     ImageCut,
@@ -65,14 +65,14 @@ class RecordedLoad:
     ledger: CommitLedger
     first_ns: int
     windows: Mapping[CutMoment, Window]
-    """When the server did what it was made to do beside the load."""
+    """When the server did what it was made to do during the load."""
     changes_ns: "NDArray[np.int64]"
     """When something was written, discarded or flushed, of any disk, while the load ran."""
     flushes_ns: "NDArray[np.int64]"
     """When a flush was answered, of any disk, while the load ran."""
 
     def cut_times_ns(self, images: Sequence[PlannedCut]) -> dict[int, int]:
-        """When the power is cut for each image, by its number: just after a flush, or any change, of some disk.
+        """Return when the power is cut for each image, by its number: just after a flush, or any change, of some disk.
 
         Those of one moment and point are at different times, in an order by the seed of the first, until there is no other.
         """
@@ -114,34 +114,34 @@ class Atlas:
     storages: Sequence[Emulated]
     journal: Journal
     place: Path
-    """Where recordings are made, beside one another; not on the disks."""
+    """The folder in which recordings are made; not on the disks."""
 
     def record(self, load: LoadDriver, ledger: Path, record_s: float, moments: Collection[CutMoment]) -> RecordedLoad:
-        """Run a load for `record_s`, with what the server does in `moments` beside it, and stop the server once all
+        """Run a load for `record_s`, with what the server does in `moments` meanwhile, and stop the server once all
         is recorded."""
         one = self.subject
-        beside = moments_beside_load(moments)
+        during = moments_during_load(moments)
         windows: dict[CutMoment, Window] = {}
-        with database_errors("prepare a recording", one.variant.label), connect(one.cluster.connection) as control:
+        with database_errors("prepare a recording", one.variant.label), connect(one.server.connection) as control:
             before = prepare_commits(control, one.variant.workload, one.dataset)
-            for moment in beside:
+            for moment in during:
                 prepare_moment(control, moment)
-            fingerprint = take_fingerprint(control, one.cluster.layout.data_directory)
+            fingerprint = take_fingerprint(control, one.server.layout.data_directory)
             self.drop()  # what a recording that failed has left
             with recording(self.storages, self.place, one.runner, self.journal):
                 try:
                     load.start()
                     await_first_commit(load)
                     first_ns = time.monotonic_ns()
-                    for moment in beside:
-                        run_for(load, record_s / (len(beside) + 1))
-                        windows |= windows_of(moment, one.cluster)
+                    for moment in during:
+                        run_for(load, record_s / (len(during) + 1))
+                        windows |= windows_of(moment, one.server)
                     run_for(load, max(0.0, record_s - (time.monotonic_ns() - first_ns) / 1e9))
                     last_ns = time.monotonic_ns()
                 finally:
                     load.stop()
                     load.wait(STOP_TIMEOUT_S)
-        one.cluster.shutdown()
+        one.server.shutdown()
         disks = read_recorded(self.storages, self.place)
         changes_ns, flushes_ns = (
             times[(times >= first_ns) & (times <= last_ns)]
@@ -172,7 +172,7 @@ class Atlas:
     def check(
         self, images: Sequence[PlannedCut], recorded: RecordedLoad, at_once: int
     ) -> Generator[PowerCut, None, None]:
-        """The outcome of each image, in the order in which they are ready; `at_once` are checked at a time.
+        """Yield the outcome of each image, in the order in which they are ready; `at_once` are checked at a time.
 
         btrfs mounts one file system of an identity at a time: its storages are detached meanwhile, and its images are
         checked one after the other.
@@ -203,7 +203,7 @@ class Atlas:
             image_name(planned),
             recorded.disks,
             ImageCut(points, planned.mode, planned.seed, planned.tear_bytes),
-            one.cluster.layout,
+            one.server.layout,
             one.runner,
             self.journal,
         )
@@ -261,29 +261,28 @@ def check_image(
     except OSError as error:
         found.refuse((f"the data directory cannot be read: {error}",))
         return
-    if start_server(image.cluster, variant.settings, found, recovery_limit_s):
+    if start_server(image.server, variant.settings, found, recovery_limit_s):
         found.recovery_s = time.monotonic() - started_s
-        check_recovered(image.cluster, installation, variant, dataset, at_cut, found, runner)
-    name_torn_pages(found, image.cluster, variant)
+        check_recovered(image.server, installation, variant, dataset, at_cut, found, runner)
+    name_torn_pages(found, image.server, variant)
 
 
-def images_at_once(cluster: Server) -> int:
-    """How many servers such as this running one may recover at a time: one a core, in half of the memory."""
+def images_at_once(server: Server) -> int:
+    """Return how many servers such as this running one may recover at a time: one a core, in half of the memory."""
     with (
-        database_errors("read shared_buffers", str(cluster.layout.data_directory)),
-        connect(cluster.connection) as control,
+        database_errors("read shared_buffers", str(server.layout.data_directory)),
+        connect(server.connection) as control,
     ):
         row = control.execute("SELECT pg_size_bytes(current_setting('shared_buffers'))").fetchone()
     assert row is not None, "a function gives a row"
     each_bytes = int(row[0]) + _BESIDE_SHARED_BUFFERS_BYTES
-    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(os.cpu_count() or 1, memory_bytes // 2 // each_bytes))
+    return HOST.servers_at_once(each_bytes)
 
 
 def _each_at_once(
     work: Callable[[PlannedCut], PowerCut], images: Sequence[PlannedCut], at_once: int
 ) -> Generator[PowerCut, None, None]:
-    """The results of `work`, by threads that can be cancelled as this one is. The first error ends all."""
+    """Yield the results of `work`, by threads that can be cancelled as this one is. The first error ends all."""
     tokens: set[cancel.CancelToken] = set()
 
     def cancellable(planned: PlannedCut) -> PowerCut:

@@ -24,8 +24,8 @@ from plinth.server.integrity.transaction_status import check_transaction_status,
 from plinth.server.written_relations import session_settings
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger
+from plinth.workload.commit_ledger_check import commit_levels_seen
 from plinth.workload.dataset import Dataset, Snapshot
-from plinth.workload.ledger_check import commit_levels_seen
 from plinth.workload.prepared import commit_prepared, unfinished
 from plinth.workload.survival import INVARIANTS, broken_invariants, surviving_commits
 
@@ -88,7 +88,7 @@ class Findings:
     def cut(
         self, planned: PlannedCut, *, started_unix_ns: int, failure: str | None, points: tuple[int, ...] = ()
     ) -> PowerCut:
-        """The cut with all findings; `failure` is the reason when the check could not be completed."""
+        """Return the cut with all findings; `failure` is the reason when the check could not be completed."""
         return PowerCut(
             **planned.model_dump(),
             points=points,
@@ -121,14 +121,14 @@ class Findings:
 
 
 def inserted_lsn(control: "psycopg.Connection[Any]") -> str:
-    """The current WAL insert position."""
+    """Return the current WAL insert position."""
     row = control.execute(_INSERTED).fetchone()
     assert row is not None, "a function gives a row"
     return str(row[0])
 
 
 def check_recovered(
-    cluster: Server,
+    server: Server,
     installation: Installation,
     variant: Variant,
     dataset: Dataset,
@@ -147,7 +147,7 @@ def check_recovered(
     pointers: list[Pointers] = []
     with (
         database_errors("check what was recovered", variant.label),
-        connect(cluster.connection) as control,
+        connect(server.connection) as control,
         limited(control),
     ):
         backend = control.info.backend_pid
@@ -162,14 +162,14 @@ def check_recovered(
             _check_commits(control, variant, dataset, at_cut, found)
             _finish_prepared(control, found)
             if any(damage.kind == "lost commit" for damage in found.damage):  # before a checkpoint recycles the segment
-                _add_wal_evidence(recovered_lsn, cluster, installation, at_cut, found, runner)
-            found.add(compare_fingerprint(control, cluster.layout.data_directory, at_cut.fingerprint))
+                _add_wal_evidence(recovered_lsn, server, installation, at_cut, found, runner)
+            found.add(compare_fingerprint(control, server.layout.data_directory, at_cut.fingerprint))
             found.add(check_unlogged(control))
             found.add(check_database(control, installation.major, found.tell))
             found.tell(INVARIANTS)
             _check_invariants(control, variant, dataset, at_cut, found)
             found.add(check_transaction_status(control))
-            others, pointers = check_other_databases(control, cluster.connection, installation.major)
+            others, pointers = check_other_databases(control, server.connection, installation.major)
             found.add(others)
             pointers.append(read_pointers(control))
         except psycopg.OperationalError as error:
@@ -177,25 +177,25 @@ def check_recovered(
                 raise RunError(f"what was recovered could not be checked: {reason}", where=variant.label) from error
             if not control.closed:
                 raise
-            cluster.wait_out_recovery(backend)  # its log has the reason then
-            evidence = (str(error).strip().splitlines()[0], *cluster.log_crash())
+            server.wait_out_recovery(backend)  # its log has the reason then
+            evidence = (str(error).strip().splitlines()[0], *server.log_crash())
             found.damage.append(Damage(kind="server crashed", count=1, evidence=evidence))
-    cluster.shutdown()
+    server.shutdown()
     found.tell("index entries point to rows")
     for one in pointers:
-        found.add(check_pointers(cluster.layout.data_directory, one))
+        found.add(check_pointers(server.layout.data_directory, one))
     found.tell(CHECKSUMS)
-    found.add(check_checksums(cluster.layout, installation, runner, checksums))
+    found.add(check_checksums(server.layout, installation, runner, checksums))
 
 
-def name_torn_pages(found: Findings, cluster: Server, variant: Variant) -> None:
+def name_torn_pages(found: Findings, server: Server, variant: Variant) -> None:
     """Tell torn pages from the other damage that was found; the server is stopped, and its files are there."""
     if not found.damage or not found.lost.torn:
         return
     unverified = any(check.name == CHECKSUMS and check.not_run is not None for check in found.checks)
     found.damage = with_torn_pages(
         found.damage,
-        torn_pages(cluster.layout.data_directory, found.lost.torn),
+        torn_pages(server.layout.data_directory, found.lost.torn),
         checksums=not unverified,
         full_page_writes=str(variant.settings.get("full_page_writes", "on")).lower() not in ("off", "false", "no", "0"),
     )
@@ -272,13 +272,13 @@ def _check_invariants(
 
 
 def _add_wal_evidence(
-    recovered_lsn: str, cluster: Server, installation: Installation, at_cut: CutState, found: Findings, runner: Runner
+    recovered_lsn: str, server: Server, installation: Installation, at_cut: CutState, found: Findings, runner: Runner
 ) -> None:
     """Add to the evidence of lost commits where the recovered WAL ended."""
     evidence = [f"recovery found WAL up to {recovered_lsn}"]
     if at_cut.inserted_lsn is not None:
         evidence[0] += f"; it had been inserted up to {at_cut.inserted_lsn}, {found.lost_wal_bytes:,} bytes more"
-    if last := last_commit_before(recovered_lsn, cluster.layout, installation, runner):
+    if last := last_commit_before(recovered_lsn, server.layout, installation, runner):
         evidence.append(f"the last commit that recovery found, by pg_waldump: {last}")
     found.damage = [
         damage.model_copy(update={"evidence": (*damage.evidence, *evidence)})

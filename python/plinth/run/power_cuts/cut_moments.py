@@ -1,4 +1,4 @@
-"""What the server is made to do beside the load, so that the power can be cut during it."""
+"""What the server is made to do during the load, so that the power can be cut during it."""
 
 import contextlib
 import random
@@ -36,13 +36,13 @@ Window = tuple[int, int]
 """Begin and end of something, in ns of CLOCK_MONOTONIC."""
 
 
-def is_beside_load(moment: CutMoment) -> bool:
-    """Whether the server is made to do something beside the load for it."""
+def is_during_load(moment: CutMoment) -> bool:
+    """Return whether the server is made to do something during the load for it."""
     return moment in _STATEMENTS
 
 
-def moments_beside_load(moments: Collection[CutMoment]) -> list[CutMoment]:
-    """What the server has to do beside the load of a recording for `moments`, in this order; pg_control is written by the
+def moments_during_load(moments: Collection[CutMoment]) -> list[CutMoment]:
+    """Return what the server has to do during the load of a recording for `moments`, in this order; pg_control is written by the
     checkpoint."""
     checkpoint = "checkpoint" in moments or "control-file" in moments
     wanted: dict[CutMoment, bool] = {
@@ -61,12 +61,12 @@ def prepare_moment(control: "psycopg.Connection[Any]", moment: CutMoment) -> Non
 
 
 @contextmanager
-def during_moment(moment: CutMoment, cluster: Server, load: LoadDriver, chance: random.Random) -> Iterator[None]:
-    """Have the server do it beside `load`, and enter when the power is to go. What it does ends with the server."""
-    before = read_small_file(_control_file(cluster))
-    with _beside(moment, cluster) as doing:
+def during_moment(moment: CutMoment, server: Server, load: LoadDriver, chance: random.Random) -> Iterator[None]:
+    """Have the server do it during `load`, and enter when the power is to go. What it does ends with the server."""
+    before = read_small_file(_control_file(server))
+    with _meanwhile(moment, server) as doing:
         if moment == "control-file":
-            _await_write(cluster, before, doing)
+            _await_write(server, before, doing)
         else:
             deadline = time.monotonic() + chance.uniform(0, _CUT_WITHIN_S[moment])
             while (left_s := deadline - time.monotonic()) > 0 and not load.wait(left_s):
@@ -74,14 +74,14 @@ def during_moment(moment: CutMoment, cluster: Server, load: LoadDriver, chance: 
         yield
 
 
-def windows_of(moment: CutMoment, cluster: Server) -> dict[CutMoment, Window]:
+def windows_of(moment: CutMoment, server: Server) -> dict[CutMoment, Window]:
     """Have the server do it, and return when it was done: of a checkpoint also when pg_control was written.
 
     Raises psycopg.Error when the server cannot do it.
     """
-    before, begun_ns = read_small_file(_control_file(cluster)), time.monotonic_ns()
-    with _beside(moment, cluster) as doing:
-        written_ns = _await_write(cluster, before, doing) if moment == "checkpoint" else None
+    before, begun_ns = read_small_file(_control_file(server)), time.monotonic_ns()
+    with _meanwhile(moment, server) as doing:
+        written_ns = _await_write(server, before, doing) if moment == "checkpoint" else None
         doing.result()
     ended_ns = time.monotonic_ns()
     if moment == "segment-switch":
@@ -93,31 +93,31 @@ def windows_of(moment: CutMoment, cluster: Server) -> dict[CutMoment, Window]:
     return windows
 
 
-def _control_file(cluster: Server) -> Path:
-    return cluster.layout.data_directory / "global" / "pg_control"
+def _control_file(server: Server) -> Path:
+    return server.layout.data_directory / "global" / "pg_control"
 
 
-def _await_write(cluster: Server, before: bytes, doing: "Future[Any]") -> int:
+def _await_write(server: Server, before: bytes, doing: "Future[Any]") -> int:
     """Wait until pg_control is written while something is done; returns CLOCK_MONOTONIC of just before. Its flush
     follows the write."""
     deadline = time.monotonic() + _CONTROL_FILE_TIMEOUT_S
-    with open_regular_file(_control_file(cluster)) as file:
+    with open_regular_file(_control_file(server)) as file:
         while True:
             looked_ns, is_done = time.monotonic_ns(), doing.done()
             file.seek(0)
             if file.read() != before:
                 return looked_ns
             if is_done or time.monotonic() > deadline:
-                raise RunError("pg_control was not written by the checkpoint", where=str(_control_file(cluster)))
+                raise RunError("pg_control was not written by the checkpoint", where=str(_control_file(server)))
             cancel.sleep(_POLL_S)
 
 
 @contextmanager
-def _beside(moment: CutMoment, cluster: Server) -> "Iterator[Future[Any]]":
-    """Run the moment's statement in a session and thread of its own; it has ended afterwards, with the server or by itself."""
+def _meanwhile(moment: CutMoment, server: Server) -> "Iterator[Future[Any]]":
+    """Run the moment's statement in a separate session and thread; it has ended afterwards, with the server or before it."""
     import psycopg
 
-    control = connect(cluster.connection)
+    control = connect(server.connection)
     with ThreadPoolExecutor(max_workers=1) as pool:
         doing = pool.submit(control.execute, _STATEMENTS[moment].encode())
         try:

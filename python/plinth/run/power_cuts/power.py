@@ -25,7 +25,8 @@ class PowerLoss(NamedTuple):
 
 
 def torn_place(storage: Storage[Any], effect: CutEffect, mount_point: Path) -> TornPlace | None:
-    """The write that a cut tore on a disk of `storage`, mounted at `mount_point`; None where nothing was torn, and where the
+    """Return the write that a cut tore on a disk of `storage`, mounted at `mount_point`; None where nothing was torn, and
+    where the
     file system does not have places on one disk: on btrfs, and below arrays."""
     if effect.torn_write is None or not isinstance(storage, Emulated) or storage.is_raw:
         return None
@@ -97,7 +98,7 @@ class Power:
         self._on_again.clear()
 
     def _is_affected(self, storage: Storage[Any]) -> bool:
-        """Whether the storage lost its power, or is built on one that did."""
+        """Return whether the storage lost its power, or is built on one that did."""
         below = {storage.name, *storage.requires()}
         return bool(below & self._off.keys()) or any(
             self._is_affected(storage.other(name)) for name in storage.requires()

@@ -17,8 +17,9 @@ from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.model.units import format_duration
+from plinth.run.host import HOST
 from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered, inserted_lsn, name_torn_pages
-from plinth.run.power_cuts.cut_moments import during_moment, is_beside_load, prepare_moment
+from plinth.run.power_cuts.cut_moments import during_moment, is_during_load, prepare_moment
 from plinth.run.power_cuts.power import Power, PowerLoss
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.server import Server, connect, database_errors
@@ -46,7 +47,7 @@ class CutSubject:
     variant: Variant
     installation: Installation
     dataset: Dataset
-    cluster: Server
+    server: Server
     runner: Runner
     recovery_limit_s: float
 
@@ -83,31 +84,31 @@ class _Cut:
             return
         if self._recovers():
             one = self.subject
-            check_recovered(one.cluster, one.installation, one.variant, one.dataset, at_cut, self.found, one.runner)
-        name_torn_pages(self.found, self.subject.cluster, self.subject.variant)
+            check_recovered(one.server, one.installation, one.variant, one.dataset, at_cut, self.found, one.runner)
+        name_torn_pages(self.found, self.subject.server, self.subject.variant)
 
     def _prepare(self) -> tuple[Snapshot, Fingerprint]:
         """Prepare the dataset as for a trial, take its fingerprint, and make it durable."""
         variant = self.subject.variant
         with (
             database_errors("prepare a power cut", variant.label),
-            connect(self.subject.cluster.connection) as control,
+            connect(self.subject.server.connection) as control,
         ):
             before = prepare_commits(control, variant.workload, self.subject.dataset)
             prepare_moment(control, self.planned.moment)
-            return before, take_fingerprint(control, self.subject.cluster.layout.data_directory)
+            return before, take_fingerprint(control, self.subject.server.layout.data_directory)
 
     def _load_until_cut(self, load: LoadDriver, within_s: float, before: Snapshot, ledger: Path | None) -> CutState:
         """Drive the load until the power is cut; the server has ended then."""
-        cluster = self.subject.cluster
-        with contextlib.closing(connect(cluster.connection)) as control:
+        server = self.subject.server
+        with contextlib.closing(connect(server.connection)) as control:
             try:
                 load.start()
                 await_first_commit(load)
                 first_ns = time.monotonic_ns()
                 run_for(load, self.chance.uniform(0, within_s))
-                if is_beside_load(self.planned.moment):
-                    with during_moment(self.planned.moment, cluster, load, self.chance):
+                if is_during_load(self.planned.moment):
+                    with during_moment(self.planned.moment, server, load, self.chance):
                         cut_ns, lsn = self._cut_now(control)
                 else:
                     cut_ns, lsn = self._cut_now(control)
@@ -126,7 +127,7 @@ class _Cut:
             lsn = inserted_lsn(control)
         cut_ns = time.monotonic_ns()
         self.found.lost = self.power.cut(self.planned.mode, self.planned.seed)
-        self.subject.cluster.lose_power()
+        self.subject.server.lose_power()
         return cut_ns, lsn
 
     def _count(self, result: LoadResult) -> None:
@@ -145,16 +146,16 @@ class _Cut:
             cancel.sleep(within_s)
             return self.power.cut(self.planned.mode, self.planned.seed + 1)
 
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            cutting = beside.submit(cut)
+        with ThreadPoolExecutor(max_workers=1) as meanwhile:
+            cutting = meanwhile.submit(cut)
             try:
-                one.cluster.start(one.variant.settings)
+                one.server.start(one.variant.settings)
             except Interrupted:
                 raise
             except (PlinthError, OSError):
                 pass  # as it must be when the disk goes away; whether the server can recover is seen at its next start
             again = cutting.result()
-        one.cluster.lose_power()
+        one.server.lose_power()
         found.lost = PowerLoss(found.lost.disks, (*found.lost.reports, *again.reports), (*found.lost.torn, *again.torn))
         return True
 
@@ -164,7 +165,7 @@ class _Cut:
         if not self._restored():
             return False
         one = self.subject
-        if not start_server(one.cluster, one.variant.settings, self.found, one.recovery_limit_s):
+        if not start_server(one.server, one.variant.settings, self.found, one.recovery_limit_s):
             return False
         self.found.recovery_s = time.monotonic() - started_s
         return True
@@ -180,7 +181,7 @@ class _Cut:
 
 
 def start_server(
-    cluster: Server,
+    server: Server,
     settings: Mapping[str, SettingValue],
     found: Findings,
     limit_s: float = START_TIMEOUT_S,
@@ -190,12 +191,12 @@ def start_server(
 
     Raises RunError when it still recovers after `limit_s`, which says nothing about what is there; `key` of the experiment sets that.
     """
-    data_directory = cluster.layout.data_directory
+    data_directory = server.layout.data_directory
     try:
-        if not data_directory.is_dir():
+        if not HOST.has_directory(data_directory):
             found.refuse((f"the data directory is gone: {data_directory}",))
             return False
-        cluster.start(settings, limit_s)
+        server.start(settings, limit_s)
     except StartTooLong as error:
         limit = format_duration(limit_s) + (f" ({key})" if key else "")
         raise RunError(
@@ -235,7 +236,7 @@ def run_for(load: LoadDriver, seconds: float) -> None:
 
 
 def _ended_early(load: LoadDriver) -> RunError:
-    """The error of a load that ended by itself. Raises the load's own, such as a ledger that has no space left."""
+    """Return the error of a load that ended too early. Raises the load's own, such as a ledger that has no space left."""
     errors = sorted(load.result().errors, key=lambda error: -error.count)
     return RunError(
         "the load ended before its power was cut", details=[f"{error.count}x {error.message}" for error in errors[:3]]

@@ -5,8 +5,8 @@ import contextlib
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Protocol
 
+from plinth.bundle import BundleWriter
 from plinth.load import LoadDriver
 from plinth.model.durability import PlannedCut, PowerCut, cuts_left
 from plinth.model.errors import PlinthError, StorageBroken, UsageError
@@ -15,91 +15,31 @@ from plinth.model.progress import Progress
 from plinth.model.units import format_count
 from plinth.run.faults.failures import reason_of
 from plinth.run.listener import Listener
-from plinth.run.power_cuts.atlas import Atlas, images_at_once
+from plinth.run.power_cuts.atlas import images_at_once
 from plinth.run.power_cuts.cut_check import Findings
-from plinth.run.power_cuts.power import Power
 from plinth.run.power_cuts.power_cut import CutSubject, make_cut
+from plinth.run.provision.live_cluster import LiveCluster
+from plinth.run.provision.provisioner import Provisioner
 from plinth.run.trial.load_config import load_of
 from plinth.run.trial.trial import MakeLoad
-from plinth.server import Server
 from plinth.system import cancel
-from plinth.system.owner import shell_user
-from plinth.system.runner import Runner
 from plinth.workload import dataset_of
 
 _LOAD_S = 86_400.0  # the cut ends it
 
 
-class Machine(Protocol):
-    """The parts of `Provision` that power cuts need."""
-
-    runner: Runner
-
-    def failure(self, variant: Variant) -> PlinthError | None:
-        """The reason why a variant's storages cannot be used."""
-        ...
-
-    def server_of(self, variant: Variant) -> Server:
-        """The running server of a variant, with its settings; every other managed one is stopped."""
-        ...
-
-    def power_of(self, variant: Variant) -> Power:
-        """The power of all storages of a variant."""
-        ...
-
-    def atlas_of(self, variant: Variant, subject: CutSubject) -> Atlas:
-        """The atlas of a variant, which records its storages, all emulated disks."""
-        ...
-
-    def make_again(self, variant: Variant) -> None:
-        """Make the storages and the cluster of a variant again, after damage."""
-        ...
-
-
-class Writer(Protocol):
-    """The parts of `BundleWriter` that power cuts need."""
-
-    def write_cut(self, cut: PowerCut) -> None:
-        """Write one cut to the bundle."""
-        ...
-
-    @property
-    def path(self) -> Path:
-        """Where the bundle is."""
-        ...
-
-    def make_cut_ledger(self, cut: PlannedCut) -> Path:
-        """Make the empty folder for the ledger of the commits before a cut, or of its recording."""
-        ...
-
-    def drop_cut_ledger(self, cut: PlannedCut) -> None:
-        """Remove the ledger of a cut that found nothing."""
-        ...
-
-    def make_recording(self, cut: PlannedCut) -> Path:
-        """Make the empty folder for the recording of a cut's disks, in which damage was found."""
-        ...
-
-    def attempts_at(self, cut: PlannedCut) -> set[int]:
-        """The attempts at the recording of a cut of which something is in the bundle."""
-        ...
-
-    def drop_recording(self, cut: PlannedCut) -> None:
-        """Remove what there is of the recording of a cut that found nothing, and of its ledger."""
-        ...
-
-
 class PowerCuts:
     """Makes the cuts of a plan, one after the other."""
 
-    def __init__(self, plan: Plan, machine: Machine, writer: Writer, listener: Listener, make_load: MakeLoad) -> None:
+    def __init__(
+        self, plan: Plan, provisioner: Provisioner, writer: BundleWriter, listener: Listener, make_load: MakeLoad
+    ) -> None:
         self._plan = plan
-        self._machine = machine
+        self._provisioner = provisioner
         self._writer = writer
         self._listener = listener
         self._make_load = make_load
         self._variants = {variant.id: variant for variant in plan.variants}
-        self._clusters = {cluster.id: cluster for cluster in plan.clusters}
         self._known: list[PowerCut] = []
         self._untested: list[PowerCut] = []
         """Those of before of which nothing was learned: they are made again."""
@@ -152,7 +92,7 @@ class PowerCuts:
         self._progress(f"{planned.mode} in {planned.moment}: {variant.label}")
         started_unix_ns = time.time_ns()
         found, failure = Findings(tell=lambda what: self._progress(f"{what}: {variant.label}")), None
-        if error := self._machine.failure(variant):
+        if error := self._provisioner.failure(variant):
             failure = f"not made: {reason_of(error)}"
         else:
             try:
@@ -162,13 +102,14 @@ class PowerCuts:
             except PlinthError as error:
                 failure = reason_of(error)
             if failure is not None or not found.is_intact:
-                self._machine.make_again(variant)
+                self._provisioner.make_again(variant)
         return found.cut(planned, started_unix_ns=started_unix_ns, failure=failure)
 
     def _make(self, planned: PlannedCut, variant: Variant, found: Findings) -> None:
         durability = self._plan.experiment.durability
         assert durability is not None, "cuts are planned"
-        subject, power = self._subject(variant), self._machine.power_of(variant)
+        cluster = self._provisioner.switch_to(variant)
+        subject, power = self._subject(variant, cluster), cluster.power()
         ledger = self._writer.make_cut_ledger(planned) if variant.workload.keeps_ledger else None
         load = self._load(planned, subject, ledger)
         try:
@@ -182,7 +123,7 @@ class PowerCuts:
         planned = self._of_new_attempt(planned)
         variant = self._variants[planned[0].variant]
         failure = None
-        if error := self._machine.failure(variant):
+        if error := self._provisioner.failure(variant):
             failure = f"not made: {reason_of(error)}"
         else:
             try:
@@ -191,7 +132,7 @@ class PowerCuts:
                 raise
             except PlinthError as error:
                 failure = reason_of(error)
-                self._machine.make_again(variant)
+                self._provisioner.make_again(variant)
         if failure is not None:
             known = {cut.number for cut in self._known}
             for cut in planned:
@@ -199,7 +140,7 @@ class PowerCuts:
                     self._keep(Findings().cut(cut, started_unix_ns=time.time_ns(), failure=failure))
 
     def _of_new_attempt(self, planned: Sequence[PlannedCut]) -> list[PlannedCut]:
-        """These images of one recording, as those of a new one if there was an attempt at it before: that one is gone, or
+        """Return these images of one recording, as those of a new one if there was an attempt at it before: that one is gone, or
         kept for the damage in its images."""
         earlier = [cut for cut in (*self._known, *self._untested) if _is_of_recording(cut, planned[0])]
         attempts = {cut.attempt for cut in earlier} | self._writer.attempts_at(planned[0])
@@ -213,9 +154,10 @@ class PowerCuts:
         durability = self._plan.experiment.durability
         assert durability is not None, "images are planned"
         first, label = planned[0], variant.label
-        subject, ledger = self._subject(variant), self._writer.make_cut_ledger(first)
-        at_once = images_at_once(subject.cluster)
-        atlas = self._machine.atlas_of(variant, subject)
+        cluster = self._provisioner.switch_to(variant)
+        subject, ledger = self._subject(variant, cluster), self._writer.make_cut_ledger(first)
+        at_once = images_at_once(subject.server)
+        atlas = cluster.atlas_of(subject)
         self._progress(f"recording {first.recording}: {label}")
         damaged = False
         try:
@@ -224,7 +166,9 @@ class PowerCuts:
             )
             with contextlib.closing(atlas.check(planned, recorded, at_once)) as cuts:
                 for cut in cuts:
-                    if cut.damage and not damaged:  # before the bundle says so, and whatever becomes of the next images
+                    if (
+                        cut.damage and not damaged
+                    ):  # before the bundle says so, whether or not the next images can be checked
                         atlas.keep(self._writer.make_recording(first))
                         damaged = True
                     self._keep(cut)
@@ -236,18 +180,17 @@ class PowerCuts:
                 self._writer.drop_recording(first)
         atlas.drop()
 
-    def _subject(self, variant: Variant) -> CutSubject:
-        cluster = self._clusters[variant.cluster]
-        assert cluster.installation is not None, "the plan was checked for a managed server"
-        dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
-        durability = self._plan.experiment.durability
+    def _subject(self, variant: Variant, cluster: LiveCluster) -> CutSubject:
+        planned, durability = cluster.planned, self._plan.experiment.durability
+        assert planned.installation is not None, "the plan was checked for a managed server"
         assert durability is not None, "cuts are planned"
+        cluster.activate(variant)
         return CutSubject(
             variant,
-            cluster.installation,
-            dataset,
-            self._machine.server_of(variant),
-            self._machine.runner,
+            planned.installation,
+            dataset_of(planned.dataset, self._plan.dataset_files),
+            cluster.primary,
+            cluster.runner,
             durability.recovery_limit_s,
         )
 
@@ -259,11 +202,10 @@ class PowerCuts:
             self._plan.experiment.measure.model_copy(
                 update={"warmup_s": 0.0, "warmup_max_s": None, "duration_s": _LOAD_S}
             ),
-            to=subject.cluster.connection,
+            to=subject.server.connection,
             variables=subject.dataset.variables(),
             cores=self._plan.host.cores,
             seed=planned.seed,
-            shell=shell_user(),
             ledger=ledger,
         )
         return self._make_load(workload.driver, config)
@@ -274,6 +216,6 @@ def _is_of_recording(cut: PlannedCut | PowerCut, other: PlannedCut) -> bool:
 
 
 def _in_words(cut: PowerCut) -> str:
-    """The findings in one line."""
+    """Return the findings in one line."""
     kinds = ", ".join(f"{damage.kind} ({damage.count}): {damage.evidence[0]}" for damage in cut.damage)
     return f"{cut.mode} in {cut.moment}, {format_count(cut.acknowledged, 'acknowledged commit')}: {kinds}"

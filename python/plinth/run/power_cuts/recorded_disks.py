@@ -38,18 +38,18 @@ class RecordedDisks:
     """One a disk, by the name of its storage."""
 
     def points_at(self, time_ns: int) -> tuple[int, ...]:
-        """Where a time of CLOCK_MONOTONIC is in each recording."""
+        """Return where a time of CLOCK_MONOTONIC is in each recording."""
         return tuple(recording.point_at(time_ns) for recording in self._each())
 
     def change_times_ns(self) -> "NDArray[np.int64]":
-        """When each write, discard and flush of any disk was made, in order."""
+        """Return when each write, discard and flush of any disk was made, in order."""
         import numpy as np
 
         changes = [recording.times_ns[recording.change_points() - 1] for recording in self._each()]
         return np.unique(np.concatenate([*changes, self.flush_times_ns()]))
 
     def flush_times_ns(self) -> "NDArray[np.int64]":
-        """When each flush of any disk was answered, in order."""
+        """Return when each flush of any disk was answered, in order."""
         import numpy as np
 
         return np.unique(
@@ -57,11 +57,11 @@ class RecordedDisks:
         )
 
     def time_ns(self, points: Sequence[int]) -> int:
-        """When the last of these records, one of each recording, was made, by CLOCK_MONOTONIC."""
+        """Return when the last of these records, one of each recording, was made, by CLOCK_MONOTONIC."""
         return max(recording.time_ns(point) for recording, point in zip(self._each(), points, strict=True))
 
     def sources(self, storage: Emulated, cut: "ImageCut") -> list[ImageSource]:
-        """The images of one storage; every disk of all has a seed of its own."""
+        """Return the images of one storage; every disk of all has a different seed."""
         names = [name for name, recordings in self.recordings.items() for _ in recordings]
         return [
             recording.image(point, cut.mode, cut.seed + at, cut.tear_bytes)
@@ -93,12 +93,12 @@ def recording(storages: Sequence[Emulated], place: Path, runner: Runner, journal
 
 
 def read_recorded(storages: Sequence[Emulated], place: Path) -> RecordedDisks:
-    """What `recording` has recorded. Raises Refused for what is damaged."""
+    """Return what `recording` has recorded. Raises Refused for what is damaged."""
     return _read(storages, lambda storage: _place_of(storage, place))
 
 
 def read_kept(storages: Sequence[Emulated], folder: Path) -> RecordedDisks:
-    """What `keep_recorded` has kept. Raises Refused for what is damaged."""
+    """Return what `keep_recorded` has kept. Raises Refused for what is damaged."""
     return _read(storages, lambda storage: folder / storage.name)
 
 
@@ -130,7 +130,7 @@ def _place_of(storage: Emulated, place: Path) -> Path:
 
 
 def image_name(cut: PlannedCut | PowerCut) -> str:
-    """The name of an image, and of its folder, disks and server: one of its own for each attempt."""
+    """Return the name of an image, and of its folder, disks and server, which differs for each attempt."""
     return f"{_IMAGE}{cut.number}" + (f"-{cut.attempt}" if cut.attempt > 1 else "")
 
 
@@ -162,7 +162,7 @@ class ImageCut(NamedTuple):
 
 
 class ServerImage:
-    """What a power cut at a moment left of a server's disks: served beside the disks themselves, with a server of its own.
+    """What a power cut at a moment left of a server's disks: served next to the disks themselves, with a separate server.
 
     Constructing it touches nothing. `layout` is that of the server that was recorded.
     """
@@ -184,7 +184,7 @@ class ServerImage:
         self._runner = runner
         self._journal = journal
         data_directory = self._place_of(layout.data_directory)
-        self.cluster = Server(
+        self.server = Server(
             replace(
                 layout,
                 name=f"{layout.name}.{name}",
@@ -218,14 +218,14 @@ class ServerImage:
             moved[wal.name] = self._place_of(wal)
         if not moved:
             return
-        data_directory = self.cluster.layout.data_directory
+        data_directory = self.server.layout.data_directory
         for link in (data_directory / "pg_wal", *(data_directory / "pg_tblspc").iterdir()):
             if link.is_symlink() and (target := moved.get(link.readlink().name)) is not None:
                 link.unlink()
                 link.symlink_to(target)
 
     def effects(self) -> PowerLoss:
-        """What the cut took from each disk."""
+        """Return what the cut took from each disk."""
         reports, torn = [], []
         for storage, image in zip(self._storages, self._images.values(), strict=True):
             for disk in image.disks():
@@ -238,12 +238,12 @@ class ServerImage:
 
     def remove(self) -> None:
         """End the server, unmount, and end the disks. Raises the first error; what is left stays in the journal."""
-        self.cluster.crash()
+        self.server.crash()
         for image in self._images.values():
             image.teardown(self._runner, self._journal)
 
     def _place_of(self, path: Path) -> Path:
-        """Where the image has what is at `path` of the recorded disks."""
+        """Return where the image has what is at `path` of the recorded disks."""
         mount_point, image = next(
             (mount_point, image) for mount_point, image in self._images.items() if path.is_relative_to(mount_point)
         )

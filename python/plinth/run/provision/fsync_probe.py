@@ -11,9 +11,7 @@ from plinth.model.plan import Plan
 from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe, Plausibility
 from plinth.model.probe_kinds import DEFAULT_METHOD, METHODS, SyncMethod
 from plinth.model.storage import EmulatedStorage
-from plinth.observe.devices import Flushes
-from plinth.probe.fsync import cases
-from plinth.probe.fsync_probe import probe_cases
+from plinth.probe.fsync_probe import cases, probe_cases
 from plinth.run.listener import Listener
 from plinth.storage import Storage, describe
 
@@ -57,7 +55,7 @@ class StorageProbe:
         clients = {variant.workload.clients for variant in variants}
         planned = _cases([method for method in METHODS if method in methods], clients)
         place = Path(storage.mount_point)
-        (found,) = probe_cases({place: describe(place)}, planned, duration_s, Flushes(), lambda case, path: None)
+        (found,) = probe_cases({place: describe(place)}, planned, duration_s, lambda case, path: None)
         return found
 
     def _storages_of(self, cluster: str) -> tuple[str, ...]:
@@ -65,7 +63,7 @@ class StorageProbe:
 
 
 def _cases(methods: Iterable[SyncMethod], clients: set[int]) -> tuple[FsyncCase, ...]:
-    """Each method of PostgreSQL's once; of those that are used, what one client and what all clients can commit."""
+    """Return each method of PostgreSQL's once; of those that are used, what one client and what all clients can commit."""
     planned = [*cases(FsyncOptions(groups=("one_block",)))]
     for method in methods:
         of_method = FsyncOptions(

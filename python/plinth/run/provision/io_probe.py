@@ -24,7 +24,7 @@ class StorageIoProbe:
         self._used = {storage for cluster in plan.clusters for storage in cluster.storages}
 
     def is_wanted(self, moment: IoMoment) -> bool:
-        """Whether anything is to be measured then."""
+        """Return whether anything is to be measured then."""
         return bool(self._measure.probe_io) and moment in self._measure.probe_io_at
 
     def probe(self, moment: IoMoment, storage: Storage) -> None:

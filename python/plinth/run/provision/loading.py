@@ -12,7 +12,7 @@ from plinth.model.loaded import LoadedDataset, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
 from plinth.server import connect
-from plinth.workload import Dataset, LoadServer, loaded_tables
+from plinth.workload import Dataset, DatasetServer, loaded_tables
 from plinth.workload.bulk import Loader, bulk_loader
 
 if TYPE_CHECKING:
@@ -40,24 +40,24 @@ class TaskClock:
         self._report(progress)
 
     def tasks(self) -> tuple[LoadTask, ...]:
-        """The tasks in their order, each from its first report to its last."""
+        """Return the tasks in their order, each from its first report to its last."""
         return tuple(LoadTask(name=name, duration_s=last - first) for name, (first, last) in self._reported.items())
 
 
-class LoadSession:
-    """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `cluster`
+class DatasetSession:
+    """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `server`
     one that is left alone. Rows are sent from this machine, or by the machines of a `fleet`. Closed at the end of its block."""
 
     def __init__(
         self,
         control: "psycopg.Connection[Any]",
         target: Connection,
-        cluster: "Server | None" = None,
+        server: "Server | None" = None,
         fleet: MakeFleetLoader | None = None,
     ) -> None:
         self.control = control
         self.target = target
-        self._cluster = cluster
+        self._server = server
         self._fleet = fleet
 
     def __enter__(self) -> Self:
@@ -69,29 +69,29 @@ class LoadSession:
         self.control.close()
 
     def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
-        """What sends rows of about `size_bytes`."""
+        """Return what sends rows of about `size_bytes`."""
         return bulk_loader(config) if self._fleet is None else self._fleet(config, size_bytes)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """While it is entered, the server is shut down. Refused of one that Plinth has not started."""
-        if self._cluster is None:
+        if self._server is None:
             raise Refused(
                 "the server is not ours to stop", where=str(self.target.host), hint='take dataset.loader "copy"'
             )
-        settings = self._cluster.settings
+        settings = self._server.settings
         self.control.close()
-        self._cluster.shutdown()
+        self._server.shutdown()
         yield
-        self._cluster.start(settings)
+        self._server.start(settings)
         self.control = connect(self.target)
 
 
-def load_dataset(planned: PlannedCluster, dataset: Dataset, server: LoadServer, report: Report) -> LoadedDataset:
+def populate_dataset(planned: PlannedCluster, dataset: Dataset, server: DatasetServer, report: Report) -> LoadedDataset:
     """Load `dataset`, and measure its tables. Raises RunError."""
     clock = TaskClock(report)
     began = time.monotonic()
-    dataset.load(server, clock.report)
+    dataset.populate(server, clock.report)
     load_s = time.monotonic() - began
     tables, gaps = loaded_tables(server.control)
     return LoadedDataset(

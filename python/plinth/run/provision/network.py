@@ -59,7 +59,8 @@ class RunNetwork:
 
 
 def with_healing(actions: Sequence[Action], network: NetworkSpec | None, duration_s: float) -> tuple[Action, ...]:
-    """The actions of a trial, and what lets packets pass again when its time is over: transactions that wait for a standby then
+    """Return the actions of a trial, and what lets packets pass again when its time is over: transactions that wait for a
+    standby then
     end, also of a partition that the experiment does not heal."""
     of_links = [action for action in actions if isinstance(action, NetworkAction) and action.for_s is None]
     asked = [*of_links, *((network, *network.link.values()) if network is not None else ())]
@@ -105,7 +106,7 @@ class TrialLinks:
         self._layout.control.change({direction: LinkChanges(**settings) for direction, settings in ended.items()})
 
     def ended(self) -> TrialNetwork:
-        """What was found by the end of the load."""
+        """Return what was found by the end of the load."""
         after = self._layout.control.status()
 
         def sent(direction: Direction) -> LinkCounters:

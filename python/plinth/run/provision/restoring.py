@@ -36,7 +36,7 @@ class Restoring:
     def of(
         cls, context: RunContext, clusters: Iterable[tuple[Collection[str], bool]], measure: MeasureSpec
     ) -> "Restoring":
-        """Of an experiment; each of its `clusters` is given by its storages, and whether it has standbys."""
+        """Describe an experiment; each of its `clusters` is given by its storages, and whether it has standbys."""
         known = list(clusters)
         return cls(
             context,
@@ -47,7 +47,7 @@ class Restoring:
         )
 
     def ways(self, cluster: PlannedCluster, node: PlannedNode) -> dict[str, RestoreWay]:
-        """The way for each directory of a node, by what is stored there; empty where its cluster is not restored."""
+        """Return the way for each directory of a node, by what is stored there; empty where its cluster is not restored."""
         if not cluster.restored:
             return {}
         ways: dict[str, RestoreWay] = {}
@@ -58,7 +58,7 @@ class Restoring:
         return ways
 
     def shares_blocks(self, storage: Storage) -> bool:
-        """Whether the copies on a storage are known to share the blocks of the files."""
+        """Return whether the copies on a storage are known to share the blocks of the files."""
         match self._way(storage):
             case "none" | "copy":
                 return False
@@ -68,7 +68,7 @@ class Restoring:
                 return True
 
     def problems(self) -> Iterator[Problem]:
-        """Why snapshots that were asked for cannot be taken: because of standbys, and for each other storage."""
+        """Yield why snapshots that were asked for cannot be taken: because of standbys, and for each other storage."""
         if self.asked != "snapshot":
             return
         if self.with_standbys:
@@ -94,7 +94,7 @@ class Restoring:
         return "subvolume" if as_subvolume or self.asked == "snapshot" else self.asked
 
     def no_snapshot(self, storage: Storage) -> str | None:
-        """Why there can be no snapshot of everything on a storage; None when there can."""
+        """Return why there can be no snapshot of everything on a storage; None when there can."""
         if storage.snapshot() is None:
             return (
                 f"storage {storage.name} (kind {storage.spec.kind}) has no snapshots: those of btrfs and ZFS are used"
@@ -109,7 +109,7 @@ class Restoring:
 
 
 def restoring_of(plan: Plan, context: RunContext) -> Restoring:
-    """As the plan has it."""
+    """Return how the files are restored in a plan."""
     return Restoring.of(
         context,
         ((cluster.storages, bool(cluster.standbys)) for cluster in plan.clusters),
@@ -120,7 +120,7 @@ def restoring_of(plan: Plan, context: RunContext) -> Restoring:
 def loaded_copies(
     planned: PlannedCluster, plan: Plan, context: RunContext, runner: Runner, journal: Journal
 ) -> list[LoadedCopy]:
-    """The copies of a cluster's files as loaded, one for each node."""
+    """Return the copies of a cluster's files as loaded, one for each node."""
     restoring = restoring_of(plan, context)
     return [
         LoadedCopy(context.layout(planned, node), restoring.ways(planned, node), runner, journal)

@@ -63,7 +63,7 @@ class Storages:
         return facts
 
     def make_again(self, storages: Sequence[Storage]) -> None:
-        """Undo storages and make them anew, each after what it is built on. Raises what keeps one from being undone."""
+        """Undo storages and make them again, each after what it is built on. Raises what keeps one from being undone."""
         for storage in reversed(storages):
             self._watch.remove(storage.name)
             self._made.pop(storage.name, None)
@@ -84,11 +84,11 @@ class Storages:
             yield
 
     def broken(self) -> StorageBroken | None:
-        """One of those made that is known to have failed; nothing is tried."""
+        """Return one of those made that is known to have failed; nothing is tried."""
         return self._watch.first_failure(self._made)
 
     def examined(self, storages: Sequence[Storage]) -> StorageBroken | None:
-        """The first of `storages` that has failed: each that is mounted must take a small write."""
+        """Return the first of `storages` that has failed: each that is mounted must take a small write."""
         made = [storage for storage in storages if storage.name in self._made]
         if broken := self._watch.first_failure({storage.name for storage in made}):
             return broken
@@ -98,7 +98,7 @@ class Storages:
         return None
 
     def force_detach(self, broken: StorageBroken) -> list[Storage]:
-        """Release a storage that has failed, and what is stored on it; whatever waits for them fails from now on.
+        """Release a storage that has failed, and what is stored on it; any process that waits for them fails from now on.
 
         Returns them in the order in which they were made.
         """
@@ -134,5 +134,5 @@ class Storages:
         self._watch.close()
 
     def _names_below(self, storage: Storage) -> set[str]:
-        """Its own name, and those of all that it is built on."""
+        """Return its own name, and those of all that it is built on."""
         return {one.name for one in self._context.closure([storage.name])}

@@ -1,23 +1,30 @@
 """The servers that a trial runs on: one for each node of its cluster."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from plinth.model.facts import ServerFacts
 from plinth.model.plan import PRIMARY
-from plinth.server import ExternalServer, Server
 from plinth.system.log_file import LogFile
+
+if TYPE_CHECKING:
+    from plinth.server import ExternalServer, Server
 
 
 class Node(NamedTuple):
     """A running server of a topology, with its settings taken and read back."""
 
     name: str
-    server: Server | ExternalServer
+    server: "Server | ExternalServer"
     facts: ServerFacts
     postmaster_pid: int | None
     """None: it is an external server, whose processes may be on another machine."""
     log: LogFile | None
     """None: it is an external server."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is known to run on this machine: Plinth has started it."""
+        return self.postmaster_pid is not None
 
 
 class Topology(NamedTuple):

@@ -26,7 +26,7 @@ from plinth.workload import is_resumable
 
 
 def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) -> Journal:
-    """The journal of a resumed run; what is in it still exists, and is whole where a mark says so.
+    """Return the journal of a resumed run; what is in it still exists, and is whole where a mark says so.
 
     All or nothing: where one storage does not serve any more, all is undone. Servers are ended, since they were the
     children of the run that was killed. Raises PlinthError when something cannot be undone.
@@ -40,7 +40,7 @@ def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) 
         marked = [storage for storage in context.used_storages(plan.clusters) if journal.has(storage.step_id("made"))]
         reason = next((why for storage in marked if (why := _why_not(storage, runner))), None)
         if reason is not None:
-            listener.note(f"everything is made anew: {reason}")
+            listener.note(f"everything is made again: {reason}")
         kept = (
             list(journal.undo_all(runner)) if reason is not None else _undo_unfinished(plan, context, journal, runner)
         )
@@ -53,7 +53,7 @@ def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) 
 
 
 def _why_not(storage: Storage, runner: Runner) -> str | None:
-    """Why a storage that was made cannot be used any more; None when it can."""
+    """Return why a storage that was made cannot be used any more; None when it can."""
     try:
         failure = storage.failure() or (None if storage.is_raw else probe(storage, runner))
         if failure is None:
@@ -89,7 +89,7 @@ def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: 
     for cluster in plan.clusters:
         if cluster.is_external and not is_resumable(cluster.dataset):
             kept += journal.undo_steps(external_step(plan.run_id, cluster.id_of(cluster.primary)).id, runner)
-    kept += journal.undo_steps(NETWORK_STEPS, runner)  # it is made anew, as the servers are started anew
+    kept += journal.undo_steps(NETWORK_STEPS, runner)  # it is made again, as the servers are started again
     for storage in reversed(context.used_storages(plan.clusters)):
         if not journal.has(storage.step_id("made")):
             kept += journal.undo_steps(storage.step_id(""), runner)
@@ -97,8 +97,8 @@ def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: 
 
 
 def _remove_lock(layout: ServerLayout, runner: Runner) -> None:
-    """Remove the lock file of a server that was killed: as long as nobody has taken leave of its process (a zombie, or its
-    pid is somebody else's by now), the next server would take it for alive. We know better: nothing works there."""
+    """Remove the lock file of a server that was killed: while its process is a zombie, or another process has
+    its pid, the next server would take it for alive. No process serves the data directory, so that it can go."""
     if not serving(layout.data_directory):
         runner.run(("rm", "-f", "--", str(layout.data_directory / "postmaster.pid")), owner=layout.owner)
 

@@ -22,12 +22,12 @@ from plinth.model.facts import ServerFacts
 from plinth.model.manifest import Manifest
 from plinth.model.plan import Plan
 from plinth.model.units import format_duration, format_size
-from plinth.observe import host_facts
 from plinth.run.checks.destroy import check_destroy
 from plinth.run.checks.obstacles import Obstacles
 from plinth.run.checks.space_and_memory import check_needs, lacking_storages
-from plinth.run.conduct import RunStatus, conduct, owner_only_if_external
+from plinth.run.conduct import Continued, Given, RunStatus, conduct, owner_only_if_external
 from plinth.run.faults.failures import error_of
+from plinth.run.host import HOST
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.planning.extension import extended_plan, last_block_with_more
@@ -99,16 +99,11 @@ def resume_bundle(
         status = conduct(
             plan,
             writer,
-            progress.done,
             listener,
             guard,
-            destroy,
-            connections,
+            Given(destroy, connections, ssh_config),
             Obstacles(storages=dict(lacking_storages(plan)[0])),
-            ssh_config=ssh_config,
-            resuming=True,
-            earlier=contents.trials,
-            last_block=last_block,
+            Continued(progress.done, contents.trials, last_block),
         )
         return RunStatus(
             status.failed_trials + progress.failed_trials, status.bundle, progress.failure_before or status.error
@@ -150,7 +145,7 @@ def _check_complete(folder: BundleFolder, manifest: Manifest, plan: Plan, progre
 
 
 def key_of_bundle(bundle: Path, manifest: Manifest) -> RunKey:
-    """The key of the run that a bundle is of. Raises Refused when this user did not begin it on this machine."""
+    """Return the key of the run that a bundle is of. Raises Refused when this user did not begin it on this machine."""
     try:
         return read_key(manifest.run_id)
     except NoKey as error:
@@ -163,7 +158,7 @@ def key_of_bundle(bundle: Path, manifest: Manifest) -> RunKey:
 
 
 def _announced(plan: Plan, before: Plan, more: int, progress: _Progress) -> str:
-    """What is added, and how long it takes."""
+    """Return what is added, and how long it takes."""
     added = f"{more} more of each of {len(plan.variants)} variants"
     if plan is before:
         first = max(progress.done) + 1
@@ -190,8 +185,8 @@ _Maker = tuple[str, str, str]
 
 
 def _makers(plan: Plan, manifest: Manifest) -> Iterator[_Maker]:
-    """The machine, Plinth, and each PostgreSQL that runs here. Raises PlinthError where one does not run any more."""
-    before, now = plan.host, host_facts()
+    """Yield the machine, Plinth, and each PostgreSQL that runs here. Raises PlinthError where one does not run any more."""
+    before, now = plan.host, HOST.facts()
     yield "CPU", before.cpu_model, now.cpu_model
     yield "cores", str(before.cores), str(now.cores)
     # As people read it: the kernel keeps a few kB more or less for itself at each boot.
@@ -227,7 +222,7 @@ def _check_external_servers(plan: Plan, servers: Mapping[str, ServerFacts]) -> d
 
 
 def _check_same_makers(makers: Iterable[_Maker]) -> None:
-    """Trials of two machines, of two load engines or of two servers are not trials of one experiment."""
+    """Raise UsageError where trials would be of two machines, two load engines or two servers: they are not of one experiment."""
     differing = [f"{what}: {then} then, {today} now" for what, then, today in makers if then != today]
     if differing:
         raise UsageError(

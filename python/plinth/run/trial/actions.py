@@ -1,4 +1,4 @@
-"""Actions at set times beside the load: each is done in its turn by a thread, and becomes an event of the trial."""
+"""Actions at set times of the load: each is done in its turn by a thread, and becomes an event of the trial."""
 
 import bisect
 import contextlib
@@ -85,7 +85,7 @@ class ActionSchedule:
         self.end()
 
     def begin(self, measured_in_s: float) -> None:
-        """It is known when the measured phase begins: in so many seconds, or before now. Later calls change nothing."""
+        """Say when the measured phase begins: in so many seconds, or before now. Later calls change nothing."""
         if self._measured_from_s is None:
             self._measured_from_s = time.monotonic() + measured_in_s
             if self._actions:
@@ -124,7 +124,7 @@ class ActionSchedule:
         return self._failure
 
     def events(self, t0_monotonic_ns: int) -> list[Event]:
-        """What was done, with times since the load's start, which was at `t0_monotonic_ns`."""
+        """Return what was done, with times since the load's start, which was at `t0_monotonic_ns`."""
         return [
             Event(t_ns=one.monotonic_ns - t0_monotonic_ns, kind=one.kind, text=one.text) for one in self._action_events
         ]
@@ -166,14 +166,14 @@ class ActionSchedule:
         return not self._ended.wait(max(0.0, due_s - time.monotonic()))
 
     def _ending_of(self, action: Action) -> _Due | None:
-        """When the effect of an action that was just done ends, where that is said."""
+        """Return when the effect of an action that was just done ends, where that is said."""
         assert self._measured_from_s is not None, "it has begun"
         if not isinstance(action, LastingAction) or action.for_s is None:
             return None
         return _Due(time.monotonic() - self._measured_from_s + action.for_s, action, is_ending=True)
 
     def _do(self, action: Action, connection: "psycopg.Connection[Any]") -> bool:
-        """Whether it was done."""
+        """Return whether it was done."""
         if reason := self._effects.lacks(action):
             self._note("action_missed", f"{action.title()}: not done, as {reason}")
             return False

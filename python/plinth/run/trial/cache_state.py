@@ -12,19 +12,19 @@ from plinth.model.place import EMULATED, NETWORK
 from plinth.model.progress import Progress
 from plinth.model.trial import CacheState, Check
 from plinth.model.units import format_size
-from plinth.observe.devices import Devices
+from plinth.run.host import HOST
 from plinth.run.provision.topology import Node
 from plinth.server import Relation, RelationReader, connect, database_errors, relations
 from plinth.system import cancel
+from plinth.system.drop_caches import DROP_CACHES
 from plinth.system.failures import from_os_error
-from plinth.system.page_cache import DROP_CACHES, may_drop_page_cache, resident_bytes
 from plinth.system.timeout import call_with_timeout
 
 _IN_PAGE_CACHE = ("tmpfs", "ramfs")
 _FEW = 0.01
 """The share of tables and indexes up to which nothing, or all, of them is in memory."""
 _FEW_BYTES = 2**20
-"""What others may read from the same devices meanwhile, beside a small dataset."""
+"""What others may read from the same devices meanwhile, while a small dataset is read."""
 _STILL_FALLING = 0.5
 """A pass that reads less than this share of what the one before it read is followed by another."""
 
@@ -37,18 +37,19 @@ class Prepared(NamedTuple):
     gaps: tuple[Gap, ...] = ()
 
 
-def check_cache(measure: MeasureSpec) -> None:
-    """Raise MissingCapability where `measure.cache` asks for what this process may not do."""
-    if measure.cache == "cold" and not may_drop_page_cache():
-        raise MissingCapability(
-            'measure.cache = "cold" needs the right to drop the page cache',
-            where=str(DROP_CACHES),
-            hint="run as root, where /proc/sys may be written to; else take as-is, of which only shared buffers begin empty",
-        )
+def cache_error(measure: MeasureSpec) -> MissingCapability | None:
+    """Return an error where `measure.cache` asks for what this process may not do."""
+    if measure.cache != "cold" or HOST.may_drop_page_cache():
+        return None
+    return MissingCapability(
+        'measure.cache = "cold" needs the right to drop the page cache',
+        where=str(DROP_CACHES),
+        hint="run as root, where /proc/sys may be written to; else take as-is, of which only shared buffers begin empty",
+    )
 
 
 def not_made_cold(storages: Sequence[StorageFacts]) -> str | None:
-    """Why dropping the page cache does not empty all that caches these storages; None when it does."""
+    """Return why dropping the page cache does not empty all that caches these storages; None when it does."""
     for facts in storages:
         kinds = {node.kind for node in facts.stack}
         filesystems = {facts.filesystem, *(node.name for node in facts.stack if node.kind == "filesystem")}
@@ -57,18 +58,14 @@ def not_made_cold(storages: Sequence[StorageFacts]) -> str | None:
         if facts.kind == "zfs" or "zfs" in filesystems:
             return f"storage {facts.name} is on ZFS, whose own cache (ARC) is not dropped with the page cache"
         if NETWORK in kinds:
-            return (
-                f"storage {facts.name} is on another machine, or on this machine's host, which has a cache of its own"
-            )
+            return f"storage {facts.name} is on another machine, or on this machine's host, which has its own cache"
         if facts.filesystem.startswith("fuse") and EMULATED not in kinds:
-            return (
-                f"storage {facts.name} is served by a program ({facts.filesystem}), which may have a cache of its own"
-            )
+            return f"storage {facts.name} is served by a program ({facts.filesystem}), which may have its own cache"
     return None
 
 
 def verify_cold(node: Node, storages: Sequence[StorageFacts]) -> Prepared:
-    """What is in the page cache of a server that was started after the cache was dropped. Raises RunError."""
+    """Return what is in the page cache of a server that was started after the cache was dropped. Raises RunError."""
     with database_errors("list tables and indexes", _where(node)), connect(node.server.connection) as control:
         found = relations(control, whole_database=True)
     total_bytes, resident = _size_bytes(found), _resident_bytes(node, found)
@@ -109,14 +106,14 @@ def warm(node: Node, storages: Sequence[StorageFacts], report: Callable[[Progres
         found = [one for one in relations(control, whole_database=local) if reader.reads(one)]
         total_bytes = _size_bytes(found)
         while len(passes) < 2 or _goes_on(passes, total_bytes):
-            before = _device_reads(devices)
+            before = HOST.read_bytes(devices)
             missed_bytes = 0
             for done, relation in enumerate(found):
                 cancel.check()
                 task = f"read tables and indexes into memory, pass {len(passes) + 1}"
                 report(Progress(task, done, len(found), "relations", relation.name))
                 missed_bytes += reader.read(relation)
-            passes.append(_device_reads(devices) - before if local else missed_bytes)
+            passes.append(HOST.read_bytes(devices) - before if local else missed_bytes)
     resident = _resident_bytes(node, found) if local else None
     state = CacheState(
         asked="warm",
@@ -130,7 +127,7 @@ def warm(node: Node, storages: Sequence[StorageFacts], report: Callable[[Progres
 
 
 def top_devices(facts: StorageFacts) -> tuple[str, ...]:
-    """The block devices directly below the file system of a storage: those below them count the same reads once more."""
+    """Return the block devices directly below the file system of a storage: those below them count the same reads once more."""
     nodes = [node for node in facts.stack if node.name in facts.block_devices]
     top = min((node.depth for node in nodes), default=0)
     return tuple(node.name for node in nodes if node.depth == top)
@@ -183,11 +180,6 @@ def _size_bytes(found: Sequence[Relation]) -> int:
     return sum(relation.size_bytes for relation in found)
 
 
-def _device_reads(devices: Sequence[str]) -> int:
-    readings = Devices(devices).read().readings if devices else ()
-    return sum(round(reading.value) for reading in readings if reading.metric == "read_bytes")
-
-
 def _resident_bytes(node: Node, found: Sequence[Relation]) -> int:
     assert node.facts.data_directory is not None, "it is a managed server"
     folder = Path(node.facts.data_directory)
@@ -196,8 +188,7 @@ def _resident_bytes(node: Node, found: Sequence[Relation]) -> int:
         cancel.check()
         try:
             files = call_with_timeout(lambda relation=relation: relation.files(folder), folder)
-            for file in files:
-                total += call_with_timeout(lambda file=file: resident_bytes(file), file)
+            total += HOST.resident_bytes(files)
         except OSError as error:
             raise from_os_error(error, "look for it in the page cache", folder / relation.file) from error
     return total

@@ -9,7 +9,7 @@ from plinth.model.units import format_count
 from plinth.model.workload import Driver, WorkloadSpec
 from plinth.run.faults.server_faults import ServerFaults
 from plinth.workload.commit_ledger import read_commit_ledger
-from plinth.workload.ledger_check import compare_ledger, ledger_checks
+from plinth.workload.commit_ledger_check import compare_ledger, ledger_checks
 
 if TYPE_CHECKING:
     import psycopg
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 _ENDS_A_CLIENT = {"connect", "timeout", "connection_lost", "protocol", "script", "client_died"}
 # Of these a client connects again where the trial has faults of its servers.
 _TRIED_AGAIN = {"connect", "timeout", "connection_lost"}
-# A session's start commits some transactions of its own, and autovacuum and the control connection a few more.
+# A session's start commits some transactions, and autovacuum and the control connection a few more.
 _OWN_COMMITS_PER_SESSION: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalchemy": 12}
 _OWN_COMMITS = 100
 
 
 def ended_transactions(control: "psycopg.Connection[Any]", workload: WorkloadSpec) -> int:
-    """Committed transactions of this database, with what finished sessions have reported; of a workload that may roll some
+    """Count committed transactions of this database, with what finished sessions have reported; of a workload that may roll some
     back on purpose, those that were rolled back too."""
     row = control.execute(
         "SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()"
@@ -42,7 +42,8 @@ def undisturbed(
     ended: int,
     control: "psycopg.Connection[Any]",
 ) -> list[Check]:
-    """What must hold of a load on a server that nothing was done to: the ledger's commits are there, and the server has counted
+    """Return what must hold of a load on a server that nothing was done to: the ledger's commits are there, and the server has
+    counted
     as many."""
     checks = [] if ledger is None else ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
     exclusive = workload.builtin is not None and not shares_database
@@ -50,7 +51,8 @@ def undisturbed(
 
 
 def transactions_check(ended: int, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:
-    """`exclusive`: each transaction of the load is one of the server, and nobody else works in this database.
+    """Compare transactions; `exclusive`: each transaction of the load is one of the server, and no other client works in this
+    database.
 
     Of a script each may be several of the server's, rolled back ones, or none: as many as clients saw end.
     """
@@ -77,14 +79,14 @@ def _may_roll_back(workload: WorkloadSpec) -> bool:
 
 
 def _sessions(load: LoadResult, workload: WorkloadSpec) -> int:
-    """At most how many sessions the load has begun."""
+    """Return at most how many sessions the load has begun."""
     if workload.reconnect:
         return workload.clients + load.totals.done + load.totals.failed + load.totals.open
     return workload.clients + sum(error.count for error in load.errors if error.kind == "terminated")
 
 
 def failure_of_load(load: LoadResult, faults: ServerFaults | None) -> str | None:
-    """Why a load that came to its end is still a failed trial."""
+    """Return why a load that came to its end is still a failed trial."""
     ending = _ENDS_A_CLIENT if faults is None else _ENDS_A_CLIENT - _TRIED_AGAIN
     missing = [error for error in load.errors if error.kind in ending]
     if missing:
@@ -97,6 +99,6 @@ def failure_of_load(load: LoadResult, faults: ServerFaults | None) -> str | None
 
 
 def failure_of_checks(checks: list[Check]) -> str | None:
-    """What did not hold although it must."""
+    """Return what did not hold although it must."""
     wrong = [f"{check.name}: expected {check.expected}, got {check.got}" for check in checks if not check.ok]
     return "; ".join(wrong) or None

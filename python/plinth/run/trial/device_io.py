@@ -18,7 +18,7 @@ _COUNTERS = {
 
 
 def devices_of(node: PlannedNode, storages: Mapping[str, StorageFacts]) -> dict[str, tuple[str, ...]]:
-    """Each block device under a node, with what is stored on it: {"loop1": ("data",), "vda": ("data", "WAL")}."""
+    """Return each block device under a node, with what is stored on it: {"loop1": ("data",), "vda": ("data", "WAL")}."""
     found: dict[str, tuple[str, ...]] = {}
     for role, storage in node.roles.items():
         for device in storages[storage].block_devices:
@@ -27,7 +27,7 @@ def devices_of(node: PlannedNode, storages: Mapping[str, StorageFacts]) -> dict[
 
 
 def device_io(samples: Iterable[Sample], devices: Mapping[str, tuple[str, ...]]) -> tuple[DeviceIo, ...]:
-    """Totals of each device from the last reading before the load to the last of all; None where it was not counted."""
+    """Return totals of each device from the last reading before the load to the last of all; None where it was not counted."""
     readings: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for sample in samples:
         if sample.source == _SOURCE and sample.object in devices:

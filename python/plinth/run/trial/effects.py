@@ -16,7 +16,7 @@ from plinth.run.trial.snapshots import TrialSnapshots
 class Effects:
     """Does actions that are not SQL, each by what it is about; what is None is not part of the trial.
 
-    Whoever made `links`, `disks`, `faults` and `snapshots` undoes what of it is left when the trial has ended.
+    `links`, `disks`, `faults` and `snapshots` are context managers of the trial, which undo what is left of it.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Effects:
         self._done: list[Action] = []
 
     def lacks(self, action: TimedAction) -> str | None:
-        """Why an action has nothing to act on in this trial; None when it has."""
+        """Return why an action has nothing to act on in this trial; None when it has."""
         return "there are no standbys" if isinstance(action, NetworkAction) and self._links is None else None
 
     def do(self, action: Action, ended: Event) -> None:
@@ -54,7 +54,8 @@ class Effects:
             self._done.append(action)
 
     def lasting(self) -> list[Action]:
-        """The actions whose effects have not ended, the last first. A link stays as it is, unless it has a time to end at."""
+        """Return the actions whose effects have not ended, the last first. A link stays as it is, unless it has a time to end
+        at."""
         return [
             action
             for action in reversed(self._done)
@@ -64,7 +65,7 @@ class Effects:
         ]
 
     def is_in_force(self, action: LastingAction) -> bool:
-        """Whether the effect of an action has not ended: by itself, or by another action."""
+        """Return whether the effect of an action has not ended: after its time, or by another action."""
         if isinstance(action, PauseAction | FillAction):
             return self.faults is not None and self.faults.is_in_force(action)
         return any(one is action for one in self._done)

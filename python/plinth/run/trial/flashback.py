@@ -1,4 +1,4 @@
-"""Going back to the snapshots of a trial, the last first: restored, recovered, and compared with the ledger of commits."""
+"""Going back to the snapshots of a trial, the last first: restored, recovered, and compared with the commit ledger."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,13 +39,14 @@ def go_back(snapshots: TrialSnapshots, loaded: Loaded) -> tuple[tuple[Flashback,
 
 
 def ledger_of_snapshot(ledger: CommitLedger, began_ns: int, ended_ns: int) -> CommitLedger:
-    """What has to be in a snapshot that was taken between two instants: commits acknowledged before it was begun. What was on its way
+    """Return what has to be in a snapshot that was taken between two instants: commits acknowledged before it was begun. What
+    was on its way
     then may be there; what was sent when it had been taken may not, and is left out: there it would count as never sent."""
     return ledger.as_of(ended_ns).answered_by(began_ns)
 
 
 def flashback_checks(one: Flashback) -> list[Check]:
-    """What must hold once the files have gone back."""
+    """Return what must hold once the files have gone back."""
     lost = [line for damage in one.damage if damage.kind == "lost commit" for line in damage.evidence]
     others = [damage for damage in one.damage if damage.kind != "lost commit"]
     allowed = "0" if one.may_lose is None else f"any, since {one.may_lose}"
@@ -67,15 +68,15 @@ def flashback_checks(one: Flashback) -> list[Check]:
 
 
 def _go_back_to(taken: TakenSnapshot, snapshots: TrialSnapshots, loaded: Loaded, ledger: CommitLedger) -> Flashback:
-    found, cluster, recovery_s = Findings(), snapshots.cluster, None
+    found, server, recovery_s = Findings(), snapshots.server, None
     restore_s = snapshots.go_back(taken)
     began = monotonic()
-    if start_server(cluster, snapshots.settings, found, key=None):
+    if start_server(server, snapshots.settings, found, key=None):
         recovery_s = monotonic() - began
         known = ledger_of_snapshot(ledger, taken.began_ns, taken.ended_ns)
         state = CutState(loaded.before, None, known, taken.began_ns, None)
-        installation = cluster.layout.installation
-        check_recovered(cluster, installation, loaded.variant, loaded.dataset, state, found, snapshots.runner)
+        installation = server.layout.installation
+        check_recovered(server, installation, loaded.variant, loaded.dataset, state, found, snapshots.runner)
     answered_ns = ledger.of_class("acknowledged")["answered_ns"].astype("int64")
     later = answered_ns[answered_ns > taken.began_ns]
     return Flashback(

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from plinth import load
 from plinth.load import LoadConfig, LoadScript, Rate, Stage
+from plinth.model.compiled import CompiledTransaction
 from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec
-from plinth.model.load_config import LedgerFiles, ShellUser
-from plinth.model.native import NativeTransaction
+from plinth.model.load_config import LedgerFiles
 from plinth.model.plan import ScriptText, TransactionText
 from plinth.model.workload import WorkloadSpec
 from plinth.run.trial.warmup import check_warmup
+from plinth.system.owner import shell_user
 
 STOP_TIMEOUT_S = 10.0
 _CONNECT_TIMEOUT_S = 10.0
@@ -29,13 +30,11 @@ def load_of(
     variables: Mapping[str, str],
     cores: int,
     seed: int,
-    shell: ShellUser | None = None,
     ledger: Path | None = None,
-    retry_connect_s: float | None = None,
 ) -> LoadConfig:
-    """The configuration of the load's driver; `variables` are the dataset's, `shell` runs shell commands of scripts.
+    """Return the configuration of the load's driver; `variables` are the dataset's.
 
-    `ledger` is the folder for the ledger of commits, of a workload that keeps one. `retry_connect_s`: clients without a connection
+    `ledger` is the folder for the commit ledger, of a workload that keeps one. `retry_connect_s`: clients without a connection
     try again after that pause.
     """
     return LoadConfig(
@@ -52,13 +51,12 @@ def load_of(
         rate=_rate(workload),
         latency_limit_s=workload.latency_limit_s,
         reconnect=workload.reconnect,
-        retry_connect_s=retry_connect_s,
         replace_terminated=True,
         seed=seed,
         max_tries=workload.max_tries,
         connect_timeout_s=_CONNECT_TIMEOUT_S,
         stop_timeout_s=STOP_TIMEOUT_S,
-        shell_user=shell,
+        shell_user=shell_user(),
         ledger=None if ledger is None else LedgerFiles(folder=str(ledger)),
     )
 
@@ -66,21 +64,21 @@ def load_of(
 def check_load(
     workload: WorkloadSpec, scripts: Sequence[TransactionText], measure: MeasureSpec, variables: Mapping[str, str]
 ) -> None:
-    """Raises UsageError, with file and line of a script, for what the workload's driver would refuse to run."""
+    """Raise UsageError, with file and line of a script, for what the workload's driver would refuse to run."""
     check_warmup(workload, measure)
     ledger = Path("/nowhere") if workload.keeps_ledger else None
     config = load_of(workload, scripts, measure, to=_NOWHERE, variables=variables, cores=1, seed=1, ledger=ledger)
     load.check_load(workload, scripts, variables, config)
 
 
-def _configured(transaction: TransactionText) -> LoadScript | NativeTransaction:
+def _configured(transaction: TransactionText) -> LoadScript | CompiledTransaction:
     if isinstance(transaction, ScriptText):
         return LoadScript(name=transaction.name, source=transaction.source, weight=transaction.weight)
     return transaction
 
 
 def _rate(workload: WorkloadSpec) -> Rate | None:
-    """The schedule of an open loop."""
+    """Return the schedule of an open loop."""
     if workload.rate is None:
         return None
     if isinstance(workload.rate, int | float):

@@ -17,17 +17,17 @@ class Overlay(Generic[Target]):
         self._in_force: list[tuple[object, Target, Mapping[str, Any]]] = []
 
     def begin(self, owner: object, target: Target, changes: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-        """`owner` changes settings of `target`, which are `now` what they are."""
+        """Begin changes that `owner` makes to settings of `target`, which are `now` what they are."""
         for name in changes:
             self._before.setdefault((target, name), now[name])
         self._in_force.append((owner, target, changes))
 
     def owners(self) -> list[object]:
-        """Whose changes are in force, the last first, each once for each of its targets."""
+        """Return whose changes are in force, the last first, each once for each of its targets."""
         return [owner for owner, _, _ in reversed(self._in_force)]
 
     def end(self, owner: object) -> dict[Target, dict[str, Any]]:
-        """The changes of `owner` end; what the settings that it changed are to be from now on."""
+        """End the changes of `owner`; return what the settings that it changed are to be from now on."""
         ended = [(target, changes) for one, target, changes in self._in_force if one is owner]
         self._in_force = [entry for entry in self._in_force if entry[0] is not owner]
         return {target: {name: self._now(target, name) for name in changes} for target, changes in ended}

@@ -33,7 +33,7 @@ class TakenSnapshot:
 
 
 def live_snapshot(context: RunContext, cluster: PlannedCluster, number: int) -> LiveSnapshot:
-    """Snapshot `number`, from 1, of a cluster's primary, on whose storage the plan was checked for it."""
+    """Return snapshot `number`, from 1, of a cluster's primary, on whose storage the plan was checked for it."""
     name = cluster.primary.server.storage
     assert name is not None, "it is a managed server"
     storage = context.storages[name]
@@ -63,14 +63,14 @@ class TrialSnapshots:
 
     def __init__(
         self,
-        cluster: "Server",
+        server: "Server",
         settings: Mapping[str, SettingValue],
         snapshot: Callable[[int], LiveSnapshot],
         runner: Runner,
         journal: Journal,
         report: Report,
     ) -> None:
-        self.cluster = cluster
+        self.server = server
         self.settings = settings
         self._snapshot = snapshot
         self.runner = runner
@@ -106,7 +106,8 @@ class TrialSnapshots:
         self._taken.append(TakenSnapshot(action, snapshot, began_ns, time.monotonic_ns()))
 
     def last_first(self) -> Iterator[TakenSnapshot]:
-        """Those that were taken. A ZFS dataset goes back to its last snapshot only, so each is removed when the next is asked for."""
+        """Yield those that were taken. A ZFS dataset goes back to its last snapshot only, so each is removed when the next is
+        asked for."""
         while self._taken:
             taken = self._taken.pop()
             yield taken
@@ -115,7 +116,7 @@ class TrialSnapshots:
 
     def go_back(self, taken: TakenSnapshot) -> float:
         """Put the files back to a snapshot; the server is ended for it. Returns how long it took, in s. Raises PlinthError."""
-        self.cluster.crash()
+        self.server.crash()
         steps = taken.snapshot.going_back()
         began = time.monotonic()
         for done, step in enumerate(steps):

@@ -1,11 +1,9 @@
-"""One trial: the server with its settings, the load, what is observed beside it, and what must hold afterwards."""
+"""One trial: prepare the server, drive the load while everything is observed, check what must hold afterwards, and give the result."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, NamedTuple
 
 from plinth.load import LoadDriver
 from plinth.model.base import Gap, SettingValue
@@ -18,21 +16,24 @@ from plinth.model.network import TrialNetwork
 from plinth.model.outage import Outage
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
 from plinth.model.standby import StandbyFacts
-from plinth.model.trial import CacheState, Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
+from plinth.model.trial import Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
 from plinth.model.workload import Driver
 from plinth.model.write_facts import WriteFacts, as_settings, settings_in_force
 from plinth.observe import Observation, Observer
-from plinth.run.faults.emulated_disks import TrialDisks
+from plinth.observe.processes import RunProcesses
 from plinth.run.faults.failures import reason_of
 from plinth.run.faults.full_storage import with_hint_at_full
 from plinth.run.faults.outage import after_faults
 from plinth.run.faults.server_faults import RETRY_CONNECT_S, ServerFaults, ended_well
 from plinth.run.faults.stall import StallWatch
 from plinth.run.listener import Listener, LiveSecond
-from plinth.run.provision.network import TrialLinks, with_healing
+from plinth.run.provision.live_cluster import LiveCluster
+from plinth.run.provision.network import with_healing
+from plinth.run.provision.provisioner import Provisioner
 from plinth.run.provision.topology import Node, Topology
 from plinth.run.trial.actions import ActionSchedule
 from plinth.run.trial.cache_state import Prepared, verify_cold, warm
+from plinth.run.trial.checkpoint import checkpoint
 from plinth.run.trial.checks import ended_transactions, failure_of_checks, failure_of_load, undisturbed
 from plinth.run.trial.clock import Clock
 from plinth.run.trial.device_io import device_io, devices_of
@@ -41,69 +42,14 @@ from plinth.run.trial.flashback import Loaded, go_back
 from plinth.run.trial.load_config import STOP_TIMEOUT_S, load_of
 from plinth.run.trial.snapshots import TrialSnapshots
 from plinth.run.trial.warmup import WarmupWatch
-from plinth.run.trial.write_watch import WriteWatch, storages_at
+from plinth.run.trial.write_watch import WriteWatch
 from plinth.server import ExternalServer, Server, connect, database_errors
 from plinth.system import cancel
-from plinth.system.owner import shell_user
 from plinth.workload import Dataset, await_sessions, dataset_of
-from plinth.workload.ledger_check import prepare_ledger_tables
-
-if TYPE_CHECKING:
-    import psycopg
+from plinth.workload.commit_ledger_check import prepare_ledger_tables
+from plinth.workload.dataset import Snapshot
 
 _POLL_S = 0.1
-
-
-class Provisioned(Protocol):
-    """What a trial needs of what its run has made; see `Provision`."""
-
-    def failure(self, variant: Variant) -> PlinthError | None:
-        """Why the trials of a variant cannot be run."""
-        ...
-
-    def looked_after(self, variant: Variant) -> AbstractContextManager[None]:
-        """While it is entered, StorageBroken is raised when a storage of the variant no longer works."""
-        ...
-
-    def activate(self, variant: Variant, fresh: bool) -> Topology:
-        """The servers of a variant, with their settings."""
-        ...
-
-    def restore(self, variant: Variant) -> Restored | None:
-        """Put the variant's data back to what they were after loading, where that is planned."""
-        ...
-
-    def await_standbys(self, variant: Variant) -> Mapping[str, StandbyFacts]:
-        """Wait until the standbys of a variant have replayed all that there is; how each is then, by name."""
-        ...
-
-    def faults(self, variant: Variant) -> AbstractContextManager[ServerFaults | None]:
-        """What does the faults of the experiment's actions; None without any. Left, it sets the servers right again."""
-        ...
-
-    def snapshots(self, variant: Variant) -> AbstractContextManager[TrialSnapshots | None]:
-        """What takes the snapshots that the experiment's actions ask for; None without any. Left, it removes them."""
-        ...
-
-    def disks(self, variant: Variant) -> AbstractContextManager[TrialDisks | None]:
-        """What changes the variant's emulated disks, as actions ask for; None without any. Left, it changes them back."""
-        ...
-
-    def links(self, variant: Variant) -> AbstractContextManager[TrialLinks | None]:
-        """While it is entered, the links of the emulated network are as the variant asks."""
-        ...
-
-    def restart_cold(self, variant: Variant) -> Topology:
-        """The servers of a variant, started again after the page cache was dropped."""
-        ...
-
-    def after_failure(self, variant: Variant) -> str | None:
-        """Clean up after a failed trial; returns what caused it, where that is known: a storage, or a crash of the server."""
-        ...
-
-    def figures(self) -> dict[str, float]:
-        """Figures of the run for the live display."""
-        ...
 
 
 MakeLoad = Callable[[Driver, LoadConfig], LoadDriver]
@@ -123,36 +69,68 @@ class TrialOutput:
     standbys: Mapping[str, ServerFacts] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """What was measured in a trial, and why it is a failure nevertheless."""
+class _Subject(NamedTuple):
+    """What a trial measures."""
 
-    load: LoadResult
+    trial: PlannedTrial
+    variant: Variant
+    cluster: LiveCluster
+    dataset: Dataset
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What a load begins with: the running servers, what is in memory, and what was read of the server before it."""
+
+    topology: Topology
+    before: Snapshot
+    cache: Prepared | None
+    standbys: Mapping[str, StandbyFacts]
+    writes: WriteWatch
+    transactions: int
+    """Those that had ended in the database."""
+    gaps: tuple[Gap, ...]
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """What a load has done, what was observed meanwhile, and why the trial is a failure nevertheless."""
+
+    result: LoadResult
+    ledger: Path | None
     observation: Observation
     devices: tuple[DeviceIo, ...]
-    events: Sequence[Event]
-    checks: tuple[Check, ...]
-    gaps: tuple[Gap, ...]
-    server: ServerFacts
+    events: tuple[Event, ...]
     warmup_end: WarmupEnd | None
-    failure: str | None
-    writes: WriteFacts
-    cache: CacheState | None
-    standbys: Mapping[str, ServerFacts]
     network: TrialNetwork | None
+    failure: str | None
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What was found on the servers after a load."""
+
+    checks: tuple[Check, ...]
+    writes: WriteFacts
     outage: Outage | None
-    loaded: Loaded | None
-    restored: Restored | None = None
+    failure: str | None
     flashbacks: tuple[Flashback, ...] = ()
 
 
+class _Measured(NamedTuple):
+    restored: Restored | None
+    prepared: _Prepared
+    loaded: _Loaded
+    checked: _Checked
+
+
 class TrialRunner:
-    """Runs the trials of one plan on what was provisioned."""
+    """Runs the trials of one plan on what was provisioned: each is prepared, loaded, checked, and gives one result."""
 
     def __init__(
         self,
         plan: Plan,
-        provision: Provisioned,
+        provisioner: Provisioner,
         storages: Mapping[str, StorageFacts],
         listener: Listener,
         make_load: MakeLoad,
@@ -160,7 +138,8 @@ class TrialRunner:
         make_ledger: MakeLedger,
     ) -> None:
         self._plan = plan
-        self._provision = provision
+        self._measure = plan.experiment.measure
+        self._provisioner = provisioner
         self._storages = storages
         self._listener = listener
         self._make_load = make_load
@@ -171,12 +150,14 @@ class TrialRunner:
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
         """Run one trial. A failure of server, load or storage gives a failed trial; Interrupted and UsageError pass through."""
         started_unix_ns = self._clock.unix_ns()
-        if error := self._provision.failure(variant):
-            return _output(trial, started_unix_ns, None, f"not run: {reason_of(error)}")
+        if error := self._provisioner.failure(variant):
+            return self._result(trial, started_unix_ns, None, f"not run: {reason_of(error)}")
         measured, failure = None, None
         try:
-            measured = self._run_on_server(trial, variant)
-            failure = measured.failure
+            with self._provisioner.in_use(variant) as cluster:
+                dataset = dataset_of(cluster.planned.dataset, self._plan.dataset_files)
+                measured = self._run_on_servers(_Subject(trial, variant, cluster, dataset))
+            failure = measured.checked.failure
         except UsageError:
             raise
         except PlinthError as error:
@@ -184,87 +165,103 @@ class TrialRunner:
             failure = reason_of(error)
         if failure is not None:
             failure = with_hint_at_full(self._with_cause(failure, variant), self._places(variant))
-        return _output(trial, started_unix_ns, measured, failure)
+        return self._result(trial, started_unix_ns, measured, failure)
 
     def _with_cause(self, failure: str, variant: Variant) -> str:
-        """`failure` with what is found out about its cause: an I/O error, which the server reports, has a cause itself."""
-        if self._provision.failure(variant) is not None:
+        """Return `failure` with what is found out about its cause: an I/O error, which the server reports, has a cause itself."""
+        if self._provisioner.failure(variant) is not None:
             return failure
-        cause = self._provision.after_failure(variant)
+        cause = self._provisioner.after_failure(variant)
         return failure if cause is None or cause in failure else f"{failure}; {cause}"
 
     def _places(self, variant: Variant) -> list[Path]:
-        """Where the storages of a variant are."""
+        """Return where the storages of a variant are."""
         names = next(c.storages for c in self._plan.clusters if c.id == variant.cluster)
         return [Path(self._storages[name].path) for name in names if name in self._storages]
 
-    def _run_on_server(self, trial: PlannedTrial, variant: Variant) -> _Measured:
-        with self._provision.looked_after(variant):
-            restored = self._provision.restore(variant)
-            topology = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
-            with self._provision.snapshots(variant) as snapshots:
-                with self._stall_watch(trial, topology.primary) as stalls, self._provision.faults(variant) as faults:
-                    measured = self._measure(trial, variant, topology, stalls, faults, snapshots)
-                measured = replace(measured, restored=restored)
-                return measured if snapshots is None else self._go_back(measured, snapshots)
-
-    def _go_back(self, measured: _Measured, snapshots: TrialSnapshots) -> _Measured:
-        """Go back to the snapshots of a trial that was measured; what fails then is why the trial failed."""
-        if measured.failure is not None or measured.loaded is None:
-            return measured
-        try:
-            flashbacks, checks = go_back(snapshots, measured.loaded)
-        except UsageError:
-            raise
-        except PlinthError as error:
-            return replace(measured, failure=reason_of(error))
-        failure = failure_of_checks(checks)
-        return replace(measured, flashbacks=flashbacks, checks=(*measured.checks, *checks), failure=failure)
+    def _run_on_servers(self, subject: _Subject) -> _Measured:
+        cluster, variant = subject.cluster, subject.variant
+        restored = cluster.restore()
+        topology = cluster.activate(variant, fresh=self._measure.fresh_server)
+        with cluster.snapshots(variant) as snapshots:
+            with self._stall_watch(subject.trial, topology.primary) as stalls, cluster.faults(variant) as faults:
+                prepared = self._prepare(subject, topology, stalls)
+                loaded = self._load(subject, prepared, stalls, faults, snapshots)
+                checked = self._check(subject, prepared, loaded, faults)
+            if snapshots is not None:
+                checked = self._go_back(subject, prepared, loaded, checked, snapshots)
+        return _Measured(restored, prepared, loaded, checked)
 
     def _stall_watch(self, trial: PlannedTrial, node: Node) -> StallWatch:
-        local = node.postmaster_pid is not None
         return StallWatch(
             f"trial {trial.number}",
             node.server.connection,
             self._listener.note,
-            local=local,
+            local=node.is_local,
             postmaster_pid=node.postmaster_pid,
         )
 
-    def _measure(
+    def _prepare(self, subject: _Subject, topology: Topology, stalls: StallWatch) -> _Prepared:
+        """Prepare dataset, caches and standbys, and read what is compared with the server after the load."""
+        variant, cluster = subject.variant, subject.cluster
+        to = topology.primary.server.connection
+        with database_errors("prepare the trial", variant.label), connect(to) as control:
+            before = subject.dataset.before_trial(control)
+            if variant.workload.keeps_ledger:
+                prepare_ledger_tables(control, variant.workload.clients)
+            gaps = checkpoint(control)
+        topology, cache = self._with_cache(subject, topology, stalls)
+        standbys = cluster.await_standbys()
+        with database_errors("prepare the trial", variant.label), connect(to) as control:
+            transactions = ended_transactions(control, variant.workload)
+            writes = WriteWatch(
+                variant,
+                subject.dataset.variables(),
+                self._facts_of(cluster.planned),
+                self._measure.actions,
+                is_local=topology.primary.is_local,
+            )
+            writes.begin(control)
+        return _Prepared(
+            topology, before, cache, standbys, writes, transactions, (*gaps, *(cache.gaps if cache else ()))
+        )
+
+    def _facts_of(self, cluster: PlannedCluster) -> list[StorageFacts]:
+        return [self._storages[name] for name in cluster.storages if name in self._storages]
+
+    def _with_cache(
+        self, subject: _Subject, topology: Topology, stalls: StallWatch
+    ) -> tuple[Topology, Prepared | None]:
+        """Return the servers, the primary's tables and indexes in memory as asked, and what of that was reached."""
+        storages = self._facts_of(subject.cluster.planned)
+        match self._measure.cache:
+            case "as-is":
+                return topology, None
+            case "warm":
+                return topology, warm(topology.primary, storages, stalls.passing_on(self._listener.progress))
+            case "cold":
+                topology = subject.cluster.restart_cold(subject.variant)
+                return topology, verify_cold(topology.primary, storages)
+
+    def _load(
         self,
-        trial: PlannedTrial,
-        variant: Variant,
-        topology: Topology,
+        subject: _Subject,
+        prepared: _Prepared,
         stalls: StallWatch,
         faults: ServerFaults | None,
         snapshots: TrialSnapshots | None,
-    ) -> _Measured:
-        server = topology.primary.server
-        cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
-        dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
-        devices = devices_of(cluster.primary, self._storages)
-        with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
-            before = dataset.before_trial(control)
-            if variant.workload.keeps_ledger:
-                prepare_ledger_tables(control, variant.workload.clients)
-            gaps = _checkpoint(control)
-        topology, cached = self._with_cache(variant, topology, cluster, stalls)
-        primary = topology.primary
-        standbys = self._provision.await_standbys(variant)
-        with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
-            ended = ended_transactions(control, variant.workload)
-            writes = self._write_watch(variant, dataset, primary, cluster)
-            writes.begin(control)
-        written = writes.without_end()
+    ) -> _Loaded:
+        """Drive the load, and do the trial's actions, while everything is observed."""
+        variant, cluster, measure = subject.variant, subject.cluster, self._measure
+        server = prepared.topology.primary.server
         if faults is not None:
             faults.begin()
-        observer = self._observer(topology, cluster, devices)
-        measure = self._plan.experiment.measure
-        ledger = self._make_ledger(trial) if variant.workload.keeps_ledger else None
-        t0_ns, outage = None, None
+        devices = devices_of(cluster.planned.primary, self._storages)
+        observer = self._observer(prepared.topology, cluster.planned, tuple(devices))
+        ledger = self._make_ledger(subject.trial) if variant.workload.keeps_ledger else None
+        t0_ns: int | None = None
         target = server.connection if faults is None else faults.connection
-        with self._provision.links(variant) as links, self._provision.disks(variant) as disks:
+        with cluster.links(variant) as links, cluster.disks() as disks:
             scheduled = with_healing(measure.actions, variant.network, measure.duration_s)
             actions = ActionSchedule(scheduled, target, Effects(links, disks, faults, snapshots), measure.duration_s)
             observer.start(self._clock.monotonic_ns())
@@ -274,15 +271,15 @@ class TrialRunner:
                     variant.scripts,
                     measure,
                     to=target,
-                    variables=dataset.variables(),
+                    variables=subject.dataset.variables(),
                     cores=self._plan.host.cores,
-                    seed=trial.seed,
-                    shell=shell_user(),
+                    seed=subject.trial.seed,
                     ledger=ledger,
-                    retry_connect_s=None if faults is None else RETRY_CONNECT_S,
                 )
+                if faults is not None:  # clients without a connection try again
+                    config = config.model_copy(update={"retry_connect_s": RETRY_CONNECT_S})
                 with actions:
-                    load, failure, warmup_end = self._load(
+                    load, failure, warmup_end = self._drive(
                         config, variant.workload.driver, server, observer, stalls, actions
                     )
                 t0_ns = self._monotonic_ns(load.started_unix_ns)
@@ -290,84 +287,74 @@ class TrialRunner:
                 observation = observer.stop(t0_monotonic_ns=t0_ns)
             network = links.ended() if links else None
         assert t0_ns is not None, "the load has ended"
-        checks = list(cached.checks) if cached else []
+        events = sorted([*observation.events, *actions.events(t0_ns)], key=lambda event: event.t_ns)
         failure = failure or actions.failure or ended_well(faults) or failure_of_load(load, faults)
-        if failure is None:
-            to = server.connection if faults is None else faults.control()
-            with database_errors("check the trial", variant.label), connect(to) as control:
-                await_sessions(control, server.connection.application_name)
-                written = writes.end(control, has_written=_has_written(variant, load))
-                if faults is not None:
-                    assert ledger is not None, "the experiment was checked for it"
-                    checks += dataset.after_cut(control, before, variant.workload)
-                    in_force = _in_force(variant, primary.facts, written)
-                    outage, found = after_faults(faults, in_force, ledger, control, load)
-                    checks += found
-                else:
-                    checks += dataset.after_trial(control, before, variant.workload, load)
-                    ended = ended_transactions(control, variant.workload) - ended
-                    checks += undisturbed(variant.workload, load, observation.shares_database, ledger, ended, control)
-            failure = failure_of_checks(checks)
-        if cached is not None:
-            gaps += cached.gaps
-        return _Measured(
-            load=load,
-            observation=observation,
-            devices=device_io(observation.samples, devices),
-            events=sorted([*observation.events, *actions.events(t0_ns)], key=lambda event: event.t_ns),
-            checks=tuple(checks),
-            gaps=(*gaps, *observation.gaps),
-            server=primary.facts,
-            warmup_end=warmup_end,
-            failure=failure,
-            writes=written,
-            cache=cached.state if cached else None,
-            network=network,
-            outage=outage,
-            loaded=None
-            if ledger is None
-            else Loaded(variant, dataset, before, ledger, _in_force(variant, primary.facts, written)),
-            standbys={
-                node.name: node.facts.model_copy(update={"standby": standbys.get(node.name)})
-                for node in topology.nodes
-                if node is not primary
-            },
-        )
+        io = device_io(observation.samples, devices)
+        return _Loaded(load, ledger, observation, io, tuple(events), warmup_end, network, failure)
 
-    def _write_watch(self, variant: Variant, dataset: Dataset, primary: Node, cluster: PlannedCluster) -> WriteWatch:
-        storages = storages_at(cluster.storages, self._storages)
-        actions, is_local = self._plan.experiment.measure.actions, primary.postmaster_pid is not None
-        return WriteWatch(variant, dataset.variables(), storages, actions, is_local=is_local)
+    def _check(self, subject: _Subject, prepared: _Prepared, loaded: _Loaded, faults: ServerFaults | None) -> _Checked:
+        """Check what must hold after the load, on the server that takes writes now."""
+        workload, dataset = subject.variant.workload, subject.dataset
+        checks = list(prepared.cache.checks) if prepared.cache else []
+        if loaded.failure is not None:
+            return _Checked(tuple(checks), prepared.writes.without_end(), None, loaded.failure)
+        load, outage = loaded.result, None
+        server = prepared.topology.primary.server
+        to = server.connection if faults is None else faults.control()
+        with database_errors("check the trial", subject.variant.label), connect(to) as control:
+            await_sessions(control, server.connection.application_name)
+            writes = prepared.writes.end(control, has_written=_has_written(subject.variant, load))
+            if faults is not None:
+                assert loaded.ledger is not None, "the experiment was checked for it"
+                checks += dataset.after_cut(control, prepared.before, workload)
+                in_force = _in_force(subject, prepared, writes)
+                outage, found = after_faults(faults, in_force, loaded.ledger, control, load)
+                checks += found
+            else:
+                checks += dataset.after_trial(control, prepared.before, workload, load)
+                ended = ended_transactions(control, workload) - prepared.transactions
+                shared = loaded.observation.shares_database
+                checks += undisturbed(workload, load, shared, loaded.ledger, ended, control)
+        return _Checked(tuple(checks), writes, outage, failure_of_checks(checks))
 
-    def _with_cache(
-        self, variant: Variant, topology: Topology, cluster: PlannedCluster, stalls: StallWatch
-    ) -> tuple[Topology, Prepared | None]:
-        """The servers, the primary's tables and indexes in memory as asked, and what of that was reached."""
-        storages = [self._storages[name] for name in cluster.storages]
-        match self._plan.experiment.measure.cache:
-            case "as-is":
-                return topology, None
-            case "warm":
-                return topology, warm(topology.primary, storages, stalls.passing_on(self._listener.progress))
-            case "cold":
-                topology = self._provision.restart_cold(variant)
-                return topology, verify_cold(topology.primary, storages)
+    def _go_back(
+        self,
+        subject: _Subject,
+        prepared: _Prepared,
+        loaded: _Loaded,
+        checked: _Checked,
+        snapshots: TrialSnapshots,
+    ) -> _Checked:
+        """Go back to the snapshots of a trial that was measured; what fails then is why the trial failed."""
+        if checked.failure is not None or loaded.ledger is None:
+            return checked
+        in_force = _in_force(subject, prepared, checked.writes)
+        of_load = Loaded(subject.variant, subject.dataset, prepared.before, loaded.ledger, in_force)
+        try:
+            flashbacks, checks = go_back(snapshots, of_load)
+        except UsageError:
+            raise
+        except PlinthError as error:
+            return replace(checked, failure=reason_of(error))
+        failure = failure_of_checks(checks)
+        return replace(checked, flashbacks=flashbacks, checks=(*checked.checks, *checks), failure=failure)
 
-    def _observer(self, topology: Topology, cluster: PlannedCluster, devices: Mapping[str, Sequence[str]]) -> Observer:
+    def _observer(self, topology: Topology, cluster: PlannedCluster, devices: Sequence[str]) -> Observer:
         node = topology.primary
         others = [one.postmaster_pid for one in topology.nodes if one is not node]
         return Observer(
             node.server.connection,
-            devices=tuple(devices),
-            postmaster_pid=node.postmaster_pid,
-            engine_pid=os.getpid(),
-            further_engines=lambda: self._running.processes if self._running is not None else (),
-            other_servers=[pid for pid in others if pid is not None],
+            devices=devices,
+            processes=RunProcesses(
+                node.postmaster_pid,
+                further_engines=lambda: self._running.processes if self._running is not None else (),
+                other_servers=[pid for pid in others if pid is not None],
+            ),
             log=node.log,
-            storages=[self._storages[name] for name in cluster.storages],
+            storages=self._facts_of(cluster),
         )
 
-    def _load(
+    def _drive(
         self,
         config: LoadConfig,
         driver: Driver,
@@ -376,8 +363,8 @@ class TrialRunner:
         stalls: StallWatch,
         actions: ActionSchedule,
     ) -> tuple[LoadResult, str | None, WarmupEnd | None]:
-        """Drive the load to its end; returns its result, why it is a failure, and how a warm-up of open length ended."""
-        measure = self._plan.experiment.measure
+        """Drive the load to its end; return its result, why it is a failure, and how a warm-up of open length ended."""
+        measure = self._measure
         failure, ended = None, 0
         load = self._make_load(driver, config)
         self._running = load
@@ -412,85 +399,82 @@ class TrialRunner:
     def _expect_measured(
         self, warmup: WarmupWatch, elapsed_ns: int, observer: Observer, actions: ActionSchedule
     ) -> None:
-        """Tell those who act when the measured phase begins and ends, as far as that is known."""
+        """Tell actions and observer when the measured phase begins and ends, as far as that is known."""
         if warmup.ends_ns is None:
             return
         left_ns = warmup.ends_ns - elapsed_ns
         actions.begin(left_ns / 1e9)
         begin_ns = self._clock.monotonic_ns() + left_ns
-        observer.measure(begin_ns, begin_ns + round(self._plan.experiment.measure.duration_s * 1e9))
+        observer.measure(begin_ns, begin_ns + round(self._measure.duration_s * 1e9))
 
     def _report(self, progress: LoadProgress, total_s: float, observer: Observer) -> None:
         for second in progress.seconds:
-            figures = observer.latest() | self._provision.figures()
+            figures = observer.latest() | self._provisioner.budget.figures()
             self._listener.second(LiveSecond(second, progress.elapsed_ns / 1e9, total_s, figures))
 
     def _monotonic_ns(self, unix_ns: int) -> int:
-        """The instant of a wall clock on the monotonic one."""
+        """Return the instant of a wall clock on the monotonic one."""
         return self._clock.monotonic_ns() - (self._clock.unix_ns() - unix_ns)
+
+    def _result(
+        self, planned: PlannedTrial, started_unix_ns: int, measured: _Measured | None, failure: str | None
+    ) -> TrialOutput:
+        """Return the result of a trial; of one that has not measured anything only the reason."""
+        result: dict[str, Any] = {
+            "number": planned.number,
+            "block": planned.block,
+            "variant": planned.variant,
+            "started_unix_ns": started_unix_ns,
+            "status": "complete" if failure is None else "failed",
+            "failure": failure,
+        }
+        if measured is None:
+            return TrialOutput(Trial(**result))
+        restored, prepared, loaded, checked = measured
+        load, observation, cache = loaded.result, loaded.observation, prepared.cache
+        nodes = prepared.topology.nodes
+        primary = prepared.topology.primary
+        trial = Trial(
+            **result,
+            connect_ns=load.connect_ns,
+            warmup_ns=load.warmup_ns,
+            warmup_end=loaded.warmup_end,
+            measured_ns=load.measured_ns,
+            totals=load.totals,
+            measured=load.measured,
+            server_transactions=load.server_transactions,
+            scripts=load.scripts,
+            tps=load.measured.done / (load.measured_ns / 1e9) if load.measured_ns else None,
+            engine=load.engine,
+            errors=load.errors,
+            checks=checked.checks,
+            devices=loaded.devices,
+            gaps=(*prepared.gaps, *observation.gaps),
+            cache=cache.state if cache else None,
+            restored=restored,
+            network=loaded.network,
+            outage=checked.outage,
+            writes=checked.writes,
+            flashbacks=checked.flashbacks,
+            fleet=load.fleet,
+            excluded=None if load.fleet is None else load.fleet.excluded,
+            observer_cpu_ns=observation.cost_cpu_ns,
+            observer_ns=observation.duration_ns,
+        )
+        standbys = {
+            node.name: node.facts.model_copy(update={"standby": prepared.standbys.get(node.name)})
+            for node in nodes
+            if node is not primary
+        }
+        return TrialOutput(trial, load, observation.samples, loaded.events, primary.facts, standbys)
 
 
 def _has_written(variant: Variant, load: LoadResult) -> bool:
-    """Whether transactions of the load have certainly written rows: of a script only its ledger tells."""
+    """Return whether transactions of the load have certainly written rows: of a script only its ledger tells."""
     return load.totals.done > 0 and (variant.workload.keeps_ledger or variant.workload.is_read_only is False)
 
 
-def _in_force(variant: Variant, server: ServerFacts, writes: WriteFacts) -> dict[str, SettingValue]:
-    """The weakest durability settings that the load's commits had, over those that were asked for."""
-    return as_settings(settings_in_force(variant.asked, server, [writes]), variant.asked)
-
-
-def _checkpoint(control: "psycopg.Connection[Any]") -> list[Gap]:
-    """Begin the trial with nothing left to write; on a server of somebody else's we may not be allowed to."""
-    import psycopg
-
-    try:
-        control.execute("CHECKPOINT")
-    except psycopg.errors.InsufficientPrivilege as error:
-        return [Gap(what="CHECKPOINT before the trial", reason=str(error).strip())]
-    return []
-
-
-def _output(
-    planned: PlannedTrial, started_unix_ns: int, measured: _Measured | None, failure: str | None
-) -> TrialOutput:
-    """The result of a trial; of one that has not measured anything only the reason."""
-    result: dict[str, Any] = {
-        "number": planned.number,
-        "block": planned.block,
-        "variant": planned.variant,
-        "started_unix_ns": started_unix_ns,
-        "status": "complete" if failure is None else "failed",
-        "failure": failure,
-    }
-    if measured is None:
-        return TrialOutput(Trial(**result))
-    load, observation = measured.load, measured.observation
-    trial = Trial(
-        **result,
-        connect_ns=load.connect_ns,
-        warmup_ns=load.warmup_ns,
-        warmup_end=measured.warmup_end,
-        measured_ns=load.measured_ns,
-        totals=load.totals,
-        measured=load.measured,
-        server_transactions=load.server_transactions,
-        scripts=load.scripts,
-        tps=load.measured.done / (load.measured_ns / 1e9) if load.measured_ns else None,
-        engine=load.engine,
-        errors=load.errors,
-        checks=measured.checks,
-        devices=measured.devices,
-        gaps=measured.gaps,
-        cache=measured.cache,
-        restored=measured.restored,
-        network=measured.network,
-        outage=measured.outage,
-        writes=measured.writes,
-        flashbacks=measured.flashbacks,
-        fleet=load.fleet,
-        excluded=None if load.fleet is None else load.fleet.excluded,
-        observer_cpu_ns=observation.cost_cpu_ns,
-        observer_ns=observation.duration_ns,
-    )
-    return TrialOutput(trial, load, observation.samples, measured.events, measured.server, measured.standbys)
+def _in_force(subject: _Subject, prepared: _Prepared, writes: WriteFacts) -> dict[str, SettingValue]:
+    """Return the weakest durability settings that the load's commits had, over those that were asked for."""
+    asked = subject.variant.asked
+    return as_settings(settings_in_force(asked, prepared.topology.primary.facts, [writes]), asked)

@@ -35,11 +35,12 @@ class TrialsEndRule:
         self._earlier_s = sum(one.connect_ns + one.warmup_ns + one.measured_ns for one in self._trials) / 1e9
 
     def add(self, trial: Trial) -> None:
-        """A trial that has ended."""
+        """Add a trial that has ended."""
         self._trials.append(trial)
 
     def before(self, planned: PlannedTrial) -> TrialsEnd | None:
-        """The end of the trials, if `planned`, which would be the next one, is not to be run. A block that was begun is finished."""
+        """Return the end of the trials, if `planned`, which would be the next one, is not to be run. A block that was begun is
+        finished."""
         if self._began_ns is None:
             self._began_ns = self._clock.monotonic_ns()
         if self._adaptive is None or any(trial.block == planned.block for trial in self._trials):
@@ -84,7 +85,7 @@ def _adaptive(plan: Plan) -> "Adaptive | None":
 
 
 def _progress(adaptive: "Adaptive", undecided: int, log_tps: dict[str, dict[int, float]]) -> str:
-    """ "2 of 3 comparisons are not decided; about 4 more trials of each would decide"."""
+    """Return text such as "2 of 3 comparisons are not decided; about 4 more trials of each would decide"."""
     wanted = [one.more_trials for one in adaptive.decisions(log_tps).values() if one.decision == "undecided"]
     known = [more for more in wanted if more is not None]
     said = adaptive.undecided_text(undecided)

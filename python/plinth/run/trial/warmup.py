@@ -89,7 +89,7 @@ class WarmupWatch:
         self._is_steady, self._seen = found.steady is True, found.reason
 
     def end(self, series: Sequence[Second]) -> WarmupEnd | None:
-        """How the warm-up ended, by the whole `series` of the load; None if its length was fixed."""
+        """Return how the warm-up ended, by the whole `series` of the load; None if its length was fixed."""
         if not self._is_open:
             return None
         last = self._window[-1].second if self._window else -1

@@ -1,7 +1,6 @@
 """What a load wrote to and under which settings it committed, read from the server before and after it."""
 
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.action import Action, StatementAction
@@ -10,6 +9,7 @@ from plinth.model.errors import PlinthError
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Variant
 from plinth.model.write_facts import SettingSeen, WriteFacts, WrittenRelation
+from plinth.run.host import HOST
 from plinth.server.written_relations import (
     Counters,
     StoredRelation,
@@ -19,9 +19,8 @@ from plinth.server.written_relations import (
     stored_relations,
     written_since,
 )
-from plinth.storage import describe
+from plinth.workload.commit_ledger_check import commit_levels_seen
 from plinth.workload.commit_settings import settings_of_actions, settings_of_functions, settings_of_scripts
-from plinth.workload.ledger_check import commit_levels_seen
 
 if TYPE_CHECKING:
     import psycopg
@@ -103,7 +102,7 @@ class WriteWatch:
         return self._facts(relations, None if written is None else len(written))
 
     def without_end(self) -> WriteFacts:
-        """What is known of a load whose server cannot be asked afterwards."""
+        """Return what is known of a load whose server cannot be asked afterwards."""
         return self._facts((), None)
 
     def _facts(self, relations: tuple[WrittenRelation, ...], written: int | None) -> WriteFacts:
@@ -153,22 +152,13 @@ class WriteWatch:
         return tuple(found)
 
     def _place(self, directory: str) -> tuple[str | None, StorageFacts | None]:
-        """The storage that a directory is on; or what is there, of one that is on none."""
+        """Return the storage that a directory is on; or what is there, of one that is on none."""
         try:
-            real = Path(directory).resolve(strict=True)
-            for storage in self._storages:
-                root = Path(storage.path)
-                if real.is_relative_to(root) and real.stat().st_dev == root.stat().st_dev:
-                    return storage.name, None
-            return None, describe(real)
+            found = HOST.storage_of(directory, self._storages)
+            return (found, None) if isinstance(found, str) else (None, found)
         except (OSError, PlinthError) as error:
             self._gaps.append(Gap(what=f"where {directory} is", reason=str(error)))
             return None, None
-
-
-def storages_at(names: Sequence[str], storages: Mapping[str, StorageFacts]) -> list[StorageFacts]:
-    """The facts of these storages, of those that are known."""
-    return [storages[name] for name in names if name in storages]
 
 
 def _gap(what: str, error: Exception) -> Gap:

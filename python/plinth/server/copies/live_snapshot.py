@@ -12,8 +12,8 @@ from typing import Literal
 from plinth.model.step import Step
 from plinth.server.copies.loaded_copy import remove_snapshot
 from plinth.server.layout import ServerLayout
+from plinth.system.action import Snapshot
 from plinth.system.runner import Runner
-from plinth.system.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

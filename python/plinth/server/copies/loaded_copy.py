@@ -19,12 +19,12 @@ from plinth.model.standby import PRIMARY
 from plinth.model.step import Step
 from plinth.model.trial import Restored
 from plinth.server.layout import ServerLayout
+from plinth.system.action import Snapshot
 from plinth.system.directory import LABEL_FILE
+from plinth.system.drop_caches import write_back_command
 from plinth.system.journal import Journal
-from plinth.system.page_cache import write_back_command
-from plinth.system.reflink import has_reflinks
+from plinth.system.regular_file import has_reflinks
 from plinth.system.runner import CommandError, Runner
-from plinth.system.snapshot import Snapshot
 
 RestoreWay = Literal["auto", "reflink", "copy", "subvolume"] | Snapshot
 """By cp, as its --reflink; by a snapshot of its own subvolume; by a snapshot of the storage."""

@@ -6,11 +6,11 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from plinth.common.libpq import make_conninfo
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, Reported, RunError
 from plinth.model.facts import ServerFacts
-from plinth.model.libpq import make_conninfo
 from plinth.model.server_spec import OLDEST_VERSION
 from plinth.model.step import Step, Undo
 from plinth.server.external.schema import drop_schema, has_schema, make_schema, schema_of

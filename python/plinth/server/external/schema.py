@@ -3,8 +3,8 @@
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from plinth.common.secrets import without_secrets
 from plinth.model.errors import Refused
-from plinth.model.secrets import without_secrets
 from plinth.system import conninfo
 from plinth.system.database import connect, database_errors
 

@@ -27,7 +27,7 @@ from plinth.server.integrity.binary_copy import read_columns, tid_list
 from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of
 from plinth.server.integrity.pages import RelationFile, is_all_visible, lsn_number, lsn_text, page_lsns, relation_files
 from plinth.server.integrity.sequences import SequenceState, read_sequences, set_back
-from plinth.system.capacity import available_memory_bytes
+from plinth.system.cgroup import available_memory_bytes
 
 if TYPE_CHECKING:
     import numpy as np

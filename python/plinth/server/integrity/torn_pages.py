@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from plinth.model.disk_recording import TornWrite
 from plinth.model.durability import Damage
-from plinth.system.extents import file_extents
-from plinth.system.regular_file import open_regular_file
+from plinth.system.regular_file import file_extents, open_regular_file
 
 PAGE_BYTES = 8192
 _PAGES_PER_FILE = 131_072  # files of 1 GiB

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from plinth.model.errors import Refused, RunError
 from plinth.system.directory import nearest_label
-from plinth.system.ending import kill_all
+from plinth.system.process import kill_all
 
 MARK = "PLINTH_CLUSTER_MANAGER"
 """The variable whose value is the path of the process's own files."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from plinth.common.libpq import make_conninfo
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, RunError
-from plinth.model.libpq import make_conninfo
 from plinth.model.progress import Progress, Report
 from plinth.model.standby import BaseBackup, StandbyFacts
 from plinth.model.units import format_duration

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
+from plinth.common.nearest import nearest
 from plinth.model.base import SettingValue
 from plinth.model.errors import PlinthError, Problem
 from plinth.model.facts import Installation
-from plinth.model.nearest import nearest
 from plinth.model.units import format_size
 from plinth.server.settings.probe import SettingDefinition, complaint_of
 from plinth.server.settings.values import number_of, setting_text

@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from plinth.common.nearest import nearest
 from plinth.model.base import SettingValue
 from plinth.model.errors import Problem
 from plinth.model.facts import Installation
-from plinth.model.nearest import nearest
-from plinth.model.standby import quorum_of
+from plinth.model.synchronous_standby_names import quorum_of
 from plinth.server.settings.values import setting_text
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from plinth.common.secrets import without_secrets
 from plinth.model.base import SettingValue
 from plinth.model.errors import RunError
 from plinth.model.facts import Setting
-from plinth.model.secrets import without_secrets
 from plinth.server.settings.probe import SettingsProbe
 from plinth.server.settings.values import SettingRow, setting_text, was_taken
 

@@ -1,5 +1,6 @@
-"""Identifying one block device for certain: a name such as /dev/sdb may be another disk by the next command.
+"""One block device: which one it is, and what is on it.
 
+A name such as /dev/sdb may be another disk by the next command.
 `Identity` is what must not change between looking and writing. Sources: linux/fs.h (ioctls), the kernel's
 Documentation/ABI/stable/sysfs-block (diskseq, since Linux 5.15: a number that no two disks of one boot share), and
 SPC-4 7.8.15 for the page of SCSI's vital product data that holds the serial number.
@@ -8,6 +9,7 @@ SPC-4 7.8.15 for the page of SCSI's vital product data that holds the serial num
 import array
 import errno
 import fcntl
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from typing import NamedTuple
 
 from plinth.model.errors import PlinthError, Refused
 from plinth.system.failures import from_os_error
+from plinth.system.runner import CommandError, Runner
 
 SYSFS = Path("/sys")
 BY_ID = Path("/dev/disk/by-id")
@@ -25,6 +28,7 @@ _BLKGETSIZE64 = 0x80081272
 _BLKGETDISKSEQ = 0x80081280
 _BLKROGET = 0x125E
 _VPD_HEADER_BYTES = 4
+_BLKID_NOTHING_FOUND = 2
 
 
 class Identity(NamedTuple):
@@ -41,7 +45,7 @@ class Identity(NamedTuple):
     start_sector: int | None = None
 
     def differences(self, other: "Identity") -> list[str]:
-        """The differences from `other`, for people."""
+        """Return the differences from `other`, for people."""
         return [
             f"{name.replace('_', ' ')} was {before}, is {now}"
             for name, before, now in zip(self._fields, self, other, strict=True)
@@ -50,7 +54,7 @@ class Identity(NamedTuple):
 
 
 def resolve(id_path: str, sysfs: Path = SYSFS) -> tuple[Path, Path]:
-    """The node, such as /dev/nvme0n1, and the sysfs folder of a device that is named by stable id or by PARTUUID.
+    """Return the node, such as /dev/nvme0n1, and the sysfs folder of a device that is named by stable id or by PARTUUID.
 
     Refused for any other name, and for a link that leads to anything but a device node that the kernel made.
     """
@@ -79,7 +83,7 @@ def resolve(id_path: str, sysfs: Path = SYSFS) -> tuple[Path, Path]:
 
 @contextmanager
 def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
-    """The block device at `path`, open. While it is, the kernel gives its number to no other disk.
+    """Open the block device at `path`. While it is open, the kernel gives its number to no other disk.
 
     Refused when there is no block device; with O_EXCL also when the kernel itself uses it.
     """
@@ -96,7 +100,7 @@ def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
 
 
 def identity_of(fd: int, sysfs: Path = SYSFS) -> Identity:
-    """The identity of an open block device."""
+    """Return the identity of an open block device."""
     number = device_number(os.fstat(fd).st_rdev)
     folder = (sysfs / "dev/block" / number).resolve()
     start = int((folder / "start").read_text()) if is_partition(folder) else None
@@ -110,7 +114,7 @@ def is_partition(folder: Path) -> bool:
 
 
 def disk_folder(folder: Path) -> Path:
-    """The sysfs folder of the disk that a partition is on; of a disk its own. `folder` has no links in it."""
+    """Return the sysfs folder of the disk that a partition is on; of a disk its own. `folder` has no links in it."""
     return folder.parent if is_partition(folder) else folder
 
 
@@ -122,7 +126,7 @@ def is_read_only(fd: int) -> bool:
 
 
 def serial_of(folder: Path) -> str | None:
-    """The serial number of the disk of a sysfs folder; None where it has none to read.
+    """Return the serial number of the disk of a sysfs folder; None where it has none to read.
 
     NVMe and MMC keep it in device/serial, virtio and user-mode Linux in serial, SCSI and SATA in the page 0x80 of the
     vital product data: four bytes of header, the last two of them the length, then the number.
@@ -142,7 +146,7 @@ def serial_of(folder: Path) -> str | None:
 
 
 def device_number(st_rdev: int) -> str:
-    """ "major:minor" of a device number as stat(2) gives it."""
+    """Return the "major:minor" of a device number as stat(2) gives it."""
     return f"{os.major(st_rdev)}:{os.minor(st_rdev)}"
 
 
@@ -165,3 +169,57 @@ def _not_opened(error: OSError, path: Path) -> PlinthError:
     if error.errno in (errno.ENXIO, errno.ENOMEDIUM):
         return Refused("no disk is behind it", where=str(path), hint="name a device of /dev/disk/by-id")
     return from_os_error(error, "open the device", path)
+
+
+class Signature(NamedTuple):
+    """One signature: "ext4", "linux_raid_member", "gpt", ...; `offset_bytes` is where on the device its magic is."""
+
+    type: str
+    offset_bytes: int
+    label: str | None
+    uuid: str | None
+
+    def __str__(self) -> str:
+        label = f" labelled {self.label!r}" if self.label else ""
+        return f"{self.type}{label} at byte {self.offset_bytes}"
+
+
+def signatures_command(device: Path) -> tuple[str, ...]:
+    """Return the command that shows the signatures on `device`; it changes nothing."""
+    return ("wipefs", "--no-act", "--json", str(device))
+
+
+def signatures_of(device: Path, runner: Runner) -> tuple[Signature, ...]:
+    """Return every signature of a device or file. Raises a PlinthError when it cannot be read."""
+    completed = runner.run(signatures_command(device))
+    if not completed.stdout.strip():
+        return ()  # as some versions say that there is none
+    try:
+        rows = json.loads(completed.stdout)["signatures"]
+        return tuple(Signature(row["type"], int(row["offset"], 16), row["label"], row["uuid"]) for row in rows)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refused(
+            f"cannot determine what is on the device: wipefs answered in an unknown form ({error})",
+            where=" ".join(completed.argv),
+            details=completed.stdout.splitlines()[:5],
+        ) from error
+
+
+def device_label(device: Path, runner: Runner) -> str | None:
+    """Return the label of the file system on a block device, read from it by blkid; None without one."""
+    return _probed(device, "LABEL", runner)
+
+
+def partuuid_of(partition: Path, runner: Runner) -> str | None:
+    """Return the PARTUUID of a partition as the table of its disk has it now, which a link in /dev/disk may have outlived."""
+    return _probed(partition, "PART_ENTRY_UUID", runner)
+
+
+def _probed(device: Path, tag: str, runner: Runner) -> str | None:
+    """Return what blkid reads from a block device, past its cache."""
+    try:
+        return runner.run(("blkid", "-p", "-o", "value", "-s", tag, str(device))).stdout.strip() or None
+    except CommandError as error:
+        if error.completed.exit_code == _BLKID_NOTHING_FOUND:
+            return None
+        raise

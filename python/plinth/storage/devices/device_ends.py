@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from plinth.model.base import Frozen
 from plinth.model.errors import Refused, RunError
-from plinth.storage.devices.block_device import identity_of, opened, resolve
-from plinth.storage.devices.signatures import Signature, signatures_of
+from plinth.storage.devices.block_device import Signature, identity_of, opened, resolve, signatures_of
 from plinth.system.directory import nearest_label
 from plinth.system.failures import from_os_error
 from plinth.system.runner import Runner
@@ -31,7 +30,7 @@ class DeviceUndoState(Frozen):
 
 
 def read_ends(fd: int, size_bytes: int) -> tuple[bytes, bytes]:
-    """The first and the last MiB of an open device."""
+    """Return the first and the last MiB of an open device."""
     return os.pread(fd, ENDS_BYTES, 0), os.pread(fd, ENDS_BYTES, max(0, size_bytes - ENDS_BYTES))
 
 

@@ -10,13 +10,13 @@ from plinth.model.disk import CutReport, DiskStatus, EioFault, FaultState, Lie, 
 from plinth.model.disk_recording import RecordingBase, RecordingStatus
 from plinth.model.errors import RunError, UsageError
 from plinth.model.power_cut import CutMode
-from plinth.system.daemon_control import DaemonControl
+from plinth.system.daemon import DaemonControl
 
 _STOP_TIMEOUT_S = 120.0  # what waits to be written is at most 64 MiB
 
 
 class DiskControl(DaemonControl):
-    """Commands to a served disk. Each opens a connection of its own, and is done when it returns.
+    """Commands to a served disk. Each opens a separate connection, and has taken effect when it returns.
 
     Every method raises RunError when the daemon is not there, does not answer within `timeout_s`, or cannot execute
     the command, and UsageError when the disk refuses it.
@@ -26,7 +26,7 @@ class DiskControl(DaemonControl):
     hint = "`plinth clean` undoes what a run has left; a disk served by hand is unmounted with umount"
 
     def status(self) -> DiskStatus:
-        """The state of the disk."""
+        """Return the state of the disk."""
         return DiskStatus.model_validate(self._ask("status"))
 
     def set_physics(self, physics: Physics) -> Physics:

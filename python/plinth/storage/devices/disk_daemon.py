@@ -1,24 +1,31 @@
-"""Daemons of emulated disks: found by their own arguments, and ended with their mount.
+"""Daemons of emulated disks: started as a step, found by their own arguments, and ended with their mount.
 
-A daemon that hangs blocks every process that uses its disk, umount and losetup included. So before anything that is stored on it is
-undone it is killed: its connection to the kernel goes with it, and what waited for it gets an error.
+A daemon that hangs blocks every process that uses its disk, including umount and losetup. So it is killed before anything that
+is stored on it is undone: its connection to the kernel is closed, and what waited for it gets an error.
 """
 
 import contextlib
+import json
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from plinth.model.disk import DiskConfig, DiskProfile
 from plinth.model.errors import RunError
+from plinth.model.step import Step, Undo
+from plinth.model.units import format_size
+from plinth.storage.actions import Action
+from plinth.storage.devices.disk_process import DISK_FILE as DISK_FILE
 from plinth.storage.devices.fuse import abort
 from plinth.system import daemon
-from plinth.system.daemon import Daemon, find_daemons
-from plinth.system.ending import handles, kill_all, send
+from plinth.system.daemon import Daemon, find_daemons, start_daemon
+from plinth.system.log_file import LogFile
 from plinth.system.mounts import Mount, mounts
-from plinth.system.namespaces import unmount_copies
-from plinth.system.process import all_exit
+from plinth.system.process import all_exit, handles, kill_all, send
 from plinth.system.runner import Runner
 from plinth.system.undo import HungDaemon
+from plinth.system.unmount import unmount_copies
 
 SERVE_MODULE = "plinth.cli.serve_disk"
 """What such a process runs; `plinth disk serve` is the same for people."""
@@ -27,7 +34,7 @@ _UNMOUNT_TIMEOUT_S = 60.0  # of the file that is served: nothing of it is kept i
 
 
 def daemons(mount: Path, label: str | None = None) -> list[Daemon]:
-    """The processes that were started to serve a disk on `mount` (with `label`, if one is given)."""
+    """Return the processes that were started to serve a disk on `mount` (with `label`, if one is given)."""
     return find_daemons((SERVE_MODULE,), {"--mount": str(mount)} | ({} if label is None else {"--label": label}))
 
 
@@ -39,7 +46,7 @@ def abort_hung(mount: Path, label: str) -> None:
 
 
 def find_hung(mount: Path, label: str) -> HungDaemon | None:
-    """The daemon of a disk of ours that did not answer in time; None when there is none."""
+    """Return the daemon of a disk of ours that did not answer in time; None when there is none."""
     hanging = [found.pid for found in daemons(mount, label) if found.hangs()]
     if not hanging:
         return None
@@ -62,7 +69,7 @@ def stop_daemon(mount: Path, label: str, runner: Runner) -> None:
     for found in mounted:
         runner.run(("umount", found.point), timeout_s=_UNMOUNT_TIMEOUT_S)
     unmount_copies(lambda other: (other.source, other.point) == (label, str(mount)), runner)
-    # An unmounted disk's daemon ends by itself. One that is only about to mount it does not, and is not waited for: it listens
+    # An unmounted disk's daemon ends without a signal. One that has yet to mount it does not, and is not waited for: it listens
     # before it mounts, and unmounts what it has mounted when it is asked to end.
     _end(mount, label, (None, signal.SIGTERM, signal.SIGKILL) if mounted else (signal.SIGTERM, signal.SIGKILL))
     if _ours(mount, label):
@@ -85,7 +92,7 @@ def _end(mount: Path, label: str, ways: Sequence[signal.Signals | None]) -> None
             if how == signal.SIGKILL:
                 for connected in _ours(mount, label):
                     with contextlib.suppress(PermissionError):  # without the right to, the signal has to do
-                        abort(connected)  # it may wait in the kernel for a disk of its own
+                        abort(connected)  # it may wait in the kernel for its own disk
             all_exit(list(found.values()), _END_TIMEOUT_S)
     if left := kill_all(pids, _END_TIMEOUT_S):
         raise RunError(
@@ -101,3 +108,50 @@ def _ours(mount: Path, label: str) -> list[Mount]:
         for found in mounts()
         if found.point == str(mount) and found.source == label and found.filesystem.partition(".")[0] == "fuse"
     ]
+
+
+def disk_profiles() -> tuple[DiskProfile, ...]:
+    """Return every profile, from slow to fast."""
+    from plinth import _native  # takes a while to load
+
+    return tuple(DiskProfile.model_validate(profile) for profile in json.loads(_native.disk_profiles()))
+
+
+def serve_command(config: DiskConfig) -> tuple[str, ...]:
+    """Return the command that serves `config`.
+
+    It prints one line of JSON when the disk is ready, and runs until the disk is unmounted or it gets SIGTERM.
+    """
+    argv = [sys.executable, "-m", SERVE_MODULE, "--mount", config.mount, "--control", config.control]
+    return (*argv, "--label", config.label, "--config", _document(config))
+
+
+def complaint_about(config: DiskConfig) -> str | None:
+    """Return why the engine refuses the profile, physics or faults of `config`; None when it takes them.
+
+    Nothing is touched.
+    """
+    from plinth import _native
+
+    try:
+        _native.DiskServer(_document(config))
+    except (_native.DiskError, _native.ConfigError) as error:
+        return str(error)
+    return None
+
+
+def _document(config: DiskConfig) -> str:
+    changed = config.physics.model_dump(exclude_none=True, mode="json")
+    return json.dumps(config.model_dump(mode="json") | {"physics": changed})
+
+
+def serve_action(step_id: str, config: DiskConfig, log: Path) -> Action:
+    """Start a daemon that serves `config` and writes to `log`; it is ready afterwards."""
+    argv = serve_command(config)
+    step = Step(
+        id=step_id,
+        title=f"serve an emulated disk {config.profile} of {format_size(config.size_bytes)} on {config.mount}",
+        argv=argv,
+        undo=Undo(kind="stop_process", path=config.mount, label=config.label),
+    )
+    return Action(step, lambda runner: start_daemon(argv, LogFile(log), runner))

@@ -8,14 +8,16 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plinth import _native
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
 from plinth.storage.devices.fuse import FUSE_DEVICE
 from plinth.system.failures import from_os_error
 
-FILE_NAME = "disk.img"
+if TYPE_CHECKING:
+    from plinth import _native
+
+DISK_FILE = "disk.img"
 """The one file in the mount: what a loop device is set up on."""
 
 _POLL_S = 0.1  # until a signal takes effect
@@ -27,6 +29,8 @@ def serve(config: Mapping[str, Any], ready: Callable[[dict[str, Any]], object]) 
     `config` is a `DiskConfig` as JSON has it. Raises a PlinthError when it cannot be served, and RunError when a signal
     found it in use: it was then detached while in use.
     """
+    from plinth import _native  # takes a while to load, and is not needed for the name of the file
+
     mount = Path(config["mount"])
     _check(mount)
     stopped: list[int] = []
@@ -38,7 +42,7 @@ def serve(config: Mapping[str, Any], ready: Callable[[dict[str, Any]], object]) 
         server = _native.DiskServer(json.dumps(config))
         server.start()
         try:
-            (mount / FILE_NAME).stat()
+            (mount / DISK_FILE).stat()
             known = ("label", "mount", "control", "size_bytes", "profile")
             ready({"ready": True, "pid": os.getpid(), **{key: config[key] for key in known}})
         except BaseException:
@@ -63,7 +67,7 @@ def serve(config: Mapping[str, Any], ready: Callable[[dict[str, Any]], object]) 
 
 
 def _check(mount: Path) -> None:
-    """Checks that are better made before the start than reported after it."""
+    """Check before the start what is better refused than reported after it."""
     if not FUSE_DEVICE.exists():
         raise MissingCapability(
             "this system has no FUSE, which emulated disks are served by",
@@ -80,8 +84,8 @@ def _check(mount: Path) -> None:
         raise Refused("the directory to mount on is not empty", where=str(mount), hint="name an empty one")
 
 
-def as_plinth_error(error: _native.DiskError, doing: str, place: Path, hint: str) -> PlinthError:
-    """The engine's error while `doing` something, at `place` unless it names another."""
+def as_plinth_error(error: "_native.DiskError", doing: str, place: Path, hint: str) -> PlinthError:
+    """Return the engine's error while `doing` something, at `place` unless it names another."""
     if error.usage:
         return UsageError(error.message, hint="`plinth disk serve --help` explains the options")
     if error.errno is not None:

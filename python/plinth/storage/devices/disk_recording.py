@@ -39,34 +39,34 @@ class Recording(NamedTuple):
         return len(self.times_ns)
 
     def point_at(self, time_ns: int) -> int:
-        """The point at a time of CLOCK_MONOTONIC: with every record that was made until then."""
+        """Return the point at a time of CLOCK_MONOTONIC: with every record that was made until then."""
         import numpy as np
 
         return int(np.searchsorted(self.times_ns, time_ns, side="right"))
 
     def time_ns(self, point: int) -> int:
-        """When the point was reached, by CLOCK_MONOTONIC."""
+        """Return when the point was reached, by CLOCK_MONOTONIC."""
         return int(self.times_ns[point - 1]) if point else self.began_ns
 
     def flush_points(self) -> "NDArray[np.int64]":
-        """The points just after a flush was answered, also by a disk that lies."""
+        """Return the points just after a flush was answered, also by a disk that lies."""
         import numpy as np
 
         return np.flatnonzero(self.kinds == _FLUSH) + 1
 
     def change_points(self) -> "NDArray[np.int64]":
-        """The points just after a write or discard."""
+        """Return the points just after a write or discard."""
         import numpy as np
 
         return np.flatnonzero(np.isin(self.kinds, (_WRITE, _DISCARD, _DISCARD_AT_ONCE))) + 1
 
     def image(self, point: int, mode: CutMode = "drop", seed: int = 0, tear_bytes: int = 0) -> ImageSource:
-        """The image that a power cut at a point leaves."""
+        """Return the image that a power cut at a point leaves."""
         return ImageSource(recording=str(self.folder), point=point, mode=mode, seed=seed, tear_bytes=tear_bytes)
 
 
 def read_recording(folder: Path, *, verify: bool = True) -> Recording:
-    """The recording in `folder`; with `verify`, every byte of its data is read and checked.
+    """Return the recording in `folder`; with `verify`, every byte of its data is read and checked.
 
     One that was cut short, as by a full file system or kill -9, is read up to its last whole record. Raises Refused
     for a recording that is damaged elsewhere or of another version, and for a folder that holds none.
@@ -87,5 +87,5 @@ def read_recording(folder: Path, *, verify: bool = True) -> Recording:
 
 
 def images_at(recordings: Sequence[Recording], time_ns: int, mode: CutMode, seed: int) -> list[ImageSource]:
-    """What one power cut leaves of several disks that were recorded side by side; each has a seed of its own."""
+    """Return what one power cut leaves of several disks that were recorded together, each with a different seed."""
     return [recording.image(recording.point_at(time_ns), mode, seed + at) for at, recording in enumerate(recordings)]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from plinth.model.errors import MissingCapability, Refused, RunError
 from plinth.storage.devices.block_device import resolve, serial_of
 from plinth.system.runner import Completed, Runner
-from plinth.system.undo_state import read_undo_state, write_undo_state
+from plinth.system.undo import read_undo_state, write_undo_state
 
 _ANY_EXIT_CODE = range(256)
 _TIMEOUT_S = 60.0
@@ -59,7 +59,7 @@ CACHE_PROGRAMS = tuple(commands.program for commands in (_ATA, _SCSI, _NVME))
 
 
 def cache_commands(node: Path, folder: Path) -> CacheCommands:
-    """The commands for the drive of a node, such as /dev/sda, and its folder in sysfs. Raises MissingCapability for what is no drive."""
+    """Return the commands for the drive of a node, such as /dev/sda, and its folder in sysfs. Raises MissingCapability for what is no drive."""
     if re.fullmatch(r"nvme\d+n\d+", node.name):
         return _NVME
     if re.fullmatch(r"sd[a-z]+", node.name):
@@ -73,7 +73,7 @@ def cache_commands(node: Path, folder: Path) -> CacheCommands:
 
 
 def cache_commands_of(drive: str) -> CacheCommands:
-    """As `cache_commands`, of a drive by stable id. Raises a PlinthError also when there is no such drive."""
+    """Return `cache_commands` of a drive by stable id. Raises a PlinthError also when there is no such drive."""
     return cache_commands(*resolve(drive))
 
 

@@ -35,13 +35,13 @@ def abort(mount: Mount) -> None:
 
 
 def _number(mount: Mount) -> str:
-    """A connection is named after the device number of its mount, whose major number is 0."""
+    """Return the name of the connection of a mount: its device number, whose major number is 0."""
     return mount.device.partition(":")[2]
 
 
 @contextlib.contextmanager
 def _connections() -> Iterator[int]:
-    """The open root of a fusectl file system: the one that is mounted, else one of our own that is mounted nowhere."""
+    """Open the root of a fusectl file system: the one that is mounted, else a new one that is mounted nowhere."""
     if any(mount.filesystem == "fusectl" and mount.point == str(_CONNECTIONS) for mount in mounts()):
         folder = os.open(_CONNECTIONS, os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
     else:
@@ -53,7 +53,7 @@ def _connections() -> Iterator[int]:
 
 
 def _detached(filesystem: str) -> int:
-    """The root of a new mount that is in no directory, and goes when it is closed."""
+    """Return the root of a new mount that is in no directory, and goes when it is closed."""
     context = _syscall(_FSOPEN, filesystem.encode(), _CLOEXEC)
     try:
         _syscall(_FSCONFIG, context, _CMD_CREATE, None, None, 0)

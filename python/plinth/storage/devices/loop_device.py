@@ -1,4 +1,4 @@
-"""Loop devices (loop(4)): what backs each (LOOP_GET_STATUS64 of linux/loop.h), and how a file is detached."""
+"""Loop devices (loop(4)): how a file is attached and detached, and what backs a device (LOOP_GET_STATUS64 of linux/loop.h)."""
 
 import array
 import errno
@@ -9,12 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from plinth.model.errors import Refused, RunError
+from plinth.model.errors import MissingCapability, Refused, RunError
+from plinth.model.step import Step, Undo
+from plinth.storage.actions import Action, make_link
+from plinth.storage.requirements import Requirements, kernel_feature
 from plinth.system import cancel
 from plinth.system.directory import LABEL_FILE, nearest_label
 from plinth.system.mounts import Mount, mounts
-from plinth.system.runner import Runner
+from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import statvfs_with_timeout
+from plinth.system.undo import UndoHandler, UndoHandlers
 
 _LOOP_GET_STATUS64 = 0x4C05
 _STATUS_BYTES = 232  # struct loop_info64; lo_device, lo_inode and lo_rdevice are its first fields
@@ -22,6 +26,22 @@ _BLOCK = Path("/sys/block")
 _DELETED = " (deleted)"
 _TIMEOUT_S = 5.0
 _LOOK_AGAIN_S = 0.01
+LOOP_UNDO: UndoHandlers = {
+    "detach_loop": UndoHandler(
+        lambda what, runner: detach_loops(Path(what.path), what.label, runner),
+        lambda what: f"detach the loop device of {what.path}",
+    )
+}
+_CONTROL = Path("/dev/loop-control")
+LOOP_REQUIREMENTS = Requirements(root=True, programs=("losetup",), kernel=(kernel_feature("loop", _CONTROL),))
+_SYSFS = Path("/sys/block")
+_DIRECT_IO = "--direct-io=on"
+# The last is what losetup says when the kernel has one to give, but /dev has no node for it.
+_NONE_LEFT = (
+    "could not find any free loop device",
+    "cannot find an unused loop device",
+    "failed to set up loop device: No such file or directory",
+)
 
 
 class Backing(NamedTuple):
@@ -33,7 +53,7 @@ class Backing(NamedTuple):
 
 
 def backing_of(fd: int) -> Backing | None:
-    """The backing file of an open loop device, even if it was renamed; None when the device is not attached."""
+    """Return the backing file of an open loop device, even if it was renamed; None when the device is not attached."""
     status = array.array("B", bytes(_STATUS_BYTES))
     try:
         fcntl.ioctl(fd, _LOOP_GET_STATUS64, status)
@@ -47,16 +67,16 @@ def backing_of(fd: int) -> Backing | None:
 
 
 def loops_of(image: Path) -> list[Path]:
-    """The loop devices, as /dev/loop0, whose backing file is `image`, also when that has been deleted since.
+    """Return the loop devices, as /dev/loop0, whose backing file is `image`, also when that has been deleted since.
 
-    Only text is compared, so that an image on a disk that does not answer blocks nobody.
+    Only text is compared, so that an image on a disk that does not answer blocks nothing.
     """
     devices = (Path("/dev") / folder.name for folder in _BLOCK.glob("loop*"))
     return sorted(device for device in devices if _image_of(device) == str(image))
 
 
 def _image_of(device: Path) -> str | None:
-    """The path of the file that backs a loop device; None when none does, such as once another process has detached it."""
+    """Return the path of the file that backs a loop device; None when none does, such as once another process has detached it."""
     try:
         backing = (_BLOCK / device.name / "loop" / "backing_file").read_bytes()
     except OSError as error:
@@ -67,7 +87,7 @@ def _image_of(device: Path) -> str | None:
 
 
 def mounts_of_lost_images() -> list[Mount]:
-    """The mounts of loop devices whose image nobody serves any more, since the FUSE daemon that did has ended."""
+    """Return the mounts of loop devices whose image nobody serves any more, since the FUSE daemon that did has ended."""
     return [mount for mount in mounts() if mount.source.startswith("/dev/loop") and _is_lost(Path(mount.source))]
 
 
@@ -91,7 +111,7 @@ def detach_loops(image: Path, label: str, runner: Runner) -> None:
 
 
 def in_use(device: Path) -> str | None:
-    """The holder of a claim on a block device, for people; None when no mount, array, volume or swap area claims
+    """Return the holder of a claim on a block device, for people; None when no mount, array, volume or swap area claims
     it."""
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
@@ -105,7 +125,7 @@ def in_use(device: Path) -> str | None:
 
 
 def _decoded(number: int) -> int:
-    """A device number from the kernel's huge_encode_dev (linux/kdev_t.h), as stat(2) gives it."""
+    """Convert a device number of the kernel's huge_encode_dev (linux/kdev_t.h) to that of stat(2)."""
     return os.makedev((number >> 8) & 0xFFF, (number & 0xFF) | ((number >> 12) & 0xFFF00))
 
 
@@ -118,7 +138,7 @@ def _detach(device: Path, image: Path, label: str, runner: Runner) -> None:
             where=str(device),
             hint=f"detach it yourself if it is not wanted: losetup -d {device}",
         )
-    # What was unmounted here may be held for a moment yet, as by a process that has a mount namespace of its own.
+    # What was unmounted here may be held for a moment yet, as by a process in another mount namespace.
     if not _within_timeout(lambda: in_use(device) is None) and (reason := in_use(device)):
         raise Refused(f"not detached: it is in use ({reason})", where=str(device), hint="unmount what is on it first")
     runner.run(("losetup", "-d", str(device)))
@@ -139,3 +159,65 @@ def _within_timeout(happened: Callable[[], bool]) -> bool:
             return False
         cancel.sleep(_LOOK_AGAIN_S)
     return True
+
+
+def check_loop_devices() -> None:
+    """Raise MissingCapability where there are no loop devices."""
+    if not _CONTROL.exists():
+        raise MissingCapability(
+            f"no loop devices here: {_CONTROL} is missing",
+            where=str(_CONTROL),
+            hint="modprobe loop; a container needs the device, as docker run --privileged gives it",
+        )
+
+
+def attach(step_id: str, image: Path, link: Path, label: str, *, direct_io: bool) -> Action:
+    """Attach `image` to a loop device that the kernel chooses, and let `link` lead there."""
+    argv = ("losetup", "--show", "-f", *((_DIRECT_IO,) if direct_io else ()), str(image))
+    step = Step(
+        id=step_id,
+        title=f"attach {image} to a loop device",
+        argv=argv,
+        undo=Undo(kind="detach_loop", path=str(image), label=label),
+    )
+
+    return Action(step, lambda runner: make_link(link, _attach(argv, runner)), lost_without_power=True)
+
+
+def confirm_attached(image: Path, link: Path, size_bytes: int, *, direct_io: bool) -> None:
+    """Raise RunError unless `link` leads to a loop device of `image`, of that size, with direct I/O as asked."""
+    device = Path(os.path.realpath(link))
+    if device not in loops_of(image):
+        raise RunError(f"{link} leads to {device}, which is not attached to {image}", where=str(device))
+    folder = _SYSFS / device.name
+    got = int((folder / "size").read_text()) * 512
+    if got != size_bytes:
+        raise RunError(f"asked for a device of {size_bytes} bytes, got {got}", where=str(device))
+    if direct_io and (folder / "loop/dio").read_text().strip() != "1":
+        raise RunError(
+            "direct_io = true, but the loop device goes through the page cache",
+            where=str(folder / "loop/dio"),
+            hint=_hint_for_direct_io(image),
+        )
+
+
+def _attach(argv: tuple[str, ...], runner: Runner) -> Path:
+    try:
+        return Path(runner.run(argv).stdout.strip())
+    except CommandError as error:
+        said = error.completed.stderr
+        if any(words in said for words in _NONE_LEFT):
+            raise MissingCapability(
+                "no loop device is available",
+                where=" ".join(argv),
+                details=error.details,
+                hint="losetup -l shows who has them; a container also needs their nodes in /dev, as --privileged and "
+                "--volume /dev:/dev give them",
+            ) from error
+        if _DIRECT_IO in argv and "Invalid argument" in said:
+            error.hint = _hint_for_direct_io(Path(argv[-1]))
+        raise
+
+
+def _hint_for_direct_io(image: Path) -> str:
+    return f"if the file system of {image} cannot do direct I/O, set direct_io = false, or choose another place"

@@ -11,9 +11,9 @@ from pathlib import Path
 from plinth.model.errors import MissingCapability, PlinthError, RunError
 from plinth.system.failures import from_os_error
 from plinth.system.process import boot_id
-from plinth.system.undo_state import read_undo_state, write_undo_state
+from plinth.system.undo import read_undo_state, write_undo_state
 
-# In this order: the kernel works read_ahead_kb out anew whenever another of them is written.
+# In this order: the kernel recomputes read_ahead_kb whenever another of them is written.
 KNOBS = ("scheduler", "nr_requests", "wbt_lat_usec", "write_cache", "read_ahead_kb")
 
 
@@ -57,7 +57,7 @@ def _set(queue: Path, wanted: Mapping[str, str]) -> None:
 
 
 def _queue(device: Path) -> Path:
-    """The queue's folder of a device, by its number: a link of ours, or a node of LVM's, has another name."""
+    """Return the queue's folder of a device, by its number: a link of ours, or a node of LVM's, has another name."""
     try:
         number = device.stat().st_rdev
     except OSError as error:
@@ -66,7 +66,7 @@ def _queue(device: Path) -> Path:
 
 
 def _is_readable(file: Path) -> bool:
-    """Some devices lack a setting, or report that it does not apply to them."""
+    """Return whether a device has a setting: some lack it, or report that it does not apply to them."""
     try:
         return bool(file.read_text())
     except OSError:
@@ -74,7 +74,7 @@ def _is_readable(file: Path) -> bool:
 
 
 def _read(file: Path) -> str:
-    """The current value of a setting: the word in brackets where the kernel lists the choices."""
+    """Return the current value of a setting: the word in brackets where the kernel lists the choices."""
     try:
         text = file.read_text().strip()
     except OSError as error:

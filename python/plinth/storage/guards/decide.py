@@ -63,7 +63,7 @@ class Reason(NamedTuple):
 
 
 def reasons_against(state: DeviceState, requested: RequestedDevice, destroy: Collection[str]) -> list[Reason]:
-    """Every reason not to destroy the device; none is left out because of another."""
+    """Return every reason not to destroy the device; none is left out because of another."""
     return [
         *_not_the_one(state, requested),
         *_in_use(state),
@@ -74,7 +74,7 @@ def reasons_against(state: DeviceState, requested: RequestedDevice, destroy: Col
 
 
 def refusal(storage: str, state: DeviceState, reasons: list[Reason]) -> Refused:
-    """The error that names every reason; the first one's hint."""
+    """Return the error that names every reason; the first one's hint."""
     return Refused(
         f"storage {storage}: {state.id} ({state.name}) is not destroyed: {reasons[0].text}",
         where=f"storage.{storage}",

@@ -13,12 +13,11 @@ from pathlib import Path
 from time import monotonic
 
 from plinth.model.errors import Refused
-from plinth.storage.devices.block_device import Identity, device_number, identity_of, opened, resolve
+from plinth.storage.devices.block_device import Identity, device_number, identity_of, opened, resolve, signatures_of
 from plinth.storage.devices.loop_device import backing_of
-from plinth.storage.devices.signatures import signatures_of
 from plinth.storage.guards.decide import RequestedDevice, reasons_against, refusal
-from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.state import read_state
+from plinth.storage.guards.uses import opened_by
 from plinth.system import cancel
 from plinth.system.runner import Runner
 
@@ -45,7 +44,7 @@ class DeviceGuard:
         return self._checked.size_bytes
 
     def look(self, runner: Runner) -> tuple[str, str | None, list[str]]:
-        """Kernel name, model, and all reasons against destroying it, except that it is not confirmed yet."""
+        """Return kernel name, model, and all reasons against destroying it, except that it is not confirmed yet."""
         state = read_state(self._requested.id, self._keep, runner)
         reasons = reasons_against(state, self._requested, [self._requested.word])
         return state.name, state.model, [reason.text for reason in reasons]
@@ -64,7 +63,7 @@ class DeviceGuard:
 
     @contextmanager
     def held(self, device: Path, runner: Runner) -> Iterator[None]:
-        """Around one command that writes to `device`: it still is the disk that was checked, free and blank."""
+        """Guard one command that writes to `device`: it still is the disk that was checked, free and blank."""
         assert self._checked is not None, "it was checked"
         node, _ = resolve(self._requested.id)
         with opened(device) as fd:
@@ -78,7 +77,7 @@ class DeviceGuard:
 
 @contextmanager
 def held_devices(devices: Sequence[Path], files: Mapping[Path, Path], runner: Runner) -> Iterator[None]:
-    """Around one command that writes to block devices that we made ourselves: each is free and blank.
+    """Guard one command that writes to block devices that we made: each is free and blank.
 
     `files` says which file of ours backs a device, where it is a loop device.
     """
@@ -92,7 +91,7 @@ def held_devices(devices: Sequence[Path], files: Mapping[Path, Path], runner: Ru
 
 
 def _check_backed_by(fd: int, image: Path, device: Path) -> None:
-    """By inode, since a name may have come to mean another file."""
+    """Raise Refused unless the device is backed by `image`, by inode, since a name may have come to mean another file."""
     found = image.lstat()
     backing = backing_of(fd)
     if backing is None or (backing.device, backing.inode) != (found.st_dev, found.st_ino):
@@ -113,7 +112,7 @@ def _compare(before: Identity, now: Identity, device: Path) -> None:
 
 
 def _check_unused(fd: int, device: Path) -> None:
-    """Nobody has it open or mapped. udev looks at a disk whenever somebody has written to it: that passes, and is waited for."""
+    """Raise Refused when a process has it open or mapped. udev reads a disk after each write to it, which is waited for."""
     deadline = monotonic() + _UDEV_TIMEOUT_S
     while found := opened_by({device_number(os.fstat(fd).st_rdev): device.name})[0]:
         if monotonic() > deadline:

@@ -10,18 +10,18 @@ from plinth.model.errors import Refused
 from plinth.storage.devices.block_device import (
     SYSFS,
     Identity,
+    Signature,
     disk_folder,
     identity_of,
     is_partition,
     is_read_only,
     opened,
+    partuuid_of,
     resolve,
     serial_of,
+    signatures_of,
 )
 from plinth.storage.devices.device_ends import read_ends
-from plinth.storage.devices.labelled_filesystem import partuuid_of
-from plinth.storage.devices.signatures import Signature, signatures_of
-from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.uses import (
     NotExamined,
     Numbers,
@@ -29,6 +29,7 @@ from plinth.storage.guards.uses import (
     btrfs_on,
     loops_on,
     mounts_everywhere,
+    opened_by,
     outside_processes,
     swap_areas,
     swaps,
@@ -105,7 +106,7 @@ def _numbers(folders: Iterable[Path]) -> Numbers:
 
 
 def _overlapping(folder: Path) -> tuple[str, ...]:
-    """The other partitions of its disk that share sectors with a partition, which the kernel's claims do not show."""
+    """Return the other partitions of its disk that share sectors with a partition, which the kernel's claims do not show."""
 
     def sectors(part: Path) -> range:
         start = int((part / "start").read_text())
@@ -128,7 +129,7 @@ def _holders(folders: Iterable[Path]) -> tuple[Use, ...]:
 
 
 def _signatures(disk: Path, nodes: list[Path], runner: Runner) -> tuple[tuple[str, Signature], ...]:
-    """By kernel name; of several copies of one kind (a GPT, the labels of ZFS) only the first."""
+    """Return signatures by kernel name; of several copies of one kind (a GPT, the labels of ZFS) only the first."""
     found = {}
     for node in nodes:
         if node != disk and not node.exists():
@@ -139,7 +140,7 @@ def _signatures(disk: Path, nodes: list[Path], runner: Runner) -> tuple[tuple[st
 
 
 def _ancestors(numbers: Numbers, keep: Iterable[Path], sysfs: Path) -> tuple[Use, ...]:
-    """Which of these devices are under what this machine and this run live on."""
+    """Return which of these devices are under what this machine and this run live on."""
     ours = set(numbers.values())
     found: dict[Use, None] = {}
     for place in (Path("/"), *keep, *(area for area in swap_areas() if area.is_file())):
@@ -159,7 +160,7 @@ def _claimed(node: Path) -> str | None:
 
 
 def _twins(folder: Path, identity: Identity, sysfs: Path) -> tuple[str, ...]:
-    """Disks of the same serial number and size, such as the other path to a disk with two ports: its claims are not seen here.
+    """Return disks of the same serial number and size, such as the other path to a disk with two ports: its claims are not seen here.
 
     Namespaces of one NVMe drive share the serial number, and differ in their wwid; hidden ones are paths within the kernel.
     """

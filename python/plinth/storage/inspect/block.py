@@ -10,9 +10,10 @@ from plinth.model.base import Gap
 from plinth.model.facts import StackNode
 from plinth.system.readings import Readings, Value
 
-_SECTOR_BYTES = 512  # sysfs counts in these whatever the device's own sectors are
+_SECTOR_BYTES = 512  # the unit of sysfs, regardless of the device's sector size
 _SERIAL_SHOWN = 6
 _IN_MEMORY = {"zram": "zram", "brd": "ram"}  # kind: how its devices' names begin
+SYSFS = Path("/sys")
 
 
 class Device(NamedTuple):
@@ -27,13 +28,13 @@ class Device(NamedTuple):
 
 
 def device_folder(number: str, sysfs: Path) -> Path | None:
-    """The sysfs folder of the block device "major:minor"; None for a number that no block device has."""
+    """Return the sysfs folder of the block device "major:minor"; None for a number that no block device has."""
     link = sysfs / "dev/block" / number
     return link.resolve() if link.exists() else None
 
 
 def read_device(folder: Path) -> Device:
-    """The block device of a sysfs folder, such as /sys/devices/.../block/sda/sda1."""
+    """Return the block device of a sysfs folder, such as /sys/devices/.../block/sda/sda1."""
     name = folder.name.replace("!", "/")  # as sysfs writes cciss/c0d0
     kind = _kind(folder)
     readings = Readings(name)
@@ -110,7 +111,7 @@ def _read_queue(queue: Path, readings: Readings) -> None:
 
 
 def _chosen(text: str) -> Value:
-    """The one in brackets: "none [mq-deadline] kyber"; a lone one needs none."""
+    """Return the choice in brackets, as in "none [mq-deadline] kyber"; a single choice has none."""
     _, bracket, rest = text.partition("[")
     return rest.partition("]")[0] if bracket else text
 
@@ -120,7 +121,7 @@ def _flag(text: str) -> Value:
 
 
 def _shortened(text: str) -> Value:
-    """The last of a serial number: enough to tell drives apart, not to name one to the world."""
+    """Return the last characters of a serial number: enough to distinguish drives without naming one to the world."""
     serial = "".join(character for character in text if character.isprintable()).strip()
     if not serial:
         raise ValueError("empty")
@@ -129,3 +130,16 @@ def _shortened(text: str) -> Value:
 
 def _entries(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def filesystem_of(device: str, sysfs: Path = SYSFS) -> Path | None:
+    """Return the folder of the mounted file system that has the device of that kernel name; None when none has."""
+    for folder in (sysfs / "fs/btrfs").glob("*/devices"):
+        if device in (member.name for member in folder.iterdir()):
+            return folder.parent
+    return None
+
+
+def profiles_of(filesystem: Path, use: str) -> list[str]:
+    """Return how "data", "metadata" or "system" is spread: raid0, single, ..., each that holds any of it."""
+    return sorted(entry.name for entry in (filesystem / "allocation" / use).iterdir() if entry.is_dir())

@@ -25,7 +25,7 @@ class NotReported(Exception):
 
 
 def read_smart(disk: str, runner: Runner) -> SmartReading:
-    """The wear that the disk of a kernel name reports. Raises NotReported, also where smartctl is not installed."""
+    """Return the wear that the disk of a kernel name reports. Raises NotReported, also where smartctl is not installed."""
     argv = ("smartctl", "--json", "--info", "--attributes", str(Path("/dev") / disk))
     try:
         completed = runner.run(argv, allowed_exit_codes=range(256), timeout_s=30)
@@ -43,7 +43,7 @@ def read_smart(disk: str, runner: Runner) -> SmartReading:
 
 
 def reported_wear(document: Mapping[str, Any], command: str) -> SmartReading:
-    """The wear in what `smartctl --json` printed. Raises NotReported when there is none."""
+    """Return the wear in what `smartctl --json` printed. Raises NotReported when there is none."""
     match document.get("device", {}).get("protocol"):
         case "NVMe":
             return _nvme(document.get("nvme_smart_health_information_log") or {}, command)

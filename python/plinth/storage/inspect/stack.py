@@ -14,8 +14,7 @@ from plinth.model.facts import StackNode
 from plinth.model.place import EMULATED, MEMORY, NETWORK
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import daemons
-from plinth.storage.inspect.block import device_folder, read_device
-from plinth.storage.inspect.btrfs_sysfs import SYSFS, filesystem_of
+from plinth.storage.inspect.block import SYSFS, device_folder, filesystem_of, read_device
 from plinth.system.daemon import Daemon
 from plinth.system.mounts import MOUNTINFO, Mount, mount_of
 from plinth.system.readings import Readings
@@ -45,7 +44,7 @@ class Members(NamedTuple):
 
 
 def read_stack(path: Path, sysfs: Path = SYSFS) -> Stack:
-    """The stack under `path`. OSError when there is no such path; what cannot be read further down is a gap."""
+    """Return the stack under `path`. OSError when there is no such path; what cannot be read further down is a gap."""
     walk = _Walk(sysfs)
     mount = walk.down_from(path)
     return Stack(
@@ -58,7 +57,7 @@ def read_stack(path: Path, sysfs: Path = SYSFS) -> Stack:
 
 
 def read_members(paths: Sequence[Path], sysfs: Path = SYSFS, depth: int = 0) -> Members:
-    """Raw block devices or files and what is below them, from `depth` down. OSError when there is no such path."""
+    """Return raw block devices or files and what is below them, from `depth` down. OSError when there is no such path."""
     walk = _Walk(sysfs, depth)
     for path in paths:
         walk.from_member(path)
@@ -160,7 +159,7 @@ class _Walk:
             self.down_from(Path(upper))
 
     def _below_btrfs(self, mount: Mount) -> None:
-        """btrfs numbers its mounts itself, and lists its devices by file system."""
+        """Add the devices of a btrfs, which numbers its mounts itself, and lists its devices by file system."""
         filesystem = filesystem_of(Path(mount.source).resolve().name, self._sysfs)
         if filesystem is None:
             self._gap(mount, f"no file system in {self._sysfs / 'fs/btrfs'} has the device {mount.source}")
@@ -169,7 +168,7 @@ class _Walk:
             self._add_device(member)
 
     def _below_emulated(self, mount: Mount, daemon: Daemon) -> None:
-        """The emulated disk is a layer of its own; its data are stored where its backing file is."""
+        """Add the emulated disk as a layer; its data are stored where its backing file is."""
         try:
             status = DiskControl(daemon.control).status()
         except PlinthError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 from plinth.model.base import Gap
 from plinth.model.errors import PlinthError
 from plinth.model.facts import Fact, StackNode, StorageFacts
-from plinth.storage.devices.zfs_fuse import COMMAND_TIMEOUT_S
+from plinth.storage.devices.zfs import COMMAND_TIMEOUT_S
 from plinth.storage.inspect.stack import read_members
 from plinth.system.runner import Runner
 
@@ -22,7 +22,7 @@ def with_pool(
     inside: Sequence[str],
     runner: Runner,
 ) -> StorageFacts:
-    """`facts` of the mounted dataset, with the pool below it, and below that what its members are stored on.
+    """Add to `facts` of the mounted dataset the pool below it, and below that what its members are stored on.
 
     `uses` has the members: data, log, special, cache. ZFS names a device by our link to it; what that is, is a fact too.
     """
@@ -66,13 +66,13 @@ class _Asked:
         self.gaps: list[Gap] = []
 
     def lines(self, name: str, argv: Sequence[str]) -> Fact | None:
-        """The output of a command, as lines."""
+        """Return the output of a command, as lines."""
         said = self._run(name, argv)
         lines = [line for line in (said or "").splitlines() if line.strip()]
         return None if said is None else Fact(name=name, value=lines, source=" ".join(argv))
 
     def properties(self, of: str, argv: Sequence[str]) -> list[Fact]:
-        """The properties that somebody has set, on it or above it, and the version. zfs-fuse knows no other form than a table."""
+        """Return the properties that are set on it or above it, and the version. zfs-fuse prints them as a table only."""
         facts = []
         for line in (self._run(f"{of} properties", argv) or "").splitlines()[1:]:
             _, name, *values, source = line.split()

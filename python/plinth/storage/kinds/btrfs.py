@@ -8,7 +8,7 @@ from plinth.model.storage import BtrfsStorage
 from plinth.storage.actions import Action
 from plinth.storage.filesystem import FILESYSTEM_REQUIREMENTS, FILESYSTEM_UNDO, Filesystem
 from plinth.storage.folder import FolderStorage
-from plinth.storage.inspect.btrfs_sysfs import filesystem_of, profiles_of
+from plinth.storage.inspect.block import filesystem_of, profiles_of
 from plinth.storage.members import BLANK_MEMBERS, check_blank, sizes_of
 from plinth.system.runner import Runner
 
@@ -37,21 +37,21 @@ class Btrfs(FolderStorage[BtrfsStorage]):
         )
 
     def needs_from(self) -> None:
-        """None: its members take the space."""
+        """Return None: its members take the space."""
 
     def capacity_bytes(self) -> int | None:
-        """The capacity of the members, half of it where all data is mirrored."""
+        """Return the capacity of the members, half of it where all data is mirrored."""
         sizes = sizes_of(self, self.spec.members)
         if sizes is None:
             return None
         return sum(sizes) // (2 if self.spec.data_profile in ("raid1", "raid10") else 1)
 
     def member_paths(self) -> list[Path]:
-        """None: it is no member."""
+        """Return None: it is no member."""
         return []
 
     def check(self, runner: Runner) -> None:
-        """As of every storage with a folder; and its members are blank."""
+        """Check as every storage with a folder, and that its members are blank."""
         super().check(runner)
         check_blank(self, self.member_paths_of(self.spec.members), runner)
 
@@ -74,9 +74,9 @@ class Btrfs(FolderStorage[BtrfsStorage]):
         self.confirm_member_queues()
 
     def failure(self) -> str | None:
-        """As of its members, and of its file system."""
+        """Return the failure of its members, or of its file system."""
         return super().failure() or self.filesystem.failure()
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """As of every storage, with its profiles and features."""
+        """Return the facts as every storage, with its profiles and features."""
         return self.filesystem.with_features(super().facts(runner), runner)

@@ -1,4 +1,4 @@
-"""A disk of this machine, or a partition of one, taken for a run. What is on it is lost; see guards for what keeps that from event."""
+"""A disk of this machine, or a partition of one, taken for a run. What is on it is lost; see guards for what prevents that."""
 
 import os
 from collections.abc import Iterator
@@ -56,18 +56,18 @@ class Device(BlockStorage[DeviceStorage]):
         self._guard = DeviceGuard(name, requested, keep, context.destroy)
 
     def needs_from(self) -> None:
-        """None: it uses the disk itself."""
+        """Return None: it uses the disk itself."""
 
     def capacity_bytes(self) -> int:
-        """The size of the disk."""
+        """Return the size of the disk."""
         return self.spec.size_bytes
 
     def device_paths(self) -> list[Path]:
-        """A link to the disk."""
+        """Return a link to the disk."""
         return [self._link]
 
     def required(self) -> Requirements:
-        """As of every block storage, and what switches the drive's write cache."""
+        """Return the requirements as every block storage, with what switches the drive's write cache."""
         commands = self._cache_commands
         return super().required().plus(*([Requirements(programs=(commands.program,))] if commands else []))
 
@@ -94,7 +94,7 @@ class Device(BlockStorage[DeviceStorage]):
             cache_is_on(self.spec.id, runner)
 
     def _check_place(self, runner: Runner) -> None:
-        """As `check`; only the command line of the run can say that the disk may be destroyed."""
+        """Check the disk; only the command line of the run can say that the disk may be destroyed."""
         super()._check_place(runner) if self.context.destroy else self._guard.check(runner, confirmed=True)
 
     @contextmanager
@@ -104,17 +104,17 @@ class Device(BlockStorage[DeviceStorage]):
             yield
 
     def destroys(self) -> tuple[str, ...]:
-        """The disk."""
+        """Return the disk."""
         return (self.spec.id,)
 
     def confirm_devices(self) -> None:
-        """The link leads to the disk."""
+        """Raise RunError unless the link leads to the disk."""
         node, _ = resolve(self.spec.id)
         if Path(os.path.realpath(self._link)) != node:
             raise RunError(f"{self._link} leads to {os.path.realpath(self._link)}, not to {node}", where=self.spec.id)
 
     def destructive_target(self, runner: Runner) -> DestructiveTarget:
-        """The disk that would be destroyed, and the present reasons against it; the confirmation is not required
+        """Return the disk that would be destroyed, and the present reasons against it; the confirmation is not required
         yet."""
         try:
             name, model, against = self._guard.look(runner)
@@ -133,11 +133,11 @@ class Device(BlockStorage[DeviceStorage]):
         )
 
     def has_no_cache(self) -> bool:
-        """True once the drive's cache was switched off."""
+        """Return true once the drive's cache was switched off."""
         return self.spec.write_cache == "off"
 
     def notes(self) -> tuple[str, ...]:
-        """As of every storage; and that its cache was switched."""
+        """Return the notes as every storage, and that its cache was switched."""
         cache = self.spec.write_cache
         return (*super().notes(), *([f"the drive's own write cache was switched {cache} for the run"] if cache else []))
 
@@ -152,7 +152,7 @@ class Device(BlockStorage[DeviceStorage]):
             return None  # `check` says why
 
     def _cache_is_fixed(self, runner: Runner) -> str | None:
-        """The reason why the drive's cache cannot be switched as requested."""
+        """Return the reason why the drive's cache cannot be switched as requested."""
         try:
             if self.spec.write_cache is not None:
                 cache_is_on(self.spec.id, runner)
@@ -186,7 +186,7 @@ class Device(BlockStorage[DeviceStorage]):
         return self.folder / "device"
 
     def _device_undo_state(self) -> DeviceUndoState:
-        """The undo state, with the labels of the file system or the storage that may be put on it."""
+        """Return the undo state, with the labels of the file system or the storage that may be put on it."""
         names = (self.name, *self.context.others)
         return DeviceUndoState(
             id=self.spec.id,

@@ -22,7 +22,7 @@ class Directory(Storage[DirectoryStorage]):
         return self._parent / self.folder_name()
 
     def needs_from(self) -> Path:
-        """The file system that it will be on."""
+        """Return the file system that it will be on."""
         return nearest_existing(self._parent)
 
     def has_subvolumes(self) -> bool:
@@ -34,20 +34,20 @@ class Directory(Storage[DirectoryStorage]):
         return [make_labelled(self.step_id("directory"), self.mount_point, self.label, *self.root_belongs_to())]
 
     def check(self, runner: Runner) -> None:
-        """The parent must be one that we may write to and that the user who runs servers can enter."""
+        """Raise unless the parent is one that we may write to and that the user who runs servers can enter."""
         if self.spec.path is None:
             ensure(self._parent)
         check_new_directory(self.mount_point, self.owner, runner)
 
     def _check_place(self, runner: Runner) -> None:
-        """As of every storage; a path of its own can be checked at any time."""
+        """Check the place as every storage does; a given path can be checked at any time."""
         if self.spec.path is None:
             super()._check_place(runner)
         else:
             self.check(runner)
 
     def confirm(self) -> None:
-        """The directory belongs to the user who runs servers."""
+        """Raise RunError unless the directory belongs to the user who runs servers."""
         found = self.mount_point.lstat()
         owner, _ = self.root_belongs_to()
         if found.st_uid != owner.uid:

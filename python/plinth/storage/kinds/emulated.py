@@ -5,25 +5,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from plinth.common.nearest import nearest
 from plinth.model.disk import DiskConfig, DiskProfile, Physics
 from plinth.model.disk_recording import ImageSource, RecordingBase, RecordingStatus
 from plinth.model.errors import MissingCapability, PlinthError, Problem, Refused, RunError
-from plinth.model.nearest import nearest
 from plinth.model.plan import Pace
 from plinth.model.storage import EmulatedStorage
 from plinth.storage.actions import Action, make_folder, make_labelled
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
-from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import (
+    DISK_FILE,
     abort_hung,
+    complaint_about,
     daemons,
+    disk_profiles,
     find_hung,
     kill_daemon,
+    serve_action,
     stop_daemon,
 )
-from plinth.storage.devices.disk_start import DISK_FILE, serve_action
 from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
+from plinth.storage.devices.loop_device import (
+    LOOP_REQUIREMENTS,
+    LOOP_UNDO,
+    attach,
+    check_loop_devices,
+    confirm_attached,
+)
 from plinth.storage.disk_image import DiskImage, RecordedFilesystem
 from plinth.storage.images import Images
 from plinth.storage.preflight import check_new_directory
@@ -32,14 +41,14 @@ from plinth.storage.requirements import Requirements
 from plinth.system.daemon import ANSWER_TIMEOUT_S, log_tail
 from plinth.system.journal import Journal
 from plinth.system.owner import current_user
+from plinth.system.paths import check_socket_path
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
-from plinth.system.unix_socket import check_socket_path
 from plinth.system.unmount import umount_command
 
 
 class Emulated(BlockStorage[EmulatedStorage]):
-    """Disks that are alike, each with a daemon, a seed and a loop device of its own."""
+    """Disks that are alike; each has its own daemon, seed and loop device."""
 
     requirements = LOOP_REQUIREMENTS.plus(Requirements(programs=("umount",), kernel=(FUSE,)))
     undo_handlers: ClassVar[UndoHandlers] = {
@@ -81,26 +90,26 @@ class Emulated(BlockStorage[EmulatedStorage]):
         ]
 
     def disks(self) -> list[DiskControl]:
-        """The control of each daemon."""
+        """Return the control of each daemon."""
         return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._named("control")]
 
     def power_cut_refusal(self) -> None:
-        """None: the power of each disk can be cut, wherever its data is stored."""
+        """Return None: the power of each disk can be cut, wherever its data is stored."""
 
     def needs_from(self) -> Path | Storage[Any]:
-        """Where their data is stored."""
+        """Return where their data is stored."""
         return self.images.needs_from()
 
     def needs_bytes(self) -> int:
-        """The total size of the files."""
+        """Return the total size of the files."""
         return self.images.needs_bytes()
 
     def capacity_bytes(self) -> int:
-        """The size of one device, which is the whole capacity when it is mounted."""
+        """Return the size of one device, which is the whole capacity when it is mounted."""
         return self.spec.size_bytes
 
     def pace(self) -> Pace | None:
-        """The pace of the profile, with the latencies that `physics` changes; None for an unknown profile."""
+        """Return the pace of the profile, with the latencies that `physics` changes; None for an unknown profile."""
         profile = self._profile()
         if profile is None:
             return None
@@ -116,16 +125,16 @@ class Emulated(BlockStorage[EmulatedStorage]):
         )
 
     def device_paths(self) -> list[Path]:
-        """Links to the loop devices."""
+        """Return links to the loop devices."""
         return self._named("device")
 
     def backing_files(self) -> Mapping[Path, Path]:
-        """The file that each daemon serves."""
+        """Return the file that each daemon serves."""
         served = [Path(config.mount) / DISK_FILE for config in self.configs]
         return dict(zip(self.device_paths(), served, strict=True))
 
     def block_actions(self) -> list[Action]:
-        """For each: the file of its data, the daemon, and the loop device of what it serves."""
+        """Return for each: the file of its data, the daemon, and the loop device of what it serves."""
         actions = self.images.folder_actions()
         for backing, config, link in zip(self.images.paths, self.configs, self.device_paths(), strict=True):
             mount = Path(config.mount)
@@ -138,7 +147,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return actions
 
     def check(self, runner: Runner) -> None:
-        """There are FUSE and loop devices, and room for the files' folder."""
+        """Raise a PlinthError unless there are FUSE and loop devices, and room for the files' folder."""
         super().check(runner)
         if not FUSE.is_there():
             raise MissingCapability(
@@ -152,11 +161,11 @@ class Emulated(BlockStorage[EmulatedStorage]):
             check_socket_path(control, hint="set PLINTH_STATE_DIR to a shorter path")
 
     def problems(self) -> list[Problem]:
-        """The engine that serves the disks knows the profile, and takes its physics with what the experiment changes."""
+        """Check that the engine knows the profile, and takes its physics with what the experiment changes."""
         where = ["storage", self.name]
         profile = self._profile()
         if profile is None:
-            known = [one.name for one in _profiles()]
+            known = [one.name for one in disk_profiles()]
             message = f"there is no profile {self.spec.profile!r}; allowed: {', '.join(known)}"
             return [Problem(message, path=[*where, "profile"], hint=nearest(self.spec.profile, known))]
         if complaint := self.complaint_about(Physics()):
@@ -176,16 +185,16 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return []
 
     def complaint_about(self, change: Physics) -> str | None:
-        """What the engine says against the disks once `change` is made to them while they are served; None when it takes it, or does
+        """Return what the engine says against the disks once `change` is made to them while they are served; None when it takes it, or does
         not know their profile."""
         if self._profile() is None:
             return None
         own = {**self.spec.physics.model_dump(exclude_none=True), **change.model_dump(exclude_none=True)}
         physics = self.spec.physics.model_copy(update=own)
-        return _complaint(self.configs[0].model_copy(update={"physics": physics}))
+        return complaint_about(self.configs[0].model_copy(update={"physics": physics}))
 
     def confirm_devices(self) -> None:
-        """Each daemon serves the disk that was asked for, and is attached."""
+        """Raise RunError unless each daemon serves the disk that was asked for, and is attached."""
         for config, control, link in zip(self.configs, self.disks(), self.device_paths(), strict=True):
             found = control.status()
             if (found.profile, found.size_bytes, found.seed) != (config.profile, config.size_bytes, config.seed):
@@ -196,7 +205,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
             confirm_attached(Path(config.mount) / DISK_FILE, link, config.size_bytes, direct_io=True)
 
     def failure(self) -> str | None:
-        """The failure when a daemon has ended or hangs; else that of the file system."""
+        """Return the failure when a daemon has ended or hangs; else that of the file system."""
         for path in self._named("disk"):
             found = daemons(path, self.label)
             if not found:
@@ -208,7 +217,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
     def start_recording(self, place: Path, runner: Runner, journal: Journal) -> tuple[RecordingBase, ...]:
         """Record every change of its disks from now on, in `place`, which is made, and goes when the run is undone.
 
-        It outlives the storage's teardown, and so do images. Each disk has a folder of its own there: see
+        It outlives the storage's teardown, and so do images. Each disk has a separate folder there: see
         `recording_folders`. What is written becomes durable first, and each disk's data is copied, while its requests
         wait. Raises Refused for a place on the disks themselves or one that is there already, UsageError for one that a
         daemon cannot write to, RunError when a daemon does not answer.
@@ -249,18 +258,18 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return tuple(stopped)
 
     def abandon_recording(self) -> None:
-        """Stop what a run that was killed has begun to record, of whatever use that is."""
+        """Stop the recordings that a killed run has begun."""
         for control in self.disks():
             if control.status().recording is not None:
                 with contextlib.suppress(RunError):  # something was not recorded
                     control.stop_recording()
 
     def recording_folders(self, place: Path) -> list[Path]:
-        """The recording of each disk, for `read_recording`."""
+        """Return the recording of each disk, for `read_recording`."""
         return self.numbered(place, "disk", self.spec.count)
 
     def image(self, name: str, sources: Sequence[ImageSource], *, profile: str = "ideal") -> DiskImage:
-        """What a power cut left of its disks, one source for each, to be attached and mounted. Touches nothing."""
+        """Return what a power cut left of its disks, one source for each, to be attached and mounted. Touches nothing."""
         return DiskImage(
             name=name,
             step_prefix=f"image.{self.name}.{name}.",
@@ -280,14 +289,14 @@ class Emulated(BlockStorage[EmulatedStorage]):
             kill_daemon(mount, self.label)
 
     def end_faults(self) -> None:
-        """As of every storage; and physics that are not those of the profile with the storage's own changes."""
+        """End faults as every storage, and restore the profile's physics with the storage's own changes."""
         super().end_faults()
         if (profile := self._profile()) is not None:
             for disk in self.disks():
                 disk.set_physics(self._physics_over(profile))
 
     def _profile(self) -> DiskProfile | None:
-        return next((profile for profile in _profiles() if profile.name == self.spec.profile), None)
+        return next((profile for profile in disk_profiles() if profile.name == self.spec.profile), None)
 
     def _physics_over(self, profile: DiskProfile) -> Physics:
         changed = {name: value for name, value in self.spec.physics if value is not None}
@@ -300,17 +309,5 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return self.folder / f"{mount.name}.log"
 
 
-def _complaint(config: DiskConfig) -> str | None:
-    from plinth.storage.devices.disk_server import complaint_about
-
-    return complaint_about(config)
-
-
 def _physics_keys() -> list[str]:
     return [field.alias or name for name, field in Physics.model_fields.items()]
-
-
-def _profiles() -> tuple[DiskProfile, ...]:
-    from plinth.storage.devices.disk_server import disk_profiles  # the engine's library is slow to load
-
-    return disk_profiles()

@@ -6,7 +6,13 @@ from typing import Any
 
 from plinth.model.storage import FileStorage
 from plinth.storage.actions import Action
-from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
+from plinth.storage.devices.loop_device import (
+    LOOP_REQUIREMENTS,
+    LOOP_UNDO,
+    attach,
+    check_loop_devices,
+    confirm_attached,
+)
 from plinth.storage.folder import FolderStorage
 from plinth.storage.images import Images
 from plinth.storage.protocol import Storage
@@ -33,27 +39,27 @@ class Files(FolderStorage[FileStorage]):
         return self.context.member_of != _TAKES_FILES
 
     def needs_from(self) -> Path | Storage[Any]:
-        """Where the files are."""
+        """Return where the files are."""
         return self.images.needs_from()
 
     def needs_bytes(self) -> int:
-        """The total size of the files."""
+        """Return the total size of the files."""
         return self.images.needs_bytes()
 
     def capacity_bytes(self) -> int:
-        """The size of one."""
+        """Return the size of one."""
         return self.spec.size_bytes
 
     def member_paths(self) -> list[Path]:
-        """The files, or links to their loop devices."""
+        """Return the files, or links to their loop devices."""
         return self.numbered(self.folder, "device", self.spec.count) if self.is_attached else self.images.paths
 
     def backing_files(self) -> Mapping[Path, Path]:
-        """The file of each loop device."""
+        """Return the file of each loop device."""
         return dict(zip(self.member_paths(), self.images.paths, strict=True)) if self.is_attached else {}
 
     def required(self) -> Requirements:
-        """Loop devices only where they are attached."""
+        """Return the requirements; loop devices only where they are attached."""
         return self.requirements if self.is_attached else Requirements(root=True)
 
     def actions(self) -> list[Action]:
@@ -67,18 +73,18 @@ class Files(FolderStorage[FileStorage]):
         return actions
 
     def check(self, runner: Runner) -> None:
-        """There is room for the files' folder, and there are loop devices."""
+        """Raise a PlinthError unless there is room for the files' folder, and there are loop devices."""
         super().check(runner)
         if self.is_attached:
             check_loop_devices()
         self.images.check(runner)
 
     def confirm(self) -> None:
-        """The files are attached where they must be."""
+        """Raise RunError unless the files are attached where they must be."""
         if self.is_attached:
             for image, link in zip(self.images.paths, self.member_paths(), strict=True):
                 confirm_attached(image, link, self.spec.size_bytes, direct_io=True)
 
     def failure(self) -> str | None:
-        """Why the files have failed: because their base has, or because they cannot grow; None when they work."""
+        """Return why the files have failed: because their base has, or because they cannot grow; None when they work."""
         return self.images.failure() or super().failure()

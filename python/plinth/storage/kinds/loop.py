@@ -7,7 +7,13 @@ from typing import Any, ClassVar
 from plinth.model.storage import LoopStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
-from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
+from plinth.storage.devices.loop_device import (
+    LOOP_REQUIREMENTS,
+    LOOP_UNDO,
+    attach,
+    check_loop_devices,
+    confirm_attached,
+)
 from plinth.storage.images import Images
 from plinth.storage.protocol import Storage
 from plinth.system.runner import Runner
@@ -26,23 +32,23 @@ class Loop(BlockStorage[LoopStorage]):
         return Images(self, self.spec, self.spec.size_bytes, self.spec.count)
 
     def needs_from(self) -> Path | Storage[Any]:
-        """Where the files are."""
+        """Return where the files are."""
         return self.images.needs_from()
 
     def needs_bytes(self) -> int:
-        """The total size of the files."""
+        """Return the total size of the files."""
         return self.images.needs_bytes()
 
     def capacity_bytes(self) -> int:
-        """The size of one device, which is the whole capacity when it is mounted."""
+        """Return the size of one device, which is the whole capacity when it is mounted."""
         return self.spec.size_bytes
 
     def device_paths(self) -> list[Path]:
-        """Links to the loop devices."""
+        """Return links to the loop devices."""
         return self.numbered(self.folder, "device", self.spec.count)
 
     def backing_files(self) -> Mapping[Path, Path]:
-        """The file of each."""
+        """Return the file of each."""
         return dict(zip(self.device_paths(), self.images.paths, strict=True))
 
     def block_actions(self) -> list[Action]:
@@ -57,16 +63,16 @@ class Loop(BlockStorage[LoopStorage]):
         return actions
 
     def check(self, runner: Runner) -> None:
-        """There are loop devices, and room for the files' folder."""
+        """Raise a PlinthError unless there are loop devices, and room for the files' folder."""
         super().check(runner)
         check_loop_devices()
         self.images.check(runner)
 
     def confirm_devices(self) -> None:
-        """Each file is attached as asked."""
+        """Raise RunError unless each file is attached as asked."""
         for image, link in zip(self.images.paths, self.device_paths(), strict=True):
             confirm_attached(image, link, self.spec.size_bytes, direct_io=self.spec.direct_io)
 
     def failure(self) -> str | None:
-        """As of every file system; and when its files cannot grow."""
+        """Return the failure as every file system, or that its files cannot grow."""
         return self.images.failure() or super().failure()

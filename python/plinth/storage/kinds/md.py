@@ -1,5 +1,9 @@
-"""Linux software RAID over the devices of several storages (md(4), mdadm(8))."""
+"""Linux software RAID over the devices of several storages (md(4), mdadm(8)).
 
+An array is known by the name in its members' superblocks, and stopped only while that name is ours.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -8,17 +12,65 @@ from plinth.model.step import Step, Undo
 from plinth.model.storage import MdStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BLOCK_UNDO
-from plinth.storage.devices.kernel_driver import DRIVER_PROGRAMS, driver_feature, require_driver
-from plinth.storage.devices.md_array import array_node, save_array, stop_array
 from plinth.storage.members import BLANK_MEMBERS, StorageOfMembers, sizes_of
-from plinth.storage.requirements import Requirements
+from plinth.storage.requirements import DRIVER_PROGRAMS, Requirements, driver_feature, require_driver
 from plinth.system.runner import Runner
-from plinth.system.undo import UndoHandler, UndoHandlers
+from plinth.system.undo import UndoHandler, UndoHandlers, read_undo_state, write_undo_state
 
+_NODES = Path("/dev/md")
+_SYSFS = Path("/sys/class/block")
 _SIGN = Path("/proc/mdstat")
 _MODULE = "md_mod"
 _MODULES = {0: "raid0", 1: "raid1", 10: "raid10", 5: "raid456", 6: "raid456"}
 _NOTHING_TO_WAIT_FOR = 1
+
+
+def array_node(name: str) -> Path:
+    """Return the node of the array called `name`: a link that mdadm makes."""
+    return _NODES / name
+
+
+def save_array(path: Path, name: str, members: Sequence[Path]) -> None:
+    """Record an array that is about to be made, and its members."""
+    write_undo_state(path, {"name": name, "members": [str(member) for member in members]})
+
+
+def stop_array(undo_state: Path, label: str, runner: Runner) -> None:
+    """Stop the array that `undo_state` names, and take its name off its members; nothing when nothing was saved.
+
+    The name is removed so that nothing assembles the array again. Members of another name are left alone; mdadm refuses to
+    stop an array that is in use.
+    """
+    content = read_undo_state(undo_state, label)
+    if content is None:
+        return
+    name, members = content["name"], [Path(member) for member in content["members"]]
+    ours = [member for member in members if member.exists() and member_name(member, runner) == name]
+    for device in _held_by(ours):
+        runner.run(("mdadm", "--stop", str(device)))
+    if left := _held_by(ours):
+        raise RunError("still running after mdadm --stop", where=str(left[0]))
+    if ours:
+        runner.run(("mdadm", "--zero-superblock", *map(str, ours)))
+    node = array_node(name)
+    if node.is_symlink():
+        node.unlink(missing_ok=True)  # udev does it, where there is one
+
+
+def member_name(device: Path, runner: Runner) -> str | None:
+    """Return the name of the array that a block device belongs to by its superblock; None when it belongs to none."""
+    completed = runner.run(("mdadm", "--examine", "--export", str(device)), allowed_exit_codes=(0, 1))
+    for line in completed.stdout.splitlines():
+        key, _, value = line.partition("=")
+        if key == "MD_NAME":
+            return value.rpartition(":")[2]  # it may begin with the host's name
+    return None
+
+
+def _held_by(members: Sequence[Path]) -> list[Path]:
+    """Return the arrays that hold one of `members`."""
+    holders = {link.name for member in members for link in (_SYSFS / member.resolve().name / "holders").iterdir()}
+    return [Path("/dev") / name for name in sorted(holders) if (_SYSFS / name / "md").is_dir()]
 
 
 class Md(StorageOfMembers[MdStorage]):
@@ -40,7 +92,7 @@ class Md(StorageOfMembers[MdStorage]):
     }
 
     def capacity_bytes(self) -> int | None:
-        """The smallest member's size, times the number of members that the level leaves for data."""
+        """Return the smallest member's size, times the number of members that the level leaves for data."""
         sizes = sizes_of(self, self.spec.members)
         if sizes is None:
             return None
@@ -48,15 +100,15 @@ class Md(StorageOfMembers[MdStorage]):
         return min(sizes) * {0: count, 1: 1, 10: count // 2, 5: count - 1, 6: count - 2}[self.spec.level]
 
     def device_paths(self) -> list[Path]:
-        """The node that mdadm makes for that name."""
+        """Return the node that mdadm makes for that name."""
         return [array_node(self.mark)]
 
     def power_cut_refusal(self) -> str:
-        """The reason: it is not assembled again after a power cut."""
+        """Return the reason: it is not assembled again after a power cut."""
         return f"{self.name} is of kind md: its array would have to be assembled again, which Plinth does not do yet"
 
     def check(self, runner: Runner) -> None:
-        """The kernel has the driver and the level, and there is no array of that name."""
+        """Raise a PlinthError unless the kernel has the driver and the level, and there is no array of that name."""
         require_driver("md driver", _MODULE, _SIGN, runner)
         level = f"raid{self.spec.level}"
         require_driver(f"md driver for {level}", _MODULES[self.spec.level], _SIGN, runner, word=f"[{level}]")
@@ -101,7 +153,7 @@ class Md(StorageOfMembers[MdStorage]):
         ]
 
     def confirm_devices(self) -> None:
-        """Level, chunk and members are as asked, and none is missing or being written anew."""
+        """Raise RunError unless level, chunk and members are as asked, and no member is missing or being rebuilt."""
         folder = Path("/sys/block") / self.device_paths()[0].resolve().name
         array = folder / "md"
         asked = {"level": f"raid{self.spec.level}", "raid_disks": str(len(self.members))}

@@ -24,7 +24,7 @@ class Tmpfs(Storage[TmpfsStorage]):
 
     @classmethod
     def make(cls, name: str, spec: TmpfsStorage, context: StorageContext) -> Storage[TmpfsStorage]:
-        """A mount where we may mount, else a directory in /dev/shm."""
+        """Return a mount where we may mount, else a directory in /dev/shm."""
         return (cls if context.host.can_mount else SharedMemory)(name, spec, context)
 
     @property
@@ -33,11 +33,11 @@ class Tmpfs(Storage[TmpfsStorage]):
         return self.work_root / self.folder_name()
 
     def needs_from(self) -> Memory:
-        """Memory."""
+        """Return memory."""
         return "memory"
 
     def capacity_bytes(self) -> int:
-        """Its limit."""
+        """Return its limit."""
         return self.spec.size_bytes
 
     def actions(self) -> list[Action]:
@@ -54,19 +54,19 @@ class Tmpfs(Storage[TmpfsStorage]):
         ]
 
     def power_cut_refusal(self) -> None:
-        """None: its power can be cut, and all of its content is lost."""
+        """Return None: its power can be cut, and all of its content is lost."""
 
     def problems(self) -> list[Problem]:
-        """Its size is one."""
+        """Check that its size is a limit."""
         return _size_problems(self.spec, self.name)
 
     def check(self, runner: Runner) -> None:
-        """The mount point can be made and reached."""
+        """Raise a PlinthError unless the mount point can be made and reached."""
         ensure(self.work_root)
         check_new_directory(self.mount_point, self.owner, runner)
 
     def confirm(self) -> None:
-        """What is mounted is our tmpfs, of the size asked for rounded up to whole pages."""
+        """Raise RunError unless our tmpfs is mounted, of the size asked for, rounded up to whole pages."""
         found = mount_of(self.mount_point)
         space = os.statvfs(self.mount_point)
         page_bytes = os.sysconf("SC_PAGESIZE")
@@ -80,7 +80,7 @@ class Tmpfs(Storage[TmpfsStorage]):
             )
 
     def notes(self) -> tuple[str, ...]:
-        """A note when it may grow beyond the memory that was available."""
+        """Return a note when it may grow beyond the memory that was available."""
         if self.spec.size_bytes <= self.host.memory_available_bytes:
             return ()
         return (
@@ -98,7 +98,7 @@ class SharedMemory(Storage[TmpfsStorage]):
         return SHARED_MEMORY / self.folder_name()
 
     def needs_from(self) -> Path:
-        """What is left of /dev/shm."""
+        """Return what is left of /dev/shm."""
         return SHARED_MEMORY
 
     def actions(self) -> list[Action]:
@@ -106,11 +106,11 @@ class SharedMemory(Storage[TmpfsStorage]):
         return [make_labelled(self.step_id("directory"), self.mount_point, self.label, *self.root_belongs_to())]
 
     def problems(self) -> list[Problem]:
-        """Its size is one."""
+        """Check that its size is a limit."""
         return _size_problems(self.spec, self.name)
 
     def check(self, runner: Runner) -> None:
-        """/dev/shm is a tmpfs with as much left as was asked for, and nothing is to be filled."""
+        """Raise a PlinthError unless /dev/shm is a tmpfs with as much left as was asked for, and nothing is to be filled."""
         if self.spec.fill:
             raise MissingCapability(
                 f"fill = {self.spec.fill:g}: without the right to mount, {SHARED_MEMORY} is used instead of a tmpfs, and it is not "
@@ -130,7 +130,7 @@ class SharedMemory(Storage[TmpfsStorage]):
             )
 
     def confirm(self) -> None:
-        """/dev/shm is in memory indeed."""
+        """Raise MissingCapability unless /dev/shm is in memory."""
         found = mount_of(SHARED_MEMORY)
         if found.filesystem != "tmpfs":
             raise MissingCapability(
@@ -140,7 +140,7 @@ class SharedMemory(Storage[TmpfsStorage]):
             )
 
     def notes(self) -> tuple[str, ...]:
-        """Say that it is used instead of a mount."""
+        """Return say that it is used instead of a mount."""
         return (
             f"We may not mount here: a directory in {SHARED_MEMORY} is used instead of the tmpfs. It shares that one's "
             f"space with others, and nothing holds it to {format_size(self.spec.size_bytes)}.",

@@ -1,4 +1,4 @@
-"""A ZFS pool with one dataset: by the kernel's ZFS where that is loaded, else by a zfs-fuse of its own.
+"""A ZFS pool with one dataset: by the kernel's ZFS where that is loaded, else by a separate zfs-fuse.
 
 The commands are the same for both (zpool(8), zfs(8)); zfs-fuse's are run in its mount namespace.
 """
@@ -13,26 +13,31 @@ from plinth.model.step import Step, Undo
 from plinth.model.storage import ZfsStorage
 from plinth.storage.actions import Action, make_folder, mount
 from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
-from plinth.storage.devices.zfs_fuse import (
+from plinth.storage.devices.zfs import (
     CACHE_MB,
     COMMAND_TIMEOUT_S,
+    DATASET,
+    GONE,
     PROGRAM,
+    PROPERTY,
+    ZFS,
     ZFS_FUSE_PROGRAMS,
     ZfsFuse,
     abort_hung,
+    destroy_pool,
     find_hung,
+    kernel_has_zfs,
     mount_point_in,
     stop_zfs_fuse,
 )
-from plinth.storage.devices.zfs_pool import DATASET, GONE, PROPERTY, ZFS, destroy_pool, kernel_has_zfs
 from plinth.storage.folder import FolderStorage
 from plinth.storage.inspect.zfs_facts import with_pool
 from plinth.storage.members import BLANK_MEMBERS, check_blank, sizes_of
 from plinth.storage.requirements import Requirements
+from plinth.system.action import Snapshot
 from plinth.system.directory import filesystem_label
 from plinth.system.mounts import mount_of
 from plinth.system.runner import CommandError, Runner
-from plinth.system.snapshot import Snapshot
 from plinth.system.undo import UndoHandler, UndoHandlers
 
 _USES = ("data", "log", "special", "cache")
@@ -86,14 +91,14 @@ class Zfs(FolderStorage[ZfsStorage]):
         return ZfsFuse(self.folder).inside if self.by_fuse else ()
 
     def groups(self) -> list[list[str]]:
-        """The data members, as many to a group as layout makes one of: all of them where there are no groups."""
+        """Return the data members, as many to a group as layout makes one of: all of them where there are no groups."""
         entries = self.spec.data
         if all(isinstance(entry, str) for entry in entries):
             return [[entry for entry in entries if isinstance(entry, str)]]
         return [[entry] if isinstance(entry, str) else list(entry) for entry in entries]
 
     def vdevs(self) -> list[str]:
-        """The vdevs of the pool, as arguments of zpool (zpool-create(8), zpoolconcepts(7))."""
+        """Return the vdevs of the pool, as arguments of zpool (zpool-create(8), zpoolconcepts(7))."""
         words = [word for group in self.groups() for word in (*self._layout(self.spec.layout), *self._paths(group))]
         if self.spec.log:
             words += ["log", *self._layout(self.spec.log_layout), *self._paths(self.spec.log)]
@@ -103,10 +108,10 @@ class Zfs(FolderStorage[ZfsStorage]):
         return words
 
     def needs_from(self) -> None:
-        """None: its members take the space."""
+        """Return None: its members take the space."""
 
     def capacity_bytes(self) -> int | None:
-        """What the data members hold, without what is kept twice and without parity; ZFS takes some of it."""
+        """Return what the data members hold, without what is kept twice and without parity; ZFS takes some of it."""
         total = 0
         for group in self.groups():
             sizes = sizes_of(self, group)
@@ -121,15 +126,15 @@ class Zfs(FolderStorage[ZfsStorage]):
         return total
 
     def member_paths(self) -> list[Path]:
-        """None: it is no member."""
+        """Return None: it is no member."""
         return []
 
     def required(self) -> Requirements:
-        """ZFS's tools, and what zfs-fuse needs."""
+        """Return ZFS's tools, and what zfs-fuse needs."""
         return self.requirements.plus(Requirements(programs=ZFS_FUSE_PROGRAMS)) if self.by_fuse else self.requirements
 
     def snapshot(self, name: str = "loaded") -> Snapshot:
-        """Of its dataset."""
+        """Return how a snapshot of its dataset is taken."""
         zfs, snapshot = (*self.inside, "zfs"), f"{self.dataset}@{name}"
         return Snapshot(
             (*zfs, "snapshot", snapshot),
@@ -139,14 +144,14 @@ class Zfs(FolderStorage[ZfsStorage]):
         )
 
     def power_cut_refusal(self) -> str:
-        """The reason: it is not assembled again after a power cut."""
+        """Return the reason: it is not assembled again after a power cut."""
         return f"{self.name} is of kind zfs: zfs-fuse loses what ZFS keeps, and its pool is not imported again"
 
     def check(self, runner: Runner) -> None:
-        """There is ZFS of one kind, and its members are blank and of kinds that it takes."""
+        """Raise a PlinthError unless there is ZFS of one kind, and its members are blank and of kinds that it takes."""
         if self.by_fuse and Path("/run") in self.folder.parents:
             raise UsageError(
-                f"{PROGRAM} gets a /run of its own, so no storage of kind zfs can be in /run",
+                f"{PROGRAM} gets a private /run, so no storage of kind zfs can be in /run",
                 where=str(self.folder),
                 hint="set PLINTH_STATE_DIR to another place",
             )
@@ -160,7 +165,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         check_blank(self, self._members(), runner)
 
     def problems(self) -> list[Problem]:
-        """Its members are of kinds that it takes, and its sectors of a size that there is."""
+        """Check that its members are of kinds that it takes, and that its sectors are of a valid size."""
         where = ["storage", self.name]
         found = [
             Problem(
@@ -178,7 +183,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         return found
 
     def actions(self) -> list[Action]:
-        """zfs-fuse where it is needed, the pool, and the dataset."""
+        """Return the actions that start zfs-fuse where it is needed, and make the pool and the dataset."""
         return [
             self.folder_action(),
             *(self._fuse_actions() if self.by_fuse else [self._pool_folder_action()]),
@@ -189,7 +194,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         ]
 
     def confirm(self) -> None:
-        """What is mounted is that dataset, and its members' queues are as asked."""
+        """Raise RunError unless what is mounted is that dataset, and its members' queues are as asked."""
         found = mount_of(self.mount_point)
         if found.source != self.dataset or found.point != str(self.mount_point):
             raise RunError(
@@ -199,7 +204,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         self.confirm_member_queues()
 
     def failure(self) -> str | None:
-        """The failure when zfs-fuse has ended or hangs."""
+        """Return the failure when zfs-fuse has ended or hangs."""
         fuse = ZfsFuse(self.folder)
         if self.by_fuse and not fuse.is_running():
             return f"{PROGRAM} of storage {self.name} has died; its log: {' | '.join(fuse.log_tail()) or 'nothing'}"
@@ -208,13 +213,13 @@ class Zfs(FolderStorage[ZfsStorage]):
         return super().failure()
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """As of every storage, with the pool and what it is made of."""
+        """Return the facts as every storage, with the pool and what it is made of."""
         facts = super().facts(runner)
         uses = {use: self._members(use) for use in _USES}
         return with_pool(facts, self.pool, self.dataset, uses, self.inside, runner)
 
     def notes(self) -> tuple[str, ...]:
-        """Notes on the limits of zfs-fuse."""
+        """Return notes on the limits of zfs-fuse."""
         if not self.by_fuse:
             return ()
         return (
@@ -224,7 +229,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         )
 
     def _members(self, *uses: str) -> list[Path]:
-        """The members of some uses, or of all."""
+        """Return the members of some uses, or of all."""
         wanted = uses or _USES
         names = [reference.name for reference in self.spec.references() if reference.key[0] in wanted]
         return self.member_paths_of(names)
@@ -245,7 +250,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         places = self._members()
         start = Step(
             id=self.step_id("zfs-fuse"),
-            title=f"start {PROGRAM} in a mount namespace of its own",
+            title=f"start {PROGRAM} in a separate mount namespace",
             argv=fuse.command(places),
             undo=Undo(kind="stop_zfs_fuse", path=str(fuse.shared), label=self.label),
         )

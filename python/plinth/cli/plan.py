@@ -1,0 +1,51 @@
+"""The command plan."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from plinth.cli.console import output_console
+from plinth.cli.options import AsJson, Clients, Duration, Full, Overrides, Repeats, ScaleToFit, with_shortcuts
+from plinth.cli.printing import print_json
+
+
+def plan(
+    file: Annotated[Path, Parameter(help="Experiment file.")],
+    /,
+    *,
+    overrides: Overrides = (),
+    repeats: Repeats = None,
+    duration: Duration = None,
+    clients: Clients = None,
+    full: Full = False,
+    scale_to_fit: ScaleToFit = False,
+    as_json: AsJson = False,
+) -> int:
+    """Show what a run will do: variants, trials in order, every command, the time and space that it needs.
+
+    Nothing is changed. The run does exactly what is shown; RUN is a placeholder for the id that each run gets. What keeps the
+    run from being carried out, or a part of it, is on stderr, and the exit code is then the one that the run would have.
+
+      plinth plan mine.toml
+      plinth plan mine.toml --duration 30s --clients 1,4,16 --set dataset.scale=100
+    """
+    from plinth.cli.app import show_error
+    from plinth.cli.plan_view import show_plan
+    from plinth.experiment import read_experiment
+    from plinth.report import check_viewer
+    from plinth.run import find_obstacles, make_plan
+
+    loaded = read_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
+    check_viewer()
+    bundle = Path("bundles/RUN")
+    made = make_plan(loaded, run_id="RUN", bundle=bundle, fit=scale_to_fit)
+    error = find_obstacles(made, bundle, loaded.connections).error()
+    if as_json:
+        print_json(made.model_dump_json(indent=1))
+    else:
+        show_plan(made, output_console())
+    if error is None:
+        return 0
+    show_error(error)
+    return error.exit_code

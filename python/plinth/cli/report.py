@@ -1,0 +1,126 @@
+"""The command report."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from plinth.cli.objectives import FailOnObjectives, gated_objectives, require_objectives
+from plinth.cli.options import AsJson
+from plinth.cli.output_file import Junit, check_folder, write_text
+from plinth.cli.printing import print_json, print_plain
+from plinth.cli.results import REPORT_OUTPUT, Results, show_summary, show_whole, write_html
+from plinth.model.errors import UsageError
+
+Html = Annotated[bool, Parameter(name="--html", negative="", help="Write one HTML file that opens offline.")]
+Markdown = Annotated[bool, Parameter(name="--markdown", negative="", help="Print Markdown.")]
+Csv = Annotated[bool, Parameter(name="--csv", negative="", help="Print CSV, a row for each trial.")]
+Plots = Annotated[
+    bool,
+    Parameter(
+        name="--plots",
+        negative="",
+        help="Draw charts below the table, in characters: a sweep's curves, throughput over time, latency percentiles.",
+    ),
+]
+Svg = Annotated[
+    Path | None,
+    Parameter(name="--svg", help="Folder to write the HTML report's charts to, as SVG; made if it is not there."),
+]
+Png = Annotated[Path | None, Parameter(name="--png", help="The same, as PNG.")]
+Whole = Annotated[
+    bool,
+    Parameter(
+        name="--full",
+        negative="",
+        help="All that a terminal can show: every warning, bottlenecks, writes, I/O, studies.",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    Parameter(name="--output", help="File to write instead. Default for --html: BUNDLE/derived/report.html."),
+]
+
+
+def report(
+    bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
+    /,
+    *,
+    html: Html = False,
+    markdown: Markdown = False,
+    csv: Csv = False,
+    as_json: AsJson = False,
+    full: Whole = False,
+    plots: Plots = False,
+    svg: Svg = None,
+    png: Png = None,
+    output: Output = None,
+    fail_on: FailOnObjectives = (),
+    junit: Junit = None,
+) -> int:
+    """Show a bundle's results: table, answer, safety and the heaviest warnings on one screen, unless another form is asked for.
+
+    Works on any machine that has the bundle; nothing but the bundle is read.
+
+      plinth report bundles/ramdisk-20261122-091717
+      plinth report bundles/ramdisk-20261122-091717 --full
+      plinth report bundles/ramdisk-20261122-091717 --plots
+      plinth report bundles/ramdisk-20261122-091717 --html --output report.html
+      plinth report bundles/ramdisk-20261122-091717 --svg charts --png charts
+      plinth report bundles/ramdisk-20261122-091717 --fail-on objective --junit junit.xml
+
+    --svg and --png print the path and the title of each chart that they write; with --json as JSON.
+
+    Exit code 0 when it was shown, 99 for a finding of --fail-on; for others see `plinth --help`.
+    """
+    for path, option in ((output, "--output"), (junit, "--junit"), (svg, "--svg"), (png, "--png")):
+        check_folder(path, option)
+    if svg is not None or png is not None:
+        if any((html, markdown, csv, full, plots, output)):
+            raise UsageError("--svg and --png go with each other and with --json only")
+        from plinth.cli.chart_files import write_charts
+
+        results = _results_of(bundle)
+        require_objectives(results.contents.plan.experiment.objectives, fail_on, junit)
+        write_charts(results.report, results.bundle, svg, png, as_json)
+        return gated_objectives(results.analysis, fail_on, junit)
+    if sum((html, markdown, csv, as_json, plots)) > 1:
+        raise UsageError("give one of --html, --markdown, --csv, --json and --plots")
+    if full and any((html, markdown, csv, as_json)):
+        raise UsageError("--full goes with the table and --plots; the other forms are whole already")
+    if output is not None and not (html or markdown or csv or as_json):
+        raise UsageError("--output goes with --html, --markdown, --csv or --json")
+    results = _results_of(bundle)
+    require_objectives(results.contents.plan.experiment.objectives, fail_on, junit)
+    if html:
+        print_plain(str(write_html(results, output)))
+    elif not (markdown or csv or as_json):
+        (show_whole if full else show_summary)(results, plots)
+    else:
+        _show_text(_rendered(results, markdown=markdown, csv=csv), output, as_json=as_json)
+    return gated_objectives(results.analysis, fail_on, junit)
+
+
+def _rendered(results: "Results", *, markdown: bool, csv: bool) -> str:
+    """Render as Markdown or CSV; as JSON if neither is requested."""
+    from plinth import report as rendering
+
+    if markdown:
+        return rendering.render_markdown(results.report)
+    return rendering.render_csv(results.report) if csv else results.json_text
+
+
+def _show_text(text: str, output: Path | None, *, as_json: bool) -> None:
+    if output is not None:
+        write_text(output, text, *REPORT_OUTPUT)
+    elif as_json:
+        print_json(text, end="")
+    else:
+        print_plain(text, end="")
+
+
+def _results_of(bundle: Path) -> "Results":
+    from plinth.tasks.analysis import analyse_bundle
+
+    contents, analysis = analyse_bundle(bundle)
+    return Results(contents, analysis, bundle)

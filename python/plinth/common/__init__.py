@@ -1,0 +1,1 @@
+"""What every package may use, the models included: no types of artefacts, no I/O, nothing of Plinth below it."""

@@ -1,0 +1,380 @@
+"""Compares published figures with ours: which variant represents which figure, and its result.
+
+A figure belongs to a variant when all of its levels are the variant's, whether set by a factor or by the experiment. If
+[full] gives a factor as many levels as [matrix], they correspond to one another in their order: a small size here to a
+published one.
+"""
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from plinth.model.analysis import Analysis, Comparison, VariantResult
+from plinth.model.estimate import Estimate
+from plinth.model.experiment import Experiment, factor_path, with_levels
+from plinth.model.figures import NOT_AVAILABLE, number
+from plinth.model.level import Level, level_text
+from plinth.model.plan import Plan, Variant
+from plinth.model.probe_io import StorageIo
+from plinth.model.published import Levels, PublishedFigure, PublishedIo, PublishedRatio, PublishedStatement
+from plinth.model.report import PublishedBeside, PublishedFactRow, PublishedRatioRow, PublishedRow, Report
+from plinth.report.sections.io import published_io
+from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
+from plinth.report.text import latency, rate, ratio
+
+_ABSENT = object()
+_FIGURE_HEADS = (
+    "Variant",
+    "tps, published",
+    "tps, ours",
+    "Ratio to baseline, published",
+    "Ratio to baseline, ours",
+    "Mean latency ± standard deviation, published",
+    "Mean latency ± standard deviation, ours",
+    "Note",
+)
+_RATIO_HEADS = ("Finding", "Our variants", "Ratio, published", "Ratio, ours", "Note")
+_NOT_MEASURED = f"{NOT_AVAILABLE}: not measured here"
+
+
+def published_beside(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = ()) -> PublishedBeside | None:
+    """Compare this run with the study that the experiment refers to; None if it refers to none."""
+    if plan.reference is None:
+        return None
+    match = _Match(plan, analysis)
+    figures = [row for figure in plan.reference.figure for row in _figure_rows(figure, match)]
+    ratios = [row for ratio in plan.reference.ratio for row in _ratio_rows(ratio, match)]
+    covered = [match.covers(figure.levels) for figure in plan.reference.figure]
+    covered += [match.covers(ratio.levels) and match.covers(ratio.to) for ratio in plan.reference.ratio]
+    return PublishedBeside(
+        reference=plan.reference,
+        figures=tuple(figures),
+        ratios=tuple(ratios),
+        facts=tuple(
+            PublishedFactRow(
+                what=fact.what, unit=fact.unit, published=fact.value, ours=_measured(fact.measured_by, match, io)
+            )
+            for fact in plan.reference.fact
+            if fact.measured_by is not None
+        ),
+        other_figures=_other_figures(covered.count(False)),
+    )
+
+
+def _measured(wanted: PublishedIo | PublishedStatement, match: "_Match", io: Sequence[StorageIo]) -> float | None:
+    """Return our figure for a published one, in its unit; None if it was not measured."""
+    return published_io(wanted, io) if isinstance(wanted, PublishedIo) else match.mean_of(wanted)
+
+
+def _other_figures(count: int) -> str:
+    """Say how many figures of a study this experiment does not cover; "" if none."""
+    if count == 1:
+        return "1 further figure of the study is about another question."
+    return f"{count} further figures of the study are about other questions." if count else ""
+
+
+class _Match:
+    """Maps published levels to variants."""
+
+    def __init__(self, plan: Plan, analysis: Analysis) -> None:
+        self.plan = plan
+        self.results = {result.id: result for result in analysis.variants}
+        self.comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
+        self.planned = {variant.id: variant for variant in plan.variants}
+        self._our_levels = dict(_corresponding_levels(plan.experiment))
+        document = plan.experiment.model_dump(by_alias=True)
+        self._variants = [
+            (variant, with_levels(document, variant.levels)) for variant in plan.variants if not variant.is_aa_twin
+        ]
+        self._document = document
+
+    def baseline_of(self, variant: Variant | None) -> Variant | None:
+        """Return the baseline of a variant: itself if it is one; the plan's baseline if it was not measured."""
+        if variant is None:
+            return next((one for one in self.planned.values() if one.is_baseline), None)
+        comparison = self.comparisons.get(variant.id)
+        return variant if comparison is None else self.planned[comparison.baseline]
+
+    def covers(self, levels: Levels) -> bool:
+        """Return whether the experiment covers these levels: any level of a factor, and the value of any other key."""
+        return all(
+            key in self.plan.experiment.matrix or _same(self._value(self._document, key), self.our_level(key, level))
+            for key, level in levels.items()
+        )
+
+    def our_level(self, key: str, level: Level) -> Level:
+        """Return our level that represents a published one; by default the same level."""
+        return self._our_levels.get((key, level_text(level)), level)
+
+    def variants(self, levels: Levels) -> list[Variant]:
+        """Return the variants that have all of these levels."""
+        return [
+            variant
+            for variant, document in self._variants
+            if all(_same(self._value(document, key), self.our_level(key, level)) for key, level in levels.items())
+        ]
+
+    def mean_of(self, wanted: PublishedStatement) -> float | None:
+        """Return the mean latency of a statement; None unless one variant has the levels and was measured with its statements."""
+        results = [self.results.get(variant.id) for variant in self.variants(wanted.levels)]
+        found = [
+            one.latency.mean_ns / wanted.per_unit_ns
+            for result in results
+            if result is not None
+            for one in result.statements
+            if one.text.startswith(wanted.statement)
+        ]
+        return found[0] if len(results) == len(found) == 1 else None
+
+    def stands_for(self, levels: Levels) -> str | None:
+        """Return the published levels that ours represent but do not equal; None if all are equal."""
+        differing = {key: level for key, level in levels.items() if not _same(self.our_level(key, level), level)}
+        return levels_text(differing) or None
+
+    def _value(self, document: Mapping[str, Any], key: str) -> Any:
+        table: Any = document
+        for part in factor_path(key):
+            table = table.get(part, _ABSENT) if isinstance(table, Mapping) else _ABSENT
+        return table
+
+
+def levels_text(levels: Mapping[str, Level]) -> str:
+    """Format levels: "storage hdd, clients 980"."""
+    return ", ".join(
+        f"{key.rpartition('.')[2].replace('_', ' ')} "
+        f"{f'{level:,}' if isinstance(level, int) and not isinstance(level, bool) else level_text(level)}"
+        for key, level in levels.items()
+    )
+
+
+def _corresponding_levels(experiment: Experiment) -> Iterator[tuple[tuple[str, str], Level]]:
+    """Yield ((factor, published level), our level) for factors with as many levels in [full]."""
+    for factor, ours in experiment.matrix.items():
+        published = experiment.full.get(factor)
+        if isinstance(published, list) and len(published) == len(ours):
+            yield from (((factor, level_text(full)), here) for full, here in zip(published, ours, strict=True))
+
+
+def _same(value: Any, level: Level) -> bool:
+    return value is not _ABSENT and value is not None and level_text(value) == level_text(level)
+
+
+def _figure_rows(figure: PublishedFigure, match: _Match) -> Iterator[PublishedRow]:
+    """Yield a row for each variant of a figure; one row without a variant if none was measured."""
+    if not match.covers(figure.levels):
+        return
+    variants = match.variants(figure.levels)
+    for variant in variants or [None]:
+        base = _published_of(match.baseline_of(variant), match)
+        result = match.results.get(variant.id) if variant else None
+        comparison = match.comparisons.get(variant.id) if variant else None
+        yield PublishedRow(
+            label=variant.label if variant else levels_text(figure.levels),
+            variant=variant.id if variant else None,
+            stands_for=match.stands_for(figure.levels) if variant else None,
+            published_tps=figure.tps,
+            published_ratio=None if base is None else figure.tps / base,
+            published_latency_ns=figure.latency_mean_ns,
+            published_latency_stddev_ns=figure.latency_stddev_ns,
+            tps=result.tps if result else None,
+            ratio=_ratio_to_baseline(variant, result, comparison),
+            latency_ns=result.latency.mean_ns if result and result.latency else None,
+            latency_stddev_ns=result.latency.stddev_ns if result and result.latency else None,
+            note=figure.note,
+        )
+
+
+def _published_of(baseline: Variant | None, match: _Match) -> float | None:
+    """Return the published figure of our baseline."""
+    if baseline is None or match.plan.reference is None:
+        return None
+    of_it = [figure for figure in match.plan.reference.figure if baseline in match.variants(figure.levels)]
+    return of_it[0].tps if len(of_it) == 1 else None
+
+
+def _ratio_to_baseline(
+    variant: Variant | None, result: VariantResult | None, comparison: Comparison | None
+) -> Estimate | None:
+    if comparison is not None:
+        return comparison.ratio
+    if variant is not None and result is not None and result.is_baseline and result.tps is not None:
+        return Estimate(value=1.0, interval=None, n=result.tps.n, method="the baseline itself")
+    return None
+
+
+def _ratio_rows(published: PublishedRatio, match: _Match) -> Iterator[PublishedRatioRow]:
+    """Yield a row for each pair of variants that differ only in the levels of the ratio."""
+    if not (match.covers(published.levels) and match.covers(published.to)):
+        return
+    pairs = _pairs(match.variants(published.levels), match.variants(published.to), {*published.levels, *published.to})
+    apart = {key: level for key, level in published.levels.items() if published.to.get(key) != level}
+    sides = [
+        match.stands_for(apart),
+        match.stands_for({key: level for key, level in published.to.items() if key in apart}),
+    ]
+    stands_for = " over ".join(side for side in sides if side)
+    for over, under in pairs or [(None, None)]:
+        yield PublishedRatioRow(
+            what=published.what,
+            stands_for=(stands_for or None) if over else None,
+            published_low=published.low,
+            published_high=published.high,
+            variant=over.label if over else None,
+            to=under.label if under else None,
+            ratio=_ratio_of(over, under, match) if over and under else None,
+            note=published.note,
+        )
+
+
+def _pairs(over: Sequence[Variant], under: Sequence[Variant], keys: set[str]) -> list[tuple[Variant, Variant]]:
+    def rest(variant: Variant) -> dict[str, Level]:
+        return {key: level for key, level in variant.levels.items() if key not in keys}
+
+    return [(one, other) for one in over for other in under if one.id != other.id and rest(one) == rest(other)]
+
+
+def _ratio_of(over: Variant, under: Variant, match: _Match) -> Estimate | None:
+    """Return the ratio of the medians, with its interval if the analysis compared the variants."""
+    compared = match.comparisons.get(over.id)
+    if compared is not None and compared.baseline == under.id:
+        return compared.ratio
+    results = [match.results.get(variant.id) for variant in (over, under)]
+    upper, lower = (result.tps if result else None for result in results)
+    if upper is None or lower is None or lower.value == 0:
+        return None
+    return Estimate(
+        value=upper.value / lower.value,
+        interval=None,
+        n=statistics.median_low([upper.n, lower.n]),
+        method="ratio of the medians",
+    )
+
+
+def published_ratio(row: PublishedRatioRow) -> str:
+    """Format a published ratio: 1.4x, or 2 to 3x."""
+    low, high = number(row.published_low), number(row.published_high)
+    return f"{low}x" if low == high else f"{low} to {high}x"
+
+
+def published_figure(row: PublishedRow) -> str:
+    """Format a published throughput, with its ratio to the baseline if that was published: 1,897 tps (9.13x)."""
+    of_baseline = "" if row.published_ratio is None else f" ({number(row.published_ratio)}x)"
+    return f"{number(row.published_tps)} tps{of_baseline}"
+
+
+def mean_latency(mean_ns: float | None, stddev_ns: float | None) -> str:
+    """Format a mean with its standard deviation, if known: 76.9 ms ± 55.2 ms."""
+    if mean_ns is None:
+        return NOT_AVAILABLE
+    return latency(mean_ns) + ("" if stddev_ns is None else f" ± {latency(stddev_ns)}")
+
+
+def published_fact(row: PublishedFactRow) -> str:
+    """Format a published figure of I/O and ours: published 40,656 per s; ours 12,300 per s."""
+    ours = _NOT_MEASURED if row.ours is None else f"{number(row.ours)} {row.unit}"
+    return f"published {number(row.published)} {row.unit}; ours {ours}"
+
+
+def our_figure(row: PublishedRow) -> str:
+    """Format our throughput and ratio: 17,200 tps (7.9x [7.1, 8.8])."""
+    if row.tps is None:
+        return NOT_AVAILABLE
+    return f"{number(row.tps.value)} tps" + (f" ({ratio(row.ratio)})" if row.ratio else "")
+
+
+def published_tables(beside: PublishedBeside) -> list[Table]:
+    """Return a table of published figures and one of published ratios, with ours."""
+    figures = [
+        (
+            row.label + _stand_in(row),
+            number(row.published_tps),
+            rate(row.tps) if row.variant else _NOT_MEASURED,
+            NOT_AVAILABLE if row.published_ratio is None else f"{number(row.published_ratio)}x",
+            ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
+            mean_latency(row.published_latency_ns, row.published_latency_stddev_ns),
+            mean_latency(row.latency_ns, row.latency_stddev_ns),
+            row.note or "",
+        )
+        for row in beside.figures
+    ]
+    ratios = [
+        (
+            row.what + _stand_in(row),
+            f"{row.variant} / {row.to}" if row.variant else _NOT_MEASURED,
+            published_ratio(row),
+            ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
+            row.note or "",
+        )
+        for row in beside.ratios
+    ]
+    return [Table(_FIGURE_HEADS, figures), Table(_RATIO_HEADS, ratios)]
+
+
+def _stand_in(row: PublishedRow | PublishedRatioRow) -> str:
+    return f" (for {row.stands_for})" if row.stands_for else ""
+
+
+def _blocks(report: Report) -> list[Block]:
+    """Begin with the source, and end with what the experiment does not measure."""
+    beside = report.published
+    if beside is None:
+        return []
+    of = beside.reference
+    url = f" ({of.url})" if of.url else ""
+    return [
+        f"{of.title}. {of.source}{url}. {of.machine}. {of.conditions}.",
+        *published_tables(beside),
+        Bullets(
+            [
+                *(f"{row.what}: {published_fact(row)}" for row in beside.facts),
+                *of.finding,
+                *(f"{fact.what}: {number(fact.value)} {fact.unit}" for fact in of.fact if fact.measured_by is None),
+            ]
+        ),
+        beside.other_figures,
+    ]
+
+
+def _entries(report: Report) -> list[Entry]:
+    """List what was measured here."""
+    beside = report.published
+    if beside is None:
+        return []
+    ratios = [row for row in beside.ratios if row.variant]
+    pairs = Counter(row.what for row in ratios)
+    rows = [
+        *((row.label, row.stands_for, published_figure(row), our_figure(row)) for row in beside.figures if row.variant),
+        *(
+            (
+                row.what if pairs[row.what] == 1 else f"{row.what} ({row.variant})",
+                row.stands_for,
+                published_ratio(row),
+                ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
+            )
+            for row in ratios
+        ),
+    ]
+    return [
+        *(
+            entry(what, f"published {published}; ours {ours}", aside=f"; for {of}" if of else "")
+            for what, of, published, ours in rows
+        ),
+        *(entry(fact.what, published_fact(fact)) for fact in beside.facts if fact.ours is not None),
+    ]
+
+
+def _heading(report: Report) -> str:
+    of = report.published.reference if report.published else None
+    return PUBLISHED.title + (f" ({of.title}, {of.date})" if of else "")
+
+
+PUBLISHED = Section(
+    id="published",
+    title="Comparison with the published study",
+    note="The published results come from another machine: compare orders and ratios rather than transactions per second.",
+    blocks=_blocks,
+    entries=_entries,
+    heading=_heading,
+    nouns="of the study",
+)

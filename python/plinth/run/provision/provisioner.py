@@ -1,0 +1,248 @@
+"""Makes the storages and clusters of a run, gives up those that fail, and undoes all of it at the end."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from plinth.bundle import BundleWriter
+from plinth.model.errors import MissingCapability, PlinthError, StorageBroken, UsageError
+from plinth.model.facts import StorageFacts
+from plinth.model.plan import Plan, Variant
+from plinth.model.probe_io import IoMoment
+from plinth.run.checks.machine import examine_for_run, keep_examination
+from plinth.run.checks.obstacles import Obstacles
+from plinth.run.context import RunContext
+from plinth.run.faults.failures import Failures, reason_of
+from plinth.run.faults.full_storage import hint_at_full_storage
+from plinth.run.listener import Listener
+from plinth.run.provision.cluster_preparation import ClusterPreparation
+from plinth.run.provision.fsync_probe import StorageProbe
+from plinth.run.provision.io_probe import StorageIoProbe
+from plinth.run.provision.live_cluster import LiveCluster
+from plinth.run.provision.network import RunNetwork
+from plinth.run.provision.storages import Storages
+from plinth.run.write_budget import WriteBudget
+from plinth.system.journal import Journal, NotUndone
+from plinth.system.runner import Runner
+
+
+class Provisioner:
+    """The storages and clusters of one run. `close` undoes all of them, also after a failure.
+
+    A storage that cannot be made, or that breaks, fails with the clusters on it; the rest of the run continues. The servers of
+    one cluster run at a time.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        context: RunContext,
+        runner: Runner,
+        journal: Journal,
+        listener: Listener,
+        budget: WriteBudget,
+        connections: Mapping[str, str],
+    ) -> None:
+        self.plan = plan
+        self.context = context
+        self.runner = runner
+        self.budget = budget
+        self.failures = Failures(plan.lacking)
+        self._journal = journal
+        self._listener = listener
+        self._storages = Storages(context, runner, journal, listener, self.failures)
+        self._network = RunNetwork(context.network, runner, journal) if context.network is not None else None
+        self._clusters = {
+            planned.id: LiveCluster(planned, plan, context, runner, journal, listener, self._network)
+            for planned in plan.clusters
+        }
+        self._preparation = ClusterPreparation(plan, connections)
+
+    def prepare(self, writer: BundleWriter, obstacles: Obstacles) -> dict[str, StorageFacts]:
+        """Make the storages, then initialise, start and load each cluster; what `obstacles` name is lost.
+
+        Returns the storages as they were found, by name. Raises the error of the first that failed when no cluster
+        is left to measure on.
+        """
+        self._lose(obstacles)
+        made = self._make_storages(writer)
+        self._probe(made.values(), writer)
+        self.probe_io("empty", made, writer)
+        found = examine_for_run(made.values(), self.plan.storages, self.plan.is_external, self._listener)
+        keep_examination(writer, found)
+        if self._network is not None:
+            self._network.make(self._listener)
+        for cluster in self._clusters.values():
+            if self._failure_of(cluster) is None:
+                self._prepare_cluster(cluster, writer)
+        self.probe_io("loaded", made, writer)
+        error = self.failures.error()
+        if error is not None and all(self._failure_of(cluster) for cluster in self._clusters.values()):
+            raise error
+        return made
+
+    def _lose(self, obstacles: Obstacles) -> None:
+        for name, error in obstacles.storages.items():
+            self._storages.mark_failed(name, error)
+        for name, error in obstacles.clusters.items():
+            self.failures.add_cluster(name, error)
+            self._listener.note(f"cluster {name} cannot be made: {reason_of(error)}")
+        for name, error in obstacles.variants.items():
+            self.failures.add_variant(name, error)
+            self._listener.note(f"variant {name} cannot be measured: {reason_of(error)}")
+
+    def _make_storages(self, writer: BundleWriter) -> dict[str, StorageFacts]:
+        made: dict[str, StorageFacts] = {}
+        for storage in self.context.used_storages(self.plan.clusters):
+            if facts := self._storages.prepare(storage):
+                for note in facts.notes:
+                    self._listener.note(f"storage {storage.name}: {note}")
+                writer.write_storage(facts)
+                made[storage.name] = facts
+                self.budget.add(facts)
+        return made
+
+    def _probe(self, made: Iterable[StorageFacts], writer: BundleWriter) -> None:
+        """Measure how long a durable write takes on each storage; one that breaks meanwhile is given up."""
+        probe = StorageProbe(self.plan, writer, self._listener)
+        for facts in made:
+            with self._giving_up(facts.name):
+                probe.probe(self.context.storages[facts.name], facts)
+
+    def probe_io(self, moment: IoMoment, made: Iterable[str], writer: BundleWriter) -> None:
+        """Measure the I/O of each storage if the experiment asks for it at this moment; no managed server runs meanwhile."""
+        probe = StorageIoProbe(self.plan, writer, self._listener)
+        if not probe.is_wanted(moment):
+            return
+        for cluster in self._clusters.values():
+            cluster.stop()
+        for name in made:
+            if self.failures.of_storages([name]) is None:
+                with self._giving_up(name):
+                    probe.probe(moment, self.context.storages[name])
+
+    @contextmanager
+    def _giving_up(self, storage: str) -> Iterator[None]:
+        """Cancel what is done in it when a storage fails, and give the storage up."""
+        try:
+            with self._storages.looked_after([storage]):
+                yield
+        except StorageBroken as broken:
+            self._give_up(broken)
+
+    def failure(self, variant: Variant) -> PlinthError | None:
+        """Return why the trials of a variant cannot be run: it failed, or what it is stored on did."""
+        return self.failures.of_variant(variant.id) or self._failure_of(self._clusters[variant.cluster])
+
+    def switch_to(self, variant: Variant) -> LiveCluster:
+        """Return the cluster of a variant; the managed servers of every other are stopped."""
+        wanted = self._clusters[variant.cluster]
+        if wanted.external is None:
+            for cluster in self._clusters.values():
+                if cluster is not wanted:
+                    cluster.stop()
+        return wanted
+
+    @contextmanager
+    def in_use(self, variant: Variant) -> Iterator[LiveCluster]:
+        """Enter the cluster of a variant; StorageBroken is raised when one of its storages fails meanwhile."""
+        with self._storages.looked_after(self._clusters[variant.cluster].storage_names):
+            yield self.switch_to(variant)
+
+    def make_again(self, variant: Variant) -> None:
+        """Make the storages of a variant again after damage, and every cluster that has something on them.
+
+        What fails then is recorded as at the first time.
+        """
+        names = self._clusters[variant.cluster].storage_names
+        touched = [cluster for cluster in self._clusters.values() if names & cluster.storage_names]
+        storages = self.context.closure({name for cluster in touched for name in cluster.storage_names})
+        for cluster in touched:
+            cluster.lose()
+            for kept in self._journal.undo_steps(cluster.steps, self.runner):
+                raise kept.error
+        self._storages.make_again(storages)
+        for cluster in touched:
+            if self._failure_of(cluster) is None:
+                self._prepare_cluster(cluster, None)
+
+    def after_failure(self, variant: Variant) -> str | None:
+        """End the servers of a trial that failed, as a crash does, and give up those of its storages that have failed.
+
+        Returns why one of them failed, or else with which words a server crashed, if it did. A server recovers when it is
+        next started; one that is just recovering from the crash of a backend may never end when it is asked to.
+        """
+        cluster = self._clusters[variant.cluster]
+        with self._journal.ending_hung_daemons():  # one that hangs only now is given up when it is needed next
+            broken = self._storages.examined(cluster.storages)
+            if broken is not None:
+                self._give_up(broken)
+            panics = cluster.panics()
+            cluster.end()
+        return broken.message if broken is not None else next(iter(panics), None)
+
+    def close(self) -> tuple[NotUndone, ...]:
+        """End the servers and undo every step; returns what could not be undone.
+
+        Servers are not asked to shut down: their data goes with them, and one that has crashed might never do it.
+        """
+        self._listener.phase("undo what this run made")
+        with self._journal.ending_hung_daemons() as ended:
+            while broken := self._storages.broken():
+                self._give_up(broken)
+            for cluster in self._clusters.values():
+                cluster.end()
+            for cluster in self._clusters.values():
+                cluster.close()
+            kept = self._journal.undo_all(self.runner, self._listener.progress, left_alone=self._storages.hung)
+        for reason in ended:
+            self._listener.note(reason)
+        self._storages.close()
+        return kept
+
+    def _failure_of(self, cluster: LiveCluster) -> PlinthError | None:
+        return self.failures.of_cluster(cluster.planned.id, cluster.storage_names)
+
+    def _give_up(self, broken: StorageBroken) -> None:
+        """Undo at once a storage that has failed, and what is stored on it: other storages, servers."""
+        failed = self._storages.force_detach(broken)
+        on_it = [one for one in self._clusters.values() if one.servers and self._failure_of(one) is broken]
+        for cluster in on_it:
+            cluster.abandon()
+        self._storages.mark_hung(failed, [cluster.steps for cluster in on_it])
+        kept: list[NotUndone] = []
+        for cluster in on_it:
+            if cluster.steps not in self._storages.hung:
+                kept += self._journal.undo_steps(cluster.steps, self.runner)
+        kept += self._storages.undo(failed)
+        for item in kept:
+            self._listener.note(f"{item}; tried again at the end")
+
+    def _prepare_cluster(self, cluster: LiveCluster, writer: BundleWriter | None) -> None:
+        """Initialise and load a cluster; without `writer`, once more, so that how that went is not kept."""
+        name = cluster.planned.id
+        own = [variant for variant in self.plan.variants if variant.cluster == name]
+        first = next((variant for variant in own if self.failures.of_variant(variant.id) is None), None)
+        if first is None:
+            self.failures.add_cluster(name, MissingCapability(f"of cluster {name} every variant failed"))
+            return
+        try:
+            with self._storages.looked_after(cluster.storage_names):
+                self._preparation.prepare(cluster, first, writer)
+        except UsageError:
+            raise
+        except PlinthError as error:
+            self._lose_cluster(cluster, error)
+
+    def _lose_cluster(self, cluster: LiveCluster, error: PlinthError) -> None:
+        broken = error if isinstance(error, StorageBroken) else self._storages.examined(cluster.storages)
+        if broken is not None:
+            self._give_up(broken)
+            return
+        # What a server that crashed has written to its log, where all that its client saw is that it went.
+        panics = cluster.panics()
+        error.details = (*error.details, *(line for line in panics[:1] if line not in error.details))
+        hint_at_full_storage(error, panics, [storage.mount_point for storage in cluster.storages])
+        name = cluster.planned.id
+        self.failures.add_cluster(name, error)
+        self._listener.note(f"cluster {name} failed: {reason_of(error)}")
+        cluster.end()
