@@ -1,4 +1,4 @@
-"""Settings before a server runs: those that an installation has, and its check of a name and a value.
+"""Checks of settings before a server runs: which ones an installation has, and whether it takes a value.
 
 The judge is the installation's own `postgres -C NAME`, which takes a value as a starting server does and then prints
 it: units, ranges, enums, aliases and what the build lacks are the server's knowledge, not a copy of it.
