@@ -46,7 +46,7 @@ def report(progress: Progress) -> None:
 
 
 if step == "load rows":
-    vars(loading)["copy"] = copy_half
+    setattr(loading, "copy", copy_half)  # noqa: B010 - it has the name by import
 with connect(target) as control:
     if step == "tables":
         control.execute("BEGIN")
