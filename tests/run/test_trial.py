@@ -316,7 +316,7 @@ def test_a_server_that_dies_ends_the_load_and_its_cause_is_looked_for(
     load = Load(clock)
 
     def die() -> None:
-        provision.cluster.primary.kill()
+        provision.cluster.primary.crash()
         load.clients_open = 0
 
     load.polls = [die, pytest.fail]

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plinth.model.facts import Installation
-from plinth.server import SettingsProbe, check_settings, describe_settings
+from plinth.server import SettingsProbe
 from plinth.server.settings.probe import OWNED
 from plinth.server.settings.values import bool_of, number_of
 from plinth.system.owner import Owner
@@ -20,7 +20,7 @@ def probe(installations: Mapping[str, Installation], owner: Owner, runner: Runne
 
 
 def test_an_installation_lists_its_settings(every_installation: Installation, owner: Owner, runner: Runner) -> None:
-    definitions = describe_settings(every_installation, owner, runner)
+    definitions = SettingsProbe(every_installation, owner, runner).definitions
     assert len(definitions) > 290
     work_mem = definitions["work_mem"]
     assert (work_mem.context, work_mem.vartype, work_mem.minimum, work_mem.maximum) == (
@@ -60,7 +60,7 @@ def test_what_is_wrong_with_a_setting(
     says: str,
     hint: str | None,
 ) -> None:
-    (problem,) = check_settings({name: value}, every_installation, owner, runner)
+    (problem,) = SettingsProbe(every_installation, owner, runner).problems({name: value})
     assert problem.key == f"server.settings.{name}"
     assert says in problem.message
     assert hint is None or hint in (problem.hint or "")

@@ -1,6 +1,7 @@
 """A bundle whose run goes on, as far as anybody can tell from outside: its lock is held and its live log is written."""
 
 from contextlib import contextmanager
+from typing import Any
 
 from plinth.bundle import LIVE, BundleFolder
 from plinth.model.load import LoadResult
@@ -29,7 +30,7 @@ class Going:
     def __init__(self, path, *, earlier=()):
         self.path = path
         self.file = path / LIVE
-        self.recorded = RecordedCalls()
+        self.recorded: Any = RecordedCalls()
         self.log = LiveLog(BundleFolder(path), CONTENTS.plan, self.recorded, earlier)
 
     def begin(self, place=0):

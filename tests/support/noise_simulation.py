@@ -10,7 +10,7 @@ import numpy as np
 
 from analyse_bundles import seconds
 from plinth.analyse import comparison, sequential
-from plinth.analyse.bootstrap import Floats, bootstrap, draws, median
+from plinth.analyse.bootstrap import MAX_TRIALS, Floats, bootstrap, draws, median
 from plinth.analyse.noise_floor import noise_floor
 from plinth.analyse.steady import steadiness
 from plinth.model.figures import percent
@@ -117,7 +117,7 @@ def decided_by_more_trials(difference: float, spread: float, replicas: int, seed
     """Of experiments undecided after five trials: how many were told a number of trials, how many these then decided."""
     rng, reported, decided = np.random.default_rng(seed), 0, 0
     for _ in range(replicas):
-        logs = difference + spread * rng.standard_normal(5 + comparison.MAX_TRIALS)
+        logs = difference + spread * rng.standard_normal(5 + MAX_TRIALS)
 
         def undecided(n: int, logs: Floats = logs) -> comparison.Ratio | None:
             found = comparison.compare(dict(enumerate(logs[:n])), dict.fromkeys(range(n), 0.0), seed, family=1)

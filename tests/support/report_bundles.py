@@ -119,8 +119,8 @@ def with_io(contents: BundleContents) -> BundleContents:
     def result(job: IoJob, iops: float) -> IoResult:
         if job.name == "sequential write, direct":
             return IoResult(job=job, unavailable="Invalid argument")
-        write = "write" in job.parameters["rw"]
-        return IoResult(job=job, **{"write" if write else "read": side(iops, job.block_bytes)})
+        done = side(iops, job.block_bytes)
+        return IoResult(job=job, write=done) if "write" in job.parameters["rw"] else IoResult(job=job, read=done)
 
     def probe(moment: IoMoment, iops: float) -> StorageIo:
         made = IoProbe(
@@ -149,14 +149,16 @@ def published() -> Reference:
         machine="An abacus | of wood",
         conditions="Twelve beads",
         figure=(
-            PublishedFigure(levels={"storage": "disk"}, tps=200, latency_mean_ns=40_000_000),
-            PublishedFigure(levels={"storage": "memory"}, tps=1800, latency_mean_ns=4_000_000, note="in a hurry"),
+            PublishedFigure.model_validate({"levels": {"storage": "disk"}, "tps": 200, "latency_mean_ns": 40_000_000}),
+            PublishedFigure.model_validate(
+                {"levels": {"storage": "memory"}, "tps": 1800, "latency_mean_ns": 4_000_000, "note": "in a hurry"}
+            ),
             PublishedFigure(levels={"storage": "tape"}, tps=2),
             PublishedFigure(levels={"storage": "disk", "workload.builtin": "select-only"}, tps=90_000),
         ),
         ratio=(
             PublishedRatio(
-                what="memory against disk", levels={"storage": "memory"}, to={"storage": "disk"}, low=2, high=4
+                what="memory beside disk", levels={"storage": "memory"}, to={"storage": "disk"}, low=2, high=4
             ),
         ),
         fact=(

@@ -1,4 +1,4 @@
-"""What tests with real servers need: installations of several versions, a place for started, and started that run."""
+"""What tests with real servers need: installations of several versions, folders for servers, and running servers."""
 
 import importlib.util
 import itertools
@@ -65,7 +65,7 @@ def temporary_folder(within: Path) -> Iterator[Path]:
 
 @contextmanager
 def server_folder() -> Iterator[Path]:
-    """For started and journals: in memory where there is room, for tests that are not about a disk."""
+    """For servers and journals: in memory where there is room, for tests that are not about a disk."""
     memory = Path("/dev/shm")
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > _ROOMY_BYTES
     with temporary_folder(memory if roomy else Path(tempfile.gettempdir())) as folder:

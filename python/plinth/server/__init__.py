@@ -36,8 +36,6 @@ if TYPE_CHECKING:
         STANDBY_SETTINGS,
         SettingDefinition,
         SettingsProbe,
-        check_settings,
-        describe_settings,
     )
 
 __getattr__ = lazy_exports(
@@ -64,8 +62,6 @@ __getattr__ = lazy_exports(
         "base_backup": "replication.standby",
         "check_external": "external.external_server",
         "check_options": "external.external_server",
-        "check_settings": "settings.probe",
-        "describe_settings": "settings.probe",
         "external_step": "external.external_server",
         "find_installation": "installations.find",
         "find_installations": "installations.find",
@@ -101,10 +97,8 @@ __all__ = [
     "base_backup",
     "check_external",
     "check_options",
-    "check_settings",
     "connect",
     "database_errors",
-    "describe_settings",
     "external_step",
     "find_installation",
     "find_installations",

@@ -1,4 +1,4 @@
-"""Where a managed server's parts are, and the commands that make it: known before anything is done."""
+"""The directories of a managed server and the commands that make it, known before anything is done."""
 
 import hashlib
 import tempfile

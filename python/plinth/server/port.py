@@ -1,4 +1,4 @@
-"""TCP ports of this host: whether one is free, and a free one."""
+"""Free TCP ports of this host."""
 
 import socket
 

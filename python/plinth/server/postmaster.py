@@ -24,7 +24,7 @@ _STATUS_LINE = 7  # of postmaster.pid: LOCK_FILE_LINE_PM_STATUS of miscadmin.h, 
 
 
 class StartTooLong(RunError):
-    """A server that does not take connections in time, though it runs: as one whose recovery has much to read."""
+    """A running server that does not accept connections in time, for example because its recovery has much to read."""
 
 
 class Postmaster:

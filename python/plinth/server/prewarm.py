@@ -1,4 +1,4 @@
-"""The tables and indexes of a server's database: their files, and reading them into memory."""
+"""Tables and indexes of a database: their files, and reading them into memory by pg_prewarm."""
 
 import json
 from pathlib import Path

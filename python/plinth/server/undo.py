@@ -1,4 +1,4 @@
-"""How the steps that make and start servers, and schemas of external ones, are undone."""
+"""Undo handlers of the steps that make and start servers, and of schemas on external servers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Schemas of ours in databases of others: made with our label as their comment, dropped only while they have it."""
+"""Plinth's schemas in databases of others: made with our label as their comment, dropped only while they have it."""
 
 import hashlib
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Whether sessions of an external server are what was asked for: a connection pooler before it may drop or share them.
+"""Checks that sessions of an external server take their startup options and are not shared, as some connection poolers do.
 
 What we make is in our schema only because sessions are opened with search_path as a startup option. Where that is dropped, our
 tables would be made among those of others, so that it is read back before anything is made.

@@ -1,4 +1,4 @@
-"""Rows of a query as an array of numbers, by COPY in its binary form: millions of them a second, and a few bytes each."""
+"""Rows of a query as a NumPy array, read by binary COPY: millions a second, and a few bytes each."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal

@@ -1,4 +1,4 @@
-"""How long a check of the database may take and wait for a lock, and what it waits for."""
+"""Time limits of checks of a database: on statements, and on waits for locks, whose holders are named."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The databases of a server that are not the one under test: a power cut damages them as well."""
+"""Checks of a server's databases other than the one under test, which a power cut damages as well."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any

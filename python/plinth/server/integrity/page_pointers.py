@@ -1,4 +1,4 @@
-"""Entries of indexes against items of tables, in the files of a stopped server.
+"""Comparison of index entries with the table items that they point to, in the files of a stopped server.
 
 amcheck looks for the rows of a table in its B-tree indexes, and not for the entries in the table; of a hash or GiST index it looks
 at nothing. Two things always hold, no matter which transactions have committed, were rolled back or were killed:

@@ -1,4 +1,4 @@
-"""Sequences that a power cut has set back: they would give a number once more.
+"""Sequences that a power cut has set back, so that they would hand out a number twice.
 
 A sequence logs 32 numbers in advance, so that a recovery leaves it ahead, never behind. One that the load itself may have set back (it
 cycles, or was restarted, which gives it another file) is not compared. `setval` to a lower number cannot be seen from outside.

@@ -1,4 +1,4 @@
-"""Pages of PostgreSQL that a power cut has torn: which, where, and which part of each is old.
+"""Pages of relations that a power cut has torn: which ones, where, and which part of each is old.
 
 A checksum tells only that a page is wrong. The emulated disk reports the write that it tore; where the bytes of relations are
 on the disk, the file system knows. So the page is known in which that write broke off.

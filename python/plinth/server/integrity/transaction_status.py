@@ -1,4 +1,4 @@
-"""Whether pg_xact agrees with the hint bits of rows: of transactions that it has lost, rows are there or not by chance.
+"""Agreement of pg_xact with the hint bits of rows: whether rows of a transaction that pg_xact has lost are visible is chance.
 
 A row whose hint bits say that its transaction committed is visible without pg_xact. pg_xact must say the same, or nothing, once it
 has been cut off behind frozen rows.

@@ -1,4 +1,4 @@
-"""An etcd of one member on this machine, which Patroni keeps its lock in. Only who has the password of this run reads or writes there."""
+"""An etcd with one member on this machine, which holds Patroni's lock and requires the password of this run."""
 
 import base64
 import secrets

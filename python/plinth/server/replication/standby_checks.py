@@ -1,4 +1,4 @@
-"""What would keep the standbys of a plan from being made, or from following: found before anything is made."""
+"""Problems that would keep the standbys of a plan from being made or from following, found before anything is made."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""A start of a server as far as it goes without data: settings that exclude each other, and memory that is not there.
+"""A start of a server without data, which finds settings that exclude each other and memory that the machine lacks.
 
 The judge is the installation's own server, in a temporary directory that has of a data directory only what is looked at first.
 """

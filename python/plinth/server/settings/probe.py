@@ -1,4 +1,4 @@
-"""Settings before a server runs: those that an installation has, and its check of a name and a value.
+"""Checks of settings before a server runs: which ones an installation has, and whether it takes a value.
 
 The judge is the installation's own `postgres -C NAME`, which takes a value as a starting server does and then prints
 it: units, ranges, enums, aliases and what the build lacks are the server's knowledge, not a copy of it.
@@ -183,15 +183,3 @@ def complaint_of(stderr: str) -> tuple[str, str | None]:
     complaint = said.get("FATAL") or said.get("ERROR") or last.removeprefix("postgres: ")
     detail = f": {said['DETAIL']}" if "DETAIL" in said else ""
     return complaint + detail, said.get("HINT")
-
-
-def describe_settings(installation: Installation, owner: Owner, runner: Runner) -> dict[str, SettingDefinition]:
-    """Return the settings that `installation` lists."""
-    return SettingsProbe(installation, owner, runner).definitions
-
-
-def check_settings(
-    settings: Mapping[str, SettingValue], installation: Installation, owner: Owner, runner: Runner
-) -> list[Problem]:
-    """Find all problems that `installation` reports in `settings`; see `SettingsProbe.problems`."""
-    return SettingsProbe(installation, owner, runner).problems(settings)

@@ -1,4 +1,4 @@
-"""Activation checks of settings: requested values compared with those that the running server reports."""
+"""Read-back of settings: requested values compared with those that the running server reports."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
