@@ -38,7 +38,7 @@ class KeyedScript:
 
 @dataclass(frozen=True)
 class KeyedTransaction:
-    """A transaction of a workload in crates/load/src/native, with its parameters."""
+    """A transaction of a workload in crates/load/src/compiled, with its parameters."""
 
     name: str
     parameters: Callable[[WorkloadSpec], CompiledWorkload]
