@@ -37,8 +37,8 @@ class KeyedScript:
 
 
 @dataclass(frozen=True)
-class CompiledTransaction:
-    """A transaction of a workload in crates/load/src/native, with its parameters."""
+class KeyedTransaction:
+    """A transaction of a workload in crates/load/src/compiled, with its parameters."""
 
     name: str
     parameters: Callable[[WorkloadSpec], CompiledWorkload]
@@ -69,7 +69,7 @@ class TpccTransaction:
         )
 
 
-Builtin = tuple[KeyedScript | CompiledTransaction | TpccTransaction, ...]
+Builtin = tuple[KeyedScript | KeyedTransaction | TpccTransaction, ...]
 
 
 def _account_mix(spec: WorkloadSpec) -> AccountMix:
@@ -88,10 +88,10 @@ def _ledger(spec: WorkloadSpec) -> LedgerCommits:
 
 _OWN: dict[str, Builtin] = {
     "account-mix": (
-        CompiledTransaction("lookup", _account_mix, weight=9),
-        CompiledTransaction("transfer", _account_mix),
+        KeyedTransaction("lookup", _account_mix, weight=9),
+        KeyedTransaction("transfer", _account_mix),
     ),
-    "ledger": (CompiledTransaction("ledger", _ledger),),
+    "ledger": (KeyedTransaction("ledger", _ledger),),
     "tpcc": tuple(map(TpccTransaction, TpccMix().weights())),
     "numbers-select": (
         KeyedScript(

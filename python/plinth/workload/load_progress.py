@@ -25,7 +25,7 @@ PREPARE = (f"DO $$ BEGIN PERFORM pg_advisory_lock_shared({_LOCK}); END $$",)
 left behind."""
 
 
-class LoadProgress:
+class ProgressTable:
     """The progress of one dataset, in the schema that tables are made in."""
 
     def __init__(self, control: "psycopg.Connection", dataset: str) -> None:

@@ -13,7 +13,7 @@ from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.workload.bulk import COPY_BYTES_PER_S, copy
 from plinth.workload.dataset import Dataset, DatasetServer
-from plinth.workload.load_progress import PREPARE, LoadProgress
+from plinth.workload.load_progress import PREPARE, ProgressTable
 from plinth.workload.maintenance import Maintenance, sessions_of
 from plinth.workload.pages import PAGES_BYTES_PER_S, RESTART_S, write_pages
 from plinth.workload.parallel import Job, run_parallel
@@ -130,7 +130,7 @@ class Recipe:
         by = "by 1 stream, frozen" if newer == 1 else f"by {newer} streams"
         return by if newer == older else f"{by}; by 1 stream, frozen, into PostgreSQL 14 and 15"
 
-    def populate(self, server: DatasetServer, report: Report) -> LoadProgress:
+    def populate(self, server: DatasetServer, report: Report) -> ProgressTable:
         """Load what is not there yet, and verify the counts. Raises RunError, and Refused for tables that are not ours."""
         progress = self._progress(server)
         progress.wait_for_other_loads(report)
@@ -159,15 +159,15 @@ class Recipe:
         self._run(server, progress, report, "check foreign keys", foreign)
         return progress
 
-    def _progress(self, server: DatasetServer) -> LoadProgress:
-        return LoadProgress(server.control, self.spec.model_dump_json())
+    def _progress(self, server: DatasetServer) -> ProgressTable:
+        return ProgressTable(server.control, self.spec.model_dump_json())
 
-    def _make_keys(self, server: DatasetServer, progress: LoadProgress, report: Report) -> None:
+    def _make_keys(self, server: DatasetServer, progress: ProgressTable, report: Report) -> None:
         for number, stage in enumerate(self.keys):
             jobs = {f"key {number} {index}": (sql,) for index, sql in enumerate(stage)}
             self._run(server, progress, report, "build keys", jobs)
 
-    def _write_pages(self, server: DatasetServer, progress: LoadProgress, report: Report) -> LoadProgress:
+    def _write_pages(self, server: DatasetServer, progress: ProgressTable, report: Report) -> ProgressTable:
         """Write the pages, and return the progress in the session to the server that was started again."""
         if self.parts and not progress.has("pages"):
             write_pages(server, self.spec, self.generator, self.parts, self.row_bytes, report)
@@ -175,7 +175,7 @@ class Recipe:
             progress.mark("pages")
         return progress
 
-    def _copy(self, server: DatasetServer, progress: LoadProgress, report: Report) -> None:
+    def _copy(self, server: DatasetServer, progress: ProgressTable, report: Report) -> None:
         version = server.control.info.server_version
         freeze = self.freezes(version)
         pieces = list(self._pieces(progress, whole=freeze))
@@ -199,7 +199,7 @@ class Recipe:
                 row_bytes=self.row_bytes,
             )
 
-    def _pieces(self, progress: LoadProgress, *, whole: bool) -> Iterator[dict[str, Any]]:
+    def _pieces(self, progress: ProgressTable, *, whole: bool) -> Iterator[dict[str, Any]]:
         """Yield the rows that are not there yet; `whole`: a part is one piece."""
         there = {table: progress.pieces(table) for table in {part.table for part in self.parts}}
         for part in self.parts:
@@ -211,7 +211,7 @@ class Recipe:
                     count = min(step, end - start)
                     yield {"table": part.table, "into": part.name, "first_row": start, "rows": count}
 
-    def _make_logged(self, server: DatasetServer, progress: LoadProgress, report: Report) -> None:
+    def _make_logged(self, server: DatasetServer, progress: ProgressTable, report: Report) -> None:
         """Make all tables logged in one transaction, progress included: either all survive a crash, or it shows that none did."""
         sql = [f"ALTER TABLE {table} SET LOGGED" for table in (*self.stores, LOAD_PROGRESS_TABLE)]
         self._run(server, progress, report, "make logged", {"logged": ("; ".join(sql),)})
@@ -219,7 +219,7 @@ class Recipe:
     def _run(
         self,
         server: DatasetServer,
-        progress: LoadProgress,
+        progress: ProgressTable,
         report: Report,
         task: str,
         steps: Mapping[str, Sequence[str]],

@@ -11,7 +11,7 @@ from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.dataset import DatasetServer, numbers_of
-from plinth.workload.load_progress import LoadProgress
+from plinth.workload.load_progress import ProgressTable
 from plinth.workload.loading import Recipe, RecipeDataset
 from plinth.workload.table import Column, Table
 from plinth.workload.written import check_written, rows_written
@@ -104,7 +104,7 @@ class Numbers(RecipeDataset):
 
 
 def _update_at_random(
-    control: "psycopg.Connection", progress: LoadProgress, spec: NumbersDataset, updates: int, report: Report
+    control: "psycopg.Connection", progress: ProgressTable, spec: NumbersDataset, updates: int, report: Report
 ) -> None:
     """Update that many rows, drawn one by one as clients would draw them, in transactions of 10,000.
 
