@@ -183,7 +183,7 @@ class Processes:
 
 
 class _Children:
-    """Return the children of a process, from one file if the kernel has it (CONFIG_PROC_CHILDREN), else by a search."""
+    """The children of a process, from one file if the kernel has it (CONFIG_PROC_CHILDREN), else by a search."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -64,10 +64,10 @@ class StorageOfMembers(BlockStorage[SpecOfMembers]):
         """Return None: its members take the space."""
 
     def actions(self) -> list[Action]:
-        """Return the actions as every block storage, with those that set the queues of its members."""
+        """Return the actions as every block storage does, with those that set the queues of its members."""
         return [*super().actions(), *self.member_queue_actions()]
 
     def confirm(self) -> None:
-        """Confirm as every block storage, with the queues of its members."""
+        """Confirm as every block storage does, with the queues of its members."""
         super().confirm()
         self.confirm_member_queues()
