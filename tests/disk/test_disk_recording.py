@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from emulated_disks import MIB, ServedDisk, run, served
+from emulated_disks import MIB, ServedDisk, images_at, run, served
 from plinth.cli import main
 from plinth.model.disk import CutReport, IgnoreFlush, Physics
 from plinth.model.disk_recording import ImageSource
 from plinth.model.errors import Refused, RunError, UsageError
 from plinth.model.power_cut import CutMode
-from plinth.storage.devices.disk_recording import images_at, read_recording
+from plinth.storage.devices.disk_recording import read_recording
 from waiting import wait_until
 
 SIZE_BYTES = 32 * MIB

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from test_block_kinds import MEMORY
 
+from emulated_disks import images_at
 from making import from_toml
 from plinth.model.errors import Refused, RunError, UsageError
 from plinth.run.power_cuts.recorded_disks import undo_left_images
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage.devices.disk_daemon import daemons
-from plinth.storage.devices.disk_recording import images_at, read_recording
+from plinth.storage.devices.disk_recording import read_recording
 from plinth.system.clean import clean
 from plinth.system.journal import Journal, journal_path
 from plinth.system.mounts import mounts_within

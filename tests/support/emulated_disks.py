@@ -8,14 +8,17 @@ import select
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from plinth.model.disk import DiskConfig
+from plinth.model.disk_recording import ImageSource
+from plinth.model.power_cut import CutMode
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import kill_daemon, serve_command
 from plinth.storage.devices.disk_process import DISK_FILE
+from plinth.storage.devices.disk_recording import Recording
 from plinth.system.mounts import mounts, mounts_within
 from waiting import wait_until
 
@@ -156,3 +159,8 @@ def fallocate(fd: int, mode: int, offset: int, length: int) -> None:
 
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def images_at(recordings: Sequence[Recording], time_ns: int, mode: CutMode, seed: int) -> list[ImageSource]:
+    """Return what one power cut leaves of several disks that were recorded together, each with a different seed."""
+    return [recording.image(recording.point_at(time_ns), mode, seed + at) for at, recording in enumerate(recordings)]

@@ -24,7 +24,7 @@ _ZIL = (
 
 
 class MdArrays:
-    """Return the devices that are md arrays (kernel documentation, admin-guide/md)."""
+    """The devices that are md arrays (kernel documentation, admin-guide/md)."""
 
     name = "md"
     sparse = False
@@ -108,6 +108,6 @@ def _unreported(pools: Sequence[Pool], no_kstat: str | None) -> dict[str, str]:
 
 
 def kstat_values(text: str) -> dict[str, int]:
-    """Return a kstat of named values: two lines of head, then `name type data`, where types 3 and 4 are 64-bit integers."""
+    """Return the values of a kstat: after two lines of head come `name type data`, where types 3 and 4 are 64-bit integers."""
     rows = (line.split() for line in text.splitlines()[2:])
     return {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] in ("3", "4")}

@@ -36,8 +36,9 @@ class Observation:
     """The results of an observation. Times count from the start of the load.
 
     `cost_cpu_ns` is the CPU time of the observer's threads and of its backends in the server over `duration_ns`, without
-    what connecting and the first readings took before that. When the backends' is not known, a gap says so. `shares_database`: the observer had to connect to the load's own database, whose counts of transactions
-    hold its queries too.
+    what connecting and the first readings took before that. When the backends' is not known, a gap says so.
+    `shares_database`: the observer had to connect to the load's own database, whose counts of transactions then include its
+    queries.
     """
 
     samples: list[Sample]

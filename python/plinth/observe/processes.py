@@ -166,7 +166,10 @@ class Processes:
         return self._files.read(f"{member.path}/schedstat")
 
     def engine_threads(self) -> list[Member]:
-        """Return the threads of the load engine's process, but for the observer's, and a driver's processes. Raises OSError when it has ended."""
+        """Return the threads of the load engine's process, but for the observer's, and a driver's processes.
+
+        Raises OSError when it has ended.
+        """
         ours = set(self._own_threads())
         threads = (int(name) for name in os.listdir(f"{self.engine.path}/task"))  # noqa: PTH208 - every tick: no Path for each
         return [
@@ -183,7 +186,7 @@ class Processes:
 
 
 class _Children:
-    """Return the children of a process, from one file if the kernel has it (CONFIG_PROC_CHILDREN), else by a search."""
+    """The children of a process, from one file if the kernel has it (CONFIG_PROC_CHILDREN), else by a search."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

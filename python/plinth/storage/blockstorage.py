@@ -106,11 +106,11 @@ class BlockStorage(FolderStorage[BlockSpec]):
             self.confirm_queue()
 
     def failure(self) -> str | None:
-        """Return the failure as every storage, or that the kernel has made the file system read-only after errors."""
+        """Return the failure as every storage does, or that the kernel has made the file system read-only after errors."""
         return super().failure() or (None if self.is_raw else self.filesystem.failure())
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """Return the facts as every storage, with the features of the file system."""
+        """Return the facts as every storage does, with the features of the file system."""
         facts = super().facts(runner)
         return facts if self.is_raw else self.filesystem.with_features(facts, runner)
 
@@ -124,7 +124,7 @@ class BlockStorage(FolderStorage[BlockSpec]):
             check_queue(device, self.spec.queue.knobs())
 
     def devices_without_flushes(self) -> list[str]:
-        """Return them as every storage, with its own devices."""
+        """Return the devices as every storage does, with its own."""
         below = super().devices_without_flushes()
         if self.spec.queue.write_cache != "write through" or self.has_no_cache():
             return below

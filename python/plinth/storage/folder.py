@@ -102,7 +102,7 @@ class FolderStorage(Storage[Spec]):
         check_new_directory(self.folder, self.owner, runner)
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """Return the facts as every storage; of the devices or files alone when it is raw."""
+        """Return the facts as every storage does; of the devices or files alone when it is raw."""
         if self.is_raw:
             return raw_facts(self.name, self.spec.kind, self.member_paths(), self.notes())
         return super().facts(runner)

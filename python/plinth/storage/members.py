@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from plinth.model.errors import Refused
-from plinth.model.storage import LvmStorage, MdStorage
 from plinth.storage.actions import Action
-from plinth.storage.blockstorage import BlockStorage
+from plinth.storage.blockstorage import BlockStorage, Formatted
 from plinth.storage.devices.block_device import signatures_of
 from plinth.storage.folder import FolderStorage
 from plinth.storage.requirements import Requirements
@@ -36,7 +35,16 @@ def check_blank(storage: FolderStorage[Any], paths: Sequence[Path], runner: Runn
             )
 
 
-SpecOfMembers = TypeVar("SpecOfMembers", MdStorage, LvmStorage)
+class OfMembers(Formatted, Protocol):
+    """A block storage over other storages, as an experiment describes it."""
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The names of its members."""
+        ...
+
+
+SpecOfMembers = TypeVar("SpecOfMembers", bound=OfMembers)
 
 
 class StorageOfMembers(BlockStorage[SpecOfMembers]):
@@ -56,10 +64,10 @@ class StorageOfMembers(BlockStorage[SpecOfMembers]):
         """Return None: its members take the space."""
 
     def actions(self) -> list[Action]:
-        """Return the actions as every block storage, with those that set the queues of its members."""
+        """Return the actions as every block storage does, with those that set the queues of its members."""
         return [*super().actions(), *self.member_queue_actions()]
 
     def confirm(self) -> None:
-        """Confirm as every block storage, with the queues of its members."""
+        """Confirm as every block storage does, with the queues of its members."""
         super().confirm()
         self.confirm_member_queues()

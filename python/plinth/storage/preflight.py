@@ -37,7 +37,7 @@ def check_answers(specs: Mapping[str, StorageSpec]) -> None:
 
 
 def place_problems(specs: Mapping[str, StorageSpec]) -> list[Problem]:
-    """Return paths of storages that are no directories."""
+    """Return a problem for each path of a storage that is no directory."""
     problems: list[Problem] = []
     for name, spec in specs.items():
         path = getattr(spec, "path", None)

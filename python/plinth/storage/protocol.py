@@ -157,7 +157,10 @@ class Storage(ABC, Generic[Spec]):
         return []
 
     def obstacle(self, runner: Runner) -> PlinthError | None:
-        """Return what keeps it from being made, as far as that can be seen while none of the run's storages is there. Nothing is touched."""
+        """Return what keeps it from being made, as far as that can be seen while none of the run's storages is there.
+
+        Nothing is touched.
+        """
         try:
             self._check_required(runner)
             if not self.requires():

@@ -1,7 +1,6 @@
 """Reads recordings of emulated disks: their points, and when each was reached."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,8 +83,3 @@ def read_recording(folder: Path, *, verify: bool = True) -> Recording:
         times_ns=np.frombuffer(times, np.int64),
         kinds=np.frombuffer(kinds, np.uint8),
     )
-
-
-def images_at(recordings: Sequence[Recording], time_ns: int, mode: CutMode, seed: int) -> list[ImageSource]:
-    """Return what one power cut leaves of several disks that were recorded together, each with a different seed."""
-    return [recording.image(recording.point_at(time_ns), mode, seed + at) for at, recording in enumerate(recordings)]

@@ -59,7 +59,10 @@ CACHE_PROGRAMS = tuple(commands.program for commands in (_ATA, _SCSI, _NVME))
 
 
 def cache_commands(node: Path, folder: Path) -> CacheCommands:
-    """Return the commands for the drive of a node, such as /dev/sda, and its folder in sysfs. Raises MissingCapability for what is no drive."""
+    """Return the commands for the drive of a node, such as /dev/sda, and its folder in sysfs.
+
+    Raises MissingCapability for what is no drive.
+    """
     if re.fullmatch(r"nvme\d+n\d+", node.name):
         return _NVME
     if re.fullmatch(r"sd[a-z]+", node.name):

@@ -74,7 +74,7 @@ def reasons_against(state: DeviceState, requested: RequestedDevice, destroy: Col
 
 
 def refusal(storage: str, state: DeviceState, reasons: list[Reason]) -> Refused:
-    """Return the error that names every reason; the first one's hint."""
+    """Return the error that names every reason, with the hint of the first."""
     return Refused(
         f"storage {storage}: {state.id} ({state.name}) is not destroyed: {reasons[0].text}",
         where=f"storage.{storage}",

@@ -46,7 +46,7 @@ class NotExamined(NamedTuple):
 
 
 def mounts_everywhere(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], list[NotExamined]]:
-    """Return mounts of these devices in every mount namespace that a process is in."""
+    """Return the mounts of these devices in every mount namespace that a process is in."""
     found: list[Use] = []
     unseen: list[NotExamined] = []
     seen: set[str] = set()
@@ -162,7 +162,7 @@ def _loop_backing_number(device: Path) -> str | None:
 
 
 def opened_by(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], list[NotExamined]]:
-    """Return processes, other than this one, that have these devices open, mapped, or registered with io_uring."""
+    """Return the processes, other than this one, that have these devices open, mapped, or registered with io_uring."""
     look = _ProcessScan(numbers, proc)
     for folder in processes(proc):
         if folder.name != str(os.getpid()):

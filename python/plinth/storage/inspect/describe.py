@@ -29,7 +29,7 @@ def storage_facts(name: str, kind: str, path: Path, notes: tuple[str, ...]) -> S
 
 
 def _facts(name: str | None, kind: str, path: Path, notes: tuple[str, ...]) -> StorageFacts:
-    """Return the facts as of `storage_facts`; without a name it is called as what `path` leads to."""
+    """Return the facts of the storage at `path`; without a name it is called after what `path` leads to."""
     try:
         real, stack, space = call_with_timeout(
             lambda: (Path(os.path.realpath(path)), read_stack(path), os.statvfs(path)), path
@@ -110,7 +110,7 @@ def with_features(
 
 
 def _shown(option: str, facts: StorageFacts) -> bool:
-    """Return an option as it was given, or with what the kernel adds to it: compress=zstd is shown as compress=zstd:3."""
+    """Return whether the kernel shows an option, with or without an addition: compress=zstd is shown as compress=zstd:3."""
     in_effect = [
         word
         for node in facts.stack[:2]

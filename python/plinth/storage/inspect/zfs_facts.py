@@ -10,7 +10,7 @@ from plinth.storage.devices.zfs import COMMAND_TIMEOUT_S
 from plinth.storage.inspect.stack import read_members
 from plinth.system.runner import Runner
 
-_SET_BY_SOMEBODY = ("local", "received", "temporary")
+_SET_EXPLICITLY = ("local", "received", "temporary")
 _INHERITED = ["inherited", "from"]
 
 
@@ -78,7 +78,7 @@ class _Asked:
             _, name, *values, source = line.split()
             if inherited := values[-2:] == _INHERITED:
                 values = values[:-2]
-            if inherited or source in _SET_BY_SOMEBODY or name == "version":
+            if inherited or source in _SET_EXPLICITLY or name == "version":
                 facts.append(Fact(name=f"{of}.{name}", value=" ".join(values), source=" ".join(argv)))
         return facts
 

@@ -78,5 +78,5 @@ class Btrfs(FolderStorage[BtrfsStorage]):
         return super().failure() or self.filesystem.failure()
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """Return the facts as every storage, with its profiles and features."""
+        """Return the facts as every storage does, with its profiles and features."""
         return self.filesystem.with_features(super().facts(runner), runner)

@@ -67,7 +67,7 @@ class Device(BlockStorage[DeviceStorage]):
         return [self._link]
 
     def required(self) -> Requirements:
-        """Return the requirements as every block storage, with what switches the drive's write cache."""
+        """Return the requirements as every block storage does, with what switches the drive's write cache."""
         commands = self._cache_commands
         return super().required().plus(*([Requirements(programs=(commands.program,))] if commands else []))
 
@@ -137,7 +137,7 @@ class Device(BlockStorage[DeviceStorage]):
         return self.spec.write_cache == "off"
 
     def notes(self) -> tuple[str, ...]:
-        """Return the notes as every storage, and that its cache was switched."""
+        """Return the notes as every storage does, and that its cache was switched."""
         cache = self.spec.write_cache
         return (*super().notes(), *([f"the drive's own write cache was switched {cache} for the run"] if cache else []))
 

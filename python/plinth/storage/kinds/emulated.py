@@ -134,7 +134,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return dict(zip(self.device_paths(), served, strict=True))
 
     def block_actions(self) -> list[Action]:
-        """Return for each: the file of its data, the daemon, and the loop device of what it serves."""
+        """Return the actions of each disk: its data file, its daemon, and the loop device of what that serves."""
         actions = self.images.folder_actions()
         for backing, config, link in zip(self.images.paths, self.configs, self.device_paths(), strict=True):
             mount = Path(config.mount)
@@ -185,8 +185,8 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return []
 
     def complaint_about(self, change: Physics) -> str | None:
-        """Return what the engine says against the disks once `change` is made to them while they are served; None when it takes it, or does
-        not know their profile."""
+        """Return why the engine would refuse `change` for the served disks; None when it takes it, or does not know their
+        profile."""
         if self._profile() is None:
             return None
         own = {**self.spec.physics.model_dump(exclude_none=True), **change.model_dump(exclude_none=True)}
@@ -289,7 +289,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
             kill_daemon(mount, self.label)
 
     def end_faults(self) -> None:
-        """End faults as every storage, and restore the profile's physics with the storage's own changes."""
+        """End faults as every storage does, and restore the profile's physics with the storage's own changes."""
         super().end_faults()
         if (profile := self._profile()) is not None:
             for disk in self.disks():

@@ -74,5 +74,5 @@ class Loop(BlockStorage[LoopStorage]):
             confirm_attached(image, link, self.spec.size_bytes, direct_io=self.spec.direct_io)
 
     def failure(self) -> str | None:
-        """Return the failure as every file system, or that its files cannot grow."""
+        """Return the failure as every file system does, or that its files cannot grow."""
         return self.images.failure() or super().failure()

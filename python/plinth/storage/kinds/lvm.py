@@ -152,7 +152,7 @@ class Lvm(StorageOfMembers[LvmStorage]):
         ]
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """Return the facts as every block storage, with how the volume uses its members."""
+        """Return the facts as every block storage does, with how the volume uses its members."""
         facts = super().facts(runner)
         source = " ".join(self._report)
         added = tuple(Fact(name=name, value=value, source=source) for name, value in self._layout(runner).items())

@@ -140,7 +140,7 @@ class SharedMemory(Storage[TmpfsStorage]):
             )
 
     def notes(self) -> tuple[str, ...]:
-        """Return say that it is used instead of a mount."""
+        """Return a note that it is used instead of a mount."""
         return (
             f"We may not mount here: a directory in {SHARED_MEMORY} is used instead of the tmpfs. It shares that one's "
             f"space with others, and nothing holds it to {format_size(self.spec.size_bytes)}.",

@@ -91,7 +91,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         return ZfsFuse(self.folder).inside if self.by_fuse else ()
 
     def groups(self) -> list[list[str]]:
-        """Return the data members, as many to a group as layout makes one of: all of them where there are no groups."""
+        """Return the data members by group, as the layout takes them; all in one where there are no groups."""
         entries = self.spec.data
         if all(isinstance(entry, str) for entry in entries):
             return [[entry for entry in entries if isinstance(entry, str)]]
@@ -213,7 +213,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         return super().failure()
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """Return the facts as every storage, with the pool and what it is made of."""
+        """Return the facts as every storage does, with the pool and what it is made of."""
         facts = super().facts(runner)
         uses = {use: self._members(use) for use in _USES}
         return with_pool(facts, self.pool, self.dataset, uses, self.inside, runner)
