@@ -1681,7 +1681,7 @@ export interface Rating {
   source: string;
 }
 /**
- * Of one variant whose commits wait for standbys: local + round trip + the standby's flush, and what sharing flushes makes of the sum.
+ * A variant whose commits wait for standbys: local + round trip + the standby's flush, and how shared flushes change the sum.
  * Times are medians of the commit alone.
  */
 export interface CommitModel {
