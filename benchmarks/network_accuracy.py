@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from plinth import _native
+from plinth.model.histogram import nearest_rank
 from plinth.model.network import LinkChanges, all_directions
 from plinth.network import NetworkLayout
 from plinth.network.namespaces import network_daemons
@@ -52,7 +53,7 @@ def _measure(layout: NetworkLayout, delay_ns: int, count: int) -> bool:
     found = _native.network_round_trips(one.namespace, other.address, count, 0.002, 5.0)
     cpu_us = (_cpu_s(pid) - before_s) / (2 * count) * 1e6
     one_way = sorted(took / 2 for took in found if took is not None)
-    p50, p99 = statistics.median(one_way), one_way[int(0.99 * (len(one_way) - 1))]
+    p50, p99 = statistics.median(one_way), one_way[nearest_rank(0.99, len(one_way)) - 1]
     error = p50 - delay_ns
     kept = delay_ns == 0 or abs(error) <= max(ALLOWED_NS, ALLOWED_SHARE * delay_ns)
     ratio = f"{p50 / delay_ns:7.4f}" if delay_ns else "      -"
