@@ -1,6 +1,8 @@
 """HTTP connections that wait for a request for a limited time, and end with a damaged one."""
 
 import asyncio
+from collections.abc import Callable
+from typing import cast
 
 import h11
 import uvicorn
@@ -37,7 +39,7 @@ class TimedConnections:
     def watch(self, config: uvicorn.Config) -> None:
         """Have the server of this configuration make its connections by this object."""
         config.load()
-        protocol = config.http_protocol_class
+        protocol = cast("Callable[..., asyncio.Protocol]", config.http_protocol_class)
 
         def watched(**given: object) -> _Connection:
             return _Connection(protocol(**given), self._by_client)
