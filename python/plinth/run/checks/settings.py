@@ -46,8 +46,7 @@ class SettingsCheck:
         self, expanded: Expanded, installations: Mapping[str, Installation]
     ) -> tuple[dict[str, str], list[Problem]]:
         """Return the variants that need what this build of the server or this machine lacks, each with that: they fail, and
-        the others
-        are measured. And all other settings that the server refuses, alone or together.
+        the others are measured. And all other settings that the server refuses, alone or together.
 
         What the build lacks for every variant is a problem, too.
         """
