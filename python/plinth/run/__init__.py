@@ -1,9 +1,9 @@
 """The conductor: it brings the stages together, to plan an experiment and to run it.
 
-To read in this order: `planning`, `conduct` (the phases of a run), `provision` with `storages` and `loading`, `trial`
-with `actions`; of what fails `watch`, `stall`, `health`, `failures`; of a run that was cut short `resume`, `recovery`.
+To read in this order: `planning` and `checks`, `conduct` (the phases of a run), `provision`, `trial`; of what fails `faults` and
+`power_cuts`; of a run that was cut short `resume`.
 
-What is named here is imported when it is asked for: who only plans does not wait for what runs and analyses.
+What is named here is imported when it is asked for: planning does not wait for what runs and analyses.
 """
 
 from typing import TYPE_CHECKING

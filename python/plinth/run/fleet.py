@@ -26,20 +26,16 @@ LEAST_BYTES = 128 * 2**20
 """Of rows for each machine: fewer are sent sooner than an agent has started."""
 
 
-def fleet_problems(experiment: Experiment, expanded: Expanded) -> list[Problem]:
-    """Return the problems, each at the key to change; none when the fleet can drive every variant."""
+def fleet_problems(experiment: Experiment, expanded: Expanded) -> Iterator[Problem]:
+    """Yield the problems, each at the key to change; none when the fleet can drive every variant."""
     fleet = experiment.fleet
     if fleet is None:
-        return []
-    found: dict[str, Problem] = {}
-    servers = [key.server for key in expanded.clusters]
-    for problem in (
-        *_of_experiment(experiment),
-        *(problem for server in servers for problem in _of_server(fleet, server)),
-        *(problem for variant in expanded.variants for problem in _of_workload(fleet, variant.workload)),
-    ):
-        found.setdefault(problem.message, problem)
-    return list(found.values())
+        return
+    yield from _of_experiment(experiment)
+    for key in expanded.clusters:
+        yield from _of_server(fleet, key.server)
+    for variant in expanded.variants:
+        yield from _of_workload(fleet, variant.workload)
 
 
 def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Listener, ssh_config: Path | None) -> None:

@@ -28,36 +28,31 @@ from plinth.run.context import RunContext
 _RESTORE = ["measure", "restore"]
 
 
-def fault_problems(actions: Sequence[Action], restore: str, context: RunContext, expanded: Expanded) -> list[Problem]:
-    """Return the problems, each at the key to change; none when every variant can have these faults."""
+def fault_problems(
+    actions: Sequence[Action], restore: str, context: RunContext, expanded: Expanded
+) -> Iterator[Problem]:
+    """Yield the problems, each at the key to change; none when every variant can have these faults."""
     faults: dict[int, ServerAction] = {
         number: action for number, action in enumerate(actions) if isinstance(action, ServerAction)
     }
     changes_of_disks = {number: action for number, action in enumerate(actions) if isinstance(action, DiskAction)}
-    if not faults and not changes_of_disks:
-        return []
-    found: dict[str, Problem] = {}
     if faults and restore == "none":
-        problem = Problem(
+        yield Problem(
             "after a fault the servers are not what they were: their files have to be restored before the next trial",
             path=_RESTORE,
             hint='add restore = "auto"',
         )
-        found[problem.message] = problem
     if len(changes := [n for n, action in faults.items() if isinstance(action, FailoverAction | PromoteAction)]) > 1:
-        message = "only one standby is promoted in a trial"
-        found[message] = Problem(message, path=["measure", "action", changes[1]], hint="leave one of them out")
+        path = ["measure", "action", changes[1]]
+        yield Problem("only one standby is promoted in a trial", path=path, hint="leave one of them out")
     clusters = {cluster.id: cluster.server for cluster in expanded.clusters}
     for variant in expanded.variants:
         server = clusters[variant.cluster]
-        for problem in (
-            *(_of_workload(variant.workload) if faults else ()),
-            *_of_servers(server, faults, context),
-            *_of_disks(server, changes_of_disks, context),
-            *_of_endings(faults),
-        ):
-            found.setdefault(problem.message, problem)
-    return list(found.values())
+        if faults:
+            yield from _of_workload(variant.workload)
+        yield from _of_servers(server, faults, context)
+        yield from _of_disks(server, changes_of_disks, context)
+    yield from _of_endings(faults)
 
 
 def _of_workload(workload: WorkloadSpec) -> Iterator[Problem]:

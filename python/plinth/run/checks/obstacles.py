@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, UsageError, together
-from plinth.model.plan import Plan, PlannedCluster
+from plinth.model.plan import Need, Plan, PlannedCluster
 from plinth.run.checks.destroy import destroy_error
-from plinth.run.checks.space_and_memory import lacking_storages
 from plinth.run.context import RunContext
 from plinth.run.interrupt import InterruptGuard
 from plinth.server import check_external, check_options, port
@@ -88,6 +87,27 @@ def _found(plan: Plan, context: RunContext, connections: Mapping[str, str], of_a
     if not found.of_all and all(_is_lost(plan, context, variant.id, found) for variant in plan.variants):
         found.of_all += found.errors[:1]
     return found
+
+
+def lacking_storages(plan: Plan) -> tuple[dict[str, MissingCapability], list[MissingCapability]]:
+    """Return the storages that lack what they need, each with what it lacks; and what keeps everything from being measured.
+
+    That is so when no cluster has what it needs, and of the published size, which takes hours, when any lacks something.
+    """
+    unmet = [need for need in plan.needs if need.met is False]
+    lacking = {name: _lacking([need]) for need in unmet for name in need.storages}
+    hopeless = plan.clusters and all(lacking.keys() & set(cluster.bytes_by_storage) for cluster in plan.clusters)
+    if hopeless or any(not need.storages for need in unmet) or (plan.full and unmet):
+        return {}, [_lacking(unmet)]
+    return lacking, []
+
+
+def _lacking(needs: Sequence[Need]) -> MissingCapability:
+    return MissingCapability(
+        "this machine lacks what the plan needs",
+        details=[need.sentence for need in needs],
+        hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; the sizes of storages are set separately",
+    )
 
 
 def _checks_of_places(plan: Plan, context: RunContext, runner: Runner) -> Iterator[Callable[[], object]]:

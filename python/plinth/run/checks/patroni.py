@@ -22,19 +22,15 @@ _PROGRAMS = ("pg_basebackup", "pg_controldata", "pg_ctl", "pg_isready", "pg_rewi
 """What Patroni runs, of the server's own installation."""
 
 
-def patroni_problems(measure: MeasureSpec, expanded: Expanded) -> list[Problem]:
-    """Return the problems, each at the key to change; none where no variant has Patroni."""
+def patroni_problems(measure: MeasureSpec, expanded: Expanded) -> Iterator[Problem]:
+    """Yield the problems, each at the key to change; none where no variant has Patroni."""
     conducted = [variant for variant in expanded.variants if variant.patroni is not None]
     if not conducted:
-        return []
-    found: dict[str, Problem] = {}
+        return
     clusters = {cluster.id: cluster.server for cluster in expanded.clusters}
-    for problem in (
-        *_of_actions(measure),
-        *(problem for variant in conducted for problem in _of_servers(variant, clusters[variant.cluster])),
-    ):
-        found.setdefault(problem.message, problem)
-    return list(found.values())
+    yield from _of_actions(measure)
+    for variant in conducted:
+        yield from _of_servers(variant, clusters[variant.cluster])
 
 
 def patroni_errors(

@@ -46,8 +46,7 @@ class SettingsCheck:
         self, expanded: Expanded, installations: Mapping[str, Installation]
     ) -> tuple[dict[str, str], list[Problem]]:
         """Return the variants that need what this build of the server or this machine lacks, each with that: they fail, and
-        the others
-        are measured. And all other settings that the server refuses, alone or together.
+        the others are measured. And all other settings that the server refuses, alone or together.
 
         What the build lacks for every variant is a problem, too.
         """
@@ -79,7 +78,7 @@ class SettingsCheck:
         if len(of_builds) == len(expanded.variants):
             found += of_build
         found += self._of_loads(expanded, installations)
-        return lacking, _unique(map(self._as_written, found))
+        return lacking, unique(map(self._as_written, found))
 
     def _combined(self, judges: _Judges, variant: Variant) -> Iterator[Problem]:
         """Yield settings of a server that refuse one another: of the primary, and of each standby that has its own settings."""
@@ -136,7 +135,8 @@ def at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:
     return problem
 
 
-def _unique(problems: Iterable[Problem]) -> list[Problem]:
+def unique(problems: Iterable[Problem]) -> list[Problem]:
+    """Return the problems, each message once."""
     return list({problem.message: problem for problem in reversed(list(problems))}.values())[::-1]
 
 

@@ -13,19 +13,16 @@ _RESTORE = ["measure", "restore"]
 _CAN = 'give it kind = "zfs", kind = "btrfs", or kind = "loop" with filesystem = "btrfs"'
 
 
-def snapshot_problems(measure: MeasureSpec, restoring: Restoring, expanded: Expanded) -> list[Problem]:
-    """Return the problems, each at the key to change; none without such an action, and when every variant can have it."""
+def snapshot_problems(measure: MeasureSpec, restoring: Restoring, expanded: Expanded) -> Iterator[Problem]:
+    """Yield the problems, each at the key to change; none without such an action, and when every variant can have it."""
     number = next((n for n, action in enumerate(measure.actions) if isinstance(action, SnapshotAction)), None)
     if number is None:
-        return []
-    found: dict[str, Problem] = {}
-    for problem in (
-        *_of_measure(measure),
-        *(problem for variant in expanded.variants for problem in _of_ledger(variant.workload.keeps_ledger)),
-        *(problem for key in expanded.clusters for problem in _of_server(key.server, restoring, number)),
-    ):
-        found.setdefault(problem.message, problem)
-    return list(found.values())
+        return
+    yield from _of_measure(measure)
+    for variant in expanded.variants:
+        yield from _of_ledger(variant.workload.keeps_ledger)
+    for key in expanded.clusters:
+        yield from _of_server(key.server, restoring, number)
 
 
 def _of_measure(measure: MeasureSpec) -> Iterator[Problem]:

@@ -51,8 +51,8 @@ def outage_of(
     by: str = "plinth",
 ) -> Outage | None:
     """Return the effect of the faults of a trial; None where none came about. `primary` takes writes in the end, `settings`
-    are the
-    primary's of the beginning, `compared` is the ledger compared with the tables of `primary`, and `by` conducted the failover."""
+    are the primary's of the beginning, `compared` is the ledger compared with the tables of `primary`, and `by` conducted the
+    failover."""
     if marks.fault_ns is None or marks.resumed_ns is None:
         return None
     gap_s, first_ns = gap_of(ledger, marks.fault_ns, marks.resumed_ns)

@@ -14,9 +14,9 @@ DETACHED_TIMEOUT_S = 5.0
 
 
 def probe(storage: Storage, runner: Runner, timeout_s: float = PROBE_TIMEOUT_S) -> str | None:
-    """Return why `storage`, which is mounted, takes no writes; None when one has just been written and flushed, or there is no
-    room for it:
-    a full file system answers, and so does a quota. A flush that finds no room is that of a device below, as of a sparse image.
+    """Return why `storage`, which is mounted, takes no writes; None when one has just been written and flushed, or there is
+    no room for it: a full file system answers, and so does a quota. A flush that finds no room is that of a device below, as
+    of a sparse image.
     """
     path = storage.mount_point / f".{storage.label}-probe"
     written = ("dd", "if=/dev/zero", f"of={path}", "bs=4096", "count=1", "conv=fsync", "status=none")

@@ -18,7 +18,7 @@ from plinth.run.checks.faults import fault_problems
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.checks.patroni import patroni_errors, patroni_problems
 from plinth.run.checks.power_cuts import cut_problems
-from plinth.run.checks.settings import SettingsCheck, at_its_factor
+from plinth.run.checks.settings import SettingsCheck, at_its_factor, unique
 from plinth.run.checks.snapshots import snapshot_problems
 from plinth.run.context import RunContext, network_layout
 from plinth.run.fleet import fleet_problems
@@ -180,14 +180,14 @@ class _Planner:
     ) -> list[Problem]:
         """Return everything else that is wrong with the experiment on this machine, of what its file says."""
         measure, durability = experiment.measure, experiment.durability
-        found: list[Problem] = []
-        if durability is not None:
-            found += cut_problems(durability, context, expanded, self._dataset)
-        found += fault_problems(measure.actions, measure.restore, context, expanded)
-        found += patroni_problems(measure, expanded)
-        found += fleet_problems(experiment, expanded)
-        found += snapshot_problems(measure, restoring, expanded)
-        placed = [at_its_factor(problem, experiment.matrix) for problem in found]
+        found = [
+            *(cut_problems(durability, context, expanded, self._dataset) if durability is not None else ()),
+            *fault_problems(measure.actions, measure.restore, context, expanded),
+            *patroni_problems(measure, expanded),
+            *fleet_problems(experiment, expanded),
+            *snapshot_problems(measure, restoring, expanded),
+        ]
+        placed = [at_its_factor(problem, experiment.matrix) for problem in unique(found)]
         return [*placed, *restore_problems(measure, expanded), *restoring.problems()]
 
     def _missing(

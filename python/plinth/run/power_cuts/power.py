@@ -26,8 +26,7 @@ class PowerLoss(NamedTuple):
 
 def torn_place(storage: Storage[Any], effect: CutEffect, mount_point: Path) -> TornPlace | None:
     """Return the write that a cut tore on a disk of `storage`, mounted at `mount_point`; None where nothing was torn, and
-    where the
-    file system does not have places on one disk: on btrfs, and below arrays."""
+    where the file system does not have places on one disk: on btrfs, and below arrays."""
     if effect.torn_write is None or not isinstance(storage, Emulated) or storage.is_raw:
         return None
     if len(storage.configs) > 1 or storage.spec.filesystem == "btrfs":

@@ -238,13 +238,13 @@ class LiveCluster:
         """Kill the servers that run; what goes wrong is noted. A server recovers when it is next started."""
         for server in self.servers.values():
             if server.alive():
-                self.attempt(server.crash)
+                self._attempt(server.crash)
 
     def abandon(self) -> None:
         """Give up the servers of a storage that has failed."""
         servers, self.servers = self.servers, {}
         for server in servers.values():
-            self.attempt(partial(server.lose_power, for_good=True))
+            self._attempt(partial(server.lose_power, for_good=True))
 
     def lose(self) -> None:
         """End the servers as a power cut does, and forget them: they are made again."""
@@ -255,9 +255,9 @@ class LiveCluster:
     def close(self) -> None:
         """Undo what was made on an external server; what goes wrong is noted."""
         if (external := self.external) is not None:
-            self.attempt(lambda: external.close(self.journal))
+            self._attempt(lambda: external.close(self.journal))
 
-    def attempt(self, ending: Callable[[], object]) -> None:
+    def _attempt(self, ending: Callable[[], object]) -> None:
         """End one thing; what goes wrong with it must not keep the rest from being undone."""
         try:
             ending()

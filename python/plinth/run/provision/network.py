@@ -60,8 +60,7 @@ class RunNetwork:
 
 def with_healing(actions: Sequence[Action], network: NetworkSpec | None, duration_s: float) -> tuple[Action, ...]:
     """Return the actions of a trial, and what lets packets pass again when its time is over: transactions that wait for a
-    standby then
-    end, also of a partition that the experiment does not heal."""
+    standby then end, also of a partition that the experiment does not heal."""
     of_links = [action for action in actions if isinstance(action, NetworkAction) and action.for_s is None]
     asked = [*of_links, *((network, *network.link.values()) if network is not None else ())]
     if not any(one.partitioned or one.loss for one in asked):

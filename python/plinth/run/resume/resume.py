@@ -16,15 +16,15 @@ from plinth.bundle import (
     read_manifest,
     verify_bundle,
 )
+from plinth.model.contents import BundleContents
 from plinth.model.durability import cuts_left
-from plinth.model.errors import PlinthError, Refused, UsageError
+from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageError, together
 from plinth.model.facts import ServerFacts
 from plinth.model.manifest import Manifest
 from plinth.model.plan import Plan
 from plinth.model.units import format_duration, format_size
-from plinth.run.checks.destroy import check_destroy
-from plinth.run.checks.obstacles import Obstacles
-from plinth.run.checks.space_and_memory import check_needs, lacking_storages
+from plinth.run.checks.destroy import destroy_error
+from plinth.run.checks.obstacles import Obstacles, lacking_storages
 from plinth.run.conduct import Continued, Given, RunStatus, conduct, owner_only_if_external
 from plinth.run.faults.failures import error_of
 from plinth.run.host import HOST
@@ -62,32 +62,20 @@ def resume_bundle(
         plan = authentic.plan
         stack.enter_context(owner_only_if_external(folder, plan))
         contents = read_bundle(folder)
-        progress = _Progress(
-            frozenset(one.trial.number for one in contents.trials),
-            sum(one.trial.status == "failed" for one in contents.trials),
-            error_of(manifest.failures, bundle),
-        )
-        durability = plan.experiment.durability
-        expected = {trial.number for trial in contents.expected_trials}
-        is_whole = progress.done.issuperset(expected) and not cuts_left(
-            plan.cuts, [cut for cut in contents.cuts if cut.was_tested], durability.stop_after if durability else None
-        )
-        if more is None and is_whole:
-            return _nothing_missing(folder, manifest, plan, progress, listener, guard)
-        if more is None and manifest.status == "complete" and progress.done.issuperset(expected):
-            verify_bundle(folder)  # it has power cuts that could not be tested
+        progress = _Progress.of(contents, manifest, bundle)
+        if more is None and progress.has_all_trials:
+            if not progress.has_cuts_left:
+                return _nothing_missing(folder, manifest, plan, progress, listener, guard)
+            if manifest.status == "complete":
+                verify_bundle(folder)  # it has power cuts that could not be tested
         _check_same_makers(_makers(plan, manifest))
         connections: dict[str, str] = {}
         last_block = manifest.trials_end and manifest.trials_end.block
         if more is not None:
             _check_complete(folder, manifest, plan, progress)
             connections = _check_external_servers(plan, contents.servers)
-            if plan.experiment.measure.target is None:
-                plan = extended_plan(plan, more, folder.path)
-            else:
-                last_block = last_block_with_more(plan, manifest.trials_end, more)
-        check_destroy(plan.destructive_targets, destroy)
-        check_needs(plan)
+            plan, last_block = _with_more(plan, manifest, more, folder.path)
+        lacking = _check_feasible(plan, destroy)
         if more is not None:
             listener.note(_announced(plan, authentic.plan, more, progress))
             with guard.shielded():
@@ -102,7 +90,7 @@ def resume_bundle(
             listener,
             guard,
             Given(destroy, connections, ssh_config),
-            Obstacles(storages=dict(lacking_storages(plan)[0])),
+            Obstacles(storages=dict(lacking)),
             Continued(progress.done, contents.trials, last_block),
         )
         return RunStatus(
@@ -117,6 +105,37 @@ class _Progress:
     done: frozenset[int]
     failed_trials: int
     failure_before: PlinthError | None
+    has_all_trials: bool
+    has_cuts_left: bool
+
+    @classmethod
+    def of(cls, contents: BundleContents, manifest: Manifest, bundle: Path) -> "_Progress":
+        plan, done = contents.plan, frozenset(one.trial.number for one in contents.trials)
+        durability = plan.experiment.durability
+        tested = [cut for cut in contents.cuts if cut.was_tested]
+        return cls(
+            done,
+            sum(one.trial.status == "failed" for one in contents.trials),
+            error_of(manifest.failures, bundle),
+            done.issuperset(trial.number for trial in contents.expected_trials),
+            bool(cuts_left(plan.cuts, tested, durability.stop_after if durability else None)),
+        )
+
+
+def _with_more(plan: Plan, manifest: Manifest, more: int, bundle: Path) -> tuple[Plan, int | None]:
+    """Return the plan with `more` trials of each variant, or, with measure.target, the block after which it now ends."""
+    if plan.experiment.measure.target is None:
+        return extended_plan(plan, more, bundle), manifest.trials_end and manifest.trials_end.block
+    return plan, last_block_with_more(plan, manifest.trials_end, more)
+
+
+def _check_feasible(plan: Plan, destroy: Collection[str]) -> dict[str, MissingCapability]:
+    """Return the storages that lack what they need. Raises all that keeps everything from being measured."""
+    refused = destroy_error(plan.destructive_targets, destroy)
+    lacking, for_all = lacking_storages(plan)
+    if errors := [*([refused] if refused else []), *for_all]:
+        raise together("the plan cannot be carried out", errors)
+    return lacking
 
 
 def _nothing_missing(

@@ -42,9 +42,8 @@ def undisturbed(
     ended: int,
     control: "psycopg.Connection[Any]",
 ) -> list[Check]:
-    """Return what must hold of a load on a server that nothing was done to: the ledger's commits are there, and the server has
-    counted
-    as many."""
+    """Return what must hold of a load on a server that nothing was done to: the ledger's commits are there, and the server
+    has counted as many."""
     checks = [] if ledger is None else ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
     exclusive = workload.builtin is not None and not shares_database
     return [*checks, transactions_check(ended, load, workload, exclusive)]

@@ -40,8 +40,8 @@ def go_back(snapshots: TrialSnapshots, loaded: Loaded) -> tuple[tuple[Flashback,
 
 def ledger_of_snapshot(ledger: CommitLedger, began_ns: int, ended_ns: int) -> CommitLedger:
     """Return what has to be in a snapshot that was taken between two instants: commits acknowledged before it was begun. What
-    was on its way
-    then may be there; what was sent when it had been taken may not, and is left out: there it would count as never sent."""
+    was on its way then may be there; what was sent when it had been taken may not, and is left out: there it would count as
+    never sent."""
     return ledger.as_of(ended_ns).answered_by(began_ns)
 
 
