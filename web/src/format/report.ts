@@ -109,7 +109,7 @@ export interface Report {
    */
   machines: MachineText[];
   /**
-   * The published results that the experiment names, beside ours.
+   * The published results that the experiment names, compared with ours.
    */
   published: PublishedBeside | null;
   /**
@@ -166,7 +166,7 @@ export interface Analysis {
   variants: VariantResult[];
   comparisons: Comparison[];
   /**
-   * Which variants were told apart, in each stratum of at least three.
+   * Which variants were distinguished, in each stratum of at least three.
    */
   groups: Grouping[];
   /**
@@ -307,7 +307,7 @@ export interface VariantResult {
    */
   schedule: ("kept" | "kept in part" | "missed") | null;
   /**
-   * Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are not grouped, and where no or all pairs were told apart, so that letters would say nothing; see analysis.groups.
+   * Letters: variants of a stratum that share one could not be distinguished; a is of the fastest. None where variants are not grouped, and where no or all pairs were distinguished, so that letters would say nothing; see analysis.groups.
    */
   group: string | null;
   /**
@@ -963,7 +963,7 @@ export interface FlowWritten {
   what: string;
 }
 /**
- * What the devices directly below a storage's file system wrote in the measured phases, beside PostgreSQL's own.
+ * What the devices directly below a storage's file system wrote in the measured phases, next to what PostgreSQL wrote.
  */
 export interface StorageWritten {
   bytes_per_transaction: Estimate;
@@ -983,7 +983,7 @@ export interface StorageWritten {
   amplification: Estimate | null;
 }
 /**
- * What one block device wrote in the measured phases, whatever is above or below it.
+ * What one block device wrote in the measured phases, regardless of what is above or below it.
  */
 export interface DeviceWritten {
   bytes_per_transaction: Estimate;
@@ -1182,7 +1182,7 @@ export interface Grouping {
    */
   stratum: string;
   /**
-   * Of each variant: two that share a letter were not told apart. a is of the fastest.
+   * Of each variant: two that share a letter could not be distinguished. a is of the fastest.
    */
   letters: {
     [k: string]: string;
@@ -1192,7 +1192,7 @@ export interface Grouping {
    */
   told_apart: "none" | "some" | "all";
   /**
-   * The variant with the highest throughput, then those that were not told apart from it: the one that is the fastest in truth is among them with 95 % confidence.
+   * The variant with the highest throughput, then those that could not be distinguished from it: the one that is the fastest in truth is among them with 95 % confidence.
    */
   fastest: string[];
   /**
@@ -1670,7 +1670,7 @@ export interface NoiseFloor {
   ratio: Estimate;
   smallest_ratio: number;
   /**
-   * The pair, which is the same, was told apart: distrust small differences.
+   * The pair differs significantly although it is the same: distrust small differences.
    */
   alarm: boolean;
 }
@@ -1685,7 +1685,7 @@ export interface Rating {
   source: string;
 }
 /**
- * Of one variant whose commits wait for standbys: local + round trip + the standby's flush, and what sharing flushes makes of the sum.
+ * A variant whose commits wait for standbys: local + round trip + the standby's flush, and how shared flushes change the sum.
  * Times are medians of the commit alone.
  */
 export interface CommitModel {
@@ -1937,7 +1937,7 @@ export interface EffectText {
   ratio: string;
 }
 /**
- * A variant beside the others of its stratum in words; those on the front first.
+ * A variant compared with the others of its stratum, in words; those on the front first.
  */
 export interface ParetoText {
   /**
@@ -2225,7 +2225,7 @@ export interface Flashback {
    */
   kind: "btrfs" | "ZFS";
   /**
-   * How long taking it took, beside the load.
+   * How long taking it took, while the load ran.
    */
   snapshot_s: number;
   /**
@@ -2270,7 +2270,7 @@ export interface StorageFacts {
   total_bytes: number;
   free_bytes: number;
   /**
-   * Loses at a power cut what it has acknowledged, whatever PostgreSQL does.
+   * Loses at a power cut what it has acknowledged, regardless of what PostgreSQL does.
    */
   volatile: boolean;
   volatile_reason: string | null;
@@ -2499,7 +2499,7 @@ export interface StandbyText {
   survival: string;
 }
 /**
- * What has to be said beside figures of the TPC-C-derived workload.
+ * What has to be said with figures of the TPC-C-derived workload.
  */
 export interface TpccTexts {
   notice: string;
@@ -2622,7 +2622,7 @@ export interface MachineText {
   start: string;
 }
 /**
- * A published study beside this run.
+ * A published study compared with this run.
  */
 export interface PublishedBeside {
   reference: PlinthReference;
@@ -2757,12 +2757,12 @@ export interface PublishedFact {
    */
   unit: string;
   /**
-   * What is measured of it here, by measure.probe_io or of a statement of the load, to be shown beside it.
+   * What is measured of it here, by measure.probe_io or of a statement of the load, to be compared with it.
    */
   measured_by: PublishedIo | PublishedStatement | null;
 }
 /**
- * A figure of the I/O probe, in the unit of the fact that it is shown beside.
+ * A figure of the I/O probe, in the unit of the fact that it is compared with.
  */
 export interface PublishedIo {
   /**
@@ -2787,7 +2787,7 @@ export interface PublishedIo {
   per_unit: number;
 }
 /**
- * The mean latency of a statement, in the unit of the fact that it is shown beside.
+ * The mean latency of a statement, in the unit of the fact that it is compared with.
  */
 export interface PublishedStatement {
   /**
@@ -2998,7 +2998,7 @@ export interface WorkNoise {
   rate_per_s: Estimate8;
   pair: Estimate9;
   /**
-   * The sides were told apart although they are the same.
+   * The sides were distinguished although they are the same.
    */
   told_apart: boolean;
   expected: ExpectedRatio[];
