@@ -7,10 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from children import ChildResult, run_in_child
 from plinth.model.errors import PlinthError
 from plinth.system.mounts import mounts_within
+
+# How fast a machine is decides no test.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:

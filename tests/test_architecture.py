@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,16 +72,27 @@ def test_pure_crates_and_the_models_of_disk_and_network_do_no_io_and_read_no_clo
             assert found is None, f"{path.relative_to(ROOT)} uses {found[0] if found else ''}"
 
 
-def test_files_stay_about_one_thing():
-    """Over 500 lines a file is likely about more than one."""
-    sources = [*ROOT.glob("crates/**/*.rs"), *PACKAGE.rglob("*.py"), *(ROOT / "web" / "src").rglob("*.ts")]
-    generated = {"report.ts"}
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for path in sources
-        if path.name not in generated and (lines := path.read_text().count("\n")) > 500
-    }
-    assert not long
+def functions_of_modules() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Yield each function of the package with its place; not those of commands, whose parameters are the options and whose
+    docstrings are the help."""
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent != PACKAGE / "cli":
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name}", node
+
+
+def test_functions_can_be_read_at_once():
+    """At most 60 lines, and 8 parameters."""
+    long, wide = {}, {}
+    for name, node in functions_of_modules():
+        parameters = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        count = len(parameters) - (parameters[:1] in (["self"], ["cls"]))
+        if (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > 60:
+            long[name] = lines
+        if count > 8:
+            wide[name] = count
+    assert (long, wide) == ({}, {})
 
 
 def test_a_percent_sign_stands_apart_from_its_figure():

@@ -50,7 +50,7 @@ def confirm(loaded: ParsedExperiment, bundle: Path, yes: bool) -> None:
 
 def _description(loaded: ParsedExperiment, bundle: Path) -> list[str]:
     return [
-        f"The experiment of the bundle {bundle}, which may be from somebody else:",
+        f"The experiment of the bundle {bundle}, which may come from another user:",
         *_block("experiment.toml", loaded.kept_text),
         *(line for name, text in loaded.files.items() for line in _block(name, text)),
         *(f"set on the command line: {override}" for override in loaded.overrides),

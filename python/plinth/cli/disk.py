@@ -281,7 +281,7 @@ def points(folder: Annotated[Path, Parameter(help="The folder of a recording.")]
 
 @disk.command
 def flush_now(socket: Socket, /) -> int:
-    """Make everything durable, whatever the lie, and show how many bytes were not durable."""
+    """Make everything durable, despite any lie, and show how many bytes were not durable."""
     print_plain(str(_control(socket).flush_now()))
     return 0
 

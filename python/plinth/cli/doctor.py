@@ -50,7 +50,7 @@ def doctor(
     With --noise the same fixed work is measured in blocks of two sides that are the same, as an A/A test: what they differ by
     is the machine's doing, and smaller differences between variants cannot be shown.
 
-    Exit code 0, whatever is found; 2 when there is no such directory.
+    Exit code 0, with or without findings; 2 when there is no such directory.
 
       plinth doctor /var/lib/postgresql
       plinth doctor /mnt/nvme --noise 30

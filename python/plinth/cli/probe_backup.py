@@ -46,7 +46,7 @@ def backup(
 
     A managed server is made in PATH, and a table that compresses by half is loaded. Then pg_basebackup takes it, with WAL, its
     checkpoint and its fsync of all files, several times of each kind in turns. As root the page cache is dropped before each, so that
-    the files come from the storage. MB/s are those of the server's files, whatever the compression stores.
+    the files come from the storage. MB/s are those of the server's files, regardless of the compression.
 
       plinth probe backup /mnt/nvme --size 32GiB
       plinth probe backup /mnt/nvme --to /mnt/hdd --compress none,lz4,zstd

@@ -21,7 +21,7 @@ _TITLES: dict[Group, str] = {
     "extending": "WAL-like: {block} onward through a segment that grows",
     "sizes": "WAL-like: writes of different size",
     "group_commit": "Group commit: writers share a log, one flush for all that wait, as in PostgreSQL; commits",
-    "independent": "Each writer flushes by itself, to one file",
+    "independent": "Each writer flushes on its own, to one file",
 }
 _STYLES = {"plausible": "green", "suspicious": "bold red", "volatile": "bold red", "unknown": "yellow"}
 _SHOWN = ("50", "99", "99.9")

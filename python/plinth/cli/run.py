@@ -72,7 +72,7 @@ def run(
       nohup plinth run mine.toml > run.log 2>&1 &
       plinth run bundles/ramdisk-20261122-091717
 
-    The experiment of a bundle, which may be from somebody else, is shown whole and runs when that is confirmed.
+    The experiment of a bundle, which may come from another user, is shown whole and runs when that is confirmed.
 
     Exit code 0 when the question is answered, 3 when it was measured but could not be decided, 99 for a finding of --fail-on;
     for others see `plinth --help`.

@@ -12,7 +12,7 @@ def open_standard_streams() -> list[str]:
 
     sys.stdin stays None, as Python has it, so that a command that is to read from it can say so.
 
-    Otherwise the next file to be opened, a journal or a server's log, would get the number, and whatever a library or a
+    Otherwise the next file to be opened, a journal or a server's log, would get the number, and all that a library or a
     child writes to standard error would get into it.
     """
     closed = [number for number in _STREAMS if _open_null_if_closed(number)]

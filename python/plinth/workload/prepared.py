@@ -1,7 +1,7 @@
 """Prepared transactions (PREPARE TRANSACTION) that no client has finished: listed, and finished by one rule.
 
-All are committed. By its answer to PREPARE TRANSACTION a server promises that the transaction can be committed, whatever
-happens; so an answered one must be there, and one that was not answered may be. Rolled back, an answered one
+All are committed. By its answer to PREPARE TRANSACTION a server promises that the transaction can be committed in any
+case; so an answered one must be there, and one that was not answered may be. Rolled back, an answered one
 would look like one that was lost. docs/internals/ledger.md has the rule.
 """
 
