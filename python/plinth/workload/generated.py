@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from plinth.model.dataset import GeneratedDataset
 from plinth.model.plan import DatasetSize
 from plinth.workload.loading import Recipe, RecipeDataset
-from plinth.workload.table import Column, Table
+from plinth.workload.table import Column, GeneratedTable
 
 if TYPE_CHECKING:
     import psycopg
@@ -16,7 +16,7 @@ class Generated(RecipeDataset):
 
     def __init__(self, spec: GeneratedDataset) -> None:
         self.spec = spec
-        self._table = Table(
+        self._table = GeneratedTable(
             name=f'"{spec.table}"',
             columns=tuple(
                 Column(f'"{name}"', column.sql_type, column.generator(), column.width_bytes)

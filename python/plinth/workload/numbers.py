@@ -13,7 +13,7 @@ from plinth.model.workload import WorkloadSpec
 from plinth.workload.dataset import DatasetServer, numbers_of
 from plinth.workload.load_progress import ProgressTable
 from plinth.workload.loading import Recipe, RecipeDataset
-from plinth.workload.table import Column, Table
+from plinth.workload.table import Column, GeneratedTable
 from plinth.workload.written import check_written, rows_written
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Numbers(RecipeDataset):
 
     def __init__(self, spec: NumbersDataset) -> None:
         self.spec = spec
-        self._table = Table(
+        self._table = GeneratedTable(
             name="numbers",
             columns=(
                 Column("number", "bigserial", SequenceValues(first=1, step=1), 8),

@@ -28,7 +28,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class GeneratedTable:
     """A table that is loaded as `spec` says. Its key, where it has one, is a sequence."""
 
     name: str

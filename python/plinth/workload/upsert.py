@@ -10,7 +10,7 @@ from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.dataset import numbers_of
 from plinth.workload.loading import Recipe, RecipeDataset
-from plinth.workload.table import Column, Table
+from plinth.workload.table import Column, GeneratedTable
 from plinth.workload.written import check_written, rows_written
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Upsert(RecipeDataset):
         key = "int" if spec.greatest_id <= _GREATEST_INT else "bigint"
         text = TextValues(size_bytes=_INFO_BYTES, piece_bytes=_PIECE_BYTES)
         loaded = TimestampValues(first_us=_LOADED_US, last_us=_LOADED_US, spaced=True)
-        self._table = Table(
+        self._table = GeneratedTable(
             name="upserted",
             columns=(
                 Column("id", key, SequenceValues(first=1, step=1), 4 if key == "int" else 8),

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TypeVar
 
 from plinth.fleet.executors import NotStarted, Started
-from plinth.fleet.executors.ray_messages import Answer, Ended, Order, Placed, Problem, Versions
+from plinth.fleet.executors.ray_messages import Answer, Placed, Problem, RayEnded, RayOrder, Versions
 from plinth.fleet.protocol import Link
 from plinth.model.base import Frozen
 from plinth.model.errors import MissingCapability, PlinthError, RunError
@@ -60,7 +60,7 @@ class RayExecutor:
         own = new_identity()
         with _Driver(self._runner, self._log) as driver, ExitStack() as links:
             machines = self._fleet.number_of_machines
-            order = Order(
+            order = RayOrder(
                 address=self._fleet.address,
                 machines=machines,
                 agents=self._agents,
@@ -107,7 +107,7 @@ class _Driver:
         wait_or_kill([self._child], _END_TIMEOUT_S)
         self._connection.close()
 
-    def place(self, order: Order) -> list[Placed]:
+    def place(self, order: RayOrder) -> list[Placed]:
         """Return the actors, which wait for connections. Raises NotStarted, RunError, MissingCapability where one is not there."""
         self._connection.sendall(order.model_dump_json().encode() + b"\n")
         answer = self._answer(order.timeout_s + _ANSWER_TIMEOUT_S)
@@ -142,7 +142,7 @@ class _Driver:
     def _listen(self) -> None:
         while True:
             while (line := self._line()) is not None:
-                ended = _read(Ended, line)
+                ended = _read(RayEnded, line)
                 with self._news:
                     self._said[ended.name] = ended.said
                     self._news.notify_all()

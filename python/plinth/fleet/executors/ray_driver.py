@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth import __version__
-from plinth.fleet.executors.ray_messages import Answer, Ended, Order, Placed, Problem, Versions
+from plinth.fleet.executors.ray_messages import Answer, Placed, Problem, RayEnded, RayOrder, Versions
 from plinth.fleet.executors.ray_node import RayNode
 from plinth.model.errors import MissingCapability, PlinthError, RunError
 
@@ -81,13 +81,13 @@ class _Coordinator:
         self._sending = threading.Lock()
         self.is_gone = threading.Event()
 
-    def order(self) -> Order:
+    def order(self) -> RayOrder:
         """Read what it asks for. From then on its end is watched: this process does not outlive it by more than _LEAVE_TIMEOUT_S."""
-        order = Order.model_validate_json(self._lines.readline())
+        order = RayOrder.model_validate_json(self._lines.readline())
         threading.Thread(target=self._watch, name="coordinator", daemon=True).start()
         return order
 
-    def tell(self, message: Answer | Ended) -> None:
+    def tell(self, message: Answer | RayEnded) -> None:
         """Send it a message, unless it is gone."""
         with self._sending, suppress(OSError):
             self._connection.sendall(message.model_dump_json().encode() + b"\n")
@@ -205,7 +205,7 @@ def _no_cluster(address: str, reason: str, lines: Sequence[str]) -> RunError:
 
 
 def _placed(
-    order: Order, coordinator: _Coordinator, versions: Versions
+    order: RayOrder, coordinator: _Coordinator, versions: Versions
 ) -> "tuple[dict[_Node, ActorHandle[Any]], Answer]":
     """Start one actor for each agent, which waits for the coordinator, or the problems of those where there is none."""
     import ray
@@ -348,7 +348,7 @@ def _no_room(node: _Node, timeout_s: float) -> Problem:
 def _tell_end(coordinator: _Coordinator, name: str, future: "Future[str]") -> None:
     error = future.exception()
     said = future.result() if error is None else "\n".join(("Ray:", *_lines(str(error))))
-    coordinator.tell(Ended(name=name, said=said))
+    coordinator.tell(RayEnded(name=name, said=said))
 
 
 def _lines(text: str) -> list[str]:

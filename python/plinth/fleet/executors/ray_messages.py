@@ -7,7 +7,7 @@ from pydantic import Field
 from plinth.model.base import Frozen
 
 
-class Order(Frozen):
+class RayOrder(Frozen):
     """Agents that are to be placed."""
 
     address: str = Field(description="Of the Ray cluster, as in the experiment.")
@@ -58,7 +58,7 @@ class Answer(Frozen):
     versions: Versions | None = Field(default=None, description="Of this machine.")
 
 
-class Ended(Frozen):
+class RayEnded(Frozen):
     """An agent has ended: what it printed, and how Ray saw it end."""
 
     name: str
