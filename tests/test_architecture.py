@@ -130,3 +130,10 @@ def test_no_server_is_brought_up_by_pg_resetwal_or_zeroed_pages():
     assert users == {"run/checks/power_cuts.py"}
     crates = [path for path in (ROOT / "crates").rglob("*.rs") if hiding.search(path.read_text())]
     assert crates == []
+
+
+def test_every_file_that_architecture_names_is_there():
+    named = set(re.findall(r"`((?:[\w-]+/)+[\w-]+\.(?:py|rs|ts|css|md))`", (ROOT / "ARCHITECTURE.md").read_text()))
+    assert len(named) > 50
+    lacking = [name for name in named if not any((base / name).exists() for base in (ROOT, PACKAGE, ROOT / "python"))]
+    assert lacking == []

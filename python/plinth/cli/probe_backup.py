@@ -54,7 +54,7 @@ def backup(
     """
     from plinth.cli.changes import parse_value
     from plinth.model.probe_backup import BackupOptions
-    from plinth.tasks.backup_probe import probe_backup
+    from plinth.tasks.probe_backup import probe_backup
 
     kinds = [part.strip() for word in compress for part in word.split(",") if part.strip()]
     asked = {
