@@ -404,7 +404,7 @@ def test_a_storage_takes_its_space_from_the_one_that_it_is_built_on():
 
 
 @pytest.mark.parametrize(("ballast_bytes", "met"), [(0, True), (GIB, True), (7 * GIB // 2, False)])
-def test_what_is_stored_must_fit_beside_the_ballast_which_is_written_too(ballast_bytes, met):
+def test_what_is_stored_must_fit_next_to_the_ballast_which_is_written_too(ballast_bytes, met):
     def plan(ballast_bytes):
         place = StoragePlace("memory", "memory", 16 * GIB, usable_bytes=4 * GIB, ballast_bytes=ballast_bytes)
         e = experiment(
@@ -415,7 +415,7 @@ def test_what_is_stored_must_fit_beside_the_ballast_which_is_written_too(ballast
     room, memory = plan(ballast_bytes).needs
     _, memory_without = plan(0).needs
     assert (room.met, room.storages, room.available_bytes) == (met, ("s",), 4 * GIB - ballast_bytes)
-    assert ("beside" in room.what) is (ballast_bytes > 0)
+    assert ("of ballast" in room.what) is (ballast_bytes > 0)
     assert memory.needed_bytes == memory_without.needed_bytes + ballast_bytes
     assert plan(ballast_bytes).estimated_written_bytes == plan(0).estimated_written_bytes + ballast_bytes
 
