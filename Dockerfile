@@ -5,7 +5,7 @@
 FROM python:3.13-slim-bookworm
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends btrfs-progs e2fsprogs fio kmod mount util-linux xfsprogs \
+    && apt-get install --yes --no-install-recommends btrfs-progs e2fsprogs fio kmod mount openssh-client openssl util-linux xfsprogs \
     && rm -rf /var/lib/apt/lists/*
 RUN --mount=type=bind,source=dist,target=/dist \
     pip install --no-cache-dir --only-binary :all: "$(ls /dist/pgplinth-*_"$(uname -m)".whl)[serve]" \
