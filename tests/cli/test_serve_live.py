@@ -59,7 +59,7 @@ class Stream:
                 fields[name] = value
         return None
 
-    def wait_until(self, kind):
+    def until(self, kind):
         """The events up to one of a kind, and the place after it."""
         found = []
         while not any(event["kind"] == kind for event in found):

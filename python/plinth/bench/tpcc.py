@@ -59,7 +59,7 @@ def read_warehouses(connection: LibpqConnection) -> TpccTables:
         missing = error.sqlstate == UNDEFINED_TABLE
         raise BenchFailure(f"could not count the warehouses: {error}", hint=hint if missing else None) from error
     except ValueError as error:
-        raise BenchFailure('there is a table "warehouse" but no table "orders"', hint=hint) from error
+        raise BenchFailure('there is no table "orders" next to "warehouse"', hint=hint) from error
     ((comment,),) = connection.execute(SEED_QUERY)
     seed = seed_in(comment)
     if seed is None:
