@@ -240,7 +240,7 @@ def test_what_is_wrong_in_several_categories_is_said_at_once(project):
         2,
         "server.settings.no_such",
         "'nowhere' is not one of",
-        "ledger of commits is needed",
+        "commit ledger is needed",
         "storage zram needs",
         "space for",
         f"may not enter {closed}",

@@ -243,7 +243,7 @@ class DurabilityTest(Frozen):
     most_lost_time_s: float | None = Field(
         default=None,
         description="How long before a power cut the oldest of its lost commits had been acknowledged, at most; None when none "
-        "was lost, and without a ledger of commits.",
+        "was lost, and without a commit ledger.",
     )
     lost_time_bound_s: float | None = Field(
         default=None,

@@ -51,7 +51,7 @@ class DurabilitySpec(Frozen):
         ge=0,
         le=100_000,
         description="Images of each variant's recorded disks, each as a power cut at some moment would have left them, which are served "
-        "as copies on write, recovered and checked. They need kind emulated and a ledger of commits. Default: none.",
+        "as copies on write, recovered and checked. They need kind emulated and a commit ledger. Default: none.",
         examples=[1000],
     )
     recordings: int = Field(
@@ -205,7 +205,7 @@ class PowerCut(Frozen):
     unanswered: int = Field(ge=0, description="Transactions that had no answer: each may be there or not, but whole.")
     lost_time_s: float | None = Field(
         default=None,
-        description="How long before the power cut the oldest of the lost commits was acknowledged, as the ledger of commits "
+        description="How long before the power cut the oldest of the lost commits was acknowledged, as the commit ledger "
         "says; None when none was lost, and without a ledger.",
     )
     lost_wal_bytes: int | None = Field(

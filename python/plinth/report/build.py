@@ -119,7 +119,7 @@ def _run_info(contents: BundleContents, analysis: Analysis) -> RunInfo:
 def _variant(variant: Variant, contents: BundleContents, charts: bool) -> ReportVariant:
     workload = variant.workload
     what = workload.builtin or ", ".join(PurePath(script).name for script in workload.script)
-    ledger = ", ledger of commits" if workload.ledger else ""
+    ledger = ", commit ledger" if workload.ledger else ""
     return ReportVariant(
         id=variant.id,
         label=variant.label,

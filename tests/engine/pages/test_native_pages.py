@@ -103,7 +103,7 @@ TABLES = (
 )
 
 
-class Server:
+class FilledServer:
     """A server whose tables are filled while it does not run."""
 
     def __init__(self, server: Server) -> None:
@@ -215,37 +215,37 @@ LONG = ("16", "17")
 @pytest.fixture(
     scope="module", params=[pytest.param(one, marks=pytest.mark.long) if one in LONG else one for one in VERSIONS]
 )
-def cluster(request: pytest.FixtureRequest, owner: Owner) -> Iterator[Server]:
+def filled(request: pytest.FixtureRequest, owner: Owner) -> Iterator[FilledServer]:
     """One that runs, for tests that leave it running."""
     installation = all_installations(owner, Runner())[request.param]
     server = Server(installation, owner, "max_wal_size = 4GB\n")
-    cluster = Server(server)
-    cluster.checksums("--enable", "--no-sync")
+    filled = FilledServer(server)
+    filled.checksums("--enable", "--no-sync")
     server.start()
-    yield cluster
+    yield filled
     server.remove()
 
 
-def test_files_are_those_of_copy_freeze_and_a_key(cluster: Server) -> None:
-    server = cluster.server
+def test_files_are_those_of_copy_freeze_and_a_key(filled: FilledServer) -> None:
+    server = filled.server
     for number, table in enumerate(TABLES):
-        cluster.create(f"copied{number}", table, key=False)
+        filled.create(f"copied{number}", table, key=False)
         if table.rows:
-            cluster.copy(f"copied{number}", table)
-        cluster.add_key(f"copied{number}", table)
-        cluster.create(f"written{number}", table)
+            filled.copy(f"copied{number}", table)
+        filled.add_key(f"copied{number}", table)
+        filled.create(f"written{number}", table)
     server.execute("CHECKPOINT")
     names = [(f"copied{number}", f"written{number}") for number in range(len(TABLES))]
-    paths = {name: (cluster.path(name), cluster.path(f"{name}_key")) for pair in names for name in pair}
-    relations = [cluster.relation(written, table) for (_, written), table in zip(names, TABLES, strict=True)]
+    paths = {name: (filled.path(name), filled.path(f"{name}_key")) for pair in names for name in pair}
+    relations = [filled.relation(written, table) for (_, written), table in zip(names, TABLES, strict=True)]
     server.stop()
 
     for generator in (NUMBERS, WIDE, TPCB):
         here = [one for one, table in zip(relations, TABLES, strict=True) if table.generator is generator]
-        result = cluster.fill({"generator": generator, "threads": 2, "checksums": True, "relations": here})
+        result = filled.fill({"generator": generator, "threads": 2, "checksums": True, "relations": here})
         assert result["errors"] == []
         assert result["rows"] == sum(one["rows"] for one in here)
-    cluster.checksums("--check")
+    filled.checksums("--check")
     for copied, written in names:
         here, there = paths[written], paths[copied]
         assert first_difference(heap_pages(here[0]), heap_pages(there[0])) is None, written
@@ -257,10 +257,10 @@ def test_files_are_those_of_copy_freeze_and_a_key(cluster: Server) -> None:
 
     server.start()
     for (copied, written), table in zip(names, TABLES, strict=True):
-        cluster.is_whole(written)
+        filled.is_whole(written)
         rows = f"SELECT count(*) FROM (TABLE {copied} EXCEPT TABLE {written}) missing"
         assert server.execute(rows) == [(0,)], written
-        assert cluster.counts(written, "abcdef"[table.key]) == {"Seq Scan": table.rows, "Index Only Scan": table.rows}
+        assert filled.counts(written, "abcdef"[table.key]) == {"Seq Scan": table.rows, "Index Only Scan": table.rows}
 
 
 TPCC = {"kind": "tpcc", "warehouses": 2, "seed": 5}
@@ -278,8 +278,8 @@ VARIED = {
 }
 
 
-def test_rows_of_several_widths_are_those_of_copy_freeze(cluster: Server) -> None:
-    server = cluster.server
+def test_rows_of_several_widths_are_those_of_copy_freeze(filled: FilledServer) -> None:
+    server = filled.server
     tables = {
         table.name: Table(
             TPCC,
@@ -294,36 +294,36 @@ def test_rows_of_several_widths_are_those_of_copy_freeze(cluster: Server) -> Non
         for number, table in enumerate(TPCC_TABLES)
     }
     for name, table in tables.items():
-        cluster.create(f"{name}_copied", table)
-        cluster.copy(f"{name}_copied", table)
-        cluster.create(f"{name}_written", table)
+        filled.create(f"{name}_copied", table)
+        filled.copy(f"{name}_copied", table)
+        filled.create(f"{name}_written", table)
     server.execute("CHECKPOINT")
-    paths = {name: (cluster.path(f"{name}_copied"), cluster.path(f"{name}_written")) for name in tables}
-    relations = [cluster.relation(f"{name}_written", table) for name, table in tables.items()]
+    paths = {name: (filled.path(f"{name}_copied"), filled.path(f"{name}_written")) for name in tables}
+    relations = [filled.relation(f"{name}_written", table) for name, table in tables.items()]
     server.stop()
-    result = cluster.fill({"generator": TPCC, "threads": 2, "checksums": True, "relations": relations})
+    result = filled.fill({"generator": TPCC, "threads": 2, "checksums": True, "relations": relations})
     assert (result["rows"], result["errors"]) == (sum(table.rows for table in tables.values()), [])
-    cluster.checksums("--check")
+    filled.checksums("--check")
     for name, (copied, written) in paths.items():
         assert first_difference(heap_pages(written), heap_pages(copied)) is None, name
         assert first_difference(map_pages(written), map_pages(copied)) is None, name
     server.start()
     for name in tables:
-        cluster.is_whole(f"{name}_written")
+        filled.is_whole(f"{name}_written")
         rows = f"SELECT count(*) FROM (TABLE {name}_copied EXCEPT TABLE {name}_written) missing"
         assert server.execute(rows) == [(0,)], name
     nulls = "SELECT count(*) FILTER (WHERE ol_delivery_d IS NULL) BETWEEN 1 AND 999 FROM order_line_written"
     assert server.execute(nulls) == [(True,)]
 
 
-def test_tables_live_on(cluster: Server) -> None:
-    server = cluster.server
+def test_tables_live_on(filled: FilledServer) -> None:
+    server = filled.server
     table = numbers(20_000, fillfactor=90)
-    cluster.create("numbers", table)
+    filled.create("numbers", table)
     server.execute("CHECKPOINT")
-    relation = cluster.relation("numbers", table)
+    relation = filled.relation("numbers", table)
     server.stop()
-    result = cluster.fill({"generator": NUMBERS, "threads": 2, "checksums": True, "relations": [relation]})
+    result = filled.fill({"generator": NUMBERS, "threads": 2, "checksums": True, "relations": [relation]})
     assert (result["rows"], result["errors"]) == (20_000, [])
     server.start()
 
@@ -331,45 +331,45 @@ def test_tables_live_on(cluster: Server) -> None:
     server.execute("INSERT INTO numbers SELECT -g, 1, 1 FROM generate_series(1, 5000) g")
     server.execute("INSERT INTO numbers SELECT g, 1, 1 FROM generate_series(20001, 30000) g")
     server.execute("DELETE FROM numbers WHERE a BETWEEN 5000 AND 9999")
-    cluster.is_whole("numbers", frozen=False)
+    filled.is_whole("numbers", frozen=False)
     server.stop(signal.SIGQUIT)  # recovery writes to those pages, too
     server.start()
     server.execute("VACUUM FREEZE numbers")
-    cluster.is_whole("numbers")
-    assert cluster.counts("numbers", "a") == {"Seq Scan": 30_000, "Index Only Scan": 30_000}
+    filled.is_whole("numbers")
+    assert filled.counts("numbers", "a") == {"Seq Scan": 30_000, "Index Only Scan": 30_000}
     with pytest.raises(psycopg.errors.UniqueViolation):
         server.execute("INSERT INTO numbers VALUES (4999, 1, 1)")
     server.stop()
-    cluster.checksums("--check")
+    filled.checksums("--check")
     server.start()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cluster", ["debian", "18"], indirect=True)
-def test_tables_and_keys_of_several_files_are_whole(cluster: Server) -> None:
-    """3 GiB: a heap of three files, and a key of two, with three levels above its leaves, beside the one PostgreSQL builds."""
-    server = cluster.server
+@pytest.mark.parametrize("filled", ["debian", "18"], indirect=True)
+def test_tables_and_keys_of_several_files_are_whole(filled: FilledServer) -> None:
+    """3 GiB: a heap of three files, and a key of two, with three levels above its leaves, next to the one PostgreSQL builds."""
+    server = filled.server
     rows = 5_200_000  # that few to a page
     table = numbers(rows, fillfactor=10, key_fillfactor=10)
     table = replace(table, generator=NUMBERS | {"rows": rows})
-    cluster.create("large", table)
+    filled.create("large", table)
     server.execute("CHECKPOINT")
-    relation = cluster.relation("large", table)
+    relation = filled.relation("large", table)
     server.stop()
-    result = cluster.fill({"generator": table.generator, "threads": 2, "checksums": True, "relations": [relation]})
+    result = filled.fill({"generator": table.generator, "threads": 2, "checksums": True, "relations": [relation]})
     assert (result["rows"], result["errors"]) == (rows, [])
     heap, key = Path(relation["heap"]), Path(relation["index"]["path"])
     assert [len(list(path.parent.glob(f"{path.name}.*"))) for path in (heap, key)] == [2, 1]
-    cluster.checksums("--check")
+    filled.checksums("--check")
     server.start()
-    cluster.is_whole("large")
+    filled.is_whole("large")
     assert server.execute("SELECT count(*), min(a), max(a), sum(a) FROM large") == [
         (rows, 1, rows, rows * (rows + 1) // 2)
     ]
-    server.execute("CREATE UNIQUE INDEX beside ON large (a) WITH (fillfactor = 10)")
-    beside = cluster.path("beside")
+    server.execute("CREATE UNIQUE INDEX sparse ON large (a) WITH (fillfactor = 10)")
+    sparse = filled.path("sparse")
     server.execute("CHECKPOINT")
-    assert first_difference(index_pages(key), index_pages(beside)) is None
+    assert first_difference(index_pages(key), index_pages(sparse)) is None
     server.execute("DROP TABLE large")
 
 

@@ -662,7 +662,7 @@ export interface DurabilityTest {
    */
   most_lost_commits: number;
   /**
-   * How long before a power cut the oldest of its lost commits had been acknowledged, at most; None when none was lost, and without a ledger of commits.
+   * How long before a power cut the oldest of its lost commits had been acknowledged, at most; None when none was lost, and without a commit ledger.
    */
   most_lost_time_s: number | null;
   /**
@@ -753,7 +753,7 @@ export interface PowerCut {
    */
   unanswered: number;
   /**
-   * How long before the power cut the oldest of the lost commits was acknowledged, as the ledger of commits says; None when none was lost, and without a ledger.
+   * How long before the power cut the oldest of the lost commits was acknowledged, as the commit ledger says; None when none was lost, and without a ledger.
    */
   lost_time_s: number | null;
   /**
