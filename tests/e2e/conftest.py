@@ -178,9 +178,10 @@ class Project:
         found = []
         for path in self.state.glob("work/*/*/postmaster.pid"):
             try:
-                found.append(int(path.read_text().split()[0]))
+                words = path.read_text().split()
             except FileNotFoundError:  # stopped in this very moment
                 continue
+            found += map(int, words[:1])  # none in the moment between its making and its first line
         return found
 
     def left_behind(self) -> list[str]:

@@ -20,7 +20,7 @@ ATLAS = experiment(
 )
 DYING = """\
 import os, signal, sys
-from plinth.run import atlas
+from plinth.run.power_cuts import atlas
 
 called, calls = atlas.{function}, 0
 
