@@ -123,3 +123,37 @@ def test_memory_that_another_process_is_reading_is_removed_after_that(make_serve
         detaching.start()
     end_server(server.layout.data_directory)
     assert memory.left() == set()
+
+
+IPC_CREAT, IPC_EXCL, IPC_RMID = 0o1000, 0o2000, 0
+
+
+def make_segment(key: int, content: bytes) -> int:
+    """Make a System V segment of the size of PostgreSQL's header; returns its id."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    segment = libc.shmget(ctypes.c_int(key), 56, IPC_CREAT | IPC_EXCL | 0o600)
+    assert segment >= 0, os.strerror(ctypes.get_errno())
+    address = libc.shmat(segment, None, 0)
+    ctypes.memmove(address, content, len(content))
+    libc.shmdt(ctypes.c_void_p(address))
+    return segment
+
+
+@pytest.mark.parametrize(
+    ("content", "is_ended", "is_removed"),
+    [(b"", True, True), (b"", False, False), (b"of another program", True, False)],
+    ids=["empty", "creator lives", "not empty"],
+)
+def test_an_empty_segment_of_a_postmaster_that_was_killed_is_removed(
+    folder: Path, in_child, content: bytes, is_ended: bool, is_removed: bool
+) -> None:
+    """It wrote the segment's key to postmaster.pid on a slow disk, before the header."""
+    data_directory = folder / "data"
+    data_directory.mkdir()
+    guarded = Guarded.at(data_directory)
+    key = ctypes.c_int(guarded.inode).value
+    segment = in_child(lambda: make_segment(key, content)).value if is_ended else make_segment(key, content)
+    assert (remove_memory_of(guarded) != []) is is_removed
+    is_there = ctypes.CDLL(None).shmctl(segment, IPC_RMID, None) == 0
+    assert is_there is not is_removed

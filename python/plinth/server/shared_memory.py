@@ -79,7 +79,9 @@ def remove_memory_of(guarded: Guarded) -> list[str]:
     """Remove the shared memory of a dead server of a data directory, which may be gone; returns what was removed, for people.
 
     Only segments that nobody is attached to and whose header names this very directory are touched, and of others
-    only those that these name and that belong to the directory's owner.
+    only those that these name and that belong to the directory's owner. A postmaster that makes its segment writes
+    postmaster.pid before the header (InternalIpcMemoryCreate), which takes as long as a flush: killed meanwhile, it leaves an
+    empty segment, which is known by its key, the directory's inode, and by its creator, which has ended.
     """
     deadline = monotonic() + _MOST_READING_S
     removed: list[str] = []
@@ -98,6 +100,9 @@ def _remove_unattached(guarded: Guarded, removed: list[str]) -> bool:
             continue
         header = _content(row["shmid"], min(row["size"], _HEADER.size))
         if len(header) < _HEADER.size:
+            continue
+        if not any(header) and row["key"] % _KEYS == guarded.inode % _KEYS and _has_ended(row["cpid"]):
+            removed += _remove_segment(row["shmid"])  # its server ended before the header was written
             continue
         magic, _, _, _, control, device, inode = _HEADER.unpack(header)
         if magic != _HEADER_MAGIC or (device, inode) != (guarded.device, guarded.inode):
