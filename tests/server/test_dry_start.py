@@ -15,8 +15,11 @@ GIB = 2**30
 
 
 @pytest.fixture
-def asked(every_installation: Installation, owner: Owner, runner: Runner):
+def asked(
+    every_installation: Installation, owner: Owner, runner: Runner, scratch: Path, monkeypatch: pytest.MonkeyPatch
+):
     """What is said against settings: the problem of the combination, and what the machine lacks."""
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))  # others start servers in the machine's own
     dry, probe = DryStart(every_installation, owner, runner, 4 * GIB), SettingsProbe(every_installation, owner, runner)
 
     def ask(**settings: SettingValue):

@@ -210,7 +210,7 @@ class Dying(DatasetSession):
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        assert self._cluster is not None
+        assert self._server is not None
         with super().stopped():
             if self.at == "writing":
                 threading.Thread(target=self._die_once_seen, daemon=True).start()
@@ -220,8 +220,8 @@ class Dying(DatasetSession):
         os.kill(os.getpid(), signal.SIGKILL)
 
     def _die_once_seen(self) -> None:
-        assert self._cluster is not None
-        while not any(self._cluster.layout.data_directory.glob("base/*/*.plinth")):
+        assert self._server is not None
+        while not any(self._server.layout.data_directory.glob("base/*/*.plinth")):
             pass
         os.kill(os.getpid(), signal.SIGKILL)
 
