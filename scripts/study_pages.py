@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kept_reports import DATA, ROOT, read_kept
-from plinth.model.report import PublishedBeside, Report
+from plinth.model.report import PublishedComparison, Report
 from plinth.model.units import format_size
 from plinth.report import render_html
 from plinth.report.charts import Drawing, draw_charts
@@ -82,10 +82,10 @@ def _charts(run: dict[str, Any], report: Report) -> Iterator[tuple[str, Drawing]
 
 def _study(study: dict[str, Any]) -> Iterator[str]:
     """Yield what was published, from the data that the experiments name."""
-    beside = read_kept(study["run"][0]["name"]).published
-    if beside is None:
+    compared = read_kept(study["run"][0]["name"]).published
+    if compared is None:
         raise SystemExit(f"{STUDIES.name}: {study['run'][0]['name']} names no published results")
-    of = beside.reference
+    of = compared.reference
     yield "## The study"
     yield f"{plain(of.title)}. {plain(of.source)}. {plain(of.machine)}. {plain(of.conditions)}."
     if of.finding:
@@ -104,7 +104,7 @@ def _section(run: dict[str, Any], report: Report, charts: dict[str, Drawing]) ->
         ranking_table(report),
         plain(report.ranking),
         plain(report.noise),
-        _beside(report.published),
+        _published(report.published),
         run.get("text", "").strip(),
         _limits(report),
         bullets(f"warning: {warning}" for warning in analysis.warnings),
@@ -114,17 +114,17 @@ def _section(run: dict[str, Any], report: Report, charts: dict[str, Drawing]) ->
     return "\n\n".join(part for part in parts if part)
 
 
-def _beside(beside: PublishedBeside | None) -> str:
+def _published(compared: PublishedComparison | None) -> str:
     """Return the published figures whose counterpart was measured here."""
-    if beside is None:
+    if compared is None:
         return ""
-    measured = beside.model_copy(
+    measured = compared.model_copy(
         update={
-            "figures": tuple(row for row in beside.figures if row.variant),
-            "ratios": tuple(row for row in beside.ratios if row.variant),
+            "figures": tuple(row for row in compared.figures if row.variant),
+            "ratios": tuple(row for row in compared.ratios if row.variant),
         }
     )
-    facts = bullets(f"{row.what}: {published_fact(row)}" for row in beside.facts if row.ours is not None)
+    facts = bullets(f"{row.what}: {published_fact(row)}" for row in compared.facts if row.ours is not None)
     tables = "\n\n".join(filter(None, (blocks(published_tables(measured)), facts)))
     return f"Published figures and ours:\n\n{tables}" if tables else ""
 

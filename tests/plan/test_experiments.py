@@ -10,7 +10,7 @@ from plinth.model.analysis import Analysis
 from plinth.model.errors import ExperimentError
 from plinth.model.experiment import Experiment
 from plinth.model.storage_graph import mounted_storages
-from plinth.report.sections.published import published_beside
+from plinth.report.sections.published import compare_with_published
 from plinth.run import make_plan
 
 ONLY_IN_WORDS = ("ten-billion-rows-shared-buffers",)
@@ -101,7 +101,7 @@ def test_every_example_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
-def test_a_curated_experiment_is_shown_beside_its_study_at_either_size(file: Path) -> None:
+def test_a_curated_experiment_is_shown_with_its_study_at_either_size(file: Path) -> None:
     """Every factor's published levels have a place here, and something that was published is of a variant."""
     loaded = read_experiment(file, ())
     experiment = loaded.experiment
@@ -113,9 +113,11 @@ def test_a_curated_experiment_is_shown_beside_its_study_at_either_size(file: Pat
         assert {factor: len(levels) for factor, levels in full.matrix.items()} == {
             factor: len(levels) for factor, levels in experiment.matrix.items()
         }
-    beside = published_beside(make_plan(loaded, run_id="curated", bundle=Path("bundle")), nothing_measured(experiment))
-    assert beside is not None
-    rows = [*beside.figures, *beside.ratios]
+    compared = compare_with_published(
+        make_plan(loaded, run_id="curated", bundle=Path("bundle")), nothing_measured(experiment)
+    )
+    assert compared is not None
+    rows = [*compared.figures, *compared.ratios]
     assert any(row.variant is not None for row in rows) or experiment.name in ONLY_IN_WORDS
 
 

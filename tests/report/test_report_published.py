@@ -1,4 +1,4 @@
-"""Published results beside ours: which variant represents which figure."""
+"""Published results and ours: which variant represents which figure."""
 
 import re
 import tomllib
@@ -7,23 +7,23 @@ from dataclasses import replace
 import report_bundles
 from plinth.model.experiment import Experiment
 from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, PublishedStatement
-from plinth.model.report import PublishedBeside
+from plinth.model.report import PublishedComparison
 from plinth.report import render_markdown, render_terminal
 from reported import Reported, reported
 
 
-def beside(of: Reported) -> PublishedBeside:
+def compared(of: Reported) -> PublishedComparison:
     assert of.report.published is not None
     return of.report.published
 
 
-def test_a_run_that_names_no_study_has_none_beside_it(ramdisk: Reported) -> None:
+def test_a_run_that_names_no_study_has_no_comparison(ramdisk: Reported) -> None:
     assert ramdisk.report.published is None
     assert "published study" not in render_markdown(ramdisk.report)
 
 
-def test_each_figure_is_shown_beside_the_variant_of_its_levels(studied: Reported) -> None:
-    disk, memory, tape = beside(studied).figures
+def test_each_figure_is_shown_with_the_variant_of_its_levels(studied: Reported) -> None:
+    disk, memory, tape = compared(studied).figures
     results = {variant.id: variant for variant in studied.analysis.variants}
     assert (disk.variant, memory.variant, tape.variant) == ("disk", "memory", None)
     assert memory.tps == results["memory"].tps and memory.published_tps == 1800
@@ -36,12 +36,12 @@ def test_each_figure_is_shown_beside_the_variant_of_its_levels(studied: Reported
 
 
 def test_what_is_about_another_workload_is_counted_and_not_shown(studied: Reported) -> None:
-    assert beside(studied).other_figures == "1 further figure of the study is about another question."
-    assert all(row.published_tps != 90_000 for row in beside(studied).figures)
+    assert compared(studied).other_figures == "1 further figure of the study is about another question."
+    assert all(row.published_tps != 90_000 for row in compared(studied).figures)
 
 
 def test_a_ratio_is_that_of_the_comparison_with_its_interval(studied: Reported) -> None:
-    (row,) = beside(studied).ratios
+    (row,) = compared(studied).ratios
     assert (row.variant, row.to, row.published_low, row.published_high) == ("memory", "disk", 2, 4)
     assert row.ratio == studied.analysis.comparisons[0].ratio
 
@@ -55,7 +55,7 @@ def test_a_ratio_the_other_way_round_is_that_of_the_medians() -> None:
         }
     )
     of = reported(report_bundles.with_reference(report_bundles.ramdisk(), study))
-    (row,) = beside(of).ratios
+    (row,) = compared(of).ratios
     medians = {variant.id: variant.tps.value for variant in of.analysis.variants if variant.tps is not None}
     assert row.ratio is not None
     assert (row.ratio.value, row.ratio.interval) == (medians["disk"] / medians["memory"], None)
@@ -77,7 +77,7 @@ def test_levels_of_the_published_size_stand_for_ours_in_their_order() -> None:
             "ratio": (),
         }
     )
-    rows = beside(reported(report_bundles.with_reference(contents, study))).figures
+    rows = compared(reported(report_bundles.with_reference(contents, study))).figures
     assert [(row.variant, row.stands_for) for row in rows] == [("disk", "storage array"), ("memory", "storage dram")]
     assert [row.published_ratio for row in rows] == [1, 9]
 
@@ -88,13 +88,13 @@ def test_the_terminal_shows_both_where_ours_was_measured(studied: Reported) -> N
     disk, memory, ratio, *_ = section.splitlines()[1:]
     assert disk.startswith("disk: published 200 tps (1x); ours ") and "storage tape" not in section
     assert re.match(r"memory: published 1,800 tps \(9x\); ours [\d,]+ tps \([\d.]+x \[[\d.]+, [\d.]+\]\)$", memory)
-    assert re.match(r"memory beside disk: published 2 to 4x; ours [\d.]+x \[", ratio)
+    assert re.match(r"memory against disk: published 2 to 4x; ours [\d.]+x \[", ratio)
     without = studied.report.model_copy(update={"published": None})
     assert "published" not in render_terminal(without, width=200, color=False)
 
 
 def test_the_terminal_separates_pairs_that_share_a_ratio(studied: Reported) -> None:
-    of = beside(studied)
+    of = compared(studied)
     (first,) = [row for row in of.ratios if row.variant]
     of = of.model_copy(update={"ratios": (first, first.model_copy(update={"variant": "slower, memory"}))})
     text = render_terminal(studied.report.model_copy(update={"published": of}), width=200, color=False)
@@ -110,12 +110,12 @@ def test_markdown_shows_both_with_the_source(studied: Reported) -> None:
     assert (cells[1], cells[3], cells[5], cells[7]) == ("1,800", "9x", "4.00 ms", "in a hurry")
     assert cells[2][0].isdigit() and cells[4].endswith("]") and cells[6].endswith("s")
     assert "| storage tape | 2 | n/a: not measured here | 0.01x |" in section
-    assert "| memory beside disk | memory / disk | 2 to 4x |" in section
+    assert "| memory against disk | memory / disk | 2 to 4x |" in section
     assert "fsync: 778 per s" in section and "Tape tears." in section
     assert "1 further figure of the study is about another question." in section
 
 
-def test_the_latency_of_a_statement_is_shown_beside_the_published_one() -> None:
+def test_the_latency_of_a_statement_is_shown_with_the_published_one() -> None:
     def fact(storage: str, statement: str) -> PublishedFact:
         by = PublishedStatement(levels={"storage": storage}, statement=statement)
         return PublishedFact(what=f"{statement} on {storage}", value=0.5, unit="ms", measured_by=by)
@@ -129,11 +129,11 @@ def test_the_latency_of_a_statement_is_shown_beside_the_published_one() -> None:
         for statement in variant.statements
         if statement.text == "END;"
     }
-    assert [row.ours for row in beside(of).facts] == [means_ms["disk"], means_ms["memory"], None, None]
+    assert [row.ours for row in compared(of).facts] == [means_ms["disk"], means_ms["memory"], None, None]
     assert "END on tape: published 0.5 ms; ours n/a: not measured here" in render_markdown(of.report)
 
 
-def test_what_the_io_probe_measured_is_shown_beside_the_published_figure(studied: Reported, probed: Reported) -> None:
+def test_what_the_io_probe_measured_is_shown_with_the_published_figure(studied: Reported, probed: Reported) -> None:
     without, with_ours = "published 52 MB/s; ours n/a: not measured here", "published 52 MB/s; ours 98.3 MB/s"
     assert f"dd to the disk: {without}" in render_markdown(studied.report)
     assert f"dd to the disk: {with_ours}" in render_markdown(probed.report)

@@ -158,7 +158,7 @@ def published() -> Reference:
         ),
         ratio=(
             PublishedRatio(
-                what="memory beside disk", levels={"storage": "memory"}, to={"storage": "disk"}, low=2, high=4
+                what="memory against disk", levels={"storage": "memory"}, to={"storage": "disk"}, low=2, high=4
             ),
         ),
         fact=(

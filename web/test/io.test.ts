@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { IoFigure, PublishedBeside } from "../src/format/report";
+import type { IoFigure, PublishedComparison } from "../src/format/report";
 import { factLines, ioRows } from "../src/model/io";
 import { NOT_HERE } from "../src/model/published";
 import { report } from "./sample";
@@ -51,7 +51,7 @@ test("ours stands beside a published figure in its unit", () => {
     { what: "dd", unit: "MB/s", published: 362, ours: 1210.4 },
     { what: "fio", unit: "per s", published: 40_656, ours: null },
   ];
-  expect(factLines({ facts } as unknown as PublishedBeside)).toEqual([
+  expect(factLines({ facts } as unknown as PublishedComparison)).toEqual([
     { what: "dd", cells: ["362 MB/s", "1,210 MB/s"] },
     { what: "fio", cells: ["40,656 per s", NOT_HERE] },
   ]);

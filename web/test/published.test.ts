@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { PublishedBeside } from "../src/format/report";
+import type { PublishedComparison } from "../src/format/report";
 import { figureLines, NOT_HERE, ratioAxis, ratioLines } from "../src/model/published";
 
 const ours = {
@@ -10,7 +10,7 @@ const ours = {
   note: null,
   more_trials: null,
 };
-const beside: PublishedBeside = {
+const beside: PublishedComparison = {
   reference: {
     spec: 1,
     title: "t",

@@ -311,10 +311,10 @@ class DurabilityTest(Frozen):
             most.append(format_duration(self.most_lost_time_s))
         if self.most_lost_wal_bytes is not None:
             most.append(f"{format_decimal_size(self.most_lost_wal_bytes)} of WAL")
-        return f"up to {', '.join(most)} in one cut{self._beside_bound}"
+        return f"up to {', '.join(most)} in one cut{self._and_bound}"
 
     @property
-    def _beside_bound(self) -> str:
+    def _and_bound(self) -> str:
         """The longest time of lost commits with its bound, for synchronous_commit = off."""
         if self.lost_time_bound_s is None or self.most_lost_time_s is None:
             return ""

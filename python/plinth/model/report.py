@@ -256,7 +256,7 @@ class IoFigure(Frozen):
     unavailable: str | None
 
 
-class PublishedBeside(Frozen):
+class PublishedComparison(Frozen):
     """A published study compared with this run."""
 
     reference: Reference
@@ -473,7 +473,7 @@ class Report(Frozen):
     outages: tuple[OutageText, ...] = Field(default=(), description="Of a run whose actions are faults of servers.")
     flashbacks: tuple[FlashbackText, ...] = Field(default=(), description="Of a run whose actions take snapshots.")
     machines: tuple[MachineText, ...] = Field(default=(), description="Of a run with a fleet.")
-    published: PublishedBeside | None = Field(
+    published: PublishedComparison | None = Field(
         default=None, description="The published results that the experiment names, compared with ours."
     )
     tables: tuple[PageTable, ...] = Field(

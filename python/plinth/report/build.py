@@ -39,7 +39,7 @@ from plinth.report.sections.network import link_texts
 from plinth.report.sections.new_orders import tpcc_texts
 from plinth.report.sections.objectives import objective_texts
 from plinth.report.sections.outages import outage_texts
-from plinth.report.sections.published import published_beside
+from plinth.report.sections.published import compare_with_published
 from plinth.report.sections.scaling import curve_texts, effect_texts, ratio_table
 from plinth.report.sections.standbys import standby_texts
 from plinth.report.sections.trade_offs import pareto_gaps, pareto_summary, pareto_texts
@@ -92,7 +92,7 @@ def build_report(contents: BundleContents, analysis: Analysis, *, charts: bool =
         machines=machine_texts(contents),
         io=io_figures(contents.io),
         tpcc=tpcc_texts(contents),
-        published=published_beside(contents.plan, analysis, contents.io),
+        published=compare_with_published(contents.plan, analysis, contents.io),
         host=contents.host,
         doctor=contents.doctor,
         gaps=_gaps(contents),

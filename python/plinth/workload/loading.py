@@ -1,5 +1,6 @@
 """How any dataset is populated: tables, pieces of rows, keys, vacuum, count; each once, however often it is begun."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -268,12 +269,12 @@ class Recipe:
         return "ANALYZE " + ", ".join(table for table in self.tables if table not in self.stores)
 
 
-class RecipeDataset(Dataset):
+class RecipeDataset(Dataset, ABC):
     """A dataset that is populated by a recipe."""
 
+    @abstractmethod
     def recipe(self) -> Recipe:
         """Return the recipe by which it is populated."""
-        raise NotImplementedError
 
     def populate_s(self) -> float:
         """Estimate by its size."""

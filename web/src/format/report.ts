@@ -111,7 +111,7 @@ export interface Report {
   /**
    * The published results that the experiment names, compared with ours.
    */
-  published: PublishedBeside | null;
+  published: PublishedComparison | null;
   /**
    * Sections that are tables of texts; what is in them is in the fields above, too.
    */
@@ -2624,7 +2624,7 @@ export interface MachineText {
 /**
  * A published study compared with this run.
  */
-export interface PublishedBeside {
+export interface PublishedComparison {
   reference: PlinthReference;
   figures: PublishedRow[];
   ratios: PublishedRatioRow[];

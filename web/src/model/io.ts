@@ -1,5 +1,5 @@
 /** Rows of the tables of what the I/O probe measured on each storage. */
-import type { IoFigure, PublishedBeside, Report } from "../format/report";
+import type { IoFigure, PublishedComparison, Report } from "../format/report";
 import { NOT_HERE } from "./published";
 import { latency, number } from "./units";
 
@@ -31,8 +31,8 @@ export function ioRows(report: Report): StorageIoRows[] {
 }
 
 /** Published figures that the I/O probe can measure, and ours, each with its unit. */
-export function factLines(beside: PublishedBeside): FactLine[] {
-  return beside.facts.map(({ what, unit, published, ours }) => ({
+export function factLines(compared: PublishedComparison): FactLine[] {
+  return compared.facts.map(({ what, unit, published, ours }) => ({
     what,
     cells: [`${number(published)} ${unit}`, ours === null ? NOT_HERE : `${number(ours)} ${unit}`],
   }));

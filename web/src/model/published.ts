@@ -1,5 +1,5 @@
 /** Published figures and ours: the lines of their tables, and the positions of their marks on a common axis of ratios. */
-import type { PublishedBeside, PublishedRatioRow, PublishedRow } from "../format/report";
+import type { PublishedComparison, PublishedRatioRow, PublishedRow } from "../format/report";
 import { interval, latency, number, ratioParts, spread } from "./units";
 
 /** A line of a table: two marks on the axis of ratios, and the figures. `ours` is null where there is none. */
@@ -19,8 +19,8 @@ export interface PublishedLine {
 
 export const NOT_HERE = "n/a: not measured here";
 
-export function figureLines(beside: PublishedBeside): PublishedLine[] {
-  return beside.figures.map((row) => ({
+export function figureLines(compared: PublishedComparison): PublishedLine[] {
+  return compared.figures.map((row) => ({
     name: named(row.label, row.stands_for),
     note: row.note,
     published: row.published_ratio === null ? null : [row.published_ratio, row.published_ratio],
@@ -40,8 +40,8 @@ export function figureLines(beside: PublishedBeside): PublishedLine[] {
   }));
 }
 
-export function ratioLines(beside: PublishedBeside): PublishedLine[] {
-  return beside.ratios.map((row) => ({
+export function ratioLines(compared: PublishedComparison): PublishedLine[] {
+  return compared.ratios.map((row) => ({
     name: named(row.what, row.stands_for),
     note: row.note,
     published: [row.published_low, row.published_high],

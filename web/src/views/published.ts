@@ -1,5 +1,5 @@
 /** The published study next to this run: its figures and ours, absolute and as ratios, with their source. */
-import type { PublishedBeside, Report } from "../format/report";
+import type { PublishedComparison, Report } from "../format/report";
 import { type FactLine, factLines } from "../model/io";
 import { figureLines, NOT_HERE, type PublishedLine, ratioAxis, ratioLines } from "../model/published";
 import { number } from "../model/units";
@@ -20,13 +20,13 @@ const ROW_PX = 26;
 
 /** Nothing where the experiment names no study. */
 export function publishedView(report: Report): HTMLElement | null {
-  const beside = report.published;
-  if (!beside) return null;
-  const { reference } = beside;
+  const compared = report.published;
+  if (!compared) return null;
+  const { reference } = compared;
   return section(
     "published",
     report.sections.published.title,
-    `${report.sections.published.note} ${legend(beside)}`,
+    `${report.sections.published.note} ${legend(compared)}`,
     h(
       "dl",
       { class: "facts" },
@@ -35,15 +35,15 @@ export function publishedView(report: Report): HTMLElement | null {
       row("machine", reference.machine),
       row("conditions", reference.conditions),
     ),
-    table("Published figures and ours", "Variant", FIGURE_HEADS, figureLines(beside)),
-    table("Published ratios and ours", "Finding", RATIO_HEADS, ratioLines(beside)),
-    facts(beside),
-    rest(beside),
+    table("Published figures and ours", "Variant", FIGURE_HEADS, figureLines(compared)),
+    table("Published ratios and ours", "Finding", RATIO_HEADS, ratioLines(compared)),
+    facts(compared),
+    rest(compared),
   );
 }
 
-function legend(beside: PublishedBeside): string {
-  const ours = [...figureLines(beside), ...ratioLines(beside)].flatMap((line) => line.ours ?? []);
+function legend(compared: PublishedComparison): string {
+  const ours = [...figureLines(compared), ...ratioLines(compared)].flatMap((line) => line.ours ?? []);
   return [
     "Circle: published.",
     ours.some(({ isBare }) => !isBare) && "Dot and line: ours with its 95 % interval.",
@@ -106,8 +106,8 @@ function axis(at: (ratio: number) => number, ticks: readonly number[]): HTMLElem
 }
 
 /** Published figures of storages and statements, next to what was measured of them here; nothing where the study has none. */
-function facts(beside: PublishedBeside): HTMLElement | null {
-  const lines = factLines(beside);
+function facts(compared: PublishedComparison): HTMLElement | null {
+  const lines = factLines(compared);
   if (lines.length === 0) return null;
   const columns: readonly Column<FactLine>[] = [
     { head: "Other figure", cell: (line) => line.what },
@@ -122,7 +122,7 @@ function facts(beside: PublishedBeside): HTMLElement | null {
 }
 
 /** Other results of the study, and how many of its figures are about other questions. */
-function rest({ reference, other_figures }: PublishedBeside): HTMLElement | null {
+function rest({ reference, other_figures }: PublishedComparison): HTMLElement | null {
   const lines = [
     ...reference.finding,
     ...reference.fact

@@ -18,7 +18,7 @@ from plinth.model.level import Level, level_text
 from plinth.model.plan import Plan, Variant
 from plinth.model.probe_io import StorageIo
 from plinth.model.published import Levels, PublishedFigure, PublishedIo, PublishedRatio, PublishedStatement
-from plinth.model.report import PublishedBeside, PublishedFactRow, PublishedRatioRow, PublishedRow, Report
+from plinth.model.report import PublishedComparison, PublishedFactRow, PublishedRatioRow, PublishedRow, Report
 from plinth.report.sections.io import published_io
 from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
 from plinth.report.text import latency, rate, ratio
@@ -38,7 +38,7 @@ _RATIO_HEADS = ("Finding", "Our variants", "Ratio, published", "Ratio, ours", "N
 _NOT_MEASURED = f"{NOT_AVAILABLE}: not measured here"
 
 
-def published_beside(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = ()) -> PublishedBeside | None:
+def compare_with_published(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = ()) -> PublishedComparison | None:
     """Compare this run with the study that the experiment refers to; None if it refers to none."""
     if plan.reference is None:
         return None
@@ -47,7 +47,7 @@ def published_beside(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = (
     ratios = [row for ratio in plan.reference.ratio for row in _ratio_rows(ratio, match)]
     covered = [match.covers(figure.levels) for figure in plan.reference.figure]
     covered += [match.covers(ratio.levels) and match.covers(ratio.to) for ratio in plan.reference.ratio]
-    return PublishedBeside(
+    return PublishedComparison(
         reference=plan.reference,
         figures=tuple(figures),
         ratios=tuple(ratios),
@@ -283,7 +283,7 @@ def our_figure(row: PublishedRow) -> str:
     return f"{number(row.tps.value)} tps" + (f" ({ratio(row.ratio)})" if row.ratio else "")
 
 
-def published_tables(beside: PublishedBeside) -> list[Table]:
+def published_tables(compared: PublishedComparison) -> list[Table]:
     """Return a table of published figures and one of published ratios, with ours."""
     figures = [
         (
@@ -296,7 +296,7 @@ def published_tables(beside: PublishedBeside) -> list[Table]:
             mean_latency(row.latency_ns, row.latency_stddev_ns),
             row.note or "",
         )
-        for row in beside.figures
+        for row in compared.figures
     ]
     ratios = [
         (
@@ -306,7 +306,7 @@ def published_tables(beside: PublishedBeside) -> list[Table]:
             ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
             row.note or "",
         )
-        for row in beside.ratios
+        for row in compared.ratios
     ]
     return [Table(_FIGURE_HEADS, figures), Table(_RATIO_HEADS, ratios)]
 
@@ -317,34 +317,38 @@ def _stand_in(row: PublishedRow | PublishedRatioRow) -> str:
 
 def _blocks(report: Report) -> list[Block]:
     """Begin with the source, and end with what the experiment does not measure."""
-    beside = report.published
-    if beside is None:
+    compared = report.published
+    if compared is None:
         return []
-    of = beside.reference
+    of = compared.reference
     url = f" ({of.url})" if of.url else ""
     return [
         f"{of.title}. {of.source}{url}. {of.machine}. {of.conditions}.",
-        *published_tables(beside),
+        *published_tables(compared),
         Bullets(
             [
-                *(f"{row.what}: {published_fact(row)}" for row in beside.facts),
+                *(f"{row.what}: {published_fact(row)}" for row in compared.facts),
                 *of.finding,
                 *(f"{fact.what}: {number(fact.value)} {fact.unit}" for fact in of.fact if fact.measured_by is None),
             ]
         ),
-        beside.other_figures,
+        compared.other_figures,
     ]
 
 
 def _entries(report: Report) -> list[Entry]:
     """List what was measured here."""
-    beside = report.published
-    if beside is None:
+    compared = report.published
+    if compared is None:
         return []
-    ratios = [row for row in beside.ratios if row.variant]
+    ratios = [row for row in compared.ratios if row.variant]
     pairs = Counter(row.what for row in ratios)
     rows = [
-        *((row.label, row.stands_for, published_figure(row), our_figure(row)) for row in beside.figures if row.variant),
+        *(
+            (row.label, row.stands_for, published_figure(row), our_figure(row))
+            for row in compared.figures
+            if row.variant
+        ),
         *(
             (
                 row.what if pairs[row.what] == 1 else f"{row.what} ({row.variant})",
@@ -360,7 +364,7 @@ def _entries(report: Report) -> list[Entry]:
             entry(what, f"published {published}; ours {ours}", aside=f"; for {of}" if of else "")
             for what, of, published, ours in rows
         ),
-        *(entry(fact.what, published_fact(fact)) for fact in beside.facts if fact.ours is not None),
+        *(entry(fact.what, published_fact(fact)) for fact in compared.facts if fact.ours is not None),
     ]
 
 
