@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -146,19 +147,23 @@ def test_a_host_without_plinth_says_what_its_shell_said(sshd: Sshd, fleet: MakeF
     with pytest.raises(RunError, match="the agent on machine client1 is lost") as failed:
         fleet(spec, config(), sshd.config).start()
     assert any("/nowhere/plinth" in line for line in failed.value.details)
-    assert failed.value.hint == "see what `ssh client1 /nowhere/plinth --version` says"
+    assert failed.value.hint is not None
+    command = failed.value.hint.split("`")[1]
+    assert command == f"ssh -F {sshd.config} client1 /nowhere/plinth --version"
+    tried = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=30, check=False)
+    assert "/nowhere/plinth" in tried.stderr
 
 
 @pytest.mark.parametrize(
     ("key", "value", "words", "hint"),
     [
-        ("UserKnownHostsFile", "none", "Host key verification failed", "run `ssh client1` once"),
-        ("UserKnownHostsFile", "/dev/null", "Host key verification failed", "run `ssh client1` once"),
+        ("UserKnownHostsFile", "none", "Host key verification failed", "client1` once, and compare the key"),
+        ("UserKnownHostsFile", "/dev/null", "Host key verification failed", "client1` once, and compare the key"),
         (
             "UserKnownHostsFile",
             "/dev/null\n  StrictHostKeyChecking no",
             "Host key verification failed",
-            "`ssh client1`",
+            "client1` once, and compare the key",
         ),
         ("IdentityFile", "/nowhere/key", "Permission denied", "authorized_keys"),
         ("Port", "1", "Connection refused", "start sshd there"),

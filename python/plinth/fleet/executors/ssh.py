@@ -1,5 +1,6 @@
 """Agents on hosts by OpenSSH: the user's own keys, agent, known_hosts and configuration."""
 
+import shlex
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -34,7 +35,7 @@ _FAILURE_TIMEOUT_S = 2.0
 _MOST_BYTES = 64 * 1024
 _HINTS = {
     "REMOTE HOST IDENTIFICATION HAS CHANGED": "the host's key is not the one in known_hosts: find out why before you replace it",
-    "Host key verification failed": "run `ssh {host}` once, and compare the key that it shows with the host's own",
+    "Host key verification failed": "run `{ssh} {host}` once, and compare the key that it shows with the host's own",
     "Permission denied": "a key of yours must be in authorized_keys there; nothing is asked at the terminal",
     "Could not resolve hostname": "use a name that this machine can look up, or a Host of the OpenSSH configuration",
     "Connection refused": "start sshd there, and let its port through the firewall",
@@ -69,8 +70,9 @@ class SshExecutor:
                         child = self._runner.spawn_connected(self._command(host), theirs, log=log)
                     children.append(child)
                     said = partial(log.tail, _MOST_BYTES)
-                    to_try = f"ssh {host} {self._fleet.command} --version"
-                    started.append(Started(host, link, said, to_try, partial(_unreached, host, child, log)))
+                    to_try = shlex.join([*self._ssh, host, self._fleet.command, "--version"])
+                    unreached = partial(_unreached, shlex.join(self._ssh), host, child, log)
+                    started.append(Started(host, link, said, to_try, unreached))
                 yield started
             finally:
                 for one in started:
@@ -78,10 +80,14 @@ class SshExecutor:
                 wait_or_kill(children, AGENT_END_TIMEOUT_S)
                 self._keep("".join(one.said() for one in started))
 
+    @property
+    def _ssh(self) -> list[str]:
+        """The command as a user types it: with the configuration that hosts are looked up in."""
+        return ["ssh"] if self._config is None else ["ssh", "-F", str(self._config)]
+
     def _command(self, host: str) -> list[str]:
-        config = [] if self._config is None else ["-F", str(self._config)]
         options = [word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")]
-        return ["ssh", *config, *options, "-T", "-a", "-x", "--", host, f"exec {self._fleet.command} agent"]
+        return [*self._ssh, *options, "-T", "-a", "-x", "--", host, f"exec {self._fleet.command} agent"]
 
     def _keep(self, said: str) -> None:
         if said:
@@ -89,7 +95,7 @@ class SshExecutor:
                 file.write(said.encode(errors="replace"))
 
 
-def _unreached(host: str, child: Child, log: LogFile) -> RunError | None:
+def _unreached(ssh: str, host: str, child: Child, log: LogFile) -> RunError | None:
     """Return why ssh did not reach the host; None if it did, or has not ended."""
     if child.exit_code(_FAILURE_TIMEOUT_S) != _FAILED:
         return None
@@ -99,6 +105,6 @@ def _unreached(host: str, child: Child, log: LogFile) -> RunError | None:
     return RunError(
         f"no agent could be started on {host}: {lines[-1] if lines else 'ssh says nothing'}",
         where="fleet.hosts",
-        hint=None if hint is None else hint.format(host=host),
+        hint=None if hint is None else hint.format(ssh=ssh, host=host),
         details=lines[:-1],
     )
