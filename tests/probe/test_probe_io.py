@@ -42,6 +42,7 @@ def test_every_shape_is_measured(probe: Command, scratch: Path):
         for side in (result.read, result.write):
             if side is not None:
                 assert side.ios > 0 and side.iops > 0 and side.min_ns <= side.percentiles_ns["50"] <= side.max_ns
+                assert 0 < side.completion_percentiles_ns["50"] <= side.percentiles_ns["50"]
     assert results["random read, depth 64"].write is None
     appended = results["WAL append"]
     assert appended.read is None and appended.write and appended.syncs

@@ -47,6 +47,10 @@ class IoSide(Frozen):
     mean_ns: float | None
     max_ns: int | None
     percentiles_ns: dict[str, int] = Field(description="By percentile, as fio's histogram reports them.")
+    completion_percentiles_ns: dict[str, int] = Field(
+        default_factory=dict,
+        description="Without the time that submission takes: fio's clat, which many studies publish. Empty if it was not timed.",
+    )
     latency_unavailable: str | None = Field(default=None, description="Why it has no latencies.")
 
 

@@ -58,7 +58,9 @@ class PublishedIo(Frozen):
     storage: str = Field(description="The experiment's storage.", examples=["disk"])
     job: str = Field(description="As `plinth probe io` names it.", examples=["4 kB randread, depth 128"])
     side: Literal["read", "write"] = Field(description="Of the job's reads or its writes.")
-    figure: Literal["iops", "bytes_per_s", "p50_ns", "p99_ns"] = Field(description="Which of its figures.")
+    figure: Literal["iops", "bytes_per_s", "p50_ns", "p99_ns", "clat_p50_ns", "clat_p99_ns"] = Field(
+        description="Which of its figures. A clat is fio's completion latency, without the time that submission takes."
+    )
     per_unit: float = Field(
         default=1.0, gt=0, description="That many of it make one of the fact's unit.", examples=[1e6]
     )

@@ -16,7 +16,7 @@ _EXIT_CODES = range(256)
 _ALWAYS = {
     "allow_file_create": "0",
     "lat_percentiles": "1",
-    "clat_percentiles": "0",
+    "clat_percentiles": "1",
     "percentile_list": ":".join(f"{share:g}" for share in PERCENTILES),
     # Forked jobs would be in separate sessions, and so would not be killed with fio.
     "thread": "1",
@@ -113,6 +113,7 @@ def _side(reported: dict[str, Any] | None, no_latency: str) -> IoSide | None:
         iops=reported["iops"],
         bytes_per_s=reported["bw_bytes"],
         **_latencies(reported["lat_ns"], no_latency),
+        completion_percentiles_ns=_percentiles(clat) if (clat := reported.get("clat_ns")) and clat["N"] else {},
     )
 
 

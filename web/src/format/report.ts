@@ -2778,9 +2778,9 @@ export interface PublishedIo {
    */
   side: "read" | "write";
   /**
-   * Which of its figures.
+   * Which of its figures. A clat is fio's completion latency, without the time that submission takes.
    */
-  figure: "iops" | "bytes_per_s" | "p50_ns" | "p99_ns";
+  figure: "iops" | "bytes_per_s" | "p50_ns" | "p99_ns" | "clat_p50_ns" | "clat_p99_ns";
   /**
    * That many of it make one of the fact's unit.
    */

@@ -21,7 +21,8 @@ def published_io(wanted: PublishedIo, found: Sequence[StorageIo]) -> float | Non
         for result in one.probe.results if one.probe is not None and one.storage == wanted.storage else ():
             side = result.read if wanted.side == "read" else result.write
             if result.job.name == wanted.job and side is not None:
-                return _figure(side, wanted.figure) / wanted.per_unit
+                figure = _figure(side, wanted.figure)
+                return None if figure is None else figure / wanted.per_unit
     return None
 
 
@@ -50,14 +51,15 @@ def _words(figure: IoFigure) -> str:
     return f"{figure.job}, {figure.side} {number(figure.iops)} IOPS, {number(figure.bytes_per_s / 1e6)} MB/s"
 
 
-def _figure(side: IoSide, name: str) -> float:
+def _figure(side: IoSide, name: str) -> float | None:
     match name:
         case "iops":
             return side.iops
         case "bytes_per_s":
             return side.bytes_per_s
         case _:
-            return side.percentiles_ns[name.removeprefix("p").removesuffix("_ns")]
+            of = side.completion_percentiles_ns if name.startswith("clat_") else side.percentiles_ns
+            return of.get(name.removeprefix("clat_").removeprefix("p").removesuffix("_ns"))
 
 
 def _figures_of(found: StorageIo) -> Iterator[IoFigure]:
