@@ -229,22 +229,27 @@ def test_physics_that_a_disk_cannot_change_to(project):
 
 
 def test_what_is_wrong_in_several_categories_is_said_at_once(project):
-    """A setting, a fault, a storage that this user may not make, space, and the folder of the server's socket."""
+    """A script, a setting, a fault, a storage that this user may not make, space, and the folder of the server's socket."""
     described(project, DISKS, '["disk", "memory", "zram"]')
     text = (project.folder / "x.toml").read_text()
     project.write(f'{text}\n[[measure.action]]\ndo = "kill"\nat = "100ms"\nnode = "nowhere"\n')
+    (project.folder / "broken.sql").write_text("SELECT 1;\n\\set aid random(1,\n")
     closed = project.folder / "closed"
     closed.mkdir(mode=0o700)
     both_refuse(
         project,
         2,
+        "broken.sql:2:",
         "server.settings.no_such",
         "'nowhere' is not one of",
         "commit ledger is needed",
         "storage zram needs",
         "space for",
         f"may not enter {closed}",
-        words=("--set", "server.settings.no_such=1", "--set", "dataset.scale=1000000"),
+        words=(
+            *("--set", "server.settings.no_such=1", "--set", "dataset.scale=1000000"),
+            *("--set", 'workload={script=["broken.sql"]}'),
+        ),
         prefix=WITHOUT_MOUNTING,
         TMPDIR=str(closed),
     )

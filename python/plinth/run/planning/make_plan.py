@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from plinth.experiment import ParsedExperiment
 from plinth.model.dataset import DatasetSpec, SqlDataset
-from plinth.model.errors import PlinthError, Problem, together
+from plinth.model.errors import ExperimentError, PlinthError, Problem, UsageError, together
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText
@@ -52,8 +52,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan of an experiment on this machine; nothing is changed by making it.
 
-    Raises UsageError for scripts that do not parse, ExperimentError for what is wrong with the experiment here, such as settings that
-    the server would refuse, and MissingCapability when there is no such server, or when `fit` finds no size that fits. An
+    Raises ExperimentError for what is wrong with the experiment here, such as settings that the server would refuse, UsageError for
+    scripts that do not parse, and MissingCapability when there is no such server, or when `fit` finds no size that fits. An
     error has with it all else that would keep the plan from being carried out, as `find_obstacles` finds it with `destroy`.
     Interrupted on Ctrl-C.
     """
@@ -92,9 +92,11 @@ class _Planner:
         self._installations: dict[tuple[int, str | None], Installation] = {}
         self._settings = SettingsCheck(loaded.experiment, self.owner, self.runner, self.host.memory_total_bytes)
         self._shell_commands: dict[PlannedShell, None] = {}
+        self._script_errors: dict[str, UsageError] = {}
 
     def plan(self, experiment: Experiment, cuts: tuple[str, ...] = ()) -> Plan:
         self._shell_commands.clear()
+        self._script_errors.clear()
         expanded = expand(experiment, self._scripts)
         check_answers(expanded.storages)
         context = RunContext.of(
@@ -107,13 +109,14 @@ class _Planner:
         )
         installations, missing = self._installations_of(expanded)
         missing += self._missing(experiment, expanded, context, installations)
+        of_scripts, unparsed = self._of_scripts()
         restoring = Restoring.of(
             context,
             ((key.server.storages, bool(key.server.standby)) for key in expanded.clusters),
             experiment.measure,
         )
         of_storages = self._storage_problems(experiment, expanded, context)
-        problems = [*of_storages, *self._problems(experiment, expanded, context, restoring)]
+        problems = [*of_scripts, *of_storages, *self._problems(experiment, expanded, context, restoring)]
         lacking, of_settings = self._settings.findings(expanded, installations)
         problems += of_settings
         inputs = replace(
@@ -128,14 +131,29 @@ class _Planner:
             dataset_files={name: text for key in expanded.clusters for name, text in self._files_of(key.dataset)},
         )
         overrides = (*self.loaded.overrides, *cuts)
-        if problems or missing:
+        if problems or unparsed or missing:
             draft = None
             if not of_storages:  # of a storage that is described wrongly neither speed nor space is known
                 draft = build_plan(experiment, expanded, overrides, without_steps(inputs))
-            self._raise(problems, missing, draft)
+            self._raise(problems, [*unparsed, *missing], draft)
         return build_plan(experiment, expanded, overrides, inputs)
 
     def _scripts(self, workload: WorkloadSpec, dataset: DatasetSpec) -> tuple[TransactionText, ...]:
+        """Return the transactions of a variant; none, and an entry in `_script_errors`, if they cannot be run."""
+        try:
+            return self._checked_scripts(workload, dataset)
+        except UsageError as error:
+            texts = [str(problem) for problem in error.problems] if isinstance(error, ExperimentError) else [str(error)]
+            self._script_errors.setdefault("; ".join([error.where or "", *texts]), error)
+            return ()
+
+    def _of_scripts(self) -> tuple[list[Problem], list[PlinthError]]:
+        """Return what is wrong with scripts by what the experiment's file says, and in the scripts' own files."""
+        errors = self._script_errors.values()
+        problems = [one for error in errors if isinstance(error, ExperimentError) for one in error.problems]
+        return problems, [error for error in errors if not isinstance(error, ExperimentError)]
+
+    def _checked_scripts(self, workload: WorkloadSpec, dataset: DatasetSpec) -> tuple[TransactionText, ...]:
         with self._placed():
             scripts = scripts_of(workload, dataset.kind, self.loaded.files)
         variables = self._dataset(dataset).variables()
@@ -213,7 +231,7 @@ class _Planner:
         obstacles = self._obstacles(draft).errors if self._obstacles is not None and draft is not None else ()
         others = [*missing, *obstacles]
         if not problems:
-            raise together("this machine lacks what the experiment needs", others)
+            raise together("the experiment cannot run here", others)
         error = self.loaded.error(problems)
         error.others = tuple(others)
         raise error
