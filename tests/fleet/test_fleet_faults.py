@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from children import ChildResult
-from fleets import HOSTS, MakeConfig, MakeFleet, running_agents
+from fleets import HOSTS, MakeConfig, MakeFleet, driver_processes, running_agents
 from jumping_clock import JumpingClock
 from own_sshd import Sshd
 from plinth.fleet import FleetLoad
@@ -69,26 +69,17 @@ def test_an_agent_that_is_killed_or_stopped_is_named(
 
 
 def test_clients_of_a_driver_end_with_their_agent(config: MakeConfig, tmp_path: Path) -> None:
-    before, clients = running_agents(), _driver_processes()
+    before, clients = running_agents(), driver_processes()
     executor = executor_of(FleetSpec(address="local", machines=2), Runner(), LogFile(tmp_path / "log"))
     load = FleetLoad(config("SELECT pg_sleep(0.01);", duration_s=600.0), executor, "local", "psycopg")
     load.start()
     assert not load.wait(0.3)
-    assert len(_driver_processes() - clients) == 2 * (1 + 3)
+    assert len(driver_processes() - clients) == 2 * (1 + 3)
     os.kill(max(running_agents() - before), signal.SIGKILL)
     with pytest.raises(RunError, match=r"the agent on machine local-\d is lost"):
         while not load.wait(0.5):
             pass
-    wait_until(lambda: _driver_processes() <= clients)
-
-
-def _driver_processes() -> set[int]:
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended
-            if b"\0plinth.load.drivers\0" in (process / "cmdline").read_bytes():
-                found.add(int(process.name))
-    return found
+    wait_until(lambda: driver_processes() <= clients)
 
 
 def test_a_machine_that_does_not_reach_the_server_is_named(

@@ -55,13 +55,9 @@ def command(*argv: str | Path) -> str:
 
 def in_private_mounts(function: Callable[[], Any]) -> Any:
     """What `function` returns in a forked child with its own mount namespace; what it raises fails the test."""
-    disk_folder_was_there = BY_ID.parent.exists()
-    BY_ID.parent.mkdir(exist_ok=True)  # a point to mount on, where no udev has made one
-    try:
-        return run_in_child(lambda: _isolated(function)).value
-    finally:
-        if not disk_folder_was_there:
-            BY_ID.parent.rmdir()
+    # A point to mount on, where no udev has made one. It stays: removing it would detach what other tests have mounted there.
+    BY_ID.parent.mkdir(exist_ok=True)
+    return run_in_child(lambda: _isolated(function)).value
 
 
 def _isolated(function: Callable[[], Any]) -> Any:

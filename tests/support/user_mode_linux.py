@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _LETTERS = "abcdefgh"  # the driver's own limit is eight disks
 
 _INIT = ROOT / "tests" / "support" / "user_mode_linux.sh"
+_PTRACE = ROOT / "tests" / "support" / "user_mode_linux.c"
 
 
 class Disk(NamedTuple):
@@ -131,7 +132,7 @@ def _boot(kernel: list[str], folder: Path, timeout_s: float) -> tuple[str, bool]
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=os.environ | {"TMPDIR": str(folder)},  # where it keeps the guest's memory
+        env=os.environ | {"TMPDIR": str(folder)} | _preloaded(folder),  # TMPDIR is where it keeps the guest's memory
         start_new_session=True,
     )
     try:
@@ -144,6 +145,15 @@ def _boot(kernel: list[str], folder: Path, timeout_s: float) -> tuple[str, bool]
         process.wait()
         raise
     return output.decode(errors="replace").replace("\r\n", "\n"), in_time
+
+
+def _preloaded(folder: Path) -> dict[str, str]:
+    """What has user-mode-linux call our ptrace(2), on a processor on which it needs it."""
+    if "amx_tile" not in Path("/proc/cpuinfo").read_text():
+        return {}
+    library = folder / "ptrace.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", library, _PTRACE], check=True)
+    return {"LD_PRELOAD": str(library)}
 
 
 def _disk_file(path: Path, disk: Disk) -> str:

@@ -50,8 +50,8 @@ export function logAxis(lowest: number, highest: number): { min: number; max: nu
   return { min, max: max > min ? max : above(1.5 * min) };
 }
 
-/** The least distance between labels of an axis, in parts of it: text of 11 px takes 15, and the axis of the lowest chart has 110 px. */
-const LEAST_DISTANCE = 0.15;
+/** The least distance between labels of an axis, in parts of it: text of 11 px takes 15, and the axis of a chart on paper has 70. */
+const LEAST_DISTANCE = 0.22;
 
 /** Which end of a logarithmic axis has no label, since it would be too near that of a power of ten within: 500 ns below 1 µs. */
 export function endLabels({ min, max }: { min: number; max: number }): {
