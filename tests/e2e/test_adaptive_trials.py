@@ -101,6 +101,7 @@ def test_the_plan_says_how_few_and_how_many(decided):
     assert "once differences of 5 % are decided (measure.target), or when they have taken 20 min" in said
 
 
+@pytest.mark.long
 def test_interrupted_it_is_resumed_to_the_same_end(project, nothing_left):
     write(project)
     running = project.start()

@@ -122,6 +122,7 @@ def test_a_ledger_without_space_fails_each_recording_by_itself_and_says_so(proje
         subprocess.run(["umount", str(small)], check=True)
 
 
+@pytest.mark.long
 def test_images_of_an_interrupted_recording_are_kept_beside_those_of_the_next_attempt(
     project, nothing_left, monkeypatch
 ):

@@ -42,9 +42,9 @@ sys.exit(main())
     ("function", "call"),
     [
         ("await_first_commit", 1),  # the disk is being recorded
-        ("start_server", 1),  # an image is mounted
+        pytest.param("start_server", 1, marks=pytest.mark.long),  # an image is mounted
         ("check_recovered", 2),  # servers of images run
-        ("name_torn_pages", IMAGES),  # others are checked
+        pytest.param("name_torn_pages", IMAGES, marks=pytest.mark.long),  # others are checked
     ],
 )
 def test_all_images_are_tested_by_the_run_that_resumes_one_that_was_killed(project, nothing_left, function, call):

@@ -147,6 +147,7 @@ def test_a_kill_of_plinth_in_the_midst_leaves_nothing_that_clean_does_not_undo(p
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_resumed_run_begins_without_the_faults_of_the_trial_that_was_killed(project, nothing_left):
     killed_once_paused(project, "1s")
     resumed = project.plinth("resume", project.bundle)

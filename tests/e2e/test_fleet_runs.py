@@ -66,6 +66,7 @@ def test_the_clients_of_a_driver_are_on_all_machines(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_after_a_machine_is_lost_the_other_trials_go_on_and_after_the_coordinator_is_killed_resume_does(
     project, nothing_left
 ):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-INTERRUPTS = 5
+INTERRUPTS = 3
 STORAGES = """\
 [storage.disk]
 kind = "directory"

@@ -5,6 +5,8 @@ import signal
 import subprocess
 from contextlib import contextmanager
 
+import pytest
+
 from browser import ROOT, node
 from serving import Served
 from waiting import wait_until
@@ -67,6 +69,7 @@ def test_the_charts_of_a_run_grow_and_keep_their_history_until_it_is_complete(pr
     assert project.plinth("verify", project.bundle).returncode == 0
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_is_not_shown_as_running(project):
     with watched(project, *LONG) as (run, steps):
         steps.next("growing")

@@ -133,6 +133,7 @@ def test_a_device_that_gives_errors_in_mid_run(project, nothing_left, small):
     assert [path.name for path in Path(small).iterdir()] == ["filler"]
 
 
+@pytest.mark.long
 def test_a_zfs_fuse_that_dies_in_mid_run(project, nothing_left):
     storages = '[storage.v]\nkind = "file"\nsize = "512MiB"\n[storage.tank]\nkind = "zfs"\ndata = ["v"]\n'
     experiment(project, storages, '["tank", "disk"]', duration="3s", repeats=2)
@@ -159,6 +160,7 @@ physics = { write_latency = "300ms", flush_latency = "1s", channels = 1, cache_s
 """
 
 
+@pytest.mark.long
 def test_a_disk_that_hangs_while_it_is_made(project, nothing_left):
     experiment(project, HANGING, '["slow", "disk"]', repeats=1)
     running = project.start()

@@ -69,6 +69,7 @@ def test_trials_are_added_and_the_results_are_those_of_all(complete, nothing_lef
         assert now["written_bytes"] > disk["written_bytes"]
 
 
+@pytest.mark.long
 def test_killed_among_the_trials_that_are_added_it_is_finished_as_ever(complete, nothing_left):
     before = complete.trials()
     running = complete.start(command=("resume", complete.bundle, "--more", 1))
@@ -134,6 +135,7 @@ def test_what_was_altered_gets_no_more_trials(complete):
         file.write_text(text)
 
 
+@pytest.mark.long
 def test_a_resumed_run_gets_no_more_trials(project, nothing_left):
     running = project.start()
     running.wait_for("trial 1 of")

@@ -3,6 +3,8 @@
 import json
 from xml.etree import ElementTree
 
+import pytest
+
 OBJECTIVES = """
 [[objective]]
 metric = "tps"
@@ -28,6 +30,7 @@ where = { storage = "memory" }
 """
 
 
+@pytest.mark.long
 def test_a_real_run_is_judged_and_its_pipeline_stopped(project):
     project.write(project.experiment + OBJECTIVES)
     junit = project.folder / "junit.xml"

@@ -79,6 +79,7 @@ def test_patroni_promotes_the_standby_of_a_primary_that_crashed(project, nothing
     nothing_left()
 
 
+@pytest.mark.long
 def test_patroni_starts_a_primary_that_crashed_again(project, nothing_left):
     project.write(EXPERIMENT.replace(', primary_start_timeout = "0s"', "") + KILL + FAILOVER)
     done = project.run()
@@ -111,6 +112,7 @@ def test_the_lock_of_a_machine_that_failed_runs_out_first(project, nothing_left)
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_kill_of_plinth_leaves_nothing_that_clean_does_not_undo(project, nothing_left):
     project.write(EXPERIMENT.replace('"8s"', '"60s"') + KILL.replace("500ms", "50s") + FAILOVER.replace("500ms", "50s"))
     running = project.start()

@@ -98,6 +98,7 @@ def test_every_form_of_the_report_says_what_became_of_the_controls(tested):
     assert said in (project.bundle / "derived" / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_a_run_that_is_interrupted_between_cuts_makes_the_rest_when_resumed(project, nothing_left):
     project.write(experiment(cuts=3, durability='moments = ["load"]\nmodes = ["drop"]', honest=""))
     run = project.start("--yes")

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from disks import in_private_mounts, without_program
 
 EXPERIMENT = """\
@@ -63,6 +65,7 @@ def test_it_is_measured_at_each_moment_and_shown_in_every_form(project, nothing_
     nothing_left()
 
 
+@pytest.mark.long
 def test_without_fio_it_is_a_gap_with_its_reason_and_the_run_continues(project, nothing_left):
     def attempt() -> None:
         without_program("fio", project.folder)

@@ -116,9 +116,9 @@ def test_without_it_a_trial_begins_with_what_others_left(project):
 @pytest.mark.parametrize(
     ("filesystem", "number", "restore"),
     [
-        ("ext4", signal.SIGINT, "auto"),
+        pytest.param("ext4", signal.SIGINT, "auto", marks=pytest.mark.long),
         ("ext4", signal.SIGKILL, "auto"),
-        ("xfs", signal.SIGKILL, "auto"),
+        pytest.param("xfs", signal.SIGKILL, "auto", marks=pytest.mark.long),
         ("btrfs", signal.SIGKILL, "snapshot"),
     ],
 )

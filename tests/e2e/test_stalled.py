@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from waiting import wait_until
 
@@ -108,6 +109,7 @@ def test_a_server_that_is_stopped_fails_its_trial_and_the_next_one_is_measured(p
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_trial_that_waits_for_a_lock_of_others_fails_with_who_holds_it(project, service, nothing_left):
     string, _ = service
     (project.folder / "schema.sql").write_text("CREATE TABLE mine (n int);\n")

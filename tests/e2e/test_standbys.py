@@ -166,6 +166,7 @@ def test_a_kill_leaves_nothing_that_clean_does_not_undo(project, nothing_left, m
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_run_that_was_killed_is_resumed_with_its_standbys(project, nothing_left):
     project.write(EXPERIMENT)
     running = project.start()

@@ -53,6 +53,7 @@ def warming(project):
     return project
 
 
+@pytest.mark.long
 def test_a_warm_up_ends_when_throughput_is_steady_or_at_its_cap(warming, nothing_left):
     planned = warming.plinth("plan", "x.toml")
     assert planned.returncode == 0, planned.stderr

@@ -179,11 +179,15 @@ def _wait_for_load(disk: DiskControl) -> None:
 @pytest.mark.parametrize(
     ("harm", "reason"),
     [
-        (_end_daemon(signal.SIGKILL), "the daemon of the emulated disk of storage shaky has died"),
-        (_end_daemon(signal.SIGSTOP), "does not answer"),
-        (_give_eio, "storage shaky"),
+        pytest.param(
+            _end_daemon(signal.SIGKILL),
+            "the daemon of the emulated disk of storage shaky has died",
+            id="dies",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(_end_daemon(signal.SIGSTOP), "does not answer", id="hangs", marks=pytest.mark.long),
+        pytest.param(_give_eio, "storage shaky", id="gives EIO"),
     ],
-    ids=["dies", "hangs", "gives EIO"],
 )
 def test_a_disk_that_fails_in_a_trial_fails_that_and_the_others_continue(
     project, nothing_left, harm: Callable[[Path], object], reason: str

@@ -3,6 +3,7 @@
 import json
 
 import psycopg
+import pytest
 
 from plinth.bundle import read_cuts
 from power_cut_experiment import experiment
@@ -66,6 +67,7 @@ def test_a_violation_planted_in_a_trial_fails_it_and_names_the_rows(project, ser
         assert control.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'plinth%'").fetchall() == []
 
 
+@pytest.mark.long
 def test_the_conditions_hold_after_power_cuts(project):
     load = 'kind = "tpcc"\nwarehouses = 1', 'builtin = "tpcc"\nledger = true'
     text = experiment(cuts=1, load=load, disk="").replace('size = "512MiB"', 'size = "1GiB"')

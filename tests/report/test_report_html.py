@@ -148,6 +148,7 @@ class TestInBrowser:
         assert 4 <= found["printed_pages"] <= 10
         assert found["open_after_print"] == 1, "the sections that were folded are folded again"
 
+    @pytest.mark.long
     def test_sixty_variants_stay_small(self, many: Reported, tmp_path: Path) -> None:
         assert len(many.report.trials) == 300
         code, found = check(render_html(many.report), tmp_path)
