@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try try-fleet build test test-long check dist test-dist test-try docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
+.PHONY: help try try-fleet build test test-long check check-types check-rust check-python check-viewer dist test-dist test-try docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -83,14 +83,23 @@ docs: build $(STAMPS)/tools ## the documentation as a searchable site, into targ
 	.venv/tools/bin/zensical build --clean
 
 check: build ## lints, types, import rules, generated files, prose
+	@$(MAKE) --no-print-directory --output-sync=target -j2 check-types check-rust check-python check-viewer
+
+check-types: # the longest, and on one processor
+	$(BIN)/pyright
+
+check-rust:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+check-python:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python scripts/generated.py --check
 	$(BIN)/python scripts/prose.py
+
+check-viewer:
 	scripts/npm.sh run check
 
 fmt: build ## format everything, and regenerate the generated files
