@@ -1,4 +1,4 @@
-"""Bundles: what is written is read back, and whatever cuts a run short leaves whole trials."""
+"""Bundles: what is written is read back, and a run that is cut short leaves whole trials."""
 
 import shutil
 import signal
@@ -355,7 +355,7 @@ def test_kill_in_the_middle_of_a_trial_leaves_a_bundle_that_opens(tmp_path, inst
     assert contents.manifest.status == "running"
 
 
-def test_a_planned_trial_that_is_gone_is_missed_although_the_seal_was_made_anew(tmp_path):
+def test_a_planned_trial_that_is_gone_is_missed_although_the_bundle_was_sealed_again(tmp_path):
     trials = tuple(PlannedTrial(number=number, block=1, variant="disk", seed=1) for number in (1, 2, 3))
     writer = BundleWriter.create(tmp_path / "b", PLAN.model_copy(update={"trials": trials}), "", "0.1.0")
     for planned in trials:

@@ -422,7 +422,7 @@ def test_help_of_probe_describes_its_commands():
     assert "1 to 64; sequential" in " ".join(plinth("probe", "io", "--help").stdout.split())
 
 
-def test_a_new_experiment_file_is_valid_whatever_its_name(tmp_path):
+def test_a_new_experiment_file_is_valid_under_any_name(tmp_path):
     name = "a b\n[evil]\nx = \x1b.toml"
     assert plinth("init", tmp_path / name).returncode == 0
     (tmp_path / "plain.toml").write_bytes((tmp_path / name).read_bytes())

@@ -1,4 +1,4 @@
-"""A server of somebody else's: measured in a schema of its own, and left as it was."""
+"""An external server: measured in a separate schema, and left as it was."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""`plinth run BUNDLE`: the experiment of a bundle, which may be from somebody else, is shown and must be confirmed."""
+"""`plinth run BUNDLE`: the experiment of a bundle, which may be from another user, is shown and must be confirmed."""
 
 import os
 import pty
@@ -11,7 +11,7 @@ from test_shell_commands import EXPERIMENT
 
 @pytest.fixture
 def bundle(project):
-    """As somebody made it: an experiment whose script would tell that it ran, with bytes for the reader's terminal."""
+    """From another user: an experiment whose script leaves a trace if it runs, with bytes that steer the reader's terminal."""
     folder = project.folder / "shared"
     (folder / "files").mkdir(parents=True)
     (folder / "manifest.json").write_text(

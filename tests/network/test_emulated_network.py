@@ -183,7 +183,7 @@ def test_what_a_killed_process_made_is_undone_from_its_journal():
     assert not layout.folder.exists()
 
 
-def test_a_namespace_of_somebody_else_is_not_deleted():
+def test_a_foreign_namespace_is_not_deleted():
     for path in (Path("/run/netns/blue"), Path("/run/netns/plinth-r10-a"), Path("/etc/plinth-r1-a")):
         with pytest.raises(Refused, match="does not have our label"):
             delete_namespace(path, "plinth-r1", Runner())

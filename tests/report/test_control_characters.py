@@ -1,4 +1,4 @@
-"""Text of a bundle steers no terminal, and is no formula in a spreadsheet, whatever form it is shown in."""
+"""Text of a bundle steers no terminal, and is no formula in a spreadsheet, in any form it is shown in."""
 
 import csv
 import io

@@ -116,8 +116,8 @@ def test_the_queue_is_set_and_set_back_also_what_the_kernel_changes_along_with_i
     assert (queue / "write_cache").read_text().strip() == "write back"
 
 
-def test_read_ahead_is_what_was_asked_for_even_beside_another_knob(made) -> None:
-    """Linux works it out anew whenever the write cache is set."""
+def test_read_ahead_is_what_was_asked_for_even_with_another_knob(made) -> None:
+    """Linux computes it again whenever the write cache is set."""
     facts = made.prepare(loop("ext4", queue='{ read_ahead_kb = 64, write_cache = "write through" }'))["s"]
     assert values(facts, "loop")["read_ahead_kb"] == 64
 
@@ -151,7 +151,7 @@ def test_a_knob_that_a_device_lacks_is_missing(made) -> None:
         made.prepare('[storage.s]\nkind = "zram"\nsize = "32MiB"\nqueue = { scheduler = "none" }\n')
 
 
-def test_a_zram_disk_is_added_beside_those_that_are_there(made) -> None:
+def test_a_zram_disk_is_added_to_those_that_are_there(made) -> None:
     there = {folder.name for folder in Path("/sys/block").glob("zram*")}
     facts = made.prepare('[storage.s]\nkind = "zram"\nsize = "64MiB"\nalgorithm = "lzo"\n')["s"]
     (name,) = facts.block_devices
@@ -234,7 +234,7 @@ def test_a_storage_is_not_undone_while_another_is_stored_on_it(made) -> None:
     assert values(storage.facts(made.runner), "loop")["backing_file"], "its device was not detached under it"
 
 
-def test_a_file_system_of_somebody_else_in_our_place_is_left_alone(made) -> None:
+def test_a_foreign_file_system_in_our_place_is_left_alone(made) -> None:
     made.prepare(loop("ext4"))
     storage = made.storages["s"]
     device = os.path.realpath(storage.device_paths()[0])
@@ -265,8 +265,8 @@ def test_a_file_system_that_has_shut_down_is_unmounted(made) -> None:
     assert not os.path.ismount(storage.mount_point)
 
 
-def test_one_of_somebody_else_that_has_shut_down_is_left_alone(made, scratch: Path) -> None:
-    """It does not tell its label any more, and its device is not linked beside the mount point."""
+def test_a_foreign_one_that_has_shut_down_is_left_alone(made, scratch: Path) -> None:
+    """Its label can no longer be read, and its device is not linked next to the mount point."""
     made.prepare(loop("xfs"))
     storage, image = made.storages["s"], scratch / "theirs.img"
     subprocess.run(["umount", storage.mount_point], check=True)

@@ -52,7 +52,7 @@ def recorded(made, scratch: Path, text: str):
 
 
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
-def test_an_image_is_mounted_beside_the_storage_with_what_was_durable_then(
+def test_an_image_is_mounted_next_to_the_storage_with_what_was_durable_then(
     made, scratch: Path, filesystem: str
 ) -> None:
     storage, recordings, moments = recorded(made, scratch, disk(filesystem))

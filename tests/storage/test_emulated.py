@@ -59,7 +59,7 @@ def test_it_is_served_as_planned_and_the_stack_goes_through_it(made) -> None:
     wait_until(lambda: started_ticks(pid) is None or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z")
 
 
-def test_a_disk_that_lies_is_volatile_whatever_it_is_stored_on(made, scratch: Path) -> None:
+def test_a_disk_that_lies_is_volatile_wherever_it_is_stored(made, scratch: Path) -> None:
     place = scratch / "place"
     place.mkdir()
     text = disk(further='lie = "ignore-flush"').replace('on = "memory"', f'path = "{place}"')
@@ -102,7 +102,7 @@ def test_a_daemon_that_hangs_is_reported_and_everything_is_undone_in_time(made, 
     storage = made.storages["s"]
     pid = daemon_pid(storage)
     os.kill(pid, signal.SIGSTOP)
-    # Somebody waits for the disk, for as long as it hangs.
+    # Another process waits for the disk, for as long as it hangs.
     waiting = subprocess.Popen(["dd", "if=/dev/urandom", f"of={storage.mount_point}/file", "bs=1M", "count=4", "conv=fsync"],
                                stderr=subprocess.PIPE)  # fmt: skip
     assert f"(pid {pid}) does not answer" in storage.failure()
@@ -182,7 +182,7 @@ def test_a_socket_path_that_is_too_long_is_reported_before_anything_is_made(made
         made.prepare('[storage.s]\nkind = "emulated"\nprofile = "ideal"\nsize = "64MiB"\n')
 
 
-def test_a_file_system_that_cannot_be_made_beside_a_disk_that_has_died_names_its_mount(made) -> None:
+def test_a_file_system_that_cannot_be_made_next_to_a_disk_that_has_died_names_its_mount(made) -> None:
     """mkfs.btrfs asks for the images of all mounted loop devices, and fails at one that nobody serves."""
     made.prepare(disk())
     died = made.storages["s"]
