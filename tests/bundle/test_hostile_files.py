@@ -14,8 +14,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from test_bundle import PLAN, histogram, second, trial
 
+from bundle_parts import PLAN, histogram, second, trial
 from plinth.bundle import (
     BundleFolder,
     BundleWriter,

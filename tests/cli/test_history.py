@@ -5,8 +5,8 @@ import json
 import os
 
 import pytest
-from test_command_line import SLOW, loaded_by, plinth
 
+from command_line import SLOW, loaded_by, plinth
 from plinth.system.lock import LOCK_FILE
 from small_bundles import CONTENTS, change, written
 from spoilt_bundles import SPOILT

@@ -11,8 +11,8 @@ from contextlib import ExitStack, closing, suppress
 from html import escape, unescape
 
 import pytest
-from test_command_line import SLOW, loaded_by, plinth
 
+from command_line import SLOW, loaded_by, plinth
 from other_port import server_on_another_port
 from plinth.bundle import BundleFolder
 from plinth.bundle.seal import seal_bundle

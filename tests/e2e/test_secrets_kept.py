@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import psycopg
 import pytest
-from test_external import EXTERNAL
 
+from external_experiment import EXTERNAL
 from plinth.bundle import BundleFolder, BundleWriter
 from plinth.cli import main
 from plinth.experiment import read_experiment

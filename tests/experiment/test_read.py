@@ -12,9 +12,7 @@ from plinth.model.errors import ExperimentError, UsageError
 from plinth.model.storage import DeviceStorage
 from plinth.model.units import parse_size
 from plinth.workload import scripts_of
-from ramdisk_experiment import ramdisk_text
-
-VALID = ramdisk_text(matrix='"workload.clients" = [1, 16]\n', rest='[measure]\nwarmup = "500ms"\nduration = "1min"\n')
+from ramdisk_experiment import VALID
 
 
 def load(text, overrides=(), folder=Path()):
