@@ -1,4 +1,4 @@
-"""Fixtures for whatever touches the machine: a state directory of the test's own, and children to be killed."""
+"""Fixtures for tests that change the machine: a state directory for each test, and child processes to be killed."""
 
 import shutil
 import tempfile

@@ -4,7 +4,6 @@ import ast
 import json
 import re
 import subprocess
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,14 +25,10 @@ def imported_modules(path: Path) -> set[str]:
     return found
 
 
-def test_no_two_files_of_tests_have_one_name():
-    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
-    assert [name for name, files in names.items() if files > 1] == [], "pytest imports them by their names alone"
-
-
-def test_nothing_is_imported_from_a_conftest():
-    """There is one in several folders; where all are collected together, the name means the last."""
-    importing = [path.name for path in (ROOT / "tests").rglob("*.py") if "conftest" in imported_modules(path)]
+def test_nothing_is_imported_from_a_test_module_or_a_conftest():
+    """Pytest loads these by their paths, and their folders are not searched. Programs of child processes count, too."""
+    imports = re.compile(r"\b(?:from|import) (?:[\w.]+\.)?(?:test_\w+|conftest)\b")
+    importing = [path.name for path in (ROOT / "tests").rglob("*.py") if imports.search(path.read_text())]
     assert importing == [], "move it to tests/support"
 
 

@@ -136,7 +136,7 @@ def test_who_was_woken_but_has_no_cpu_yet_is_not_idle() -> None:
 
 
 def test_the_evidence_adds_up_to_the_claim_and_to_all_of_the_clients_time() -> None:
-    """Time in the run queue is shown as what it is: pg_stat_activity, beside it, shows hardly any CPU."""
+    """Time in the run queue is shown as what it is: pg_stat_activity alone shows hardly any CPU."""
     waits = {C + "LWLock:WALWrite": 4.8, C + "CPU": 0.46}
     bottleneck = found(samples(waits, {"backends": 1.9}, {"backends": 4.2}))
     assert bottleneck.sentence == (
@@ -168,7 +168,7 @@ def test_idle_backends_of_a_load_engine_without_cpu_are_its_doing(
 
 
 def test_of_a_driver_it_is_reported_as_its_processes_which_have_no_more_than_all_of_their_time() -> None:
-    """The coordinator works beside them, and is counted with them."""
+    """The coordinator works in addition to them, and is counted with them."""
     engine = trial().engine
     assert engine is not None
     rows = samples({C + "CPU": 0.2}, {"load engine": 1.9}, {"load engine": 1.8})
@@ -226,7 +226,7 @@ def test_reads_from_a_disk_are_found_on_a_busy_machine() -> None:
     assert bottleneck.sentence.endswith("; other processes of this machine used 3.20 of 4 cores meanwhile")
 
 
-def test_idle_backends_beside_busy_neighbours_are_not_put_down_to_the_clients() -> None:
+def test_idle_backends_with_busy_neighbours_are_not_put_down_to_the_clients() -> None:
     cores = {"backends": 0.2, "load engine": 0.3, "rest of host": 3.1}
     bottleneck = found(samples({C + "CPU": 0.4}, cores, {"backends": 0.4, "load engine": 0.2}))
     assert (bottleneck.kind, bottleneck.confidence) == ("not known", "low")
@@ -313,7 +313,7 @@ def test_flushes_that_are_not_counted_are_no_evidence() -> None:
     assert flushes == {"WAL flushes": pytest.approx(50), "transactions a WAL flush": pytest.approx(4)}
 
 
-def test_a_counter_that_began_anew_has_no_growth_though_it_came_further() -> None:
+def test_a_counter_that_was_reset_has_no_growth_though_it_came_further() -> None:
     rows = [Sample(second * S, "device", "vda", "reads", value) for second, value in ((1, 5), (3, 2), (5, 9))]
     assert seen(rows, trial()).growth("device", "vda", "reads") is None
 
@@ -326,7 +326,7 @@ def test_a_schedule_that_is_kept_is_held_back_by_nothing() -> None:
     assert found(pressed, open_loop=True).kind == "WAL flush", "kept, but near its limit"
 
 
-def test_waits_for_the_wal_are_set_beside_the_commit_ceiling() -> None:
+def test_waits_for_the_wal_are_compared_with_the_commit_ceiling() -> None:
     rows = samples({C + "IO:WALSync": 12, C + "CPU": 1})
     ceiling = CommitCeiling(
         storage="disk", method="fdatasync", flush_median_ns=2_000_000, clients_per_s=250.0, reached=0.8

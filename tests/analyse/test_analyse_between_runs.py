@@ -43,7 +43,7 @@ def test_a_clear_regression_is_worse_and_its_ratio_is_of_the_medians() -> None:
     assert "Nothing that is recorded differs" in compared.caveats[1]
 
 
-def test_the_notice_of_the_workload_derived_from_tpc_c_is_beside_its_ratios() -> None:
+def test_the_notice_of_the_workload_derived_from_tpc_c_is_next_to_its_ratios() -> None:
     derived = with_workload(bundle({"disk": STEADY}), builtin="tpcc")
     assert NOTICE in compare_runs([run(derived, "a"), run(derived, "b")]).caveats
     other = bundle({"disk": STEADY})
@@ -106,7 +106,7 @@ def test_what_would_be_wrong_is_refused_with_the_reason(
         assert compare_runs(runs, allowed=[kind]).ratios[0].verdict is not None
 
 
-def test_other_scripts_are_another_workload_whatever_they_are_called() -> None:
+def test_other_scripts_are_another_workload_under_any_name() -> None:
     other = bundle({"disk": STEADY})
     (variant,) = other.plan.variants
     (script,) = variant.scripts
@@ -188,6 +188,6 @@ def test_a_regression_of_5_percent_is_found_in_nine_of_ten_simulated_pairs_of_ru
 
 
 def test_identical_runs_differ_in_one_of_twenty_simulated_pairs_at_most() -> None:
-    """400 pairs. At a true rate of 5 % more than 30 are told apart once in two hundred times; the seed is fixed."""
+    """400 pairs. At a true rate of 5 % more than 30 differ once in two hundred times; the seed is fixed."""
     found = verdicts(1.0, noise=0.015, experiments=400, seed=21)
     assert found.count("worse") + found.count("better") <= 30

@@ -149,7 +149,7 @@ def probed() -> BundleContents:
     return replace(BUNDLE, probes={"disk": probe(*cases), "other": probe(*cases, verdict="suspicious")})
 
 
-def test_it_is_shown_beside_each_variant_in_every_form():
+def test_it_is_shown_next_to_each_variant_in_every_form():
     contents = probed()
     analysis = analyse(contents)
     ceilings = [variant.ceiling for variant in analysis.variants]

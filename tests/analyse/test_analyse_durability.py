@@ -122,7 +122,7 @@ def server(**settings: str) -> ServerFacts:
         ({}, None, "in one cut"),
     ],
 )  # fmt: skip
-def test_the_lost_time_is_shown_beside_the_bound_of_asynchronous_commits(
+def test_the_lost_time_is_shown_next_to_the_bound_of_asynchronous_commits(
     settings: dict[str, str], bound_s: float | None, said: str
 ):
     cuts = [cut(1, lost(7)).model_copy(update={"lost_time_s": 0.64})]
@@ -185,7 +185,7 @@ def test_cuts_of_which_nothing_was_learned_are_listed_by_their_reason():
     assert test.sentence == "Not tested: nothing was learned from 14 power cuts: no space left"
 
 
-def test_what_was_found_to_lose_is_never_safe_whatever_its_facts_say():
+def test_what_was_found_to_lose_is_never_safe_regardless_of_its_facts():
     safety = with_test(KEEPS, durability_of("v", [cut(1, lost(1)), cut(2)], planned=2))
     assert safety.grade == "does not keep"
     assert safety.tested == "damage in 1 of 2 power cuts"

@@ -36,7 +36,7 @@ def test_the_best_is_in_the_group_of_the_fastest(trials: int) -> None:
     assert found.false_alarms <= 0.05 + SLACK
 
 
-def test_variants_that_are_far_apart_are_told_apart() -> None:
+def test_variants_that_are_far_apart_are_distinguished() -> None:
     logs = np.log([1.0, 1.2, 1.44, 1.73]).tolist()
     found = sets_of_variants(logs, 5, noise=[0.02] * 4, drift=0.3, strata=1, count=60, seed=43)
     assert found.power >= 0.95
@@ -67,7 +67,7 @@ def test_letters(count: int, apart: set[tuple[int, int]], letters: list[str]) ->
     assert compact_letters(matrix(count, apart)) == letters
 
 
-def test_two_share_a_letter_exactly_if_they_were_not_told_apart() -> None:
+def test_two_share_a_letter_exactly_if_they_were_not_distinguished() -> None:
     for seed in range(50):
         draw = np.random.default_rng(seed)
         pairs = {(i, j) for i in range(7) for j in range(i + 1, 7) if draw.random() < 0.4}

@@ -28,7 +28,7 @@ def test_interval_of_a_median_covers(noise: str, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_interval_of_a_ratio_covers_whatever_drift_the_blocks_share(n: int) -> None:
+def test_interval_of_a_ratio_covers_any_drift_that_the_blocks_share(n: int) -> None:
     logs = simulation.ratios(simulation.normal(0.15), n, REPLICAS, seed=21, drift=0.5)
     assert 0.93 - SLACK <= simulation.coverage(logs) <= 0.97 + SLACK
 

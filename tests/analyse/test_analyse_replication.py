@@ -64,7 +64,7 @@ def test_nothing_is_claimed_without_lags_or_without_a_quorum() -> None:
 
 
 def test_a_stall_shows_in_the_wal_that_is_behind_where_the_lags_are_those_of_before_it() -> None:
-    """1 MB of WAL a second, of which 200 kB were not replayed: 0.2 s, whatever the last answer said."""
+    """1 MB of WAL a second, of which 200 kB were not replayed: 0.2 s, regardless of the last reported lag."""
     before = window(a=(1.0, 1.5, 2.0))
     behind = {"write": 0, "flush": 500, "replay": 200_500}
     samples = {

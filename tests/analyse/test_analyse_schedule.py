@@ -189,7 +189,9 @@ def test_at_one_rate_latency_is_the_answer(storages: list[str], said: str, monke
     assert "(95 % CI " in analysis.answer
 
 
-def test_storages_that_keep_up_are_ranked_by_latency_whatever_their_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_storages_that_keep_up_are_ranked_by_latency_regardless_of_their_throughput(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(CAPACITY, "tape", 5000.0)
     monkeypatch.setitem(LATENCY_NS, "tape", 3_000_000)
     contents = scheduled({"storage": ["disk", "tape", "memory"]}, workload={"rate": 1000.0})

@@ -49,7 +49,7 @@ def test_no_difference_is_shown_to_be_within_the_target() -> None:
     assert share(found, "within the target") >= 0.9
 
 
-def test_what_was_decided_stays_decided_whatever_follows() -> None:
+def test_what_was_decided_stays_decided_regardless_of_what_follows() -> None:
     decided = decide([0.5, 0.52, 0.48, 0.51], Rule(0.03, 20, 1))
     assert (decided.decision, decided.trials) == ("difference", 4)
     assert decided.interval is not None and 1 < decided.interval.low < math.exp(0.5) < decided.interval.high

@@ -65,7 +65,7 @@ def test_levels_of_a_number_stand_in_their_order_and_are_not_ranked_by_speed() -
     assert compared(analysis) == {(f"{n} client{'s' * (n > 1)}", "16 clients") for n in (1, 4, 64)}
 
 
-def test_a_select_is_not_set_beside_an_update() -> None:
+def test_a_select_is_not_compared_with_an_update() -> None:
     matrix = {"workload.builtin": ["select-only", "tpcb-like"], "workload.active_rows": [1000, 10_000]}
     assert compared(swept(matrix)) == {
         ("select-only, 10,000 active rows", "select-only, 1,000 active rows"),
@@ -139,7 +139,7 @@ def test_numbers_are_distinguished_from_names(
 
 
 def test_all_strata_are_corrected_together() -> None:
-    """One true difference that is clear by itself, among as many comparisons as there are clients."""
+    """One true difference that is clear alone, among as many comparisons as there are clients."""
 
     def close(variant: Variant, block: int) -> float:
         noise = (1.0, 1.04, 0.97, 1.02, 0.95) if variant.levels["storage"] == "disk" else (1.08, 1.05, 1.06, 1.03, 1.04)
@@ -153,7 +153,7 @@ def test_all_strata_are_corrected_together() -> None:
     assert among.comparisons[0].ratio_p_value == pytest.approx(min(1.0, 8 * alone.ratio_p_value))
 
 
-def test_the_a_a_pair_is_of_one_variant_and_listed_beside_it() -> None:
+def test_the_a_a_pair_is_of_one_variant_and_listed_next_to_it() -> None:
     analysis = swept(STORAGES, aa=True)
     labels = [result.label for result in analysis.variants]
     assert labels.index("disk, 8 clients (A/A)") == labels.index("disk, 8 clients") + 1

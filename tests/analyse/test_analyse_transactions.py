@@ -1,4 +1,4 @@
-"""Types of transactions: each by itself, over the trials that count."""
+"""Types of transactions: each separately, over the trials that count."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Bundles: what is written is read back, and whatever cuts a run short leaves whole trials."""
+"""Bundles: what is written is read back, and a run that is cut short leaves whole trials."""
 
 import shutil
 import signal
@@ -10,74 +10,16 @@ import duckdb
 import pytest
 
 from analyse_bundles import HOST
+from bundle_parts import PLAN, histogram, second, trial
 from plinth.bundle import BundleWriter, read_bundle, read_manifest, verify_bundle
 from plinth.bundle.files import BundleFolder
 from plinth.bundle.seal import seal_bundle
 from plinth.bundle.tables import Tables
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
-from plinth.model.load import Histogram, Second
 from plinth.model.manifest import Failure
-from plinth.model.plan import DestructiveTarget, Plan, PlannedTrial
+from plinth.model.plan import DestructiveTarget, PlannedTrial
 from plinth.model.trial import Event, Sample, Trial
 from sampled import rows_of
-
-EXPERIMENT = {
-    "spec": 1,
-    "name": "x",
-    "question": "?",
-    "storage": {"disk": {"kind": "directory"}},
-    "dataset": {"kind": "none"},
-    "workload": {"builtin": "select-only"},
-}
-PLAN = Plan(
-    run_id="r",
-    experiment=EXPERIMENT,  # type: ignore[arg-type]
-    host=HOST,
-    clusters=(),
-    variants=(),
-    trials=(),
-    steps=(),
-    needs=(),
-    estimated_s=1.0,
-)
-
-
-def second(number, **changes):
-    fields = {
-        "second": number,
-        "phase": "measure",
-        "t_ns": number * 10**9,
-        "length_ns": 10**9,
-        "done": 5,
-        "failed": 0,
-        "retried": 0,
-        "latency_mean_ns": 1.5,
-        "latency_p50_ns": 1,
-        "latency_p95_ns": 2,
-        "latency_p99_ns": 3,
-        "latency_max_ns": 2**60 + 1,
-    }
-    return Second(**{**fields, **changes})
-
-
-def histogram(**changes):
-    fields = {
-        "scope": "transaction",
-        "script": "s",
-        "statement": None,
-        "line": None,
-        "text": None,
-        "count": 3,
-        "sum_ns": 30,
-        "min_ns": 9,
-        "max_ns": 11,
-        "buckets": ((9, 1), (11, 2)),
-    }
-    return Histogram(**{**fields, **changes})
-
-
-def trial(number=1):
-    return Trial(number=number, block=1, variant="disk", status="complete", started_unix_ns=1)
 
 
 def test_series_keep_large_numbers_and_gaps(tmp_path):
@@ -338,7 +280,7 @@ def test_kill_in_the_middle_of_a_trial_leaves_a_bundle_that_opens(tmp_path, inst
     program = textwrap.dedent(f"""
         import os, pathlib, signal, sys
         sys.path[:0] = {sys.path!r}
-        from test_bundle import PLAN, trial
+        from bundle_parts import PLAN, trial
         from plinth.bundle import BundleFolder, BundleWriter
         from plinth.bundle.tables import Tables
         w = BundleWriter.create(pathlib.Path({str(tmp_path / "b")!r}), PLAN, "", "0.1.0")
@@ -355,7 +297,7 @@ def test_kill_in_the_middle_of_a_trial_leaves_a_bundle_that_opens(tmp_path, inst
     assert contents.manifest.status == "running"
 
 
-def test_a_planned_trial_that_is_gone_is_missed_although_the_seal_was_made_anew(tmp_path):
+def test_a_planned_trial_that_is_gone_is_missed_although_the_bundle_was_sealed_again(tmp_path):
     trials = tuple(PlannedTrial(number=number, block=1, variant="disk", seed=1) for number in (1, 2, 3))
     writer = BundleWriter.create(tmp_path / "b", PLAN.model_copy(update={"trials": trials}), "", "0.1.0")
     for planned in trials:

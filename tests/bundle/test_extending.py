@@ -3,8 +3,8 @@
 import signal
 
 import pytest
-from test_bundle import PLAN, trial
 
+from bundle_parts import PLAN, trial
 from killing import kill_after
 from plinth.bundle import BundleWriter, read_authentic, read_manifest, verify_bundle
 from plinth.bundle.files import BundleFolder

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_bundle import PLAN
 
+from bundle_parts import PLAN
 from plinth.bundle import BundleWriter, read_plan
 from plinth.model.errors import RunError
 from plinth.model.plan import PLAN_VERSION, Plan

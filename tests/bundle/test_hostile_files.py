@@ -1,4 +1,4 @@
-"""Bundles are shared: whatever is in one, it is read without waiting, refused by name, and nothing else is written to."""
+"""Bundles are shared: hostile files in one are read without waiting, refused by name, and nothing else is written to."""
 
 import contextlib
 import json
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from test_bundle import PLAN, histogram, second, trial
 
+from bundle_parts import PLAN, histogram, second, trial
 from plinth.bundle import (
     BundleFolder,
     BundleWriter,
@@ -144,7 +144,7 @@ ORDINARY = [folder, sparse, empty, bytes_of_chance, wrong_types, no_object, many
 
 
 @pytest.mark.parametrize("put", [*SPECIAL, *ORDINARY])
-def test_whatever_is_in_place_of_a_file(tmp_path, bundle, precious, put):
+def test_anything_in_place_of_a_file(tmp_path, bundle, precious, put):
     """Each file in turn. A reader may find it empty or absent; it never waits, and raises nothing but a PlinthError."""
     files = sorted(path for path in bundle.rglob("*") if path.is_file())
     assert len(files) == 12

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import SLOW, loaded_by, plinth
 from plinth.cli import COMMANDS
 from plinth.common.lazy_exports import lazy_exports
 from plinth.experiment import template
@@ -15,11 +16,6 @@ from prepared_plinth import run_prepared
 
 REPOSITORY = Path(__file__).parents[2]
 PLINTH = [sys.executable, "-m", "plinth"]
-
-
-def plinth(*words, cwd=None, **environment):
-    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **environment}
-    return run_prepared(words, cwd, env)
 
 
 @pytest.mark.parametrize(
@@ -32,18 +28,6 @@ def test_a_prepared_command_is_like_one_of_its_own_process(tmp_path, words):
     prepared = run_prepared(words, tmp_path, env)
     assert (prepared.returncode, prepared.stderr) == (own.returncode, own.stderr)
     assert prepared.stdout.splitlines()[:10] == own.stdout.splitlines()[:10]
-
-
-def loaded_by(*words):
-    """The modules that a command line imports until it ends."""
-    program = "import sys, plinth.cli; code = plinth.cli.main(sys.argv[1:]); print(*sys.modules, file=sys.stderr); sys.exit(code)"
-    done = subprocess.run([sys.executable, "-c", program, *map(str, words)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return set(done.stderr.splitlines()[-1].split())
-
-
-SLOW = {"numpy", "duckdb", "scipy", "psycopg", "sqlalchemy", "jsonschema", "asyncio"}
-"""Each takes as long to import as all the rest of a command."""
 
 
 def collections_by(*words):
@@ -422,7 +406,7 @@ def test_help_of_probe_describes_its_commands():
     assert "1 to 64; sequential" in " ".join(plinth("probe", "io", "--help").stdout.split())
 
 
-def test_a_new_experiment_file_is_valid_whatever_its_name(tmp_path):
+def test_a_new_experiment_file_is_valid_under_any_name(tmp_path):
     name = "a b\n[evil]\nx = \x1b.toml"
     assert plinth("init", tmp_path / name).returncode == 0
     (tmp_path / "plain.toml").write_bytes((tmp_path / name).read_bytes())

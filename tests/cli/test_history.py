@@ -5,8 +5,8 @@ import json
 import os
 
 import pytest
-from test_command_line import SLOW, loaded_by, plinth
 
+from command_line import SLOW, loaded_by, plinth
 from plinth.system.lock import LOCK_FILE
 from small_bundles import CONTENTS, change, written
 from spoilt_bundles import SPOILT
@@ -61,7 +61,7 @@ def nested_too_deep(bundle):
 @pytest.mark.parametrize(
     ("spoil", "reason"), [*SPOILT.items(), (without_plan, "plan.json"), (nested_too_deep, "plan.json")]
 )
-def test_what_cannot_be_read_is_listed_with_the_reason_beside_what_can(tmp_path, spoil, reason):
+def test_what_cannot_be_read_is_listed_with_the_reason_next_to_what_can(tmp_path, spoil, reason):
     written(tmp_path / "whole", trials=False)
     spoil(written(tmp_path / "spoilt", trials=False))
     by_folder = {one["folder"]: one for one in listed(tmp_path, "--no-answers")}

@@ -11,8 +11,8 @@ from contextlib import ExitStack, closing, suppress
 from html import escape, unescape
 
 import pytest
-from test_command_line import SLOW, loaded_by, plinth
 
+from command_line import SLOW, loaded_by, plinth
 from other_port import server_on_another_port
 from plinth.bundle import BundleFolder
 from plinth.bundle.seal import seal_bundle
@@ -33,7 +33,7 @@ def state(tmp_path_factory, monkeypatch):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """One server for the tests that leave its bundle alone; beside its directory is a file that is none of its business."""
+    """One server for the tests that leave its bundle alone; next to its directory is a file that it must not serve."""
     outside = tmp_path_factory.mktemp("outside")
     (outside / "secret").write_text("top secret")
     written(outside / "in" / "b", trials=False)
@@ -168,7 +168,7 @@ def test_nothing_is_written_into_bundles(tmp_path):
     assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
 
 
-def test_what_cannot_be_read_is_listed_with_the_reason_beside_what_can(tmp_path):
+def test_what_cannot_be_read_is_listed_with_the_reason_next_to_what_can(tmp_path):
     written(tmp_path / "whole", trials=False)
     for spoil in SPOILT:
         spoil(written(tmp_path / spoil.__name__, trials=False))

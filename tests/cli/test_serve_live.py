@@ -128,7 +128,7 @@ def test_a_stream_has_the_history_and_then_what_comes(tmp_path, served):
             assert [event["kind"] for event in stream.until("trial_started")[0]] == ["trial_ended", "trial_started"]
 
 
-def test_a_log_that_was_made_anew_is_sent_from_its_beginning(tmp_path, served, monkeypatch):
+def test_a_log_that_was_rewritten_is_sent_from_its_beginning(tmp_path, served, monkeypatch):
     monkeypatch.setattr(live_log, "MAX_VOID_BYTES", 1000)
     with going(tmp_path / "b") as run:
         run.begin(0)
@@ -330,7 +330,7 @@ def test_many_open_streams_leave_room_for_pages_and_readers_that_go_away_end_the
             stream.until("second")
 
 
-def test_ctrl_c_ends_it_at_once_whatever_streams_are_open(tmp_path):
+def test_ctrl_c_ends_it_at_once_with_any_streams_open(tmp_path):
     with going(tmp_path / "b") as run:
         run.begin()
         served = Served(tmp_path)

@@ -30,7 +30,7 @@ DEVICES = 5
 MACHINE_NS = {"random_read": 60_000, "random_write": 60_000, "log_write": 120_000}  # the last: a write and a flush
 TOLERANCE = 0.1
 
-# Gives way at once to whatever else wants to run (sched(7), SCHED_IDLE), and ends with us.
+# Gives way at once to any other process (sched(7), SCHED_IDLE), and ends with this one.
 SPIN = ("setpriv", "--pdeathsig", "KILL", "chrt", "--idle", "0", "sh", "-c", "while :; do :; done")
 
 PROFILES = {profile.name: profile for profile in disk_profiles()}

@@ -87,7 +87,7 @@ def test_a_daemon_that_hangs_is_distinguished_from_one_that_is_gone_and_its_conn
     # Readers block now, until the connection is aborted.
     reader = subprocess.Popen(["head", "--bytes=4096", str(disk.image)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until(lambda: _is_blocked(reader.pid), "the reader waits for the disk")
-    kill_daemon(disk.mount, "plinth-somebody-else")
+    kill_daemon(disk.mount, "plinth-other")
     assert reader.poll() is None
     (served,) = [mount for mount in mounts() if mount.point == str(disk.mount)]
     abort(served)
@@ -99,7 +99,7 @@ def test_a_daemon_that_hangs_is_distinguished_from_one_that_is_gone_and_its_conn
 
 
 @pytest.mark.timeout(60)
-def test_one_that_mounts_only_now_is_ended_without_waiting_for_it_to_end_by_itself(disk: ServedDisk, monkeypatch):
+def test_one_that_mounts_only_now_is_ended_without_waiting_for_it_to_end(disk: ServedDisk, monkeypatch):
     not_yet, ours = [[]], disk_daemon._ours
     monkeypatch.setattr(disk_daemon, "_ours", lambda mount, label: not_yet.pop() if not_yet else ours(mount, label))
     monkeypatch.setattr(disk_daemon, "_END_TIMEOUT_S", 600.0)

@@ -25,7 +25,7 @@ ENOUGH_ROWS = 200
 
 
 @pytest.mark.parametrize("mode", ["drop", "subset", "prefix", "torn"])
-def test_ext4_keeps_what_was_synced_whatever_the_cut_leaves(disk: ServedDisk, mode: CutMode):
+def test_ext4_keeps_what_was_synced_regardless_of_what_the_cut_leaves(disk: ServedDisk, mode: CutMode):
     with disk.filesystem() as point:
         for number in range(20):
             _write(point / f"synced-{number}", sync=True)
@@ -78,7 +78,7 @@ class Server:
             self._kill()
 
     def _kill(self) -> None:
-        """As one must after a cut: a server that sees nothing but errors does not end by itself."""
+        """As is needed after a cut: a server that gets only errors does not end on its own."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()

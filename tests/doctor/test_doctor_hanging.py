@@ -1,4 +1,4 @@
-"""A place on a disk that does not answer: a finding beside those of the machine, within the timeout."""
+"""A place on a disk that does not answer: a finding in addition to those of the machine, within the timeout."""
 
 import os
 import signal

@@ -209,7 +209,9 @@ def test_an_unknown_device_is_a_gap_with_its_reason(tmp_path: Path) -> None:
     assert {gap.reason for gap in examination.gaps} == {"ZFS keeps that to itself: zpool status tank"}
 
 
-def test_a_place_that_cannot_be_looked_at_is_a_problem_beside_the_findings_of_the_machine(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_looked_at_is_a_problem_in_addition_to_the_findings_of_the_machine(
+    tmp_path: Path,
+) -> None:
     lost = unreachable("/mnt/broken", "cannot look at the storage: Input/output error", "look at the kernel's log")
     examination = examine(machine(tmp_path), (), [lost])
     assert [one.about for one in examination.at_least("problem")] == ["/mnt/broken"]

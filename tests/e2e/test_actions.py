@@ -1,4 +1,4 @@
-"""Actions at set times beside the load: done, shown as events, and a failed one fails its trial."""
+"""Actions at set times during the load: done, shown as events, and a failed one fails its trial."""
 
 import json
 

@@ -96,7 +96,7 @@ def test_the_shortest_damaged_beginning_of_a_recording_is_found(atlas):
     assert project.left_behind() == []
 
 
-def test_a_ledger_without_space_fails_each_recording_by_itself_and_says_so(project, nothing_left):
+def test_a_ledger_without_space_fails_each_recording_separately_and_says_so(project, nothing_left):
     """The place of the bundle is filled once the trial is over."""
     small = project.folder / "small"
     small.mkdir()
@@ -123,7 +123,7 @@ def test_a_ledger_without_space_fails_each_recording_by_itself_and_says_so(proje
 
 
 @pytest.mark.long
-def test_images_of_an_interrupted_recording_are_kept_beside_those_of_the_next_attempt(
+def test_images_of_an_interrupted_recording_are_kept_next_to_those_of_the_next_attempt(
     project, nothing_left, monkeypatch
 ):
     """With synchronous_commit = off every image lacks commits. Ctrl-C, then resume: the rest is of a new recording."""

@@ -1,4 +1,4 @@
-"""Whatever ends a run: nothing is left that the journal does not name, and no result is lost."""
+"""Runs that are cut short: nothing is left that the journal does not name, and no result is lost."""
 
 import fcntl
 import json
@@ -108,7 +108,7 @@ def test_kill_then_clean_then_resume(project, nothing_left):
     nothing_left()
 
 
-def test_resume_cleans_up_by_itself_and_a_complete_bundle_has_nothing_to_resume(project, nothing_left):
+def test_resume_cleans_up_automatically_and_a_complete_bundle_has_nothing_to_resume(project, nothing_left):
     running = project.start(*ONCE)
     running.wait_for("load tpcb")
     running.signal(signal.SIGKILL)

@@ -1,33 +1,11 @@
-"""A server of somebody else's: measured in a schema of its own, and left as it was."""
+"""An external server: measured in a separate schema, and left as it was."""
 
 import json
 import signal
 
 import psycopg
 
-EXTERNAL = """\
-spec = 1
-name = "external"
-question = "What does this server do with one client, and with four?"
-
-[server]
-connection = "service=mine password='s3cr3t \\"word'"
-
-[dataset]
-kind = "tpcb"
-scale = 1
-
-[workload]
-builtin = "tpcb-like"
-
-[matrix]
-workload.clients = [1, 4]
-
-[measure]
-warmup = "100ms"
-duration = "400ms"
-repeats = 1
-"""
+from external_experiment import EXTERNAL
 
 
 def test_an_external_server_is_left_as_it_was(project, service):

@@ -108,7 +108,7 @@ def test_a_paused_primary_is_fenced_and_failed_over(project, nothing_left):
     nothing_left()
 
 
-def test_a_partition_ends_by_itself(project, nothing_left):
+def test_a_partition_ends_automatically(project, nothing_left):
     cut = action("500ms", "network", 'link = "primary-a"', "partitioned = true", 'for = "300ms"')
     network = '[network]\ndelay = "1ms"\n'
     text = EXPERIMENT.replace('restore = "copy"\n', "") + STANDBY + network + cut

@@ -1,4 +1,4 @@
-"""Storages that this machine cannot make, each lost by itself: reported with the step and the right exit code, while the others continue."""
+"""Storages that this machine cannot make, each lost alone: reported with the step and the right exit code, while the others continue."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A variant that this build of the server lacks something for fails by itself, with its reason."""
+"""A variant that needs something this build of the server lacks fails alone, with the reason."""
 
 import json
 

@@ -96,7 +96,7 @@ def test_links_are_as_asked_and_measured_and_a_partition_ends_with_the_trial(pro
 
 
 @pytest.mark.long
-def test_a_killed_run_is_resumed_with_a_network_made_anew_and_cleaned(project, nothing_left):
+def test_a_killed_run_is_resumed_with_a_network_made_again_and_cleaned(project, nothing_left):
     project.write(EXPERIMENT)
     running = project.start()
     running.wait_for("trial 1 of 2", timeout_s=120)

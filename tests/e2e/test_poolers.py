@@ -103,7 +103,9 @@ def test_sessions_that_share_server_processes_are_seen_though_their_options_are_
             check_sessions(connection, "here", "public")
 
 
-def test_a_session_that_makes_tables_elsewhere_is_refused_whatever_it_took_before(service, tmp_path, monkeypatch):
+def test_a_session_that_makes_tables_elsewhere_is_refused_regardless_of_what_it_took_before(
+    service, tmp_path, monkeypatch
+):
     string, _ = service
     monkeypatch.setenv("PLINTH_STATE_DIR", str(tmp_path))
     journal = Journal.create("r", UNDO_HANDLERS)

@@ -1,4 +1,4 @@
-"""measure.probe_io: raw I/O of the storages in a run, in every form of its report, and beside what a study published."""
+"""measure.probe_io: raw I/O of the storages in a run, in every form of its report, and next to what a study published."""
 
 import json
 
@@ -9,7 +9,7 @@ from disks import in_private_mounts, without_program
 EXPERIMENT = """\
 spec = 1
 name = "raw"
-question = "What does the disk do by itself?"
+question = "What does the disk do alone?"
 reference = "s2-ramdisk"
 storage.disk = { kind = "directory" }
 storage.memory = { kind = "tmpfs", size = "1GiB" }

@@ -1,4 +1,4 @@
-"""A trial whose server cannot be made ready for it, for a reason of the operating system's: it fails by itself."""
+"""A trial whose server cannot be prepared because of an error of the operating system fails alone."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""`plinth run BUNDLE`: the experiment of a bundle, which may be from somebody else, is shown and must be confirmed."""
+"""`plinth run BUNDLE`: the experiment of a bundle, which may be from another user, is shown and must be confirmed."""
 
 import os
 import pty
@@ -6,19 +6,20 @@ import subprocess
 import sys
 
 import pytest
-from test_shell_commands import EXPERIMENT
+
+from shell_experiment import SHELL
 
 
 @pytest.fixture
 def bundle(project):
-    """As somebody made it: an experiment whose script would tell that it ran, with bytes for the reader's terminal."""
+    """From another user: an experiment whose script leaves a trace if it runs, with bytes that steer the reader's terminal."""
     folder = project.folder / "shared"
     (folder / "files").mkdir(parents=True)
     (folder / "manifest.json").write_text(
         '{"schema_version": 1, "plinth_version": "0.1.0", "run_id": "r", "experiment": "shell", "created_unix_ns": 1, "status": "complete",'
         ' "overrides": ["measure.duration=\\"300ms\\""]}'
     )
-    (folder / "experiment.toml").write_text(EXPERIMENT + "# \u202e hidden\n")
+    (folder / "experiment.toml").write_text(SHELL + "# \u202e hidden\n")
     (folder / "files" / "who.sql").write_text(f"-- \x1b]0;owned\x07\n\\shell id > {project.folder}/ran\nSELECT 1;\n")
     project.folder.chmod(0o777)
     return folder
@@ -68,13 +69,13 @@ def test_who_does_not_say_yes_on_the_terminal_runs_nothing(project, bundle, answ
 def test_it_reads_no_file_outside_of_it(project, bundle):
     (project.folder / "secret.sql").write_text("SELECT 'secret';\n")
     for name in ("../secret.sql", str(project.folder / "secret.sql")):
-        (bundle / "experiment.toml").write_text(EXPERIMENT.replace("who.sql", name))
+        (bundle / "experiment.toml").write_text(SHELL.replace("who.sql", name))
         done = project.plinth("run", bundle, "--yes")
         assert done.returncode == 2, done.stderr
         assert "does not hold the file" in done.stderr
     (bundle / "files" / "who.sql").unlink()
     (bundle / "files" / "who.sql").symlink_to(project.folder / "secret.sql")
-    (bundle / "experiment.toml").write_text(EXPERIMENT)
+    (bundle / "experiment.toml").write_text(SHELL)
     done = project.plinth("run", bundle, "--yes")
     assert done.returncode == 2 and "does not hold the file" in done.stderr
 
@@ -83,7 +84,7 @@ def test_it_reads_no_published_results_outside_of_it(project, bundle):
     (project.folder / "secret.toml").write_text("secret = [\n")
     (bundle / "files" / "link.toml").symlink_to(project.folder / "secret.toml")
     for name in ("../secret.toml", str(project.folder / "secret.toml"), "link.toml"):
-        (bundle / "experiment.toml").write_text(f'reference = "{name}"\n{EXPERIMENT}')
+        (bundle / "experiment.toml").write_text(f'reference = "{name}"\n{SHELL}')
         done = project.plinth("run", bundle, "--yes")
         assert done.returncode == 2, done.stderr
         assert "reference: the bundle does not hold the reference" in done.stderr and "TOML" not in done.stderr
@@ -95,7 +96,7 @@ FLEET = '[fleet]\naddress = "ssh"\nhosts = ["nosuch.invalid"]\ncommand = "/tmp/x
 @pytest.mark.parametrize("words", [("run",), ("fleet", "check")])
 def test_what_it_starts_and_where_is_said_before_it_must_be_confirmed(project, bundle, words):
     server = '[server]\nbindir = "/opt/another/bin"\nlisten = "tcp"\nlisten_address = "192.0.2.1"\n'
-    (bundle / "experiment.toml").write_text(EXPERIMENT + server + FLEET)
+    (bundle / "experiment.toml").write_text(SHELL + server + FLEET)
     done = project.plinth(*words, bundle / "experiment.toml")
     assert done.returncode == 4, done.stderr
     assert (
@@ -109,7 +110,7 @@ def test_what_it_starts_and_where_is_said_before_it_must_be_confirmed(project, b
 def test_a_configuration_of_ssh_in_it_starts_nothing(project, bundle, words):
     ran = project.folder / "ran"
     (bundle / "files" / "config").write_text(f'Match exec "touch {ran}"\n  ProxyCommand touch {ran}\n')
-    (bundle / "experiment.toml").write_text(f'{EXPERIMENT}{FLEET}ssh_config = "{bundle}/files/config"\n')
+    (bundle / "experiment.toml").write_text(f'{SHELL}{FLEET}ssh_config = "{bundle}/files/config"\n')
     done = project.plinth(*words, bundle / "experiment.toml", "--yes")
     assert done.returncode == 2 and "fleet.ssh_config" in done.stderr, done.stderr
     assert not ran.exists()
@@ -125,7 +126,7 @@ def test_a_dangling_link_for_its_manifest_does_not_make_it_ones_own(project, bun
     (bundle / "manifest.json").unlink()
     (bundle / "manifest.json").symlink_to(project.folder / "nowhere")
     (project.folder / "secret.sql").write_text("SELECT 'secret';\n")
-    (bundle / "experiment.toml").write_text(EXPERIMENT.replace("who.sql", "../secret.sql"))
+    (bundle / "experiment.toml").write_text(SHELL.replace("who.sql", "../secret.sql"))
     done = project.plinth("run", bundle / "experiment.toml", "--bundle", project.bundle)
     assert done.returncode == 1 and "a symbolic link, not a file" in done.stderr
     planned = project.plinth("plan", bundle / "experiment.toml")

@@ -92,14 +92,14 @@ def piece_loaded(project):
     raise AssertionError("no piece was loaded")
 
 
-def test_what_does_not_stand_any_more_is_made_anew(project, nothing_left):
+def test_what_does_not_stand_any_more_is_made_again(project, nothing_left):
     project.write(EXPERIMENT.format(storage=STORAGES["directory"]))
     running = project.start()
     running.wait_for("load numbers into")
     running.signal(signal.SIGKILL)
     running.end()
     (root,) = project.state.glob("work/*")
-    (root / ".plinth-label").write_text("somebody else's\n")
+    (root / ".plinth-label").write_text("another user's\n")
     resumed = project.plinth("resume", project.bundle)
     assert resumed.returncode == 4, resumed.stderr  # not ours any more, so not undone either
     (root / ".plinth-label").write_text(f"{root.name.rpartition('-')[0]}\n")

@@ -5,13 +5,12 @@ import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from browser import check_report
+from command_line import loaded_by
 from plinth.analyse import analyse
 from plinth.bundle import read_bundle
 from plinth.model.loaded import LoadedDataset
@@ -100,11 +99,7 @@ def test_results_as_a_table_of_a_bundle_that_verifies(finished):
 
 
 def test_a_report_loads_nothing_that_runs(finished):
-    program = "import sys, plinth.cli; code = plinth.cli.main(sys.argv[1:]); print(*sys.modules, file=sys.stderr); sys.exit(code)"
-    words = [sys.executable, "-c", program, "report", str(finished.bundle)]
-    done = subprocess.run(words, env=finished.environment(), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    loaded = set(done.stderr.splitlines()[-1].split())
+    loaded = loaded_by("report", finished.bundle, environment=finished.environment())
     assert "plinth.analyse" in loaded
     assert not loaded & {"plinth.run", "plinth.storage", "plinth.server", "plinth.observe", "psycopg", "asyncio"}
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import psycopg
 import pytest
-from test_external import EXTERNAL
 
+from external_experiment import EXTERNAL
 from plinth.bundle import BundleFolder, BundleWriter
 from plinth.cli import main
 from plinth.experiment import read_experiment
@@ -195,7 +195,7 @@ def test_a_password_leaves_no_trace(
         assert (scratch / "bundle" / "experiment.toml").exists()
 
 
-def test_a_bundle_of_somebody_elses_server_is_its_owners_only(project, service) -> None:
+def test_a_bundle_of_an_external_server_is_its_owners_only(project, service) -> None:
     """With real logins, by passwords that the server asks for, all statements logged and a replication's password set."""
     string, _ = service
     with psycopg.connect(string, autocommit=True) as control:

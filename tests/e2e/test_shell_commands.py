@@ -6,25 +6,7 @@ import os
 import pytest
 
 from plinth.system.owner import server_owner
-
-EXPERIMENT = """\
-spec = 1
-name = "shell"
-question = "Who am I?"
-[storage.disk]
-kind = "directory"
-[dataset]
-kind = "none"
-[workload]
-script = "who.sql"
-clients = 1
-[measure]
-warmup = "0s"
-duration = "500ms"
-repeats = 1
-aa = false
-probe = "0s"
-"""
+from shell_experiment import SHELL
 
 
 @pytest.fixture
@@ -38,7 +20,7 @@ def scripted(project):
         "SELECT :me;\n"
         f"\\shell id > {reported}/id; env > {reported}/env; tty > {reported}/tty; ps -o sid= -p $$ > {reported}/session; echo from-the-shell\n"
     )
-    project.write(EXPERIMENT)
+    project.write(SHELL)
     return project
 
 

@@ -74,7 +74,7 @@ def test_a_standalone_storage_stays_until_it_is_taken_down(standalone, nothing_l
     assert standalone.plinth("storage", "teardown").stdout == "There is none.\n"
 
 
-def test_members_are_drawn_beside_each_other(standalone, nothing_left):
+def test_members_are_drawn_next_to_each_other(standalone, nothing_left):
     made = standalone.plinth("storage", "prepare", "x.toml", "pair")
     assert made.returncode == 0, made.stderr
     members = [line.index("loop loop") for line in made.stdout.splitlines() if "loop loop" in line]
@@ -155,7 +155,7 @@ def test_a_missing_program_is_named_with_its_package(standalone, monkeypatch):
     assert any("btrfs-progs" in reason for reason in missing["btrfs"])
 
 
-def test_a_path_is_shown_as_it_is_whatever_is_in_it(standalone):
+def test_a_path_is_shown_as_it_is_with_any_characters(standalone):
     odd = standalone.folder / "[bold]a[/x] :car:"
     odd.mkdir(parents=True)
     described = standalone.plinth("storage", "describe", odd)

@@ -11,7 +11,7 @@ from power_cut_experiment import experiment
 EXTERNAL = """\
 spec = 1
 name = "planted"
-question = "Is a violation found that somebody plants while the load runs?"
+question = "Is a violation found that another session plants while the load runs?"
 
 [server]
 connection = "service=mine"

@@ -64,7 +64,7 @@ def own_server(installations: dict[str, Installation], owner: Owner) -> Iterator
 def load() -> Iterator[Load]:
     """Makes loads of one client and a second; keywords are keys of the configuration, `script` is one script's source.
 
-    Whatever still runs at the end is stopped.
+    Those that still run at the end are stopped.
     """
     made: list[_native.LoadRun] = []
 

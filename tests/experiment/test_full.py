@@ -63,7 +63,7 @@ def test_set_is_the_last_word() -> None:
     assert load(TEXT, "measure.duration=1s", full=True).experiment.measure.duration_s == 1
 
 
-def test_another_kind_begins_its_table_anew() -> None:
+def test_another_kind_resets_its_table() -> None:
     """In any order: another kind has other keys, which those of the old one would be errors among."""
     other = 'dataset.ids = 5_000_000\ndataset.kind = "upsert"\nworkload.builtin = "upsert"\nstorage.disk.kind = "directory"\n'
     text = TEXT.partition("dataset.rows = 10_")[0] + other

@@ -58,7 +58,7 @@ def test_a_published_figure_is_as_in_the_study() -> None:
     assert figures["loop-on-ssd"].tps / figures["ssd"].tps == pytest.approx(0.722, abs=0.001)
 
 
-def test_a_file_beside_the_experiment(tmp_path: Path) -> None:
+def test_a_file_next_to_the_experiment(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(OWN)
     loaded = read_experiment_text(EXPERIMENT.format(reference="mine.toml"), "x.toml", tmp_path)
     assert loaded.reference is not None

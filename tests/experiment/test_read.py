@@ -12,9 +12,7 @@ from plinth.model.errors import ExperimentError, UsageError
 from plinth.model.storage import DeviceStorage
 from plinth.model.units import parse_size
 from plinth.workload import scripts_of
-from ramdisk_experiment import ramdisk_text
-
-VALID = ramdisk_text(matrix='"workload.clients" = [1, 16]\n', rest='[measure]\nwarmup = "500ms"\nduration = "1min"\n')
+from ramdisk_experiment import VALID
 
 
 def load(text, overrides=(), folder=Path()):
@@ -310,7 +308,7 @@ def test_set_replaces_one_key(override, holds):
     assert holds(load(VALID, [override]))
 
 
-def test_another_kind_begins_its_table_anew_with_what_set_says_of_it():
+def test_another_kind_resets_its_table_to_what_set_says_of_it():
     loaded = load(VALID, ["storage.memory.path=/tmp", "storage.memory.kind=directory"]).storage["memory"]
     assert loaded.model_dump(exclude_defaults=True) == {"kind": "directory", "path": "/tmp"}
     assert load(VALID, ["dataset.kind=tpcb"]).dataset.scale == 3, "it is of that kind already"
@@ -383,7 +381,7 @@ def test_an_override_without_form_is_bad_usage(override):
         load(VALID.replace("[measure]", "[measure]\nrepeats = 2"), [override])
 
 
-def test_scripts_are_read_beside_the_file(tmp_path):
+def test_scripts_are_read_from_the_folder_of_the_file(tmp_path):
     (tmp_path / "upsert.sql").write_text("SELECT 1;\n")
     text = VALID.replace('builtin = "tpcb-like"', 'script = "upsert.sql"')
     assert read_experiment_text(text, "x.toml", tmp_path).files == {"upsert.sql": "SELECT 1;\n"}
@@ -436,7 +434,7 @@ def test_rates_that_make_no_sense(rate, words):
     assert any(words in message for _, _, message, _ in found), found
 
 
-def test_a_factor_in_a_storage_beside_the_storage_is_to_be_quoted():
+def test_a_factor_in_a_storage_next_to_the_storage_is_to_be_quoted():
     text = VALID.replace("[matrix]", "[matrix]\nstorage.memory.size = ['1GiB', '2GiB']")
     ((_, _, message, hint),) = problems(text)
     assert "'matrix.storage' is a value here, and a table in line" in message

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from test_read import VALID
 
 from plinth.experiment import KEYS, confirmations, read_experiment_text
 from plinth.model.errors import ExperimentError
 from plinth.model.experiment import Experiment
+from ramdisk_experiment import VALID
 
 
 def _pattern(metadata: tuple[Any, ...]) -> str | None:

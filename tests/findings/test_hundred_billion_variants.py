@@ -1,4 +1,4 @@
-"""The options of ext4 and the stripes of the study of 2018, each asked by itself.
+"""The options of ext4 and the stripes of the study of 2018, each measured separately.
 
 Published: all options at once; fio's figures and those of the fsync probe of eight striped SSDs and of the volume, by which a
 synced write took 22 us there and 119 us here.

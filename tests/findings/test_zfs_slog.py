@@ -1,4 +1,4 @@
-"""ZFS with a mirrored log on flash beside ext4 on the same disk, as in the study of 2014.
+"""ZFS with a mirrored log on flash compared with ext4 on the same disk, as in the study of 2014.
 
 Published, transactions a second: ZFS 4,062; ext4 on the same disk 1,302; ext4 on the SSD 8,882; a loop file there 6,412.
 """

@@ -25,7 +25,7 @@ from waiting import wait_until
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
-    """Agents of before, such as of another test run beside this one, are not ours."""
+    """Agents that run already, such as those of a simultaneous test run, are not ours."""
     before = running_agents()
     yield
     wait_until(lambda: running_agents() <= before)

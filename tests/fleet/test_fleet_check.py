@@ -42,7 +42,7 @@ def experiment(tmp_path: Path, sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> P
     return file
 
 
-def test_a_host_that_is_not_there_is_named_beside_what_was_found_of_the_others(
+def test_a_host_that_is_not_there_is_named_next_to_what_was_found_of_the_others(
     experiment: Path, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = f"host={connection.host} port={connection.port} user={connection.user} dbname={connection.database}"

@@ -213,5 +213,5 @@ def test_secrets_are_in_no_argument_environment_or_log(
 def _text(file: Path) -> bytes:
     try:
         return file.read_bytes() if file.is_file() else b""
-    except OSError:  # it has ended, or is somebody else's
+    except OSError:  # it has ended, or is another user's
         return b""

@@ -1,4 +1,4 @@
-"""An agent whose machine was broken into steers nothing here: what it may not send is an error, whatever and whenever it is."""
+"""An agent whose machine was broken into steers nothing here: anything that it may not send is an error, at any time."""
 
 import json
 import random

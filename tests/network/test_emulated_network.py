@@ -11,52 +11,22 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from plinth import _native
+import emulated_networks
+from emulated_networks import NODES, TIMEOUT_S, MadeNetwork
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.network import Direction, LinkAsked, LinkChanges, LinkSettings, all_directions, both_directions
 from plinth.network import NetworkLayout
 from plinth.network.namespaces import delete_namespace, network_daemons
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.journal import Journal
-from plinth.system.paths import ensure, work_dir
+from plinth.system.paths import work_dir
 from plinth.system.process import all_exit
 from plinth.system.runner import Runner
-
-TIMEOUT_S = 5.0
-NODES = ("primary", "a", "b")
 
 
 def changes(**given: object) -> LinkChanges:
     """As people write them."""
     return LinkChanges.model_validate(given)
-
-
-class Made:
-    """A network that was made as a run makes it."""
-
-    def __init__(self, run_id: str) -> None:
-        self.runner = Runner()
-        self.journal = Journal.create(run_id, UNDO_HANDLERS)
-        ensure(work_dir())
-        self.layout = NetworkLayout(self.journal.label, work_dir() / f"{self.journal.label}-network", NODES)
-        self.layout.check(self.runner)
-        for action in self.layout.actions():
-            self.journal.record(action.step)
-            action.do(self.runner)
-        self.control = self.layout.control
-        self.places = {place.name: place for place in self.layout.places}
-
-    def round_trips(self, one: str, other: str, count: int = 5, timeout_s: float = TIMEOUT_S) -> list[int | None]:
-        return _native.network_round_trips(
-            self.places[one].namespace, self.places[other].address, count, 0.001, timeout_s
-        )
-
-    def left(self) -> list[object]:
-        """What is still there of it."""
-        namespaces = [place.namespace for place in self.layout.places if Path(place.namespace).exists()]
-        daemons = network_daemons(self.control.path, self.layout.label)
-        folder = [self.layout.folder] if self.layout.folder.exists() else []
-        return [*namespaces, *daemons, *folder]
 
 
 @pytest.fixture(autouse=True)
@@ -65,8 +35,8 @@ def own_state(state_dir: Path) -> None:
 
 
 @pytest.fixture
-def made(request: pytest.FixtureRequest) -> Iterator[Made]:
-    network = Made(f"net-{os.getpid()}-{abs(hash(request.node.name)) % 10**6}")
+def made(request: pytest.FixtureRequest) -> Iterator[MadeNetwork]:
+    network = MadeNetwork(f"net-{os.getpid()}-{abs(hash(request.node.name)) % 10**6}")
     try:
         yield network
     finally:
@@ -76,7 +46,7 @@ def made(request: pytest.FixtureRequest) -> Iterator[Made]:
         assert network.left() == []
 
 
-def test_a_round_trip_takes_the_delays_of_both_directions_and_each_link_has_its_own(made: Made):
+def test_a_round_trip_takes_the_delays_of_both_directions_and_each_link_has_its_own(made: MadeNetwork):
     made.control.change(dict.fromkeys(all_directions(NODES), changes(delay="2ms")))
     made.control.change({Direction("primary", "b"): changes(delay="30ms")})
     near, far = made.round_trips("primary", "a"), made.round_trips("b", "primary")
@@ -87,7 +57,7 @@ def test_a_round_trip_takes_the_delays_of_both_directions_and_each_link_has_its_
     assert link.counters.delivered >= 5
 
 
-def test_a_partition_stops_packets_one_way_or_both_and_healing_lets_them_pass_again(made: Made):
+def test_a_partition_stops_packets_one_way_or_both_and_healing_lets_them_pass_again(made: MadeNetwork):
     cut, healed = changes(partitioned=True), changes(partitioned=False)
     assert None not in made.round_trips("primary", "a")
     made.control.change({Direction("a", "primary"): cut})
@@ -100,7 +70,7 @@ def test_a_partition_stops_packets_one_way_or_both_and_healing_lets_them_pass_ag
     assert None not in made.round_trips("primary", "a")
 
 
-def test_all_packets_of_a_link_are_lost_if_asked_for(made: Made):
+def test_all_packets_of_a_link_are_lost_if_asked_for(made: MadeNetwork):
     made.control.change({Direction("primary", "a"): changes(loss="100%")})
     assert set(made.round_trips("primary", "a", 2, 0.05)) == {None}
     assert made.control.status().link(Direction("primary", "a")).counters.lost >= 2
@@ -127,7 +97,7 @@ print(time.monotonic() - began)
 """
 
 
-def test_tcp_arrives_whole_and_no_faster_than_the_rate_even_with_loss(made: Made):
+def test_tcp_arrives_whole_and_no_faster_than_the_rate_even_with_loss(made: MadeNetwork):
     size_bytes, rate = 1_000_000, 20_000_000
     made.control.change(dict.fromkeys(all_directions(NODES), changes(rate="20Mbit/s", loss="0.5%", delay="1ms")))
     receiver = _in_namespace(made, "a", _RECEIVE, made.places["a"].address)
@@ -140,12 +110,12 @@ def test_tcp_arrives_whole_and_no_faster_than_the_rate_even_with_loss(made: Made
     assert made.control.status().link(Direction("primary", "a")).counters.lost > 0
 
 
-def _in_namespace(made: Made, node: str, program: str, *words: str) -> "subprocess.Popen[str]":
+def _in_namespace(made: MadeNetwork, node: str, program: str, *words: str) -> "subprocess.Popen[str]":
     enter = ("nsenter", f"--net={made.places[node].namespace}")
     return subprocess.Popen([*enter, sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True)
 
 
-def test_a_killed_daemon_is_an_error_and_all_is_undone_nevertheless(made: Made):
+def test_a_killed_daemon_is_an_error_and_all_is_undone_nevertheless(made: MadeNetwork):
     (daemon,) = network_daemons(made.control.path, made.layout.label)
     pidfd = os.pidfd_open(daemon)
     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
@@ -159,8 +129,8 @@ def test_a_killed_daemon_is_an_error_and_all_is_undone_nevertheless(made: Made):
 _RUN = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from test_emulated_network import Made
-made = Made(sys.argv[2])
+from emulated_networks import MadeNetwork
+made = MadeNetwork(sys.argv[2])
 print(made.journal.path, flush=True)
 os.kill(os.getpid(), 9)
 """
@@ -168,7 +138,7 @@ os.kill(os.getpid(), 9)
 
 def test_what_a_killed_process_made_is_undone_from_its_journal():
     run_id = f"net-killed-{os.getpid()}"
-    words = [sys.executable, "-c", _RUN, str(Path(__file__).parent), run_id]
+    words = [sys.executable, "-c", _RUN, str(Path(emulated_networks.__file__).parent), run_id]
     killed = subprocess.run(words, capture_output=True, text=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     layout = NetworkLayout(f"plinth-{run_id}", work_dir() / f"plinth-{run_id}-network", NODES)
@@ -183,13 +153,13 @@ def test_what_a_killed_process_made_is_undone_from_its_journal():
     assert not layout.folder.exists()
 
 
-def test_a_namespace_of_somebody_else_is_not_deleted():
+def test_a_foreign_namespace_is_not_deleted():
     for path in (Path("/run/netns/blue"), Path("/run/netns/plinth-r10-a"), Path("/etc/plinth-r1-a")):
         with pytest.raises(Refused, match="does not have our label"):
             delete_namespace(path, "plinth-r1", Runner())
 
 
-def test_values_that_no_link_can_have_are_refused_and_nothing_is_changed(made: Made):
+def test_values_that_no_link_can_have_are_refused_and_nothing_is_changed(made: MadeNetwork):
     ways = both_directions("primary", "a")
     wrong = {ways[0]: changes(delay="1ms"), ways[1]: changes(delay=10**12)}
     with pytest.raises(UsageError, match=r"link from a to primary: delay_ns: got 1000000000000"):
@@ -199,11 +169,11 @@ def test_values_that_no_link_can_have_are_refused_and_nothing_is_changed(made: M
     assert made.control.status().link(ways[0]).settings.delay_ns == 0
 
 
-def test_links_that_nothing_was_asked_of_are_as_the_defaults_say(made: Made):
+def test_links_that_nothing_was_asked_of_are_as_the_defaults_say(made: MadeNetwork):
     assert {link.settings for link in made.control.status().links} == {LinkSettings()}
 
 
-def test_an_experiment_may_ask_for_just_what_a_link_can_have(made: Made):
+def test_an_experiment_may_ask_for_just_what_a_link_can_have(made: MadeNetwork):
     way = Direction("primary", "a")
     limits = [("delay", 60 * 10**9, 1), ("jitter", 60 * 10**9, 1), ("rate", 1000, -1), ("queue", 65_535, -1)]
     for key, allowed, beyond in limits:
@@ -220,7 +190,7 @@ def test_without_root_it_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPa
         NetworkLayout("plinth-r1", tmp_path, NODES).check(Runner())
 
 
-def test_the_command_changes_links_and_shows_them(made: Made):
+def test_the_command_changes_links_and_shows_them(made: MadeNetwork):
     def said(*words: str) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-m", "plinth", "network", *words]
         return subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -39,7 +39,7 @@ def running(start_server: StartServer) -> Callable[[str], Server]:
 
 @pytest.fixture(scope="session")
 def breakable(start_server: StartServer) -> Server:
-    """A server of PostgreSQL 18 for tests that stop or break it; each starts it anew if it has to."""
+    """A server of PostgreSQL 18 for tests that stop or break it; each starts it again if it has to."""
     return start_server("18")
 
 

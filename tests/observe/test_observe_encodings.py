@@ -85,7 +85,7 @@ def test_the_observer_sees_tables_and_statements(cluster: Server, encoded: Encod
     assert any(f'INSERT INTO "{encoded.shown}" VALUES' in each for each in objects)
 
 
-def test_facts_of_a_server_of_somebody_elses(encoded: Encoded) -> None:
+def test_facts_of_an_external_server(encoded: Encoded) -> None:
     with closing(connect(encoded.to, unconverted=True)) as control:
         facts = external_facts(control)
     (path,) = (setting.value for setting in facts.settings if setting.name == "dynamic_library_path")

@@ -89,7 +89,7 @@ def test_switches_forks_and_written_pages_are_counted(scratch: Path) -> None:
 
 
 @given(st.dictionaries(st.from_regex(r"\A[a-z_]{1,12}:?\Z"), st.integers(0, 2**64 - 1)), st.integers(1, 9))
-def test_the_number_of_a_line_is_found_whatever_is_around_it(numbers: dict[str, int], spaces: int) -> None:
+def test_the_number_of_a_line_is_found_with_anything_around_it(numbers: dict[str, int], spaces: int) -> None:
     text = "".join(f"{name}{' ' * spaces}{number} 5 kB\n" for name, number in numbers.items()).encode()
     for name, number in numbers.items():
         assert number_of(text, f"{name} ".encode()) == number

@@ -82,7 +82,7 @@ def run(source: Scripted, looks: int, interval_s: float, t0_ns: int | None = Non
     return sampler
 
 
-def test_ticks_keep_to_the_clock_whatever_reading_costs() -> None:
+def test_ticks_keep_to_the_clock_regardless_of_the_cost_of_reading() -> None:
     """20 ticks of 100 ms with up to 45 ms of work each: pauses in place of a clock would be 4 ticks late at the end."""
     interval_ns = S // 10
     t0_ns = time.monotonic_ns()
@@ -123,7 +123,7 @@ def test_ticks_that_passed_during_a_long_reading_are_missed_and_reported() -> No
         (ValueError("no such column"), "ValueError: no such column"),
     ],
 )
-def test_whatever_a_source_raises_is_a_gap_with_an_end(error: Exception, reason: str) -> None:
+def test_any_error_of_a_source_is_a_gap_with_an_end(error: Exception, reason: str) -> None:
     def act(look: int) -> Readout:
         if look in (3, 4):
             raise error
@@ -217,7 +217,7 @@ def test_the_figures_of_the_moment() -> None:
     assert latest_figures(found, 60 * S, 2.0) == {}, "old figures are not shown"
 
 
-def test_beside_a_load_python_does_not_look_through_the_whole_program_for_garbage(server: Server) -> None:
+def test_during_a_load_python_does_not_look_through_the_whole_program_for_garbage(server: Server) -> None:
     with watching(server):
         assert gc.get_freeze_count() > 0
     assert gc.get_freeze_count() == 0

@@ -28,6 +28,6 @@ def test_the_range_follows_the_settings() -> None:
         ({"loop_wait": "1500ms"}, "loop_wait: got 1.5 s; Patroni counts whole seconds"),
     ],
 )
-def test_what_patroni_would_change_by_itself_is_refused(settings: dict[str, str], said: str) -> None:
+def test_what_patroni_would_change_on_its_own_is_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(said)):
         PatroniSpec.model_validate(settings)

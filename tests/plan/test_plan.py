@@ -7,86 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plan_inputs import GIB, experiment, inputs, plan_of, scripts
 from plinth.model.errors import MissingCapability
-from plinth.model.experiment import Experiment
-from plinth.model.facts import HostFacts, Installation
+from plinth.model.facts import Installation
 from plinth.model.labels import level_label
-from plinth.model.plan import DatasetSize, ScriptText
 from plinth.model.server_spec import NEWEST_VERSION
-from plinth.plan import PlanInputs, StoragePlace, build_plan, expand, scale_to_fit
+from plinth.plan import StoragePlace, build_plan, expand, scale_to_fit
 from plinth.plan.build import warnings_of
 from plinth.plan.fit import fits
 from plinth.plan.order import order_trials
 from plinth.plan.sizes import setting_bytes
-from plinth.workload import dataset_of
-
-GIB = 2**30
-
-
-def experiment(**changes):
-    document = {
-        "spec": 1,
-        "name": "x",
-        "question": "?",
-        "storage": {"disk": {"kind": "directory"}, "memory": {"kind": "tmpfs", "size": "2GiB"}},
-        "dataset": {"kind": "tpcb", "scale": 10},
-        "workload": {"builtin": "tpcb-like"},
-        "matrix": {"storage": ["disk", "memory"]},
-        **changes,
-    }
-    return Experiment.model_validate(document, by_alias=True, by_name=False)
-
-
-def scripts(workload, dataset):
-    return (ScriptText(name=workload.builtin or ",".join(workload.script), source="SELECT 1;"),)
-
-
-def places_of(available_bytes, memory_bytes):
-    return {
-        "disk": StoragePlace("1", "/", available_bytes),
-        "memory": StoragePlace("memory", "memory", memory_bytes, usable_bytes=2 * GIB),
-    }
-
-
-def used(places, clusters):
-    """Those that clusters are stored on, those that these are built on, and members."""
-    names = {name for cluster in clusters for name in cluster.bytes_by_storage}
-    names |= {place.on for place in places.values() if place.on is not None}
-    return {name: place for name, place in places.items() if name in names or place.takes_bytes is not None}
-
-
-def size_of(dataset):
-    if dataset.kind == "numbers":
-        return dataset_of(dataset).size()
-    return DatasetSize(dataset.scale * 14_000_000, dataset.scale * 2_000_000)
-
-
-def inputs(available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
-    host = HostFacts(
-        cores=2,
-        memory_total_bytes=memory_bytes,
-        memory_available_bytes=memory_bytes,
-        is_root=True,
-        can_mount=True,
-        kernel="test",
-        os="test",
-        cpu_model="test",
-    )
-    return PlanInputs(
-        run_id="RUN",
-        host=host,
-        places=lambda clusters: used(places or places_of(available_bytes, memory_bytes), clusters),
-        installations={},
-        dataset_size=size_of,
-        populate_s=lambda dataset: 1.0,
-        provision_steps=lambda clusters: [],
-        trial_steps=lambda trial, variant, cluster: [],
-        teardown_steps=lambda clusters: [],
-    )
-
-
-def plan_of(e, available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
-    return build_plan(e, expand(e, scripts), (), inputs(available_bytes, memory_bytes, places))
 
 
 def test_every_combination_is_a_variant_and_the_baseline_has_a_twin():

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_plan import experiment, inputs, plan_of, scripts
 
+from plan_inputs import experiment, inputs, plan_of, scripts
 from plinth.model.errors import UsageError
 from plinth.plan import expand, extended, plan_more
 from plinth.plan.order import more_trials, order_trials

@@ -1,8 +1,8 @@
 """What it costs to restore the data before each trial: twice the space, the time of the copies, what they write."""
 
 from pytest import approx
-from test_plan import GIB, experiment, plan_of
 
+from plan_inputs import GIB, experiment, plan_of
 from plinth.model.plan import Pace, Plan
 from plinth.plan import StoragePlace
 

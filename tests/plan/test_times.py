@@ -1,8 +1,8 @@
 """How long a run is said to take: as on a common SSD, and longer by what a storage is known to be slow in."""
 
 from pytest import approx
-from test_plan import GIB, experiment, plan_of
 
+from plan_inputs import GIB, experiment, plan_of
 from plinth.model.dataset import NumbersDataset
 from plinth.model.plan import DatasetSize, Pace
 from plinth.plan import StoragePlace

@@ -235,7 +235,7 @@ def test_a_job_file_reaches_nothing_else(probe: Command, scratch: Path, line: st
     assert victim.stat().st_mtime == pytest.approx(jobs.stat().st_mtime, abs=5)
 
 
-def test_whatever_a_job_says_the_probes_file_comes_last(scratch: Path):
+def test_after_all_options_of_a_job_the_probes_file_comes_last(scratch: Path):
     jobs = scratch / "mine.fio"
     jobs.write_text("[mine]\n" + "".join(f"{key}=1\n" for key in sorted(ALLOWED - {"ioengine"})))
     text = job_text(read_job_file(jobs)[0], scratch / "a:b")

@@ -43,7 +43,7 @@ def test_a_job_is_the_sum_of_its_clones(results, reporting: str):
     assert found["clones"].read.ios == 4 * MIB // 4096
 
 
-def test_jobs_that_run_together_are_reported_each_by_itself(results):
+def test_jobs_that_run_together_are_reported_separately(results):
     found = results(
         "[global]\nbs=4k\ngroup_reporting\n[scan]\nrw=read\nnumjobs=2\n[wal]\nrw=write\nsize=1m\nfdatasync=1\n"
     )

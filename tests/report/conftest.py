@@ -15,7 +15,7 @@ def ramdisk() -> Reported:
 
 @pytest.fixture(scope="session")
 def studied() -> Reported:
-    """The same, beside a published study."""
+    """The same, with a published study."""
     return reported(report_bundles.with_reference(report_bundles.ramdisk()))
 
 

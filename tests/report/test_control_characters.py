@@ -1,4 +1,4 @@
-"""Text of a bundle steers no terminal, and is no formula in a spreadsheet, whatever form it is shown in."""
+"""Text of a bundle steers no terminal, and is no formula in a spreadsheet, in any form it is shown in."""
 
 import csv
 import io
@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.text import Text
 
+from hostile_text import HOSTILE, STEERING
 from plinth.analyse import analyse
 from plinth.cli.console import output_console
 from plinth.cli.live import PlainLines
@@ -24,9 +25,6 @@ from plinth.report import (
     render_terminal,
 )
 from report_bundles import ramdisk
-
-HOSTILE = "=\x1b[31mred\x1b]0;title\x07\x9b2J\u202eevil\u2066<script>alert(1)</script>\nnext\x7f"
-STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 @pytest.fixture(scope="module")

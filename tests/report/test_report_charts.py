@@ -9,9 +9,9 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from test_control_characters import HOSTILE, STEERING
 
 from analyse_bundles import sweep
+from hostile_text import HOSTILE, STEERING
 from plinth.model.errors import MissingCapability
 from plinth.report import charts
 from plinth.report.charts import Drawing, draw_charts, png_of

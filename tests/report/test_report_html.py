@@ -36,13 +36,13 @@ def test_the_check_says_when_a_page_is_drawn_too_late(probed: Reported, tmp_path
 
 @pytest.fixture(scope="module")
 def of_probed(probed: Reported, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]]:
-    """The check of a run beside a published study and with what the I/O probe measured."""
+    """The check of a run with a published study and with what the I/O probe measured."""
     return check(render_html(probed.report), tmp_path_factory.mktemp("probed"))
 
 
 @pytest.fixture(scope="module")
 def of_trouble(trouble: Reported, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]]:
-    """The check of a run in which much went wrong, beside a published study."""
+    """The check of a run in which much went wrong, with a published study."""
     studied = build_report(report_bundles.with_reference(trouble.contents), trouble.analysis)
     return check(render_html(studied), tmp_path_factory.mktemp("trouble"))
 
@@ -109,7 +109,7 @@ class TestInBrowser:
         assert written["storage disk (data): testdisk0p1"][2].startswith("1.22")
         assert written["device testdisk0 (data)"][3].startswith("1.1 years")
 
-    def test_a_run_beside_a_published_study(self, of_probed: tuple[int, dict[str, Any]]) -> None:
+    def test_a_run_with_a_published_study(self, of_probed: tuple[int, dict[str, Any]]) -> None:
         code, found = of_probed
         assert (code, found["failures"]) == (0, [])
         figures, ratios = found["published"]

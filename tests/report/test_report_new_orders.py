@@ -1,4 +1,4 @@
-"""NOPM of the TPC-C-derived workload and the notice beside it, in every form of the report."""
+"""NOPM of the TPC-C-derived workload and the notice next to it, in every form of the report."""
 
 import csv
 import html

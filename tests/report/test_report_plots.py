@@ -7,9 +7,9 @@ import sys
 from dataclasses import replace
 
 import pytest
-from test_control_characters import HOSTILE, STEERING
 
 from analyse_bundles import bundle, sweep
+from hostile_text import HOSTILE, STEERING
 from plinth.analyse import analyse
 from plinth.common.shown import ascii_json
 from plinth.report import render_plots

@@ -76,7 +76,7 @@ class TestCounters:
         st.sampled_from([1, 2, 5]),
     )
     def test_rates_sum_up_to_what_was_counted(self, steps: list[float], late_s: float, bin_s: int) -> None:
-        """Whatever the width of the bins, the time under the rates is the counter's whole advance."""
+        """With any width of the bins, the time under the rates is the counter's whole advance."""
         seconds = len(steps) * bin_s
         t_s = np.linspace(0, seconds, len(steps) + 1)
         t_s[1:-1] += late_s

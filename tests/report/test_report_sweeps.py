@@ -1,4 +1,4 @@
-"""A sweep in every form of the report: the curves in words, drawn in a real browser, beside what was published."""
+"""A sweep in every form of the report: the curves in words, drawn in a real browser, next to what was published."""
 
 import math
 import zlib
@@ -74,10 +74,10 @@ def test_the_curves_in_words_are_the_same_in_every_form(clients: Reported) -> No
         assert f"{curve.name}: knee {curve.knee}; scalability law {curve.law}" in terminal
 
 
-def test_a_published_figure_is_beside_the_baseline_of_its_own_stratum(clients: Reported) -> None:
-    beside = clients.report.published
-    assert beside is not None
-    ratios = {row.label: (row.published_ratio, row.ratio and row.ratio.value) for row in beside.figures}
+def test_a_published_figure_is_compared_with_the_baseline_of_its_own_stratum(clients: Reported) -> None:
+    compared = clients.report.published
+    assert compared is not None
+    ratios = {row.label: (row.published_ratio, row.ratio and row.ratio.value) for row in compared.figures}
     assert ratios == {f"disk, {n} client{'s' * (n > 1)}": (1.0, 1.0) for n in (1, 4, 16)}
 
 

@@ -181,7 +181,7 @@ class TestMarkdown:
         assert "n/a: permission denied for view pg_stat_activity" in text
         assert trouble.contents.experiment_toml.strip() in text
 
-    def test_tables_stay_whole_whatever_a_label_has(self, ramdisk: Reported) -> None:
+    def test_tables_stay_whole_with_any_label(self, ramdisk: Reported) -> None:
         odd = relabelled(ramdisk.analysis, "a|b\n<script>")
         text = render_markdown(build_report(ramdisk.contents, odd))
         row = next(line for line in text.splitlines() if line.startswith("| 1 |"))

@@ -59,7 +59,7 @@ def test_a_trial_is_its_start_its_seconds_and_its_end_with_figures_and_gaps(run)
     assert len(ended["gaps"]) == len(contents.trial.gaps)
 
 
-def test_what_is_void_is_left_out_when_the_log_is_made_anew(run, monkeypatch):
+def test_what_is_void_is_left_out_when_the_log_is_rewritten(run, monkeypatch):
     monkeypatch.setattr(live_log, "MAX_VOID_BYTES", 3000)
     run.log.note("first")
     run.log.phase("load")

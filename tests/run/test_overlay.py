@@ -28,7 +28,7 @@ def test_a_change_that_another_covered_is_in_force_again_when_that_ends() -> Non
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_in_whatever_order_they_end_all_is_as_before(seed: int) -> None:
+def test_in_any_order_that_they_end_in_all_is_as_before(seed: int) -> None:
     draw = random.Random(seed)
     settings: dict[str, dict[str, Any]] = {target: dict(BEFORE) for target in "ab"}
     overlay: Overlay[str] = Overlay()

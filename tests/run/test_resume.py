@@ -2,44 +2,18 @@
 
 import pytest
 
+from killed_runs import MISSING, begun
 from plinth import __version__
-from plinth.bundle import BundleWriter, read_manifest
+from plinth.bundle import read_manifest
 from plinth.cli.live import PlainLines
 from plinth.model.errors import UsageError
-from plinth.model.plan import Plan, PlannedTrial
 from plinth.model.step import Step, Undo
-from plinth.observe import host_facts
 from plinth.run import resume_bundle
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import pending_journals
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.owner import current_user
-from plinth.system.run_key import create_key
-
-
-def begun(path, version=__version__, trials=(), **changes):
-    """A bundle of a run that was killed."""
-    host = host_facts()
-    plan = Plan(
-        run_id="r1",
-        experiment={  # type: ignore[arg-type]
-            "spec": 1,
-            "name": "x",
-            "question": "?",
-            "storage": {"disk": {"kind": "directory"}},
-            "dataset": {"kind": "none"},
-            "workload": {"builtin": "select-only"},
-        },
-        host=host.model_copy(update={name: change(getattr(host, name)) for name, change in changes.items()}),
-        clusters=(),
-        variants=(),
-        trials=trials,
-        steps=(),
-        needs=(),
-        estimated_s=1.0,
-    )
-    BundleWriter.create(path, plan, "", version, create_key("r1"))
 
 
 def test_what_is_left_of_a_run_that_had_measured_all_is_undone(tmp_path, state_dir, capsys):
@@ -55,9 +29,6 @@ def test_what_is_left_of_a_run_that_had_measured_all_is_undone(tmp_path, state_d
     assert pending_journals() == ()
     assert read_manifest(tmp_path / "b").status == "complete"
     assert "undone, of what the run had left: make it" in capsys.readouterr().err
-
-
-MISSING = (PlannedTrial(number=1, block=1, variant="disk", seed=1),)
 
 
 @pytest.mark.parametrize(

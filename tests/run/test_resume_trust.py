@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from test_resume import MISSING, begun
 
+from killed_runs import MISSING, begun
 from plinth.bundle import read_manifest
 from plinth.cli.live import PlainLines
 from plinth.model.errors import PlinthError, Refused, UsageError

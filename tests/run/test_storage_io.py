@@ -24,7 +24,7 @@ def found(moment: str, iops: float) -> StorageIo:
     return StorageIo.model_construct(storage="disk", moment=moment, probe=probe, unavailable=None)
 
 
-def test_ours_is_shown_beside_the_published_figure_in_its_unit() -> None:
+def test_ours_is_shown_next_to_the_published_figure_in_its_unit() -> None:
     both = (found("empty", 1000.0), found("loaded", 500.0))
 
     def ours(side: str, figure: str, per_unit: float = 1.0, storage: str = "disk") -> float | None:

@@ -1,4 +1,4 @@
-"""One trial, by a load and a clock that the test moves, on a real server: whatever happens gives one result, or passes through."""
+"""One trial, by a load and a clock that the test moves, on a real server: any event gives one result, or passes through."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -81,12 +81,12 @@ def test_no_block_begins_that_would_exceed_the_budget() -> None:
     assert notes[-1].startswith("measure.budget = 1 min 59 s: block 6 would end later")
 
 
-def test_a_block_that_was_begun_is_finished_whatever_the_budget() -> None:
+def test_a_block_that_was_begun_is_finished_regardless_of_the_budget() -> None:
     contents = noisy(1.0, 0.2, target=0.01, budget="1s")
     assert run(contents, done=3)[:2] == (4, TrialsEnd(block=2, reason="budget", open_comparisons=1))
 
 
-def test_more_blocks_are_run_whatever_the_budget_and_no_others() -> None:
+def test_more_blocks_are_run_regardless_of_the_budget_and_no_others() -> None:
     contents = noisy(1.0, 0.2, target=0.01, budget="1s")
     assert run(contents, done=2, last_block=6)[:2] == (12, TrialsEnd(block=6, reason="budget", open_comparisons=1))
     decided = noisy(2.0, 0.01, target=0.03, budget="1s")

@@ -258,7 +258,7 @@ def test_checksums_are_asked_for_as_each_version_wants(
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
-def test_text_is_text_whatever_a_database_is_encoded_in(make_server: MakeServer, encoding: str) -> None:
+def test_text_is_text_in_any_encoding_of_a_database(make_server: MakeServer, encoding: str) -> None:
     server = make_server()
     server.start({})
     with connect(server.connection) as control:

@@ -128,7 +128,7 @@ def test_killed_while_it_runs_all_of_it_is_cleaned(folder, state_dir, owner, ins
     assert clean(UNDO_HANDLERS).runs == ()
 
 
-def test_a_tablespace_of_somebody_else_is_left_alone(make_layout: MakeLayout, journal, runner, other, owner):
+def test_a_tablespace_of_another_user_is_left_alone(make_layout: MakeLayout, journal, runner, other, owner):
     layout = replace(make_layout(), tablespaces={"bulk": other / "taken"})
     (other / "taken").mkdir()
     (other / "taken" / "precious").write_text("")

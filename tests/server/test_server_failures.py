@@ -149,7 +149,7 @@ def test_two_servers_in_one_data_directory(make_server: MakeServer, runner: Runn
     first.check_alive()
 
 
-def test_a_socket_directory_that_is_somebody_elses(make_server: MakeServer, journal: Journal) -> None:
+def test_a_socket_directory_that_is_another_users(make_server: MakeServer, journal: Journal) -> None:
     server = make_server()
     server.layout.socket_directory.mkdir()
     try:

@@ -32,7 +32,7 @@ def log(tmp_path: Path):
     ],
     ids=["the crash", "connections refused meanwhile", "the last of two", "no crash", "nothing"],
 )
-def test_the_crash_is_found_whatever_was_logged_after_it(log, lines, crash):
+def test_the_crash_is_found_regardless_of_what_was_logged_after_it(log, lines, crash):
     file, server_log = log
     with file.open("a") as appended:
         appended.writelines(f"{line}\n" for line in lines)

@@ -52,7 +52,7 @@ def silent_s(note: str) -> float:
 
 def test_who_waits_for_a_lock_and_who_holds_it_is_reported_at_growing_intervals(held: Connection) -> None:
     notes: queue.Queue[str] = queue.Queue()
-    with closing(connect(replace(held, application_name="somebody"))) as other:
+    with closing(connect(replace(held, application_name="blocker"))) as other:
         other.execute(LOCK)
         blocker = other.info.backend_pid
         threads = waiting_sessions(held, 2)
@@ -68,7 +68,7 @@ def test_who_waits_for_a_lock_and_who_holds_it_is_reported_at_growing_intervals(
             thread.join()
     assert reported.startswith("load into 1-disk: no progress for ")
     assert f": 2 sessions wait for Lock:relation; blocked by pid {blocker}" in reported
-    assert "(somebody control, idle in transaction)" in reported
+    assert "(blocker control, idle in transaction)" in reported
     assert silent_s(reported) >= AFTER_S
     assert silent_s(again) >= 2 * AFTER_S and silent_s(again) > silent_s(reported)
 

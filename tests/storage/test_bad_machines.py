@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from test_block_kinds import loop
 
 from disks import dev_without, in_private_mounts, without_program
 from making import from_toml
@@ -16,6 +15,7 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.journal import Journal
 from plinth.system.paths import work_dir
 from plinth.system.runner import Runner
+from storage_tables import loop
 
 
 class Failed:

@@ -8,32 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from making import node_facts, write_as_owner
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError
-from plinth.model.facts import StorageFacts
 from plinth.system.directory import found_label
 from plinth.system.mounts import mount_of
 from plinth.system.owner import server_owner
 from plinth.system.paths import work_dir
 from plinth.system.runner import CommandRecord, Runner
+from storage_tables import MEMORY, loop
 
-MEMORY = '[storage.memory]\nkind = "tmpfs"\nsize = "2GiB"\n'
-LOOP = '[storage.s]\nkind = "loop"\nsize = "{size}"\nfilesystem = "{filesystem}"\non = "memory"\n' + MEMORY
 XFS_IOC_GOINGDOWN, GOING_NOLOGFLUSH = 0x8004587D, 2  # fs/xfs/libxfs/xfs_fs.h
-SIZES = {"ext4": "64MiB", "xfs": "320MiB", "btrfs": "128MiB"}
-
-
-def loop(filesystem: str = "ext4", **keys: str) -> str:
-    further = "".join(f"{key} = {value}\n" for key, value in keys.items())
-    return LOOP.format(size=SIZES[filesystem], filesystem=filesystem).replace("on =", further + "on =")
-
-
-def values(facts: StorageFacts, kind: str, index: int = 0) -> dict[str, object]:
-    node = [node for node in facts.stack if node.kind == kind][index]
-    return {fact.name: fact.value for fact in node.facts}
-
-
-def write_as_owner(path: Path) -> None:
-    Runner().run(["sh", "-c", 'mkdir "$0/pgdata" && echo 18 > "$0/pgdata/file"', str(path)], owner=server_owner())
 
 
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
@@ -50,9 +34,9 @@ def test_a_loop_is_made_as_planned_belongs_to_the_server_and_forgets_with_its_la
     assert facts.volatile_reason == f"tmpfs on {made.storages['memory'].mount_point} keeps its files in memory"
     device = os.path.realpath(storage.device_paths()[0])
     assert facts.block_devices == (Path(device).name,)
-    assert values(facts, "loop")["backing_file"] == str(storage.images.paths[0])
-    assert values(facts, "loop")["direct_io"] is True
-    assert values(facts, "filesystem")["features"]
+    assert node_facts(facts, "loop")["backing_file"] == str(storage.images.paths[0])
+    assert node_facts(facts, "loop")["direct_io"] is True
+    assert node_facts(facts, "filesystem")["features"]
     assert [gap for gap in facts.gaps if "features" in gap.what] == []
     found = storage.mount_point.stat()
     assert (found.st_uid, found.st_mode & 0o7777) == (server_owner().uid, 0o700)
@@ -66,7 +50,7 @@ def test_a_loop_is_made_as_planned_belongs_to_the_server_and_forgets_with_its_la
 
 def test_options_reach_mkfs_and_mount_and_are_found_again(made) -> None:
     facts = made.prepare(loop("xfs", mkfs_options='["-m", "reflink=0"]', mount_options='["noatime", "logbsize=256k"]'))
-    features = values(facts["s"], "filesystem")["features"]
+    features = node_facts(facts["s"], "filesystem")["features"]
     assert isinstance(features, list)
     assert "meta-data.reflink=0" in features
     assert {"noatime", "logbsize=256k"} <= set(facts["s"].mount_options)
@@ -100,32 +84,32 @@ def test_a_file_may_stand_in_a_named_directory(made, scratch: Path) -> None:
 
 
 def test_direct_io_is_off_where_it_is_not_wanted(made) -> None:
-    assert values(made.prepare(loop("ext4", direct_io="false"))["s"], "loop")["direct_io"] is False
+    assert node_facts(made.prepare(loop("ext4", direct_io="false"))["s"], "loop")["direct_io"] is False
 
 
 def test_the_queue_is_set_and_set_back_also_what_the_kernel_changes_along_with_it(made) -> None:
     facts = made.prepare(loop("ext4", queue='{ write_cache = "write through", wbt_lat_usec = 0 }'))["s"]
-    found = values(facts, "loop")
+    found = node_facts(facts, "loop")
     assert (found["write_cache"], found["wbt_lat_usec"]) == ("write through", 0)
     assert "sends no flushes" in (facts.flushes_withheld or ""), "the loop device had a write-back cache before"
     device = Path(os.path.realpath(made.storages["s"].device_paths()[0])).name
     queue = Path("/sys/block") / device / "queue"
-    before = values(facts, "loop")["read_ahead_kb"]
+    before = node_facts(facts, "loop")["read_ahead_kb"]
     assert int((queue / "read_ahead_kb").read_text()) == before
     made.undo()
     assert (queue / "write_cache").read_text().strip() == "write back"
 
 
-def test_read_ahead_is_what_was_asked_for_even_beside_another_knob(made) -> None:
-    """Linux works it out anew whenever the write cache is set."""
+def test_read_ahead_is_what_was_asked_for_even_with_another_knob(made) -> None:
+    """Linux computes it again whenever the write cache is set."""
     facts = made.prepare(loop("ext4", queue='{ read_ahead_kb = 64, write_cache = "write through" }'))["s"]
-    assert values(facts, "loop")["read_ahead_kb"] == 64
+    assert node_facts(facts, "loop")["read_ahead_kb"] == 64
 
 
 def test_knobs_of_members_are_set_once_the_file_system_is_there(made) -> None:
     text = PAIR.format(profile="raid0", metadata="raid1", count=1)
     facts = made.prepare(text.replace('kind = "loop"\n', 'kind = "loop"\nqueue = { read_ahead_kb = 96 }\n'))["pair"]
-    found = [values(facts, "loop", index)["read_ahead_kb"] for index in range(2)]
+    found = [node_facts(facts, "loop", index)["read_ahead_kb"] for index in range(2)]
     assert sorted(found)[0] == 96 != found[1]
     made.storages["pair"].teardown(made.runner, made.journal)
     queues = [Path("/sys/block") / name / "queue/read_ahead_kb" for name in facts.block_devices if "loop" in name]
@@ -151,12 +135,12 @@ def test_a_knob_that_a_device_lacks_is_missing(made) -> None:
         made.prepare('[storage.s]\nkind = "zram"\nsize = "32MiB"\nqueue = { scheduler = "none" }\n')
 
 
-def test_a_zram_disk_is_added_beside_those_that_are_there(made) -> None:
+def test_a_zram_disk_is_added_to_those_that_are_there(made) -> None:
     there = {folder.name for folder in Path("/sys/block").glob("zram*")}
     facts = made.prepare('[storage.s]\nkind = "zram"\nsize = "64MiB"\nalgorithm = "lzo"\n')["s"]
     (name,) = facts.block_devices
     assert name not in there
-    assert values(facts, "zram")["comp_algorithm"] == "lzo"
+    assert node_facts(facts, "zram")["comp_algorithm"] == "lzo"
     assert facts.volatile_reason == f"{name} keeps its blocks in memory"
     assert made.storages["s"].needs_from() == "memory"
     write_as_owner(made.storages["s"].mount_point)
@@ -184,7 +168,7 @@ PAIR = (
 def test_btrfs_over_members_of_several_kinds(made, profile: str, metadata: str, count: int) -> None:
     facts = made.prepare(PAIR.format(profile=profile, metadata=metadata, count=count))
     pair = facts["pair"]
-    found = values(pair, "filesystem")
+    found = node_facts(pair, "filesystem")
     assert (found["data_profiles"], found["metadata_profiles"]) == ([profile], [metadata])
     assert len(pair.block_devices) == 2 * count
     assert pair.block_devices == tuple(sorted((*facts["a"].block_devices, *facts["b"].block_devices)))
@@ -231,10 +215,10 @@ def test_a_storage_is_not_undone_while_another_is_stored_on_it(made) -> None:
     held = (storage.mount_point / "file").open("w")
     with held, pytest.raises(PlinthError, match="umount failed"):
         storage.teardown(made.runner, made.journal)
-    assert values(storage.facts(made.runner), "loop")["backing_file"], "its device was not detached under it"
+    assert node_facts(storage.facts(made.runner), "loop")["backing_file"], "its device was not detached under it"
 
 
-def test_a_file_system_of_somebody_else_in_our_place_is_left_alone(made) -> None:
+def test_a_foreign_file_system_in_our_place_is_left_alone(made) -> None:
     made.prepare(loop("ext4"))
     storage = made.storages["s"]
     device = os.path.realpath(storage.device_paths()[0])
@@ -265,8 +249,8 @@ def test_a_file_system_that_has_shut_down_is_unmounted(made) -> None:
     assert not os.path.ismount(storage.mount_point)
 
 
-def test_one_of_somebody_else_that_has_shut_down_is_left_alone(made, scratch: Path) -> None:
-    """It does not tell its label any more, and its device is not linked beside the mount point."""
+def test_a_foreign_one_that_has_shut_down_is_left_alone(made, scratch: Path) -> None:
+    """Its label can no longer be read, and its device is not linked next to the mount point."""
     made.prepare(loop("xfs"))
     storage, image = made.storages["s"], scratch / "theirs.img"
     subprocess.run(["umount", storage.mount_point], check=True)

@@ -44,7 +44,7 @@ _MOST = 200
 
 @pytest.fixture
 def foreign(scratch: Path, state_dir: Path) -> Iterator[Callable[[], None]]:
-    """Somebody else's loop device, mount and files among ours; gives what asserts that they are as they were."""
+    """Another user's loop device, mount and files among ours; gives what asserts that they are as they were."""
     ensure(work_dir() / "foreign")
     (work_dir() / "foreign" / "file").write_text("precious")
     image, point = scratch / "foreign.img", scratch / "foreign"

@@ -133,7 +133,7 @@ def test_as_a_member_it_is_guarded_by_who_takes_it(state_dir: Path, scratch: Pat
             (mkfs,) = [step for step in made["pair"].steps() if step.destroys]
             assert mkfs.destroys == (str(target.id),)
             made["pair"].check(runner)
-            command("mkfs.ext4", "-q", target.node)  # somebody else was faster than our mkfs
+            command("mkfs.ext4", "-q", target.node)  # another process was faster than our mkfs
             foreign = digest(target.node)
             mkfs_action = next(action for action in made["pair"].actions() if action.step == mkfs)
             with pytest.raises(Refused, match="since it was checked, it now has ext4 at byte 1080"):

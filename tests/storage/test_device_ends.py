@@ -68,7 +68,7 @@ def file_system_without_label(target: Disk, folder: Path) -> None:
     command("mkfs.ext4", "-q", target.node)
 
 
-def ours_beside_anothers(target: Disk, folder: Path) -> None:
+def ours_next_to_anothers(target: Disk, folder: Path) -> None:
     command("mkfs.btrfs", "-q", "-L", FS_LABEL, target.node)
     with target.node.open("r+b") as device:  # the boot sector leaves room for both
         device.seek(510)
@@ -99,7 +99,7 @@ def changed_by_hand(target: Disk, folder: Path) -> None:
     [
         (another_file_system, "it has ext4 labelled 'photographs' at byte 1080, which is not ours"),
         (file_system_without_label, "which is not ours"),
-        (ours_beside_anothers, "it has dos at byte 510, which is not ours"),
+        (ours_next_to_anothers, "it has dos at byte 510, which is not ours"),
         (claimed, "in use"),
         (another_run_has_the_folder, "does not have our label"),
         (cut_short, "not whole"),

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-from test_block_kinds import MEMORY
 
 from emulated_disks import images_at
 from making import from_toml
@@ -19,6 +18,7 @@ from plinth.system.clean import clean
 from plinth.system.journal import Journal, journal_path
 from plinth.system.mounts import mounts_within
 from plinth.system.runner import CommandError, Runner
+from storage_tables import MEMORY
 
 DISK = '[storage.s]\nkind = "emulated"\nprofile = "ideal"\nsize = "{size}"\non = "memory"\n{further}\n' + MEMORY
 
@@ -52,7 +52,7 @@ def recorded(made, scratch: Path, text: str):
 
 
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
-def test_an_image_is_mounted_beside_the_storage_with_what_was_durable_then(
+def test_an_image_is_mounted_next_to_the_storage_with_what_was_durable_then(
     made, scratch: Path, filesystem: str
 ) -> None:
     storage, recordings, moments = recorded(made, scratch, disk(filesystem))

@@ -7,36 +7,26 @@ import time
 from pathlib import Path
 
 import pytest
-from test_block_kinds import MEMORY, values, write_as_owner
 
-from making import from_toml
+from emulated_disks import daemon_pid
+from making import from_toml, node_facts, write_as_owner
 from plinth.model.disk import EioFault
 from plinth.model.errors import RunError, UsageError
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.storage.devices.disk_daemon import daemons, serve_command
+from plinth.storage.devices.disk_daemon import serve_command
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.mounts import mount_of
 from plinth.system.process import started_ticks
 from plinth.system.runner import CommandRecord, Runner
+from storage_tables import MEMORY, emulated
 from waiting import wait_until
-
-DISK = '[storage.s]\nkind = "emulated"\nprofile = "{profile}"\nsize = "64MiB"\non = "memory"\n{further}' + MEMORY
-
-
-def disk(profile: str = "ideal", further: str = "") -> str:
-    return DISK.format(profile=profile, further=further + "\n")
-
-
-def daemon_pid(storage) -> int:
-    (daemon,) = daemons(storage.folder / "disk", storage.label)
-    return daemon.pid
 
 
 def test_it_is_served_as_planned_and_the_stack_goes_through_it(made) -> None:
     commands: list[CommandRecord] = []
     made.runner = Runner(commands.append)
-    facts = made.prepare(disk("hdd-10k-sas", 'physics = { flush_latency = "1ms" }\nseed = 7'))["s"]
+    facts = made.prepare(emulated("hdd-10k-sas", 'physics = { flush_latency = "1ms" }\nseed = 7'))["s"]
     storage = made.storages["s"]
     planned = [step.argv for each in made.storages.values() for step in each.steps() if step.argv]
     assert [command.argv for command in commands if command.argv in planned] == planned
@@ -47,7 +37,7 @@ def test_it_is_served_as_planned_and_the_stack_goes_through_it(made) -> None:
         *("mount", "filesystem", "loop", "mount", "filesystem", "emulated disk"),
         *("mount", "filesystem", "memory"),
     ]
-    found = values(facts, "emulated disk")
+    found = node_facts(facts, "emulated disk")
     assert (found["seed"], found["flush_latency_ns"], found["rpm"], found["lie"]) == (7, 1_000_000, 10_000, None)
     assert found["backing_file"] == str(storage.images.paths[0])
     assert facts.volatile_reason == f"tmpfs on {made.storages['memory'].mount_point} keeps its files in memory"
@@ -59,10 +49,10 @@ def test_it_is_served_as_planned_and_the_stack_goes_through_it(made) -> None:
     wait_until(lambda: started_ticks(pid) is None or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z")
 
 
-def test_a_disk_that_lies_is_volatile_whatever_it_is_stored_on(made, scratch: Path) -> None:
+def test_a_disk_that_lies_is_volatile_wherever_it_is_stored(made, scratch: Path) -> None:
     place = scratch / "place"
     place.mkdir()
-    text = disk(further='lie = "ignore-flush"').replace('on = "memory"', f'path = "{place}"')
+    text = emulated(further='lie = "ignore-flush"').replace('on = "memory"', f'path = "{place}"')
     facts = made.prepare(text)["s"]
     assert facts.volatile
     assert "the emulated disk ideal lies about flushes (ignore-flush)" in (facts.volatile_reason or "")
@@ -74,7 +64,7 @@ def test_a_disk_that_lies_is_volatile_whatever_it_is_stored_on(made, scratch: Pa
 def test_disks_that_are_alike_have_seeds_of_their_own_and_are_members(made) -> None:
     facts = made.prepare(
         '[storage.pair]\nkind = "btrfs"\nmembers = ["s"]\ndata_profile = "raid1"\n'
-        + disk(further="count = 2").replace("64MiB", "128MiB")
+        + emulated(further="count = 2").replace("64MiB", "128MiB")
     )
     assert [control.status().seed for control in made.storages["s"].disks()] == [1, 2]
     kinds = [node.kind for node in facts["pair"].stack]
@@ -87,7 +77,7 @@ def test_disks_that_are_alike_have_seeds_of_their_own_and_are_members(made) -> N
 
 
 def test_a_daemon_that_died_is_reported_and_everything_is_undone(made) -> None:
-    made.prepare(disk())
+    made.prepare(emulated())
     storage = made.storages["s"]
     os.kill(daemon_pid(storage), signal.SIGKILL)
     wait_until(lambda: storage.failure() is not None)
@@ -98,11 +88,11 @@ def test_a_daemon_that_died_is_reported_and_everything_is_undone(made) -> None:
 def test_a_daemon_that_hangs_is_reported_and_everything_is_undone_in_time(made, monkeypatch) -> None:
     monkeypatch.setattr("plinth.storage.kinds.emulated.ANSWER_TIMEOUT_S", 0.2)
     monkeypatch.setattr("plinth.system.daemon.ANSWER_TIMEOUT_S", 0.2)
-    made.prepare(disk())
+    made.prepare(emulated())
     storage = made.storages["s"]
     pid = daemon_pid(storage)
     os.kill(pid, signal.SIGSTOP)
-    # Somebody waits for the disk, for as long as it hangs.
+    # Another process waits for the disk, for as long as it hangs.
     waiting = subprocess.Popen(["dd", "if=/dev/urandom", f"of={storage.mount_point}/file", "bs=1M", "count=4", "conv=fsync"],
                                stderr=subprocess.PIPE)  # fmt: skip
     assert f"(pid {pid}) does not answer" in storage.failure()
@@ -117,7 +107,7 @@ def test_a_hanging_daemon_keeps_nobody_from_cleaning_up(made, monkeypatch, in_ch
     monkeypatch.setattr("plinth.system.daemon.ANSWER_TIMEOUT_S", 0.2)
 
     def die() -> None:
-        storages = from_toml(disk())
+        storages = from_toml(emulated())
         journal = Journal.create("dies", UNDO_HANDLERS)
         for storage in storages.values():
             storage.prepare(Runner(), journal)
@@ -133,7 +123,7 @@ def test_a_hanging_daemon_keeps_nobody_from_cleaning_up(made, monkeypatch, in_ch
 
 def test_eio_in_the_middle_of_making_it_names_the_step_and_undoes_it(made) -> None:
     with pytest.raises(RunError, match=r"storage s: make the file system ext4 on .*: mkfs.ext4 failed") as error:
-        made.prepare(disk(further='faults = ["write,nth=1,count=all"]'))
+        made.prepare(emulated(further='faults = ["write,nth=1,count=all"]'))
     assert error.value.exit_code == 1
     assert error.value.where.startswith("mkfs.ext4 -q -L")
     assert any("I/O error" in line or "Input/output error" in line for line in error.value.details), error.value.details
@@ -141,7 +131,7 @@ def test_eio_in_the_middle_of_making_it_names_the_step_and_undoes_it(made) -> No
 
 
 def test_eio_later_is_reported_by_the_file_system_and_everything_is_undone(made) -> None:
-    made.prepare(disk())
+    made.prepare(emulated())
     storage = made.storages["s"]
     (control,) = storage.disks()
     control.arm(EioFault(operation="write", count=None))
@@ -155,9 +145,9 @@ def test_eio_later_is_reported_by_the_file_system_and_everything_is_undone(made)
 
 def test_how_fast_it_will_be_is_known_beforehand_also_of_what_is_stored_on_it(state_dir: Path) -> None:
     upper = '[storage.upper]\nkind = "loop"\nsize = "16MiB"\non = "s"\n'
-    usual = from_toml(disk("hdd-10k-sas"))["s"].pace()
+    usual = from_toml(emulated("hdd-10k-sas"))["s"].pace()
     storages = from_toml(
-        upper + disk("hdd-10k-sas", 'physics = { flush_latency = "1.05ms", write_bandwidth = "5MB/s" }')
+        upper + emulated("hdd-10k-sas", 'physics = { flush_latency = "1.05ms", write_bandwidth = "5MB/s" }')
     )
     changed = storages["s"].pace()
     assert 0.005 < usual.flush_s < 0.007
@@ -169,7 +159,7 @@ def test_how_fast_it_will_be_is_known_beforehand_also_of_what_is_stored_on_it(st
 
 def test_a_profile_that_is_unknown_is_reported_before_anything_is_made(made) -> None:
     with pytest.raises(UsageError, match="hdd-9000") as error:
-        made.prepare(disk("hdd-9000"))
+        made.prepare(emulated("hdd-9000"))
     assert error.value.exit_code == 2
     assert error.value.where == "storage.s.profile"
     assert "hdd-7200" in error.value.message
@@ -182,9 +172,9 @@ def test_a_socket_path_that_is_too_long_is_reported_before_anything_is_made(made
         made.prepare('[storage.s]\nkind = "emulated"\nprofile = "ideal"\nsize = "64MiB"\n')
 
 
-def test_a_file_system_that_cannot_be_made_beside_a_disk_that_has_died_names_its_mount(made) -> None:
+def test_a_file_system_that_cannot_be_made_next_to_a_disk_that_has_died_names_its_mount(made) -> None:
     """mkfs.btrfs asks for the images of all mounted loop devices, and fails at one that nobody serves."""
-    made.prepare(disk())
+    made.prepare(emulated())
     died = made.storages["s"]
     os.kill(daemon_pid(died), signal.SIGKILL)
     wait_until(lambda: died.failure() is not None)

@@ -405,7 +405,7 @@ def test_descriptors_in_flight_are_reported(scratch: Path) -> None:
 def test_a_disk_that_is_not_blank_is_refused_where_users_may_be_unseen(scratch: Path) -> None:
     def attempt() -> list[list[str]]:
         with disk(scratch) as target:
-            state = replace(read_state(str(target.id), [], Runner()), unseen=(NotExamined("somebody", "closed"),))
+            state = replace(read_state(str(target.id), [], Runner()), unseen=(NotExamined("a place", "closed"),))
             write(target, target.size_bytes - 1, b"x")
             used = replace(read_state(str(target.id), [], Runner()), unseen=state.unseen)
             return [[reason.guard for reason in reasons_against(s, target.requested, [WORD])] for s in (state, used)]

@@ -41,7 +41,7 @@ def on_two(scratch: Path, function: Callable[[Disk, Disk, Disk, ExitStack], obje
             (scratch / "neighbour").mkdir()
             command("mount", first.node, scratch / "neighbour")
             undo.callback(command, "umount", scratch / "neighbour")
-            (scratch / "neighbour/file").write_text("of somebody else")
+            (scratch / "neighbour/file").write_text("of another user")
             return function(whole, first, second, undo)
 
     return in_private_mounts(attempt)
@@ -55,7 +55,7 @@ def found_guards(
     return {reason.guard: reason.text for reason in reasons_against(state, requested or target.requested, destroy)}
 
 
-def test_a_blank_partition_is_taken_beside_one_that_is_in_use(scratch: Path) -> None:
+def test_a_blank_partition_is_taken_next_to_one_that_is_in_use(scratch: Path) -> None:
     def attempt(whole: Disk, first: Disk, second: Disk, undo: ExitStack) -> list[dict[str, str]]:
         assert second.requested.word == PART_WORD
         DeviceGuard("part", second.requested, [], [PART_WORD]).check(Runner())

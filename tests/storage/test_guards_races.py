@@ -1,4 +1,4 @@
-"""Between check and use: whatever changes after a disk was checked, nothing is written to another one or a used one."""
+"""Between check and use: if anything changes after a disk was checked, nothing is written to another one or a used one."""
 
 import subprocess
 from collections.abc import Callable

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from test_emulated import daemon_pid, disk
 
+from emulated_disks import daemon_pid
 from making import from_toml
 from plinth.model.disk import Physics
 from plinth.model.errors import MissingCapability, RunError
@@ -20,6 +20,7 @@ from plinth.storage import Storage, check_answers
 from plinth.storage.inspect.describe import describe
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.directory import LABEL_FILE
+from storage_tables import emulated
 from waiting import runs, wait_until
 
 LOOP_ON_IT = '[storage.upper]\nkind = "loop"\nsize = "16MiB"\non = "s"\n'
@@ -54,7 +55,7 @@ def slow_from_now_on(storage: Emulated) -> None:
 
 
 def test_one_that_hangs_while_its_file_system_is_made_is_reported_with_the_step_and_undone(made) -> None:
-    toml = disk(further="".join(f"physics.{key} = {json.dumps(value)}\n" for key, value in SLOW.items()))
+    toml = emulated(further="".join(f"physics.{key} = {json.dumps(value)}\n" for key, value in SLOW.items()))
     storage = from_toml(toml)["s"]
     with stopped_once(runs("mkfs.ext4", str(storage.folder)), storage), pytest.raises(RunError) as error:
         made.prepare(toml)
@@ -65,8 +66,8 @@ def test_one_that_hangs_while_its_file_system_is_made_is_reported_with_the_step_
 
 
 def test_one_that_hangs_beneath_a_storage_that_is_made_is_reported_by_that_one(made) -> None:
-    made.prepare(disk())
-    upper = from_toml(LOOP_ON_IT + disk())["upper"]
+    made.prepare(emulated())
+    upper = from_toml(LOOP_ON_IT + emulated())["upper"]
     slow_from_now_on(made.storages["s"])
     with (
         stopped_once(runs("mkfs.ext4", str(upper.folder)), made.storages["s"]),
@@ -79,7 +80,7 @@ def test_one_that_hangs_beneath_a_storage_that_is_made_is_reported_by_that_one(m
 
 def test_looking_at_one_that_hangs_ends_in_time(made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plinth.system.timeout.ANSWER_TIMEOUT_S", 0.5)
-    made.prepare(disk())
+    made.prepare(emulated())
     storage = made.storages["s"]
     os.kill(daemon_pid(storage), signal.SIGSTOP)
     with pytest.raises(MissingCapability, match="cannot look at the storage: no answer in time") as error:
@@ -93,7 +94,7 @@ def test_looking_at_one_that_hangs_ends_in_time(made, monkeypatch: pytest.Monkey
 
 
 def test_one_that_hangs_while_it_is_unmounted_is_ended_and_everything_is_undone(made) -> None:
-    made.prepare(disk())
+    made.prepare(emulated())
     storage = made.storages["s"]
     slow_from_now_on(storage)
     (storage.mount_point / "file").write_bytes(os.urandom(2**21))  # left to be written by umount
@@ -103,13 +104,13 @@ def test_one_that_hangs_while_it_is_unmounted_is_ended_and_everything_is_undone(
 
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
 def test_what_is_stored_on_a_failed_one_is_undone_with_it(made, how: signal.Signals) -> None:
-    made.prepare(LOOP_ON_IT + disk())
+    made.prepare(LOOP_ON_IT + emulated())
     os.kill(daemon_pid(made.storages["s"]), how)
     made.undo()
 
 
 def test_what_is_stored_on_one_whose_labels_cannot_be_read_is_undone_with_it(made) -> None:
-    made.prepare(LOOP_ON_IT + disk())
+    made.prepare(LOOP_ON_IT + emulated())
     root = os.open(made.storages["s"].mount_point, os.O_RDONLY)
     fcntl.ioctl(root, *_SHUT_DOWN)
     os.close(root)

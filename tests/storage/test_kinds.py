@@ -267,7 +267,7 @@ def tiny(scratch: Path) -> Iterator[Path]:
     """A file system of 64 KiB and 8 inodes."""
     point = scratch / "tiny"
     point.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=8", "somebody", point], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=8", "tiny", point], check=True)
     yield point
     subprocess.run(["umount", point], check=True)
 

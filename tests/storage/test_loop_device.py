@@ -8,7 +8,7 @@ from pathlib import Path
 from plinth.storage.devices.loop_device import loops_of
 
 
-def test_a_file_is_found_whatever_it_and_others_are_called(scratch: Path) -> None:
+def test_a_file_is_found_under_any_name_among_any_others(scratch: Path) -> None:
     """What is not found is taken for detached; and anybody may have attached a file whose name is no UTF-8."""
     images = [scratch / "image", scratch / "image\r\u2028 (x)\n", scratch / os.fsdecode(b"\xfc.iso")]
     devices: list[str] = []

@@ -128,7 +128,7 @@ def test_where_mounts_are_shared_as_systemd_has_them_nothing_of_the_host_is_unmo
     state_dir: Path, scratch: Path
 ) -> None:
     def seen() -> list[str]:
-        """What does not belong to whatever else runs on this machine."""
+        """All mount points but those of other tests on this machine."""
         points = [Path(mount.point) for mount in mounts()]
         return sorted(str(p) for p in points if p.is_relative_to(scratch) or not p.is_relative_to(scratch.parent))
 

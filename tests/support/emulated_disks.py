@@ -16,9 +16,10 @@ from plinth.model.disk import DiskConfig
 from plinth.model.disk_recording import ImageSource
 from plinth.model.power_cut import CutMode
 from plinth.storage.devices.disk_control import DiskControl
-from plinth.storage.devices.disk_daemon import kill_daemon, serve_command
+from plinth.storage.devices.disk_daemon import daemons, kill_daemon, serve_command
 from plinth.storage.devices.disk_process import DISK_FILE
 from plinth.storage.devices.disk_recording import Recording
+from plinth.storage.folder import FolderStorage
 from plinth.system.mounts import mounts, mounts_within
 from waiting import wait_until
 
@@ -159,6 +160,12 @@ def fallocate(fd: int, mode: int, offset: int, length: int) -> None:
 
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def daemon_pid(storage: FolderStorage) -> int:
+    """Return the process that serves the only disk of a storage."""
+    (daemon,) = daemons(storage.folder / "disk", storage.label)
+    return daemon.pid
 
 
 def images_at(recordings: Sequence[Recording], time_ns: int, mode: CutMode, seed: int) -> list[ImageSource]:

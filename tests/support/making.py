@@ -62,6 +62,17 @@ class Made:
         assert kept == (), [(each.error.message, each.error.details) for each in kept]
 
 
+def node_facts(facts: StorageFacts, kind: str, index: int = 0) -> dict[str, object]:
+    """Return what is known of one of the nodes of a kind in the stack of a storage."""
+    node = [node for node in facts.stack if node.kind == kind][index]
+    return {fact.name: fact.value for fact in node.facts}
+
+
+def write_as_owner(path: Path) -> None:
+    """Make a folder and a file in a storage as the user who runs servers."""
+    Runner().run(["sh", "-c", 'mkdir "$0/pgdata" && echo 18 > "$0/pgdata/file"', str(path)], owner=server_owner())
+
+
 def programs_of(argv: Sequence[str]) -> set[str]:
     """The programs that a command runs: its own, and one that it starts in another namespace; Plinth itself is none."""
     name = Path(argv[0]).name

@@ -33,3 +33,7 @@ builtin = "tpcb-like"
 storage = ["disk", "memory"]
 {matrix}
 {rest}"""
+
+
+VALID = ramdisk_text(matrix='"workload.clients" = [1, 16]\n', rest='[measure]\nwarmup = "500ms"\nduration = "1min"\n')
+"""Complete and without a mistake, for tests that change one thing in it."""

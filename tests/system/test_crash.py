@@ -59,7 +59,7 @@ def check_clean(state_dir: Path, elsewhere: Path) -> None:
 
 @pytest.fixture
 def elsewhere(scratch: Path, state_dir: Path) -> Path:
-    """A place named by an experiment, with a file of somebody's; so has the work directory."""
+    """A place named by an experiment, with a foreign file; the work directory has one, too."""
     path = scratch / "elsewhere"
     path.mkdir()
     (path / "foreign").write_text("foreign")

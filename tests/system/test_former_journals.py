@@ -1,4 +1,4 @@
-"""A journal that an earlier Plinth wrote is undone by this one: its lines and the undo state beside them are kept as they were.
+"""A journal that an earlier Plinth wrote is undone by this one: its lines and the undo state next to them are kept as they were.
 
 `journals/version-3.jsonl` are entries as version 3 of the journal first had them, for a tmpfs, a loop device with a changed queue and
 a zram device. What they name is made here by plain commands.

@@ -280,7 +280,7 @@ def test_a_step_is_kept_when_one_that_depends_on_it_cannot_be_undone(state_dir: 
     journal = Journal.create("r1", UNDO_HANDLERS)
     outer, other = made(journal, "outer"), made(journal, "other")
     journal.record(directory_step(outer / "inner", journal, "test.inner"))
-    (outer / "inner").write_text("a file of somebody's")
+    (outer / "inner").write_text("a foreign file")
     kept = journal.undo_all(Runner())
     assert [left.step.id for left in kept] == ["test.inner", "test.outer"]
     assert "depends on it" in kept[1].error.message

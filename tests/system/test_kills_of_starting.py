@@ -1,7 +1,7 @@
 """kill -9 in the window in which something is started: between fork, exec, and the word that it may become its program.
 
 A process of ours (here: Plinth) starts one thing of each kind and is killed from outside, at instants spread over the whole
-window. Whatever the instant, `clean` right afterwards succeeds, nothing of it runs any more, and nothing is left.
+window. At any instant, `clean` right afterwards succeeds, nothing of it runs any more, and nothing is left.
 """
 
 import mmap

@@ -8,7 +8,7 @@ import pytest
 from plinth.system.mounts import mount_of, mounts, mounts_within, parse
 
 
-def test_fields_are_distinguished_whatever_optional_ones_there_are() -> None:
+def test_fields_are_distinguished_with_any_optional_ones() -> None:
     plain, shared = parse(
         "36 35 98:0 /mnt1 /mnt2 rw,noatime - ext3 /dev/root rw,errors=continue\n"
         "41 1 0:38 / /a\\040b rw shared:7 master:1 propagate_from:2 - tmpfs plinth\\134x rw,size=1k\n"

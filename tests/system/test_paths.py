@@ -22,12 +22,12 @@ def test_root_keeps_its_state_in_var_lib(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_others_keep_it_at_home(monkeypatch: pytest.MonkeyPatch, in_child) -> None:
     monkeypatch.delenv("PLINTH_STATE_DIR", raising=False)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    monkeypatch.setenv("HOME", "/home/somebody")
-    assert in_child(state_dir, user="nobody").value == Path("/home/somebody/.local/state/plinth")
+    monkeypatch.setenv("HOME", "/home/other")
+    assert in_child(state_dir, user="nobody").value == Path("/home/other/.local/state/plinth")
     monkeypatch.setenv("XDG_STATE_HOME", "/states")
     assert in_child(state_dir, user="nobody").value == Path("/states/plinth")
     monkeypatch.setenv("XDG_STATE_HOME", "states")
-    assert in_child(state_dir, user="nobody").value == Path("/home/somebody/.local/state/plinth")
+    assert in_child(state_dir, user="nobody").value == Path("/home/other/.local/state/plinth")
 
 
 def test_a_chosen_place_is_made_absolute_and_free_of_links(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ def test_a_chosen_place_is_made_absolute_and_free_of_links(scratch: Path, monkey
     assert not state_dir().exists()
 
 
-def test_what_root_makes_can_be_entered_by_all_whatever_the_umask(state_dir: Path) -> None:
+def test_what_root_makes_can_be_entered_by_all_under_any_umask(state_dir: Path) -> None:
     before = os.umask(0o077)
     try:
         ensure(work_dir())

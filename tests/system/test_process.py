@@ -1,4 +1,4 @@
-"""Processes that were left running: asked after and waited for, whatever a signal's handler raises meanwhile."""
+"""Processes that were left running: asked after and waited for, regardless of what a signal's handler raises meanwhile."""
 
 import contextlib
 import os

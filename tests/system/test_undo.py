@@ -34,7 +34,7 @@ def ours(scratch: Path) -> Path:
 
 @pytest.fixture
 def precious(scratch: Path) -> Path:
-    """Somebody else's directory."""
+    """Another user's directory."""
     path = scratch / "precious"
     path.mkdir()
     (path / "data").write_text("irreplaceable")
@@ -96,7 +96,7 @@ def foreign_directory(ours: Path, precious: Path) -> None:
 
 def foreign_file(ours: Path, precious: Path) -> None:
     ours.rename(ours.with_name("moved"))
-    ours.write_text("somebody's file")
+    ours.write_text("a foreign file")
 
 
 def link_to_foreign(ours: Path, precious: Path) -> None:
@@ -117,7 +117,7 @@ def label_of_another_run(ours: Path, precious: Path) -> None:
     (ours / LABEL_FILE).write_text(LABEL + "0\n")
 
 
-def label_cut_short_beside_data(ours: Path, precious: Path) -> None:
+def label_cut_short_next_to_data(ours: Path, precious: Path) -> None:
     (ours / LABEL_FILE).write_text(LABEL)
 
 
@@ -140,7 +140,7 @@ def label_is_a_pipe(ours: Path, precious: Path) -> None:
         link_to_ours,
         label_removed,
         label_of_another_run,
-        label_cut_short_beside_data,
+        label_cut_short_next_to_data,
         label_is_a_link,
         label_is_a_pipe,
     ],
@@ -171,7 +171,7 @@ def test_a_directory_killed_while_it_was_made_is_ours(scratch: Path, label_bytes
     assert not path.exists()
 
 
-def test_a_label_of_somebody_else_alone_in_a_directory_is_refused(scratch: Path) -> None:
+def test_a_foreign_label_alone_in_a_directory_is_refused(scratch: Path) -> None:
     path = scratch / "begun"
     path.mkdir()
     (path / LABEL_FILE).write_bytes(b"plinth-other")
@@ -187,7 +187,7 @@ def test_no_mount_is_crossed(ours: Path, precious: Path, place: str, bind: bool)
     if bind:  # same device number as its source
         subprocess.run(["mount", "--bind", precious, point], check=True)
     else:
-        mount_tmpfs(point, "somebody")
+        mount_tmpfs(point, "foreign")
         (point / "data").write_text("irreplaceable")
     try:
         with pytest.raises(Refused, match="something is mounted there"):
@@ -211,8 +211,8 @@ def test_a_mount_without_our_label_is_left_alone(mounted: Path) -> None:
 
 
 def test_a_mount_stacked_on_ours_is_refused_and_both_stay(mounted: Path) -> None:
-    mount_tmpfs(mounted, "somebody")
-    with pytest.raises(Refused, match=r"somebody [(]tmpfs[)] is mounted over it"):
+    mount_tmpfs(mounted, "foreign")
+    with pytest.raises(Refused, match=r"foreign [(]tmpfs[)] is mounted over it"):
         unmount(mounted)
     subprocess.run(["umount", mounted], check=True)
     assert os.path.ismount(mounted)
@@ -221,14 +221,14 @@ def test_a_mount_stacked_on_ours_is_refused_and_both_stay(mounted: Path) -> None
 
 def test_our_mount_on_top_of_anothers_goes_alone(mounted: Path) -> None:
     unmount(mounted)
-    mount_tmpfs(mounted, "somebody")
+    mount_tmpfs(mounted, "foreign")
     mount_tmpfs(mounted, LABEL)
     unmount(mounted)
     assert os.path.ismount(mounted)
 
 
 def test_a_mount_hidden_below_a_mount_on_its_parent_is_refused(scratch: Path, mounted: Path) -> None:
-    mount_tmpfs(scratch, "somebody")
+    mount_tmpfs(scratch, "foreign")
     try:
         with pytest.raises(Refused, match="something hides it"):
             unmount(mounted)

@@ -1,4 +1,4 @@
-"""What somebody looks at for a moment is unmounted all the same; what is in use stays, and that is said."""
+"""What another process looks at for a moment is unmounted all the same; what is in use stays, and that is said."""
 
 import threading
 from pathlib import Path

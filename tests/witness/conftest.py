@@ -17,7 +17,7 @@ def new_server() -> Server:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """Which tests may start anew."""
+    """A server that tests may start again."""
     server = new_server()
     server.start()
     yield server

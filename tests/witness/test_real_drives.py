@@ -141,7 +141,7 @@ class Place:
 
     def pull_the_plug(self, flushed_once: bool = False) -> None:
         """A load until its power goes: that of the drive, of all processes, and of the network. `flushed_once`: what the drive
-        had taken after a while is durable, whatever it says."""
+        had taken after a while is durable, regardless of what it reports."""
         self._rounds += 1
         with self.disk.filesystem(made=True):
             self.server.start()

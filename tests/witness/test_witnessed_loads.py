@@ -139,7 +139,9 @@ def test_a_server_that_goes_in_the_load_and_comes_back_is_a_cut_and_rows_that_va
     assert verdict(witness.folder.path).lost == 1, "what was found once stays found"
 
 
-def test_a_witness_that_goes_ends_the_load_and_its_round_is_no_cut_whatever_follows(tmp_path: Path, server: Server):
+def test_a_witness_that_goes_ends_the_load_and_its_round_is_no_cut_regardless_of_what_follows(
+    tmp_path: Path, server: Server
+):
     rounds = tmp_path / "rounds"
     with contextlib.ExitStack() as left:
         witness = left.enter_context(WitnessHere(rounds, max_round_bytes=2**30))
@@ -155,7 +157,7 @@ def test_a_witness_that_goes_ends_the_load_and_its_round_is_no_cut_whatever_foll
     assert found.not_a_cut == "the load had ended before: witness ended"
 
 
-def test_a_load_killed_beside_a_running_server_is_no_cut(witness: WitnessHere, server: Server):
+def test_a_load_killed_while_the_server_runs_is_no_cut(witness: WitnessHere, server: Server):
     ended = cut_short(witness, server, lambda: server.stop(signal.SIGQUIT))
     assert isinstance(ended, LoadEnded)
     server.start()
@@ -180,7 +182,7 @@ def test_a_role_without_rights_gets_the_comparison_and_a_list_of_what_was_not_ru
     assert found.ledger.is_clean
     assert {check.not_run for check in found.checks[:4]} == {f"role {role} is no superuser"}
     assert found.has_rebooted is None
-    assert other.ledger == found.ledger, "another role finds the same tables, whatever its search_path"
+    assert other.ledger == found.ledger, "another role finds the same tables with any search_path"
 
 
 def test_another_server_or_database_is_refused_and_not_taken_for_a_loss(

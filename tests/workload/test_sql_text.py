@@ -74,7 +74,7 @@ def test_what_cannot_be_run_is_refused_with_its_line(source, line, message, hint
 
 @given(st.lists(st.sampled_from(["SELECT 1", "';'", "$$;$$", '";"', "-- ;\n", "/* ; */", "(", ")", " ", "\n"])))
 def test_nothing_is_lost_and_semicolons_within_end_nothing(parts):
-    """Whatever pieces there are, what is not a comment outside of statements is there again, in order."""
+    """All pieces but comments outside of statements are found again, in order."""
     source = " ".join(parts)
     found = texts(source)
     bare = "".join(source.replace("-- ;\n", "").replace("/* ; */", "").split())

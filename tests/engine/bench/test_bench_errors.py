@@ -1,4 +1,4 @@
-"""Whatever pgbench refuses on its command line or in a script, `plinth bench` refuses with the same meaning and exit code."""
+"""What pgbench refuses on its command line or in a script, `plinth bench` refuses with the same meaning and exit code."""
 
 import re
 import shlex

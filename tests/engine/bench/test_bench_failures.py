@@ -39,7 +39,7 @@ def test_continue_after_errors(both: Both, tmp_path: Path) -> None:
 
 
 def test_exit_on_abort(both: Both, tmp_path: Path) -> None:
-    """At once, whatever other clients are at, and without a report."""
+    """At once, regardless of what other clients do, and without a report."""
     script = tmp_path / "bad.sql"
     script.write_text("\\if :client_id = 2\nSELECT 1 / 0;\n\\endif\nSELECT pg_sleep(60);\n")
     words = ("-n", "-f", str(script), "-c", "3", "-j", "2", "-T", "60", "--exit-on-abort")
@@ -124,7 +124,7 @@ def test_of_a_long_statement_its_beginning_is_shown(both: Both, tmp_path: Path) 
 
 
 def test_copy_is_refused_as_pgbench_does(both: Both, tmp_path: Path) -> None:
-    """With the place beside it."""
+    """With the place of the command in addition."""
     script = tmp_path / "copy.sql"
     script.write_text("select 1;\ncopy (select 1) to stdout;\n")
     words = ("-n", "-f", str(script), "-t", "2")

@@ -37,7 +37,7 @@ def greeting(version: bytes) -> bytes:
 
 @contextmanager
 def answering(greets: bytes, answer: bytes) -> Iterator[int]:
-    """The port of a server that greets each client, and gives the same answer to whatever it asks."""
+    """The port of a server that greets each client, and gives the same answer to any request."""
 
     def serve(client: socket.socket) -> None:
         with closing(client), suppress(OSError, struct.error):  # the client has left

@@ -61,7 +61,7 @@ def test_rows_errors_and_notices(connect: Callable[..., LibpqConnection]) -> Non
 
 
 def test_notices_of_a_login(connect: Callable[..., LibpqConnection], capfd: pytest.CaptureFixture[str]) -> None:
-    """They come before PQconnectdb returns, which prints them by itself, with whatever steers a terminal in them."""
+    """They come before PQconnectdb returns: libpq would print them to stderr, with any bytes that steer a terminal."""
     connect(options="-c client_min_messages=debug5").close()
     assert any(notice.startswith("DEBUG: ") for notice in notices), notices
     assert capfd.readouterr().err == ""

@@ -74,7 +74,7 @@ def database(server: Server) -> Iterator[Database]:
 
 @pytest.fixture
 def bulk() -> Iterator[Bulk]:
-    """Makes bulk loads; keywords are keys of the configuration. Whatever still runs at the end is stopped."""
+    """Makes bulk loads; keywords are keys of the configuration. Those that still run at the end are stopped."""
     made: list[_native.BulkLoad] = []
 
     def make(connection: dict[str, Any], scale: int = 1, streams: int = 2, **changes: Any) -> _native.BulkLoad:

@@ -138,7 +138,7 @@ def test_every_acknowledged_update_has_written_its_rows(place: Place, load: Load
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
 )
-def test_invariants_hold_whatever_has_committed_and_what_breaks_one_is_named(
+def test_invariants_hold_after_any_commits_and_what_breaks_one_is_named(
     place: Place, load: Load, finished: Finished, spec: dict[str, Any], builtin: str, planted: str, evidence: str
 ) -> None:
     dataset = place.load(**spec)

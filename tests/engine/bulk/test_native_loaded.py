@@ -81,7 +81,7 @@ def test_keys_of_any_type_are_looked_up(control: psycopg.Connection[Any], type_:
     assert ([index.lookup_buffers for index in table.indexes], gaps) == ([2], ())
 
 
-def test_a_full_disk_is_reported_as_such_whatever_the_server_hints(control: psycopg.Connection[Any]) -> None:
+def test_a_full_disk_is_reported_as_such_regardless_of_the_servers_hint(control: psycopg.Connection[Any]) -> None:
     raising = "DO $$ BEGIN RAISE 'no space' USING ERRCODE = 'disk_full', HINT = 'Check free disk space.'; END $$"
     with pytest.raises(RunError) as caught, database_errors("load the dataset", "1-disk"):
         control.execute(raising)

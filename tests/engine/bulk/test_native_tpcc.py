@@ -196,7 +196,7 @@ def test_foreign_keys_hold_and_another_seed_has_other_rows(
 
 
 def test_a_dataset_that_is_spoilt_while_it_is_loaded_is_refused(loaded: Place) -> None:
-    """A trigger of somebody else's on the tables, for example; here the mark of the check is taken away."""
+    """By a trigger of another user on the tables, for example; here the mark of the check is removed."""
     loaded.control.execute("DELETE FROM plinth_load WHERE step = 'conditions'")
     loaded.control.execute("UPDATE district SET d_next_o_id = 3000 WHERE d_id = 2")
     try:

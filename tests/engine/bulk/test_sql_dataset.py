@@ -124,7 +124,7 @@ def test_what_fails_is_reported_by_file_and_line(
     assert message in caught.value.message
 
 
-def test_on_a_server_of_somebody_elses_nothing_is_left_outside_of_the_runs_schema(place: Place) -> None:
+def test_on_an_external_server_nothing_is_left_outside_of_the_runs_schema(place: Place) -> None:
     place.control.execute("CREATE SCHEMA plinth_run; CREATE TABLE public.customers AS SELECT 'theirs' AS name")
     with place.session('-c search_path="plinth_run","$user",public') as control:
         dataset = place.load({}, control)

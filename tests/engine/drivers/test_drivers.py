@@ -240,16 +240,16 @@ def test_the_cpu_of_clients_is_observed_as_the_load_engines(here: Server, begun:
     )
     source = ProcessCpu(processes, HostStat())
 
-    def beside_us() -> float:
+    def clients_cpu_s() -> float:
         readings = [reading.value for reading in source.read().readings if reading.object == LOAD_ENGINE]
         return sum(readings) - time.process_time()
 
-    before_s = beside_us()
-    wait_until(lambda: beside_us() > before_s + 0.3)
+    before_s = clients_cpu_s()
+    wait_until(lambda: clients_cpu_s() > before_s + 0.3)
     load.stop()
     ended(load)
     assert load.processes == ()
-    assert beside_us() > before_s + 0.2, "what they used stays"
+    assert clients_cpu_s() > before_s + 0.2, "what they used stays"
 
 
 @pytest.mark.parametrize("driver", ["plinth", "psycopg"])

@@ -68,7 +68,7 @@ def test_it_does_not_end_before_its_least_time(server: Server, load: Load) -> No
     assert 500_000_000 <= result.measured_ns < 1_500_000_000
 
 
-def test_it_ends_at_its_longest_time_by_itself(server: Server, load: Load, finished: Finished) -> None:
+def test_it_ends_at_its_longest_time_without_being_stopped(server: Server, load: Load, finished: Finished) -> None:
     result = finished(load(server.connection(), scripts=select_only(), warmup_max_s=1.2, duration_s=0.5))
     assert result.warmup_ns == 1_200_000_000
     assert 500_000_000 <= result.measured_ns < 1_500_000_000

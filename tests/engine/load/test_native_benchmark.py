@@ -1,4 +1,4 @@
-"""The benchmark beside pgbench: that it runs, and that its words follow from its figures."""
+"""The benchmark against pgbench: that it runs, and that its words follow from its figures."""
 
 import json
 import statistics

@@ -114,7 +114,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 ONE_SERVER = pytest.mark.parametrize("encrypting", ["17"], indirect=True)
-"""For what is the client's affair, whatever the server's version."""
+"""For what the client decides, regardless of the server's version."""
 MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
@@ -139,7 +139,7 @@ CERTIFICATES: dict[str, tuple[Callable[[Encrypting], Issued], list[str]]] = {
     "wrong host": (lambda at: at.authority.issue("w", "db.invalid", "DNS:db.invalid"), [ENCRYPTED, ENCRYPTED, REFUSED]),
     "expired": (lambda at: at.authority.issue("e", "localhost", expired=True), [REFUSED, REFUSED, REFUSED]),
     "common name": (lambda at: at.authority.issue("c", "localhost"), [ENCRYPTED] * 3),
-    "common name beside another": (
+    "common name with another": (
         lambda at: at.authority.issue("b", "localhost", "DNS:db.invalid"),
         [ENCRYPTED, ENCRYPTED, REFUSED],
     ),

@@ -1,4 +1,4 @@
-"""Workloads that are compiled into the engine: their transactions against a real server, beside scripts."""
+"""Workloads that are compiled into the engine: their transactions against a real server, with scripts."""
 
 from typing import Any
 
