@@ -52,7 +52,7 @@ class Bench:
         self.file = folder / "numbers.txt"
         self.owner = owner
 
-    def plinth(self, work: str, rows: int, how: str = "plinth", **dataset: Any) -> Load:
+    def plinth(self, work: str, rows: int, how: str = "plinth", /, **dataset: Any) -> Load:
         """Load once by Plinth, in a separate process."""
         with self.cleared() as wal_mib:
             figures = loaded(self.cluster, {"streams": self.options.streams} | dataset)

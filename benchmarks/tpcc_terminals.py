@@ -122,7 +122,7 @@ def main() -> None:
     try:
         installation = installations(options.bindir, owner)[-1]
         with server(installation, owner, folder, None, SETTINGS) as cluster:
-            loaded(cluster.connection, options.warehouses)
+            loaded(cluster, {"kind": "tpcc", "warehouses": options.warehouses})
             (folder / "pool").mkdir()
             with pooled(options.pgbouncer, cluster.connection, folder / "pool", owner, options.terminals) as pool:
                 figures = measured(pool, options)
