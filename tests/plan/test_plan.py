@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plinth.model.errors import MissingCapability
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
-from plinth.model.labels import level_label
+from plinth.model.level import level_label
 from plinth.model.plan import DatasetSize, ScriptText
 from plinth.model.server_spec import NEWEST_VERSION
 from plinth.plan import PlanInputs, StoragePlace, build_plan, expand, scale_to_fit

@@ -37,9 +37,9 @@ from plinth.analyse.trial_patterns import trial_patterns
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
 from plinth.model.analysis import Analysis, BySchedule, Comparison, NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
-from plinth.model.estimate import Estimate
 from plinth.model.factors import Design, design_of
 from plinth.model.facts import ServerFacts
+from plinth.model.figures import Estimate
 from plinth.model.plan import Variant
 from plinth.model.safety import Safety
 from plinth.model.standby import PRIMARY

@@ -14,8 +14,7 @@ from plinth.analyse.noise_floor import noise_floor
 from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.base import Gap
 from plinth.model.errors import UsageError
-from plinth.model.estimate import Estimate
-from plinth.model.figures import number, times
+from plinth.model.figures import Estimate, number, times
 from plinth.model.run_comparison import ComparedRun, Difference, RunsComparison, RunsRatio
 from plinth.model.run_figures import Condition, ConditionKind, RunFigures, TrialFigures, VariantFigures
 from plinth.model.run_metrics import Allowance, Metric

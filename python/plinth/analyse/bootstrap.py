@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from plinth.model.estimate import Estimate, Interval
+from plinth.model.figures import Estimate, Interval
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]

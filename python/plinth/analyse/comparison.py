@@ -18,8 +18,7 @@ from plinth.analyse.bootstrap import (
     stated,
 )
 from plinth.model.analysis import NoiseFloor, Verdict
-from plinth.model.estimate import Estimate, Interval
-from plinth.model.figures import number
+from plinth.model.figures import Estimate, Interval, number
 
 _Pair = tuple[str, str]
 ALPHA = 1 - LEVEL

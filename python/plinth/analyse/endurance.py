@@ -21,9 +21,8 @@ from plinth.model.endurance import (
     VariantEndurance,
     Written,
 )
-from plinth.model.estimate import Estimate, Interval
 from plinth.model.facts import StorageFacts
-from plinth.model.figures import percent
+from plinth.model.figures import Estimate, Interval, percent
 from plinth.model.storage import ZfsStorage
 from plinth.model.units import format_decimal_size
 

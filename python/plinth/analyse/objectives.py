@@ -12,8 +12,8 @@ from plinth.analyse.bootstrap import Pivot, estimate, of_trials, stated
 from plinth.analyse.trials import Measured
 from plinth.model.analysis import VariantResult
 from plinth.model.contents import BundleContents
-from plinth.model.estimate import Estimate
 from plinth.model.experiment import Experiment, factor_path
+from plinth.model.figures import Estimate
 from plinth.model.level import Level
 from plinth.model.objective import LATENCY_QUANTILES, Objective, ObjectiveResult, Outcome
 from plinth.model.safety import GRADES, Safety

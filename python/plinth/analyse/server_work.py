@@ -8,7 +8,7 @@ from plinth.analyse.wal_per_transaction import images_per_transaction, wal_per_t
 from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import ServerWork, TrialWork
 from plinth.model.base import Gap
-from plinth.model.estimate import Estimate
+from plinth.model.figures import Estimate
 from plinth.model.trial import Trial
 
 _FIGURES = {

@@ -7,7 +7,7 @@ from plinth.analyse.latency import percentiles_of
 from plinth.model.analysis import TransactionResult, TrialTransactions
 from plinth.model.contents import TrialContents
 from plinth.model.dataset import DatasetSpec, TpccDataset
-from plinth.model.estimate import Estimate, Interval
+from plinth.model.figures import Estimate, Interval
 from plinth.model.histogram import Buckets
 from plinth.model.load import Totals
 from plinth.model.plan import Variant

@@ -17,8 +17,7 @@ from plinth.analyse.bootstrap import Floats, of_trials
 from plinth.analyse.machine_load import LEAST_DIFFERENCE, machine_load
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.model.analysis import PatternMetric, TrialPattern
-from plinth.model.estimate import Estimate
-from plinth.model.figures import bounds, number, percent
+from plinth.model.figures import Estimate, bounds, number, percent
 from plinth.model.units import format_duration
 
 DRIFT_ALPHA, MODES_ALPHA, OUTLIER_ALPHA = 0.017, 0.011, 0.016

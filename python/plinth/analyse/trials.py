@@ -34,7 +34,7 @@ from plinth.model.analysis import (
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottleneck, WaitShare
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.errors import RunError
-from plinth.model.estimate import Estimate
+from plinth.model.figures import Estimate
 from plinth.model.histogram import Buckets
 from plinth.model.plan import Variant
 from plinth.model.totals import Totals

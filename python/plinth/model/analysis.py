@@ -10,8 +10,7 @@ from plinth.model.caveat import Caveat, CaveatKind
 from plinth.model.drive import Rating
 from plinth.model.durability import CutMoment, DamageKind, PowerCut
 from plinth.model.endurance import VariantEndurance
-from plinth.model.estimate import Estimate
-from plinth.model.figures import percent
+from plinth.model.figures import Estimate, percent
 from plinth.model.level import Level
 from plinth.model.objective import METRIC_TITLES, ObjectiveResult
 from plinth.model.power_cut import CutMode

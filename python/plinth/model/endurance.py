@@ -9,7 +9,7 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.drive import Rating
-from plinth.model.estimate import Estimate
+from plinth.model.figures import Estimate
 from plinth.model.wear import DiskWear
 
 ENDURANCE_VERSION = 1

@@ -17,8 +17,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.drive import DriveSpec
 from plinth.model.durability import DurabilitySpec
 from plinth.model.fleet import FleetSpec
-from plinth.model.labels import SETTING_TABLES
-from plinth.model.level import Level
+from plinth.model.level import SETTING_TABLES, Level
 from plinth.model.network import NetworkSpec
 from plinth.model.objective import Objective
 from plinth.model.probe_io import IoMoment

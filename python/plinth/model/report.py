@@ -10,8 +10,8 @@ from pydantic import Field
 from plinth.model.analysis import Analysis
 from plinth.model.base import Frozen
 from plinth.model.doctor import DoctorRecord
-from plinth.model.estimate import Estimate
 from plinth.model.facts import HostFacts, StorageFacts
+from plinth.model.figures import Estimate
 from plinth.model.flashback import Flashback, FlashbackText
 from plinth.model.level import Level
 from plinth.model.load import LoadError

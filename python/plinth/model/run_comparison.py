@@ -4,7 +4,7 @@ from pydantic import Field
 
 from plinth.model.analysis import Verdict
 from plinth.model.base import Frozen, Gap
-from plinth.model.estimate import Estimate
+from plinth.model.figures import Estimate
 from plinth.model.run_figures import ConditionKind
 from plinth.model.run_metrics import Metric
 

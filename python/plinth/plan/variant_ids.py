@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from plinth.model.figures import number
-from plinth.model.labels import level_label
-from plinth.model.level import Level, level_text
+from plinth.model.level import Level, level_label, level_text
 
 _LETTERS_OF_NAMES = 40
 """Names of factors are shortened until they have no more together: that is the same for every level."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import Experiment, with_levels
-from plinth.model.labels import levels_label
+from plinth.model.level import levels_label
 from plinth.model.patroni import PatroniSpec
 from plinth.model.plan import TransactionText, Variant
 from plinth.model.server_spec import ServerSpec

@@ -8,8 +8,7 @@ from rich.text import Text
 
 from plinth.common.shown import shown
 from plinth.common.terminal import text_console
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, number
+from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds, number
 from plinth.model.run_comparison import Difference, RunsComparison, RunsRatio
 from plinth.model.run_metrics import Metric
 from plinth.report.markdown_text import bullets, plain, section, table

@@ -1,8 +1,7 @@
 """Formats figures and sentences, shared by the terminal, Markdown and the HTML page."""
 
 from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, more_command, number, percent, percent_or_times, times
+from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds, more_command, number, percent, percent_or_times, times
 from plinth.model.units import format_count
 
 _MAX_ALTERED = 5

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from plinth.model.analysis import Analysis, VariantResult
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, number, percent
+from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds, number, percent
 from plinth.model.report import Report
 from plinth.model.units import format_decimal_size
 from plinth.model.waits import CLIENT_KINDS

@@ -8,8 +8,7 @@ from rich.text import Text
 from plinth.model.base import Gap
 from plinth.model.drive import Rating
 from plinth.model.endurance import DeviceWritten, Flow, StorageWritten, VariantEndurance, Written
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, number, percent
+from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds, number, percent
 from plinth.model.report import Report
 from plinth.model.units import format_decimal_size, format_size
 from plinth.model.wear import SmartReading

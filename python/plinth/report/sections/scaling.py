@@ -4,7 +4,7 @@ import math
 
 from plinth.model.analysis import Analysis
 from plinth.model.figures import NOT_AVAILABLE, number, percent
-from plinth.model.labels import counts_things, levels_label
+from plinth.model.level import counts_things, levels_label
 from plinth.model.report import CurveText, EffectText, RatioCell, RatioRow, RatioTable, Report
 from plinth.model.sweep import Effect, Factor, LevelUnit, ScalingCurve, Sweep
 from plinth.model.units import format_size

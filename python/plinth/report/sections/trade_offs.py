@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from plinth.model.analysis import METRIC_NAMES, Analysis, ParetoFront, ParetoPoint
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds
+from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds
 from plinth.model.report import ParetoText, Report
 from plinth.model.units import format_decimal_size
 from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
