@@ -13,11 +13,20 @@ from plinth.analyse.machine_load import load_differences, load_refusals, share_o
 from plinth.analyse.noise_floor import noise_floor
 from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.base import Gap
+from plinth.model.choices import Allowance, Metric
 from plinth.model.errors import UsageError
 from plinth.model.figures import Estimate, number, times
-from plinth.model.run_comparison import ComparedRun, Difference, RunsComparison, RunsRatio
-from plinth.model.run_figures import Condition, ConditionKind, RunFigures, TrialFigures, VariantFigures
-from plinth.model.run_metrics import Allowance, Metric
+from plinth.model.run_comparison import (
+    ComparedRun,
+    Condition,
+    ConditionKind,
+    Difference,
+    RunFigures,
+    RunsComparison,
+    RunsRatio,
+    TrialFigures,
+    VariantFigures,
+)
 from plinth.model.safety import grade_words
 from plinth.model.tpcc_notice import NOTICE
 from plinth.model.units import format_count

@@ -11,7 +11,7 @@ from plinth.model.facts import PLACES
 from plinth.model.level import level_text
 from plinth.model.pg_units import setting_text
 from plinth.model.plan import ScriptText, TransactionText, Variant
-from plinth.model.run_figures import Condition, ConditionKind
+from plinth.model.run_comparison import Condition, ConditionKind
 from plinth.model.units import format_duration, format_size
 from plinth.model.workload import WorkloadSpec
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from plinth.model.analysis import CutCount, DurabilityTest
 from plinth.model.base import Gap
+from plinth.model.choices import CutMode
 from plinth.model.durability import CutMoment, DamageKind, PowerCut
 from plinth.model.facts import ServerFacts
-from plinth.model.power_cut import CutMode
 from plinth.model.safety import Safety
 from plinth.model.units import format_count
 from plinth.model.write_facts import SettingSeen, WriteFacts, settings_in_force, value_in_force

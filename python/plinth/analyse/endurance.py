@@ -11,12 +11,12 @@ from plinth.analyse.trials import Measured, judge_trials
 from plinth.analyse.window import Window
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
-from plinth.model.drive import Rating
 from plinth.model.endurance import (
     DeviceWritten,
     Endurance,
     Flow,
     FlowWritten,
+    Rating,
     StorageWritten,
     VariantEndurance,
     Written,

@@ -5,9 +5,8 @@ percentiles cannot; of a variant each is the median of its trials' own.
 from collections.abc import Iterable
 
 from plinth.model.analysis import LatencyPercentiles, StatementLatency
-from plinth.model.histogram import Buckets
+from plinth.model.histogram import Buckets, median_of_trials
 from plinth.model.load import Histogram
-from plinth.model.sample_statistics import median_of_trials
 
 _OF_TRIALS = ("p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns")
 

@@ -5,7 +5,7 @@ from plinth.analyse.machine_load import load_conditions
 from plinth.model.analysis import Analysis, VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.plan import Variant
-from plinth.model.run_figures import RunFigures, TrialFigures, VariantFigures
+from plinth.model.run_comparison import RunFigures, TrialFigures, VariantFigures
 
 
 def run_figures(contents: BundleContents, analysis: Analysis) -> RunFigures:

@@ -36,8 +36,8 @@ from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.errors import RunError
 from plinth.model.figures import Estimate
 from plinth.model.histogram import Buckets
+from plinth.model.load import Totals
 from plinth.model.plan import Variant
-from plinth.model.totals import Totals
 from plinth.model.trial import Trial
 
 MANY_MISSED = 0.01

@@ -7,13 +7,12 @@ from pydantic import Field
 from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
 from plinth.model.caveat import Caveat, CaveatKind
-from plinth.model.drive import Rating
+from plinth.model.choices import CutMode
 from plinth.model.durability import CutMoment, DamageKind, PowerCut
-from plinth.model.endurance import VariantEndurance
+from plinth.model.endurance import Rating, VariantEndurance
 from plinth.model.figures import Estimate, percent
 from plinth.model.level import Level
 from plinth.model.objective import METRIC_TITLES, ObjectiveResult
-from plinth.model.power_cut import CutMode
 from plinth.model.safety import Safety
 from plinth.model.sweep import Sweep
 from plinth.model.units import format_count, format_decimal_size, format_duration

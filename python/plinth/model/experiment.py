@@ -13,15 +13,15 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 from plinth.model.action import Action
 from plinth.model.action_base import check_times
 from plinth.model.base import Frozen, Name, SettingValue
+from plinth.model.choices import IoShape
 from plinth.model.dataset import DatasetSpec
-from plinth.model.drive import DriveSpec
 from plinth.model.durability import DurabilitySpec
+from plinth.model.endurance import DriveSpec
 from plinth.model.fleet import FleetSpec
 from plinth.model.level import SETTING_TABLES, Level
 from plinth.model.network import NetworkSpec
 from plinth.model.objective import Objective
 from plinth.model.probe_io import IoMoment
-from plinth.model.probe_kinds import IoShape
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import StorageSpec
 from plinth.model.units import DurationS, Share, SizeBytes, format_duration

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from plinth.model.choices import CutMode
 from plinth.model.durability import CutMoment, CutPoint, DurabilitySpec, PlannedCut
 from plinth.model.experiment import Experiment
 from plinth.model.plan import Variant
-from plinth.model.power_cut import CutMode
 from plinth.model.step import Step
 from plinth.model.units import format_count, format_duration
 

@@ -6,11 +6,11 @@ server's stop ends with, writes the pages that the trial has changed, and waits 
 
 from collections.abc import Mapping, Sequence
 
+from plinth.model.choices import IoShape
 from plinth.model.dataset import NumbersDataset
 from plinth.model.experiment import Experiment, MeasureSpec
 from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
-from plinth.model.probe_kinds import IoShape
 from plinth.plan.needs import StoragePlace
 from plinth.plan.preparation import bytes_without_copy, cache_s, restore_s
 

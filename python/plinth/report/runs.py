@@ -8,9 +8,9 @@ from rich.text import Text
 
 from plinth.common.shown import shown
 from plinth.common.terminal import text_console
+from plinth.model.choices import Metric
 from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds, number
 from plinth.model.run_comparison import Difference, RunsComparison, RunsRatio
-from plinth.model.run_metrics import Metric
 from plinth.report.markdown_text import bullets, plain, section, table
 from plinth.report.text import latency, ratio
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from plinth.model.base import Gap
-from plinth.model.drive import Rating
-from plinth.model.endurance import DeviceWritten, Flow, StorageWritten, VariantEndurance, Written
+from plinth.model.endurance import DeviceWritten, Flow, Rating, StorageWritten, VariantEndurance, Written
 from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds, number, percent
 from plinth.model.report import Report
 from plinth.model.units import format_decimal_size, format_size

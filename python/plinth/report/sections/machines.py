@@ -5,7 +5,7 @@ from statistics import median
 
 from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE, percent
-from plinth.model.fleet_trial import MachineTrial
+from plinth.model.load import MachineTrial
 from plinth.model.report import MachineText
 from plinth.model.trial import Trial
 from plinth.report.sections.section import Section, sentences_of, table_of
