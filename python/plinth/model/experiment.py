@@ -253,23 +253,15 @@ class MeasureSpec(Frozen):
         return self.longest_warmup_s + self.duration_s
 
     @model_validator(mode="after")
-    def _cold_with_empty_shared_buffers(self) -> "MeasureSpec":
+    def _trials_can_be_so(self) -> "MeasureSpec":
         if self.cache == "cold" and not self.fresh_server:
             raise ValueError(
                 'cache: got "cold", with fresh_server = false; a server that runs on keeps its shared buffers: leave fresh_server out'
             )
-        return self
-
-    @model_validator(mode="after")
-    def _restored_while_stopped(self) -> "MeasureSpec":
         if self.restore != "none" and not self.fresh_server:
             raise ValueError(
                 f'restore: got "{self.restore}", with fresh_server = false; the server is stopped for it: leave fresh_server out'
             )
-        return self
-
-    @model_validator(mode="after")
-    def _actions_are_within_the_measured_time(self) -> "MeasureSpec":
         check_times(self.actions, self.duration_s)
         return self
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name
 from plinth.model.disk import Fault, Lie, Physics
@@ -550,16 +550,11 @@ class ZfsStorage(FilledStorage):
         default_factory=dict, description="Properties of the dataset.", examples=[{"recordsize": "8K", "atime": "off"}]
     )
 
-    @field_validator("pool_properties")
+    @field_validator("pool_properties", "properties")
     @classmethod
-    def _of_a_pool(cls, properties: dict[str, str | int]) -> dict[str, str | int]:
-        check_properties("pool", POOL, properties)
-        return properties
-
-    @field_validator("properties")
-    @classmethod
-    def _of_a_dataset(cls, properties: dict[str, str | int]) -> dict[str, str | int]:
-        check_properties("dataset", DATASET, properties)
+    def _may_be_given(cls, properties: dict[str, str | int], info: ValidationInfo) -> dict[str, str | int]:
+        of_pool = info.field_name == "pool_properties"
+        check_properties("pool" if of_pool else "dataset", POOL if of_pool else DATASET, properties)
         return properties
 
     def least_members(self) -> Iterator[LeastMembers]:
