@@ -13,8 +13,7 @@ from plinth.analyse.commit_model import commit_models
 from plinth.analyse.commit_survival import survival_of
 from plinth.analyse.comparison import Outcome, Ratio
 from plinth.analyse.curves import curves_of
-from plinth.analyse.cut_controls import controls_of
-from plinth.analyse.durability import durability_of, with_test
+from plinth.analyse.durability import controls_of, durability_of, with_test
 from plinth.analyse.effects import effects_of
 from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
 from plinth.analyse.grouping import group_variants

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from plinth.analyse import comparison, wording
+from plinth.analyse import comparison, permutation, wording
 from plinth.analyse.bootstrap import MIN_TRIALS, of_trials
 from plinth.analyse.comparison import Ratio, inverse
 from plinth.analyse.machine_load import load_differences, load_refusals, share_of
@@ -186,8 +186,8 @@ def _figures(trials: Iterable[TrialFigures], metric: Metric) -> list[float]:
 def _judged(pairs: Sequence[_Pair], floors: Sequence[NoiseFloor | None], seed: int) -> tuple[RunsRatio, ...]:
     """Return verdicts, corrected over all ratios together."""
     compared = [pair.ratio for pair in pairs if pair.ratio is not None]
-    held = iter(comparison.holm([ratio.p_value for ratio in compared]))
-    permuted = iter(comparison.holm([ratio.permutation_p_value for ratio in compared]))
+    held = iter(permutation.holm([ratio.p_value for ratio in compared]))
+    permuted = iter(permutation.holm([ratio.permutation_p_value for ratio in compared]))
     judged: list[RunsRatio] = []
     for pair in pairs:
         if pair.ratio is None:

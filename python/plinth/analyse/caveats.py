@@ -9,8 +9,7 @@ from plinth.analyse.machine_load import LOAD_CHECKS
 from plinth.analyse.preparation import not_reached, not_steady_after_warmup
 from plinth.analyse.trials import JudgedTrial, Measured, keeps_up, name_trials
 from plinth.analyse.wording import commit_clause, missed_text
-from plinth.model.analysis import NoiseFloor, TrialPattern, VariantResult
-from plinth.model.caveat import Caveat, CaveatKind, by_weight
+from plinth.model.analysis import Caveat, CaveatKind, NoiseFloor, TrialPattern, VariantResult, by_weight
 from plinth.model.contents import BundleContents
 from plinth.model.factors import Design
 from plinth.model.figures import more_command, percent

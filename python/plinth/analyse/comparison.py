@@ -117,12 +117,6 @@ def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate)
     )
 
 
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Apply Holm's correction over the whole family; what has no p stays in the family, and stays without."""
-    corrected = permutation.holm([1.0 if p is None else p for p in p_values])
-    return [None if p is None else held for p, held in zip(p_values, corrected, strict=True)]
-
-
 def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Verdict:
     """Judge a ratio by its Holm-corrected p value.
 
@@ -141,8 +135,8 @@ def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Ve
 
 def outcomes(ratios: Mapping[_Pair, Ratio], floor: NoiseFloor | None) -> dict[_Pair, Outcome]:
     """Judge comparisons of a fixed number of trials, corrected over all of them together."""
-    held = holm([ratio.p_value for ratio in ratios.values()])
-    permuted = holm([ratio.permutation_p_value for ratio in ratios.values()])
+    held = permutation.holm([ratio.p_value for ratio in ratios.values()])
+    permuted = permutation.holm([ratio.permutation_p_value for ratio in ratios.values()])
     found: dict[_Pair, Outcome] = {}
     for (pair, ratio), p_value, permutation_p_value in zip(ratios.items(), held, permuted, strict=True):
         reached = verdict(ratio, p_value, floor)
