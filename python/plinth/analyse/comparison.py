@@ -18,7 +18,7 @@ from plinth.analyse.bootstrap import (
     stated,
 )
 from plinth.model.analysis import NoiseFloor, Verdict
-from plinth.model.figures import Estimate, Interval, number
+from plinth.model.figures import Estimate, number
 
 _Pair = tuple[str, str]
 ALPHA = 1 - LEVEL
@@ -100,10 +100,7 @@ def stated_ratio(ratio: Ratio) -> Estimate:
 
 def inverse(ratio: Estimate) -> Estimate:
     """Return the same comparison seen from the other side."""
-    turned = ratio.interval and Interval(
-        low=1 / ratio.interval.high, high=1 / ratio.interval.low, level=ratio.interval.level
-    )
-    return ratio.model_copy(update={"value": 1 / ratio.value, "interval": turned})
+    return ratio.through(lambda value: 1 / value)
 
 
 def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate) -> str | None:

@@ -22,7 +22,7 @@ from plinth.model.endurance import (
     Written,
 )
 from plinth.model.facts import StorageFacts
-from plinth.model.figures import Estimate, Interval, percent
+from plinth.model.figures import Estimate, percent
 from plinth.model.storage import ZfsStorage
 from plinth.model.units import format_decimal_size
 
@@ -258,13 +258,7 @@ class _Account:
         if self._rating is None or bytes_per_day.value <= 0:
             return None
         rated_bytes = self._rating.rated_bytes
-        interval = bytes_per_day.interval
-        turned = None
-        if interval is not None:
-            low, high = (life_years(rated_bytes, bound) for bound in (interval.high, interval.low))
-            turned = Interval(low=low, high=high, level=interval.level)
-        years = life_years(rated_bytes, bytes_per_day.value)
-        return bytes_per_day.model_copy(update={"value": years, "interval": turned})
+        return bytes_per_day.through(lambda written: life_years(rated_bytes, written))
 
     def _written(self, rate_of: Callable[[_Trial], float | None]) -> Written | None:
         """Convert bytes per second to bytes per transaction and per day; None where a trial lacks the figure."""

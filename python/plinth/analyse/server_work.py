@@ -51,10 +51,7 @@ def server_work(works: Sequence[TrialWork], seed: int) -> ServerWork:
 
 def _share(shares: Sequence[float], seed: int) -> Estimate:
     """Estimate a share near 1 by its misses, so that its interval does not go beyond 1."""
-    misses = of_trials([1 - share for share in shares], seed)
-    bounds = misses.interval
-    turned = bounds and bounds.model_copy(update={"low": max(0.0, 1 - bounds.high), "high": 1 - bounds.low})
-    return misses.model_copy(update={"value": 1 - misses.value, "interval": turned})
+    return of_trials([1 - share for share in shares], seed).through(lambda misses: max(0.0, 1 - misses))
 
 
 def _why_missing(trial: Trial, seen: Window, field: str) -> str:
@@ -86,7 +83,9 @@ def process_io(trials: Sequence[tuple[Trial, Window]], seed: int) -> ProcessIo:
     if not names:
         gaps.append(Gap(what="I/O by process", reason=why_unread(trials[0][0], _PROCESS_IO)))
     for name in names:
-        rates = [(seen.rate(_PROCESS_IO, name, "read_bytes"), seen.rate(_PROCESS_IO, name, "wchar")) for _, seen in trials]
+        rates = [
+            (seen.rate(_PROCESS_IO, name, "read_bytes"), seen.rate(_PROCESS_IO, name, "wchar")) for _, seen in trials
+        ]
         known = [(read, written) for read, written in rates if read is not None and written is not None]
         if len(known) < len(rates):
             lacking = next(trial for (trial, _), pair in zip(trials, rates, strict=True) if None in pair)

@@ -30,6 +30,14 @@ class Estimate(Frozen):
         default=None, description="Where there are not enough trials for an interval: about how many more it takes."
     )
 
+    def through(self, turned: Callable[[float], float]) -> "Estimate":
+        """Return a monotonic function of the figure, such as its inverse, with the interval that its bounds give."""
+        interval = self.interval
+        if interval is not None:
+            low, high = sorted((turned(interval.low), turned(interval.high)))
+            interval = Interval(low=low, high=high, level=interval.level)
+        return self.model_copy(update={"value": turned(self.value), "interval": interval})
+
 
 NOT_AVAILABLE = "n/a"
 NOT_ENOUGH = "not enough trials"

@@ -1,6 +1,6 @@
 """Renders compared runs for a terminal and as Markdown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.table import Table
@@ -9,10 +9,10 @@ from rich.text import Text
 from plinth.common.shown import shown
 from plinth.common.terminal import text_console
 from plinth.model.choices import Metric
-from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds, number
+from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.run_comparison import Difference, RunsComparison, RunsRatio
 from plinth.report.markdown_text import bullets, plain, section, table
-from plinth.report.text import latency, ratio
+from plinth.report.text import figure, latency, ratio
 
 _METRICS: dict[Metric, str] = {
     "tps": "tps",
@@ -73,11 +73,6 @@ def run_letter(place: int) -> str:
     return _LETTERS[place] if place < len(_LETTERS) else f"run {place + 1}"
 
 
-def metric_title(metric: Metric) -> str:
-    """Return the title of a metric."""
-    return _METRICS[metric]
-
-
 def run_lines(compared: RunsComparison) -> list[str]:
     """Return a line that describes each run, with its letter."""
     return [
@@ -102,11 +97,7 @@ def _ratio_cells(one: RunsRatio) -> tuple[str, str, str, str]:
     if one.ratio is None:
         return (NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE, "not compared")
     text = number if one.metric == "tps" else latency
-    return (_figure(one.before, text), _figure(one.after, text), ratio(one.ratio), one.verdict or NOT_AVAILABLE)
-
-
-def _figure(of: Estimate | None, text: Callable[[float], str]) -> str:
-    return NOT_AVAILABLE if of is None else text(of.value) + bounds(of, text)
+    return (figure(one.before, text), figure(one.after, text), ratio(one.ratio), one.verdict or NOT_AVAILABLE)
 
 
 def difference_heads(compared: RunsComparison) -> tuple[str, ...]:
