@@ -6,10 +6,10 @@ from typing import Any
 
 from plinth.common.nearest import nearest
 from plinth.experiment.networks import check_network
-from plinth.experiment.objectives import check_objectives
 from plinth.experiment.storages import check_data_directory, check_storages, valid_storages
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
+from plinth.model.level import same_level
 from plinth.model.server_spec import DEFAULT_TABLESPACE
 
 
@@ -125,24 +125,24 @@ def _named(
                 yield from ((level, ["matrix", factor]) for level in _list(levels) if isinstance(level, str))
 
 
-def _check_baseline(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
-    problems = []
+def _check_baseline(document: dict[str, Any], matrix: dict[str, Any]) -> Iterator[Problem]:
     for factor, level in _table(_table(document, "measure"), "baseline").items():
         path = ["measure", "baseline", factor]
-        levels = matrix.get(factor)
-        if levels is None:
-            factors = ", ".join(matrix) or "none, as there is no [matrix]"
-            problems.append(
-                Problem(f"{factor!r} is not a factor; allowed: {factors}", path=path, hint=nearest(factor, matrix))
-            )
-        elif isinstance(levels, list) and level not in levels:
-            shown = ", ".join(repr(item) for item in levels)
-            problems.append(
-                Problem(
-                    f"got {level!r}; allowed: {shown}", path=path, hint=nearest(str(level), [str(x) for x in levels])
-                )
-            )
-    return problems
+        if factor not in matrix:
+            yield _no_factor(factor, matrix, path)
+        elif isinstance(levels := matrix[factor], list) and level not in levels:
+            yield _no_level(level, levels, path)
+
+
+def _no_factor(factor: str, matrix: dict[str, Any], path: list[str | int], hint: str | None = None) -> Problem:
+    factors = ", ".join(matrix) or "none, as there is no [matrix]"
+    message = f"{factor!r} is not a factor; allowed: {factors}"
+    return Problem(message, path=path, hint=nearest(factor, matrix) or hint)
+
+
+def _no_level(level: object, levels: list[Any], path: list[str | int]) -> Problem:
+    shown = ", ".join(repr(item) for item in levels)
+    return Problem(f"got {level!r}; allowed: {shown}", path=path, hint=nearest(str(level), map(str, levels)))
 
 
 def _check_compare(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
@@ -176,3 +176,38 @@ def _list(value: Any) -> list[Any]:
 def _table(document: dict[str, Any], key: str) -> dict[str, Any]:
     value = document.get(key)
     return value if isinstance(value, dict) else {}
+
+
+def check_objectives(document: dict[str, Any], matrix: dict[str, Any], storages: dict[str, Any]) -> list[Problem]:
+    """Return problems of names and levels that do not exist; other types are reported by the validation."""
+    return [
+        problem
+        for place, objective in enumerate(_list(document.get("objective")))
+        if isinstance(objective, dict)
+        for problem in (*_where(objective, matrix, place), *_prices(objective, storages, place))
+    ]
+
+
+def _where(objective: dict[str, Any], matrix: dict[str, Any], place: int) -> Iterator[Problem]:
+    for factor, wanted in _table(objective, "where").items():
+        path: list[str | int] = ["objective", place, "where", factor]
+        levels = matrix.get(factor)
+        if levels is None:
+            hint = 'a dotted name needs quotes here, as in where = { "workload.clients" = 16 }'
+            yield _no_factor(factor, matrix, path, hint)
+        elif isinstance(levels, list):
+            for level in [wanted] if _is_one_of(wanted, levels) or not isinstance(wanted, list) else wanted:
+                if not _is_one_of(level, levels):
+                    yield _no_level(level, levels, path)
+
+
+def _is_one_of(level: object, levels: list[Any]) -> bool:
+    return any(same_level(level, one) for one in levels)
+
+
+def _prices(objective: dict[str, Any], storages: dict[str, Any], place: int) -> Iterator[Problem]:
+    for storage in _table(objective, "price_per_hour"):
+        if storage not in storages:
+            allowed = ", ".join(storages) or "none, as there is no [storage.NAME]; give one number"
+            path: list[str | int] = ["objective", place, "price_per_hour", storage]
+            yield Problem(f"storage {storage!r} is not one of: {allowed}", path=path, hint=nearest(storage, storages))

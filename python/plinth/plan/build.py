@@ -24,9 +24,8 @@ from plinth.model.standby import StandbySpec
 from plinth.model.step import Step
 from plinth.model.tpcc_notice import TERMINALS_PER_WAREHOUSE
 from plinth.model.units import format_count, format_duration, format_size
-from plinth.plan.cuts import cut_steps, order_cuts
 from plinth.plan.needs import StoragePlace, needs_of
-from plinth.plan.order import order_trials
+from plinth.plan.order import cut_steps, order_cuts, order_trials
 from plinth.plan.preparation import is_restored, restored_bytes
 from plinth.plan.sizes import estimated_written_bytes, node_bytes
 from plinth.plan.times import estimated_s
