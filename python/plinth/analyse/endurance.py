@@ -67,14 +67,13 @@ def variant_endurance(
     contents: BundleContents, measured: Measured, rating: Rating | None, tps: float | None = None
 ) -> VariantEndurance:
     """Return the account of one variant, at its measured rate or at `tps`."""
-    return _Account(contents, measured, tps, rating, contents.plan.experiment.measure.seed).variant()
+    return _Account(contents, measured, tps, rating).variant()
 
 
 def written_by_block(contents: BundleContents, measured: Measured) -> dict[int, float]:
     """Return bytes that each transaction wrote to the devices below the storages, in each counted trial of which that is known, by
     block."""
-    account = _Account(contents, measured, None, None, contents.plan.experiment.measure.seed)
-    return account.written_by_block()
+    return _Account(contents, measured, None, None).written_by_block()
 
 
 def stated_rating(contents: BundleContents) -> Rating | None:
@@ -110,9 +109,8 @@ class _Trial(NamedTuple):
 class _Account:
     """The account of one variant."""
 
-    def __init__(
-        self, contents: BundleContents, measured: Measured, tps: float | None, rating: Rating | None, seed: int
-    ) -> None:
+    def __init__(self, contents: BundleContents, measured: Measured, tps: float | None, rating: Rating | None) -> None:
+        seed = contents.plan.experiment.measure.seed
         self._contents = contents
         self._variant = measured.variant
         self._rating = rating

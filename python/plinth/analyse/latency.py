@@ -53,14 +53,14 @@ def statement_latencies(trials: Iterable[Iterable[Histogram]]) -> tuple[Statemen
         for statement, parts in of_trial.items():
             groups.setdefault(statement, []).append(parts)
     rows = ((found[0][0], percentiles_of(map(Buckets.of, found))) for _, found in sorted(groups.items()))
-    return tuple(_statement(first, latency) for first, latency in rows if latency is not None)
-
-
-def _statement(first: Histogram, latency: LatencyPercentiles) -> StatementLatency:
-    return StatementLatency(
-        script=first.script or "",
-        statement=first.statement or 0,
-        line=first.line,
-        text=first.text or "",
-        latency=latency,
+    return tuple(
+        StatementLatency(
+            script=first.script or "",
+            statement=first.statement or 0,
+            line=first.line,
+            text=first.text or "",
+            latency=latency,
+        )
+        for first, latency in rows
+        if latency is not None
     )
