@@ -350,7 +350,8 @@ def caveats(
 
 
 def _not_interleaved(runs: Sequence[RunFigures]) -> str:
-    days = " and ".join(dict.fromkeys(_day(run) for run in (runs[0], runs[-1])))
+    began = [datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC) for run in (runs[0], runs[-1])]
+    days = " and ".join(dict.fromkeys(f"{time:%Y-%m-%d %H:%M} UTC" for time in began))
     return (
         f"The trials of these runs ({days}) are not interleaved: a change of the machine from one run to the other cannot be told "
         "from the effect of what differs between them. The intervals hold only the noise between the trials within each run."
@@ -360,10 +361,6 @@ def _not_interleaved(runs: Sequence[RunFigures]) -> str:
 def _derived_workload(runs: Sequence[RunFigures]) -> list[str]:
     of_variants = {(one.name, one.value) for run in runs for variant in run.variants for one in variant.conditions}
     return [NOTICE] if ("builtin", "tpcc") in of_variants else []
-
-
-def _day(run: RunFigures) -> str:
-    return f"{datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _machines(differences: Sequence[Difference]) -> Iterator[str]:

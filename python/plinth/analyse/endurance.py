@@ -116,7 +116,9 @@ class _Account:
         self._rating = rating
         self._seed = seed
         self._asked_tps = tps
-        self._tps = measured.tps(seed) if tps is None else _given(tps)
+        self._tps = measured.tps(seed)
+        if tps is not None:
+            self._tps = Estimate(value=tps, interval=None, n=0, method="as given")
         self._trials = list(_trials(measured))
         self._roles = contents.cluster_of(measured.variant).primary.roles
         self._gaps: list[Gap] = []
@@ -315,7 +317,3 @@ def _topmost(facts: StorageFacts) -> tuple[str, ...]:
 def _sum(values: Iterator[float | None]) -> float | None:
     known = list(values)
     return None if not known or None in known else sum(value for value in known if value is not None)
-
-
-def _given(tps: float) -> Estimate:
-    return Estimate(value=tps, interval=None, n=0, method="as given")

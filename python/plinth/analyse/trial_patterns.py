@@ -166,14 +166,11 @@ def _metric_of(one: Measured) -> PatternMetric:
     return "tps" if one.variant.workload.rate is None else "latency_p99"
 
 
-def _logs(one: Measured, metric: PatternMetric) -> dict[int, float]:
-    return one.log_tps if metric == "tps" else one.log_p99
-
-
 def _drift(variants: Sequence[Measured]) -> TrialPattern | None:
     metrics = {_metric_of(one) for one in variants}
     metric: PatternMetric = "tps" if "tps" in metrics else "latency_p99"
-    of_metric = [_logs(one, metric) for one in variants if _metric_of(one) == metric]
+    alike = [one for one in variants if _metric_of(one) == metric]
+    of_metric = [one.log_tps if metric == "tps" else one.log_p99 for one in alike]
     found = find_drift(of_metric)
     if found is None:
         return None

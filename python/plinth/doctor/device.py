@@ -60,13 +60,13 @@ def _scheduler(place: Place, device: StackNode) -> Observation:
     if fact.value == "bfq" and not rotational.value:
         remedy = set_to(_queue(device, "scheduler"), "none", fact.value)
         return Observation("warning", f"{device.name}: I/O scheduler bfq, on a non-rotational disk", readings, remedy)
-    if fact.value == "none" and rotational.value and device.kind == "disk" and _is_hardware(place, device):
+    if fact.value == "none" and rotational.value and device.kind == "disk" and _is_hardware(device):
         remedy = set_to(_queue(device, "scheduler"), "mq-deadline", fact.value)
         return Observation("note", f"{device.name}: no I/O scheduler, on a rotational disk", readings, remedy)
     return Observation("ok", f"{device.name}: I/O scheduler {fact.value}", readings)
 
 
-def _is_hardware(place: Place, device: StackNode) -> bool:
+def _is_hardware(device: StackNode) -> bool:
     """Return whether it is not a virtio or Xen disk, which reports itself as rotating by default."""
     return not device.name.startswith(("vd", "xvd"))
 

@@ -68,7 +68,8 @@ def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]
         return Problem(f"the key {key!r} is missing", path=path, hint=next(filter(None, hints), None))
     if kind == "union_tag_not_found":
         tag = str(context["discriminator"]).strip("'")
-        return Problem(f"the key {tag!r} is missing; allowed: {_tags(model, detail['loc'])}", path=[*path, tag])
+        tags = ", ".join(one for found in _candidates(model, detail["loc"]) for one in _own_tags(found))
+        return Problem(f"the key {tag!r} is missing; allowed: {tags}", path=[*path, tag])
     if kind == "union_tag_invalid":
         allowed = [tag.strip("' ") for tag in str(context["expected_tags"]).split(",")]
         tag = str(context["discriminator"]).strip("'")
@@ -149,10 +150,6 @@ def _candidates(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type
         if fields:
             candidates = [found for annotation in fields for found in models_in(annotation)]
     return candidates
-
-
-def _tags(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
-    return ", ".join(tag for found in _candidates(model, loc) for tag in _own_tags(found))
 
 
 def _own_tags(model: type[BaseModel]) -> tuple[str, ...]:

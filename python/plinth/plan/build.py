@@ -124,7 +124,10 @@ def plan_of_trials(
             experiment, clusters, populate_s, variant_of, trials, places, inputs.host.memory_available_bytes
         ),
         warnings=(
-            *map(_without_factor, inputs.removed_factors),
+            *(
+                f"matrix.{factor} is left out: --set replaced the table that it writes to by one of a kind without that key"
+                for factor in inputs.removed_factors
+            ),
             *_of_versions(clusters),
             *warnings_of(experiment, variants, written),
         ),
@@ -169,10 +172,6 @@ def _of_standby(primary: ServerSpec, standby: StandbySpec) -> ServerSpec:
             "port": None,
         }
     )
-
-
-def _without_factor(factor: str) -> str:
-    return f"matrix.{factor} is left out: --set replaced the table that it writes to by one of a kind without that key"
 
 
 def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_bytes: int) -> list[str]:

@@ -10,7 +10,7 @@ from plinth.common.shown import shown
 from plinth.common.terminal import text_console
 from plinth.model.choices import Metric
 from plinth.model.figures import NOT_AVAILABLE, number
-from plinth.model.run_comparison import Difference, RunsComparison, RunsRatio
+from plinth.model.run_comparison import RunsComparison, RunsRatio
 from plinth.report.markdown_text import bullets, plain, section, table
 from plinth.report.text import figure, latency, ratio
 
@@ -107,17 +107,16 @@ def difference_heads(compared: RunsComparison) -> tuple[str, ...]:
 
 def difference_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
     """Return a row for each difference, with its value in each run."""
+    missing = f"{NOT_AVAILABLE}: not recorded"
     return [
-        (one.kind, one.name, *(_value(value) for value in one.values), _concerned(one)) for one in compared.differences
+        (
+            one.kind,
+            one.name,
+            *(missing if value is None else value for value in one.values),
+            ", ".join(one.variants) or "all",
+        )
+        for one in compared.differences
     ]
-
-
-def _value(value: str | None) -> str:
-    return f"{NOT_AVAILABLE}: not recorded" if value is None else value
-
-
-def _concerned(one: Difference) -> str:
-    return ", ".join(one.variants) or "all"
 
 
 def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -133,10 +133,6 @@ def _work(variant: VariantResult) -> str:
     return f"WAL {wal}, full-page images {images}, buffer hits {hits}"
 
 
-def _work_blocks(report: Report) -> list[Block]:
-    return [Table(_WORK_HEADS, [(variant_name(one), *server_work(one)) for one in report.analysis.variants])]
-
-
 def _io_blocks(report: Report) -> list[Block]:
     rows = [(variant_name(variant), *row) for variant in report.analysis.variants for row in group_io(variant)]
     return [Table(_IO_HEADS, rows), _IO_NOTE] if rows else []
@@ -158,7 +154,9 @@ SERVER_WORK = Section(
     id="server_work",
     title="Server work per transaction",
     note="From the server's own counters, for the measured phase.",
-    blocks=_work_blocks,
+    blocks=lambda report: [
+        Table(_WORK_HEADS, [(variant_name(one), *server_work(one)) for one in report.analysis.variants])
+    ],
 )
 PROCESS_IO = Section(
     id="process_io", title="I/O by process group", note=_IO_NOTE, blocks=_io_blocks, entries=_io_entries
