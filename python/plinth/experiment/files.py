@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from plinth.experiment.toml_document import list_of, table_at
 from plinth.model.dataset import SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.files import weighted
@@ -142,20 +143,14 @@ def _is_public(real: Path, status: os.stat_result) -> bool:
 
 def _named(document: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
     """Yield each key with the files that it or its levels name."""
-    matrix = document.get("matrix")
     for key in _KEYS:
         table, name = key.split(".")
-        if table == "dataset" and _value(document.get(table), "kind") != "sql":
+        if table == "dataset" and table_at(document, table).get("kind") != "sql":
             continue
         path_of = (lambda script: weighted(script)[0]) if table == "workload" else str
-        yield from ((path_of(file), [table, name]) for file in _texts(_value(document.get(table), name)))
-        levels = _value(matrix, key)
-        for level in levels if isinstance(levels, list) else []:
+        yield from ((path_of(file), [table, name]) for file in _texts(table_at(document, table).get(name)))
+        for level in list_of(table_at(document, "matrix").get(key)):
             yield from ((path_of(file), ["matrix", key]) for file in _texts(level))
-
-
-def _value(table: Any, key: str) -> Any:
-    return table.get(key) if isinstance(table, dict) else None
 
 
 def _texts(value: Any) -> list[str]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from plinth.common.secrets import may_hold_secrets
 from plinth.experiment.secrets import SecretsTaken
 from plinth.experiment.storages import valid_storages
-from plinth.experiment.toml_document import check_values, parse_toml
+from plinth.experiment.toml_document import check_values, parse_toml, table_at
 from plinth.experiment.toml_text import toml_value
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Problem, UsageError
@@ -103,21 +103,16 @@ def is_kind(keys: tuple[str, ...]) -> bool:
 
 
 def _tables_with_kinds(document: dict[str, Any]) -> list[tuple[str, ...]]:
-    storages = document.get("storage")
-    return [("dataset",), *(("storage", name) for name in (storages if isinstance(storages, dict) else ()))]
+    return [("dataset",), *(("storage", name) for name in table_at(document, "storage"))]
 
 
 def _members(document: dict[str, Any]) -> set[str]:
     """Return the storages that are members of another."""
-    storages = document.get("storage")
-    return set(raw_storages(valid_storages(storages))) if isinstance(storages, dict) else set()
+    return set(raw_storages(valid_storages(table_at(document, "storage"))))
 
 
 def _kind(document: dict[str, Any], table: tuple[str, ...]) -> Any:
-    found: Any = document
-    for key in (*table, "kind"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
+    return table_at(document, *table).get("kind")
 
 
 def _remove_factors(document: dict[str, Any], table: tuple[str, ...]) -> Iterator[str]:

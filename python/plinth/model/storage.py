@@ -140,8 +140,8 @@ def check_mkfs_options(filesystem: str, words: Sequence[str]) -> None:
             raise ValueError(f"{name} {value!r}: not a value of {program} that may be given; {_REASON}")
 
 
-def check_mount_options(words: Sequence[str]) -> None:
-    """Raise ValueError for a mount option that is not in the list. A word may hold several, with commas, as mount(8) reads them."""
+def check_mount_options(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the options. Raises ValueError for one that is not in the list. A word may hold several, with commas, as mount(8) reads them."""
     for option in (part for word in words for part in word.split(",")):
         name, equals, value = option.partition("=")
         pattern = _PATTERNS.get(name, _VALUE)
@@ -149,6 +149,7 @@ def check_mount_options(words: Sequence[str]) -> None:
             raise ValueError(
                 f"{option!r}: not a mount option that may be given; {_REASON}; docs/concepts/rights.md lists them"
             )
+    return words
 
 
 def check_properties(of: str, allowed: frozenset[str], properties: Mapping[str, str | int]) -> None:
@@ -261,12 +262,7 @@ class QueueSpec(Frozen):
         return {name: str(value) for name, value in self.model_dump(exclude_none=True).items()}
 
 
-def _mount_options(words: tuple[str, ...]) -> tuple[str, ...]:
-    check_mount_options(words)
-    return words
-
-
-MountOptions = Annotated[tuple[str, ...], AfterValidator(_mount_options)]
+MountOptions = Annotated[tuple[str, ...], AfterValidator(check_mount_options)]
 
 
 class StorageBase(Frozen):

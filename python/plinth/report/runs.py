@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.common.shown import shown
-from plinth.common.terminal import text_console
+from plinth.common.terminal import text_console, trimmed
 from plinth.model.choices import Metric
 from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.run_comparison import RunsComparison, RunsRatio
@@ -46,7 +46,7 @@ def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -
             console.print(Text(f"{gap.what}: not compared: {gap.reason}", style="dim"))
         for caveat in compared.caveats:
             console.print(Text(f"caveat: {caveat}", style="yellow"))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+    return trimmed(capture.get())
 
 
 def render_runs_markdown(compared: RunsComparison) -> str:

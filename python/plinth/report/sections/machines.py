@@ -22,11 +22,6 @@ def machine_texts(contents: BundleContents) -> tuple[MachineText, ...]:
     return tuple(text for label, trials in counted for text in _of_variant(label, trials))
 
 
-def machine_sentence(text: MachineText) -> str:
-    """Return what the terminal says of a machine."""
-    return f"{text.done}; {text.latency}; {text.busy}; {text.start}"
-
-
 def _of_variant(label: str, trials: Sequence[Trial]) -> list[MachineText]:
     parts: dict[str, list[tuple[Trial, MachineTrial]]] = {}
     for trial in trials:
@@ -89,7 +84,11 @@ MACHINES = Section(
             "Start": lambda one: one.start,
         },
     ),
-    entries=sentences_of(lambda report: report.machines, lambda one: f"{one.variant}, {one.machine}", machine_sentence),
+    entries=sentences_of(
+        lambda report: report.machines,
+        lambda one: f"{one.variant}, {one.machine}",
+        lambda one: f"{one.done}; {one.latency}; {one.busy}; {one.start}",
+    ),
     nouns="machines",
     page="storage",
 )
