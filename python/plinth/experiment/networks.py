@@ -41,7 +41,8 @@ def _asked(document: dict[str, Any], matrix: dict[str, Any]) -> Iterator[tuple[l
     table = document.get(_KEY)
     if table is not None:
         yield [_KEY], None
-        yield from (([_KEY, "link", name], name) for name in table_at(table, "link"))
+        for name in table_at(table, "link"):
+            yield [_KEY, "link", name], name
     for factor in matrix:
         first, *rest = factor_path(factor)
         if first == _KEY:

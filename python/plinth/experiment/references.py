@@ -128,7 +128,7 @@ def _named(
 
 def _check_baseline(document: dict[str, Any], matrix: dict[str, Any]) -> Iterator[Problem]:
     for factor, level in table_at(document, "measure", "baseline").items():
-        path = ["measure", "baseline", factor]
+        path: list[str | int] = ["measure", "baseline", factor]
         if factor not in matrix:
             yield _no_factor(factor, matrix, path)
         elif isinstance(levels := matrix[factor], list) and level not in levels:
