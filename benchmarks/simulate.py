@@ -29,8 +29,8 @@ from plinth.analyse.durability import CONFIDENCE, upper_bound  # noqa: E402
 from plinth.analyse.effects import effects_of  # noqa: E402
 from plinth.analyse.scaling import gains_end, knee, scalability  # noqa: E402
 from plinth.analyse.trials import judge_trials  # noqa: E402
-from plinth.model.estimate import Estimate  # noqa: E402
 from plinth.model.factors import design_of  # noqa: E402
+from plinth.model.figures import Estimate  # noqa: E402
 from plinth.model.plan import Variant  # noqa: E402
 from plinth.model.sweep import Knee, ScalabilityFit  # noqa: E402
 from simultaneous_simulation import sets_of_variants  # noqa: E402

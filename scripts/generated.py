@@ -28,9 +28,8 @@ from plinth.model.analysis import Analysis
 from plinth.model.dataset import ColumnSpec, DatasetSpec
 from plinth.model.disk import Physics
 from plinth.model.doctor import DoctorRecord
-from plinth.model.drive import DriveSpec
 from plinth.model.durability import DurabilitySpec
-from plinth.model.endurance import Endurance
+from plinth.model.endurance import DriveSpec, Endurance
 from plinth.model.experiment import Experiment, MeasureSpec, WorkloadSpec
 from plinth.model.live import LiveProtocol
 from plinth.model.load_config import LoadConfig
@@ -38,8 +37,7 @@ from plinth.model.objective import Objective
 from plinth.model.patroni import PatroniSpec
 from plinth.model.plan import Plan
 from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, Reference
-from plinth.model.run_comparison import RunsComparison
-from plinth.model.run_figures import RunFigures
+from plinth.model.run_comparison import RunFigures, RunsComparison
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import DATASET, MKFS, MOUNT, POOL, QueueSpec, StorageSpec
 from plinth.model.trial import Trial

@@ -9,10 +9,10 @@ from plinth.analyse import analyse
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.model.base import Gap
 from plinth.model.builtin import BUILTINS
+from plinth.model.choices import Group
 from plinth.model.contents import BundleContents
 from plinth.model.plan import Variant
 from plinth.model.probe import FsyncCase, FsyncFigure, FsyncProbe, FsyncResult, Plausibility
-from plinth.model.probe_kinds import Group
 from plinth.report import build_report, render_markdown, render_terminal
 
 BUNDLE = bundle({"disk": [100.0, 110.0, 120.0], "other": [100.0, 110.0, 120.0]})

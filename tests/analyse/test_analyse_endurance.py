@@ -12,8 +12,7 @@ from plinth.analyse.postgres_writes import postgres_writes
 from plinth.analyse.window import measured_phase
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
-from plinth.model.drive import DriveSpec, Rating
-from plinth.model.endurance import VariantEndurance
+from plinth.model.endurance import DriveSpec, Rating, VariantEndurance
 from plinth.model.facts import StackNode
 from plinth.model.storage import ZfsStorage
 from plinth.model.trial import DeviceIo, Event, Sample

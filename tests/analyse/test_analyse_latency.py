@@ -14,9 +14,8 @@ from plinth.bench.load import _latency as bench_latency
 from plinth.fleet.merge import merged_histograms
 from plinth.load import Latencies
 from plinth.load.drivers.aggregates import add_times
-from plinth.model.histogram import Buckets, nearest_rank
+from plinth.model.histogram import Buckets, median_of_trials, nearest_rank
 from plinth.model.probe import FsyncCase
-from plinth.model.sample_statistics import median_of_trials
 from plinth.probe.fsync_probe import Round
 from plinth.probe.fsync_probe import merged as merged_rounds
 from plinth.report.curves import percentile_curve

@@ -10,10 +10,10 @@ from analyse_bundles import SECOND_NS, bundle
 from plinth.analyse import analyse
 from plinth.analyse.between_runs import Run, compare_runs
 from plinth.analyse.run_figures import run_figures
+from plinth.model.choices import Allowance
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.doctor import DoctorRecord, Examination, Finding, Severity
 from plinth.model.errors import UsageError
-from plinth.model.run_metrics import Allowance
 from plinth.model.trial import Sample
 from sampled import by_metric
 

@@ -8,7 +8,7 @@ from plinth.analyse import analyse
 from plinth.analyse.transactions import efficiency_of
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.dataset import TpccDataset
-from plinth.model.estimate import Estimate, Interval
+from plinth.model.figures import Estimate, Interval
 from plinth.model.plan import Variant
 from plinth.model.tpcc_notice import efficiency, new_orders_per_minute
 from plinth.model.workload import WorkloadSpec

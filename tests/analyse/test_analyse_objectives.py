@@ -9,7 +9,7 @@ from analyse_bundles import bundle, edit_trial, histogram
 from plinth.analyse import analyse
 from plinth.analyse.objectives import outcome_of
 from plinth.model.contents import BundleContents
-from plinth.model.estimate import Estimate, Interval
+from plinth.model.figures import Estimate, Interval
 from plinth.model.load import Totals
 from plinth.model.objective import Objective, ObjectiveResult
 

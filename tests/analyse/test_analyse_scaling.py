@@ -8,7 +8,7 @@ import pytest
 
 from curve_simulation import DOUBLING, curves, scalability_law, two_lines
 from plinth.analyse.scaling import Levels, gains_end, holds_end, knee, scalability
-from plinth.model.estimate import Estimate
+from plinth.model.figures import Estimate
 from plinth.model.sweep import Knee, ScalabilityFit
 
 COUNT = 150

@@ -5,8 +5,7 @@ import pytest
 from plinth.analyse.comparison import Outcome, why_undecided
 from plinth.analyse.wording import Side, comparison_sentence, rate
 from plinth.model.analysis import NoiseFloor, Verdict
-from plinth.model.estimate import Estimate, Interval
-from plinth.model.figures import number, percent_or_times, times
+from plinth.model.figures import Estimate, Interval, number, percent_or_times, times
 from plinth.model.safety import SafetyGrade
 
 KEEPS: SafetyGrade = "keeps"

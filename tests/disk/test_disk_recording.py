@@ -13,10 +13,10 @@ import pytest
 
 from emulated_disks import MIB, ServedDisk, images_at, run, served
 from plinth.cli import main
+from plinth.model.choices import CutMode
 from plinth.model.disk import CutReport, IgnoreFlush, Physics
 from plinth.model.disk_recording import ImageSource
 from plinth.model.errors import Refused, RunError, UsageError
-from plinth.model.power_cut import CutMode
 from plinth.storage.devices.disk_recording import read_recording
 from waiting import wait_until
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plinth.experiment import read_experiment, read_experiment_text
-from plinth.experiment.text_files import MOST_BYTES
+from plinth.experiment.files import MOST_BYTES
 from plinth.experiment.toml_text import toml_text
 from plinth.model.errors import ExperimentError, PlinthError, UsageError
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from plinth.experiment import packaged_references, read_experiment_text, read_reference
+from plinth.model.choices import IO_SHAPES
 from plinth.model.errors import ExperimentError, Problem
-from plinth.model.probe_kinds import IO_SHAPES
 from plinth.model.published import PublishedIo
 from plinth.probe.io_jobs import shapes
 

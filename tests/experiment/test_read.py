@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plinth.experiment import read_experiment_text
-from plinth.experiment.text_files import read_text
+from plinth.experiment.files import read_text
 from plinth.model.errors import ExperimentError, UsageError
 from plinth.model.storage import DeviceStorage
 from plinth.model.units import parse_size

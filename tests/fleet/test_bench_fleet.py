@@ -20,7 +20,7 @@ from fleets import HOSTS, running_agents
 from native_server import PASSWORD, Server
 from own_sshd import Sshd
 from plinth.model.connection import Connection
-from plinth.model.fleet_trial import FleetTrial
+from plinth.model.load import FleetTrial
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.workload.tpcc_conditions import check_conditions

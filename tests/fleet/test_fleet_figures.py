@@ -32,10 +32,11 @@ from plinth.fleet.protocol import (
     Reply,
     Usage,
 )
-from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.errors import RunError
 from plinth.model.fleet import FleetSpec
 from plinth.model.load import (
+    BulkProgress,
+    BulkResult,
     EngineCost,
     Histogram,
     LoadError,
@@ -44,8 +45,8 @@ from plinth.model.load import (
     LoadResult,
     ScriptTotals,
     Second,
+    Totals,
 )
-from plinth.model.totals import Totals
 from plinth.system.framed_tls import ProtocolError, parsed
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner

@@ -15,8 +15,7 @@ from plinth.load import Load, Rate
 from plinth.load.drivers import DriverLoad
 from plinth.model.connection import Connection
 from plinth.model.fleet import FleetSpec
-from plinth.model.fleet_trial import MAX_SKEW_NS
-from plinth.model.load import LoadResult, Second
+from plinth.model.load import MAX_SKEW_NS, LoadResult, Second
 from plinth.model.workload import Driver
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner

@@ -17,9 +17,8 @@ from plinth.load.drivers.aggregates import highest_of_buckets
 from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, UsageError
 from plinth.model.fleet import FleetSpec
-from plinth.model.fleet_trial import FleetTrial, MachineTrial
 from plinth.model.histogram import Buckets
-from plinth.model.totals import Totals
+from plinth.model.load import FleetTrial, MachineTrial, Totals
 from plinth.system.framed_tls import ProtocolError, parsed
 
 _TIMES_NS = st.lists(st.integers(0, 2**42), min_size=1, max_size=50)

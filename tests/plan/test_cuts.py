@@ -12,7 +12,7 @@ from plinth.model.durability import (
     cuts_left,
     recording_name,
 )
-from plinth.plan.cuts import order_cuts
+from plinth.plan.order import order_cuts
 
 VARIANTS = bundle({"disk": [1.0], "memory": [1.0], "A/A": [1.0]}).plan.variants
 

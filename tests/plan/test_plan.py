@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plan_inputs import GIB, experiment, inputs, plan_of, scripts
 from plinth.model.errors import MissingCapability
 from plinth.model.facts import Installation
-from plinth.model.labels import level_label
+from plinth.model.level import level_label
 from plinth.model.server_spec import NEWEST_VERSION
 from plinth.plan import StoragePlace, build_plan, expand, scale_to_fit
 from plinth.plan.build import warnings_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from analyse_bundles import sweep
 from plinth.model.level import Level
-from plinth.plan.variant_ids import variant_id
+from plinth.plan.variants import variant_id
 
 SETTING = "server.settings."
 

@@ -15,10 +15,10 @@ from rich.console import Console
 
 from emulated_disks import run, served
 from plinth.cli.probe_io_view import print_io
+from plinth.model.choices import IO_SHAPES
 from plinth.model.disk import Fault
 from plinth.model.errors import Refused, UsageError
 from plinth.model.probe_io import IoJob, IoProbe
-from plinth.model.probe_kinds import IO_SHAPES
 from plinth.probe.fio import job_text, run_job
 from plinth.probe.io_jobs import GRID_BLOCKS, grid, shapes
 from plinth.probe.job_file import ALLOWED, read_job_file

@@ -2,8 +2,7 @@
 
 from types import SimpleNamespace
 
-from plinth.model.fleet_trial import FleetTrial, MachineTrial
-from plinth.model.totals import Totals
+from plinth.model.load import FleetTrial, MachineTrial, Totals
 from plinth.model.trial import Trial
 from plinth.report.sections.machines import machine_texts
 

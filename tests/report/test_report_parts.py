@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import report_bundles
 from plinth.model.analysis import NoiseFloor
 from plinth.model.bottleneck import WaitShare
-from plinth.model.estimate import Estimate, Interval
 from plinth.model.facts import Setting
+from plinth.model.figures import Estimate, Interval
 from plinth.model.load import Histogram
 from plinth.model.pg_units import setting_text
 from plinth.model.report import Report, SettingRow

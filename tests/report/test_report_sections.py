@@ -7,8 +7,7 @@ import pytest
 from plinth.model.base import Frozen
 from plinth.model.flashback import FlashbackText
 from plinth.model.outage import OutageText
-from plinth.model.report import LinkText, MachineText, Report, StandbyText
-from plinth.model.section_texts import SectionTexts
+from plinth.model.report import LinkText, MachineText, Report, SectionTexts, StandbyText
 from plinth.report import render_markdown, render_summary, render_terminal
 from plinth.report.sections import SECTIONS, page_tables
 from plinth.report.sections.section import Table

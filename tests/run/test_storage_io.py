@@ -2,8 +2,8 @@
 
 import pytest
 
+from plinth.model.choices import IO_SHAPES, IoShape
 from plinth.model.probe_io import IoProbe, IoResult, IoSide, StorageIo
-from plinth.model.probe_kinds import IO_SHAPES, IoShape
 from plinth.model.published import PublishedIo
 from plinth.plan.times import JOBS_OF_SHAPE
 from plinth.probe.io_jobs import shapes

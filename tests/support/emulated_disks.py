@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from plinth.model.choices import CutMode
 from plinth.model.disk import DiskConfig
 from plinth.model.disk_recording import ImageSource
-from plinth.model.power_cut import CutMode
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import daemons, kill_daemon, serve_command
 from plinth.storage.devices.disk_process import DISK_FILE

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from plinth.analyse.comparison import Outcome, Ratio, in_doubt, why_undecided
 from plinth.analyse.sequential import Decided, Rule, decide
 from plinth.model.analysis import NoiseFloor, Verdict
-from plinth.model.estimate import Estimate
 from plinth.model.experiment import FIRST_LOOK
 from plinth.model.factors import Design, design_of
+from plinth.model.figures import Estimate
 from plinth.model.plan import Plan
 from plinth.model.trial import Trial
 

@@ -13,8 +13,7 @@ from plinth.analyse.commit_model import commit_models
 from plinth.analyse.commit_survival import survival_of
 from plinth.analyse.comparison import Outcome, Ratio
 from plinth.analyse.curves import curves_of
-from plinth.analyse.cut_controls import controls_of
-from plinth.analyse.durability import durability_of, with_test
+from plinth.analyse.durability import controls_of, durability_of, with_test
 from plinth.analyse.effects import effects_of
 from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
 from plinth.analyse.grouping import group_variants
@@ -37,9 +36,9 @@ from plinth.analyse.trial_patterns import trial_patterns
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
 from plinth.model.analysis import Analysis, BySchedule, Comparison, NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
-from plinth.model.estimate import Estimate
 from plinth.model.factors import Design, design_of
 from plinth.model.facts import ServerFacts
+from plinth.model.figures import Estimate
 from plinth.model.plan import Variant
 from plinth.model.safety import Safety
 from plinth.model.standby import PRIMARY

@@ -22,10 +22,8 @@ from plinth.analyse.wording import (
     sentence,
 )
 from plinth.model.analysis import Comparison, Grouping, Headline, VariantResult, Verdict
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_ENOUGH, number, times_of
-from plinth.model.labels import RATE, level_label, levels_label
-from plinth.model.level import Level, level_text
+from plinth.model.figures import NOT_ENOUGH, Estimate, number, times_of
+from plinth.model.level import RATE, Level, level_label, level_text, levels_label
 from plinth.model.safety import SafetyGrade
 from plinth.model.sweep import CurveEffect, Factor, ScalingCurve, Sweep
 from plinth.model.units import format_count

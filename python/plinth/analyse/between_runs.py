@@ -1,24 +1,32 @@
 """Runs of different days compared: variant by variant, with the noise between the trials within each run."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from plinth.analyse import comparison, wording
+from plinth.analyse import comparison, permutation, wording
 from plinth.analyse.bootstrap import MIN_TRIALS, of_trials
 from plinth.analyse.comparison import Ratio, inverse
 from plinth.analyse.machine_load import load_differences, load_refusals, share_of
 from plinth.analyse.noise_floor import noise_floor
 from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.base import Gap
+from plinth.model.choices import Allowance, Metric
 from plinth.model.errors import UsageError
-from plinth.model.estimate import Estimate
-from plinth.model.figures import number, times
-from plinth.model.run_comparison import ComparedRun, Difference, RunsComparison, RunsRatio
-from plinth.model.run_figures import Condition, ConditionKind, RunFigures, TrialFigures, VariantFigures
-from plinth.model.run_metrics import Allowance, Metric
+from plinth.model.figures import Estimate, number, times
+from plinth.model.run_comparison import (
+    ComparedRun,
+    Condition,
+    ConditionKind,
+    Difference,
+    RunFigures,
+    RunsComparison,
+    RunsRatio,
+    TrialFigures,
+    VariantFigures,
+)
 from plinth.model.safety import grade_words
 from plinth.model.tpcc_notice import NOTICE
 from plinth.model.units import format_count
@@ -29,6 +37,9 @@ _NAMES: dict[Metric, str] = {
     "latency_p95": "p95 latency",
     "latency_p99": "p99 latency",
 }
+
+Pairs = Sequence[tuple[VariantFigures, VariantFigures]]
+"""Variants of one run, each with that of another."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +108,7 @@ def compare_runs(
     )
 
 
-def match_variants(first: RunFigures, later: RunFigures) -> list[tuple[VariantFigures, VariantFigures]]:
+def match_variants(first: RunFigures, later: RunFigures) -> Pairs:
     """Return the variants that two runs have in common: of the same levels, else of the same label; or the only one of each.
 
     A/A twins are left out: each is compared in its own run.
@@ -178,8 +189,8 @@ def _figures(trials: Iterable[TrialFigures], metric: Metric) -> list[float]:
 def _judged(pairs: Sequence[_Pair], floors: Sequence[NoiseFloor | None], seed: int) -> tuple[RunsRatio, ...]:
     """Return verdicts, corrected over all ratios together."""
     compared = [pair.ratio for pair in pairs if pair.ratio is not None]
-    held = iter(comparison.holm([ratio.p_value for ratio in compared]))
-    permuted = iter(comparison.holm([ratio.permutation_p_value for ratio in compared]))
+    held = iter(permutation.holm([ratio.p_value for ratio in compared]))
+    permuted = iter(permutation.holm([ratio.permutation_p_value for ratio in compared]))
     judged: list[RunsRatio] = []
     for pair in pairs:
         if pair.ratio is None:
@@ -307,9 +318,7 @@ def _reasons(pairs: Sequence[_Pair]) -> list[str]:
     return list(dict.fromkeys(f"{pair.after.label}: {reason}" for pair in pairs for reason in pair.refused))
 
 
-def _unmatched(
-    runs: Sequence[Run], matched: Sequence[tuple[int, list[tuple[VariantFigures, VariantFigures]]]]
-) -> Iterable[Gap]:
+def _unmatched(runs: Sequence[Run], matched: Sequence[tuple[int, Pairs]]) -> Iterable[Gap]:
     first = runs[0]
     for place, pairs in matched:
         sides = (
@@ -320,9 +329,6 @@ def _unmatched(
             for variant in run.figures.variants:
                 if not variant.is_aa_twin and id(variant) not in found:
                     yield Gap(what=variant.label, reason=f"it is in {run.place} and not in {other.place}")
-
-
-Pairs = Sequence[tuple[VariantFigures, VariantFigures]]
 
 
 def caveats(
@@ -344,7 +350,8 @@ def caveats(
 
 
 def _not_interleaved(runs: Sequence[RunFigures]) -> str:
-    days = " and ".join(dict.fromkeys(_day(run) for run in (runs[0], runs[-1])))
+    began = [datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC) for run in (runs[0], runs[-1])]
+    days = " and ".join(dict.fromkeys(f"{time:%Y-%m-%d %H:%M} UTC" for time in began))
     return (
         f"The trials of these runs ({days}) are not interleaved: a change of the machine from one run to the other cannot be told "
         "from the effect of what differs between them. The intervals hold only the noise between the trials within each run."
@@ -356,45 +363,33 @@ def _derived_workload(runs: Sequence[RunFigures]) -> list[str]:
     return [NOTICE] if ("builtin", "tpcc") in of_variants else []
 
 
-def _day(run: RunFigures) -> str:
-    return f"{datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC):%Y-%m-%d %H:%M} UTC"
+def _machines(differences: Sequence[Difference]) -> Iterator[str]:
+    if names := [one.name for one in differences if one.kind == "machine"]:
+        yield f"The machines differ ({', '.join(names)}): a ratio is of machine, storage and settings together, not of a change to one."
 
 
-def _machines(differences: Sequence[Difference]) -> list[str]:
-    names = [one.name for one in differences if one.kind == "machine"]
-    if not names:
-        return []
-    return [
-        f"The machines differ ({', '.join(names)}): a ratio is of machine, storage and settings together, not of a change to one."
-    ]
+def _load(differences: Sequence[Difference]) -> Iterator[str]:
+    if names := [one.name for one in differences if one.kind == "load"]:
+        yield f"The machine was under different load ({', '.join(names)}): a ratio is of it, too."
 
 
-def _load(differences: Sequence[Difference]) -> list[str]:
-    names = [one.name for one in differences if one.kind == "load"]
-    return [f"The machine was under different load ({', '.join(names)}): a ratio is of it, too."] if names else []
-
-
-def _unknown_load(runs: Sequence[RunFigures]) -> list[str]:
+def _unknown_load(runs: Sequence[RunFigures]) -> Iterator[str]:
     unknown = [
         run.run_id for run in runs if any(one.trials and share_of(one, "others_cpu") is None for one in run.variants)
     ]
-    if not unknown:
-        return []
-    return [
-        f"What other processes did during the trials of {', '.join(unknown)} is not known: whether the machine was under the same "
-        "load cannot be told."
-    ]
+    if unknown:
+        yield (
+            f"What other processes did during the trials of {', '.join(unknown)} is not known: whether the machine was under the same "
+            "load cannot be told."
+        )
 
 
-def _what_differs(differences: Sequence[Difference]) -> list[str]:
+def _what_differs(differences: Sequence[Difference]) -> Iterator[str]:
     kinds = list(dict.fromkeys(one.kind for one in differences if one.kind != "machine"))
     if not differences:
-        return [
-            "Nothing that is recorded differs between the runs: a difference is the machine's drift, or not recorded."
-        ]
+        yield "Nothing that is recorded differs between the runs: a difference is the machine's drift, or not recorded."
     if len(kinds) > 1:
-        return [f"Several things differ at once ({', '.join(kinds)}): no ratio can be ascribed to one of them."]
-    return []
+        yield f"Several things differ at once ({', '.join(kinds)}): no ratio can be ascribed to one of them."
 
 
 def _safety_words(figures: VariantFigures) -> str:
@@ -428,17 +423,15 @@ def _incomplete(runs: Sequence[RunFigures]) -> list[str]:
     ]
 
 
-def _few_trials(pairs: Pairs) -> list[str]:
+def _few_trials(pairs: Pairs) -> Iterator[str]:
     few = dict.fromkeys(
         after.label for before, after in pairs if min(len(before.trials), len(after.trials)) < MIN_TRIALS
     )
     left_out = sum(side.left_out for side in {id(side): side for pair in pairs for side in pair}.values())
-    found = (
-        [f"Fewer than {MIN_TRIALS} trials on one side give no interval and no verdict: {', '.join(few)}."]
-        if few
-        else []
-    )
-    return found + ([f"{format_count(left_out, 'trial')} failed or excluded, and left out."] if left_out else [])
+    if few:
+        yield f"Fewer than {MIN_TRIALS} trials on one side give no interval and no verdict: {', '.join(few)}."
+    if left_out:
+        yield f"{format_count(left_out, 'trial')} failed or excluded, and left out."
 
 
 _NEVER: tuple[ConditionKind, ...] = ("workload",)
@@ -448,7 +441,6 @@ _ASKED: tuple[Literal["dataset", "clients", "driver"], ...] = ("dataset", "clien
 _KINDS: tuple[ConditionKind, ...] = (
     "workload", "dataset", "clients", "driver", "measuring", "storage", "settings", "versions", "machine", "load",
 )  # fmt: skip
-Matched = Sequence[tuple[VariantFigures, VariantFigures]]
 
 
 def refusals(
@@ -470,7 +462,7 @@ def refusals(
     return tuple(found)
 
 
-def differences(first: RunFigures, later: Sequence[tuple[RunFigures, Matched]]) -> tuple[Difference, ...]:
+def differences(first: RunFigures, later: Sequence[tuple[RunFigures, Pairs]]) -> tuple[Difference, ...]:
     """Return every condition that is not the same in all runs: of whole runs, then of matched variants; alike ones once."""
     whole = [_of(run.conditions) for run in (first, *(run for run, _ in later))]
     found: dict[tuple[ConditionKind, str, tuple[str | None, ...]], list[str]] = {}
@@ -499,7 +491,7 @@ def _of(conditions: Iterable[Condition]) -> Conditions:
     return {(one.kind, one.name): one.value for one in conditions}
 
 
-def _partner(variant: VariantFigures, pairs: Matched) -> VariantFigures | None:
+def _partner(variant: VariantFigures, pairs: Pairs) -> VariantFigures | None:
     """Return None where a run has no such variant, which says nothing about its conditions."""
     return next((after for before, after in pairs if before is variant), None)
 

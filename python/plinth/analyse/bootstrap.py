@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from plinth.model.estimate import Estimate, Interval
+from plinth.model.figures import Estimate, Interval
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
@@ -142,9 +142,7 @@ def _estimate(logs: tuple[float, ...], seed: int, method: str) -> tuple[Estimate
     n = len(values)
     value = float(np.exp(median(values)))
     if n < MIN_TRIALS:
-        note = f"not enough trials for an interval: it needs at least {MIN_TRIALS}, not {n}"
-        few = Estimate(value=value, interval=None, n=n, method=method, note=note, more_trials=MIN_TRIALS - n)
-        return few, None
+        return _too_few(value, n, method, ""), None
     if _is_constant(values):
         note = f"no interval: all {n} trials gave the same figure, which shows no spread to judge by"
         return Estimate(value=value, interval=None, n=n, method=method, note=note), None
@@ -160,14 +158,17 @@ def estimate_ratio(
     n = min(len(first), len(second))
     value = float(np.exp(median(first) - median(second)))
     if n < MIN_TRIALS:
-        note = f"not enough trials for an interval: it needs at least {MIN_TRIALS} on either side, not {n}"
-        few = Estimate(value=value, interval=None, n=n, method=method, note=note, more_trials=MIN_TRIALS - n)
-        return few, None
+        return _too_few(value, n, method, " on either side"), None
     if _is_constant(first) and _is_constant(second):
         note = "no interval: the trials of either side gave the same figure, which shows no spread to judge by"
         return Estimate(value=value, interval=None, n=n, method=method, note=note), None
     pivot = bootstrap_difference(first, second, (draws(len(first), seed), draws(len(second), seed + 1)))
     return _with_interval(value, pivot, n, method), pivot
+
+
+def _too_few(value: float, n: int, method: str, where: str) -> Estimate:
+    note = f"not enough trials for an interval: it needs at least {MIN_TRIALS}{where}, not {n}"
+    return Estimate(value=value, interval=None, n=n, method=method, note=note, more_trials=MIN_TRIALS - n)
 
 
 def _is_constant(values: Floats) -> bool:
@@ -208,14 +209,14 @@ def expected_half_widths(spread: float, trials: NDArray[np.int_], alpha: float) 
 
 def of_trials(values: Sequence[float], seed: int) -> Estimate:
     """Return the median of a figure of each trial with its interval; none where one of them is 0, which has no logarithm."""
+    return stated(*of_trials_in_full(values, seed))
+
+
+def of_trials_in_full(values: Sequence[float], seed: int) -> tuple[Estimate, Pivot | None]:
+    """Return the same as `of_trials`, with an interval however wide it is, and its pivot."""
     method = "median of the trials"
     if all(value > 0 for value in values):
-        return stated(*estimate([float(np.log(value)) for value in values], seed, method))
+        return estimate([float(np.log(value)) for value in values], seed, method)
+    value = float(median(np.asarray(values, dtype=np.float64)))
     note = "no interval: in some trials it was 0"
-    return Estimate(
-        value=float(median(np.asarray(values, dtype=np.float64))),
-        interval=None,
-        n=len(values),
-        method=method,
-        note=note,
-    )
+    return Estimate(value=value, interval=None, n=len(values), method=method, note=note), None

@@ -9,8 +9,7 @@ from plinth.analyse.machine_load import LOAD_CHECKS
 from plinth.analyse.preparation import not_reached, not_steady_after_warmup
 from plinth.analyse.trials import JudgedTrial, Measured, keeps_up, name_trials
 from plinth.analyse.wording import commit_clause, missed_text
-from plinth.model.analysis import NoiseFloor, TrialPattern, VariantResult
-from plinth.model.caveat import Caveat, CaveatKind, by_weight
+from plinth.model.analysis import Caveat, CaveatKind, NoiseFloor, TrialPattern, VariantResult, by_weight
 from plinth.model.contents import BundleContents
 from plinth.model.factors import Design
 from plinth.model.figures import more_command, percent
@@ -186,11 +185,8 @@ def _of_comparability(measured: dict[str, Measured], design: Design) -> Iterator
             if one.counted and not one.log_tps.keys() & baseline.log_tps.keys():
                 yield f"{one.variant.label} is not compared: no block has a counted trial of it and of {baseline.variant.label}"
         if len(stratum.variants) == 1 and len(design.strata) > 1:
-            yield f"{baseline.variant.label} is not compared: no other variant differs from it only in {_listed(design)}"
-
-
-def _listed(design: Design) -> str:
-    return " and ".join(design.factor(name).title for name in design.compared)
+            compared = " and ".join(design.factor(name).title for name in design.compared)
+            yield f"{baseline.variant.label} is not compared: no other variant differs from it only in {compared}"
 
 
 def _of_lost_trials(measured: dict[str, Measured]) -> Iterator[str]:

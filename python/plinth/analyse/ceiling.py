@@ -8,10 +8,10 @@ nothing else, so that what they reach is what as many clients can. A transaction
 from collections.abc import Mapping, Sequence
 
 from plinth.model.analysis import CommitCeiling
+from plinth.model.choices import DEFAULT_METHOD, Group
 from plinth.model.facts import ServerFacts
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
 from plinth.model.probe import FsyncFigure, FsyncProbe
-from plinth.model.probe_kinds import DEFAULT_METHOD, Group
 from plinth.model.write_facts import SettingSeen, WriteFacts, settings_in_force, value_in_force
 
 LEAST_COMMIT_BYTES = 34

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from plinth.analyse.ceiling import figure_of
 from plinth.analyse.commit_queue import Clients, Remote, Waits, commit_median_ns, flush_behind
 from plinth.model.analysis import CommitModel, VariantResult
+from plinth.model.choices import DEFAULT_METHOD
 from plinth.model.contents import BundleContents
 from plinth.model.plan import DATA_ROLE, PRIMARY, WAL_ROLE, PlannedNode, Variant
-from plinth.model.probe_kinds import DEFAULT_METHOD
 from plinth.model.synchronous_standby_names import Quorum, quorum_of
 from plinth.model.write_facts import canonical
 

@@ -18,8 +18,7 @@ from plinth.analyse.bootstrap import (
     stated,
 )
 from plinth.model.analysis import NoiseFloor, Verdict
-from plinth.model.estimate import Estimate, Interval
-from plinth.model.figures import number
+from plinth.model.figures import Estimate, number
 
 _Pair = tuple[str, str]
 ALPHA = 1 - LEVEL
@@ -101,10 +100,7 @@ def stated_ratio(ratio: Ratio) -> Estimate:
 
 def inverse(ratio: Estimate) -> Estimate:
     """Return the same comparison seen from the other side."""
-    turned = ratio.interval and Interval(
-        low=1 / ratio.interval.high, high=1 / ratio.interval.low, level=ratio.interval.level
-    )
-    return ratio.model_copy(update={"value": 1 / ratio.value, "interval": turned})
+    return ratio.through(lambda value: 1 / value)
 
 
 def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate) -> str | None:
@@ -116,12 +112,6 @@ def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate)
         f"{number(ratio.value)}x is the median of {ratio.n} ratios, each between trials of the same block, which a slow period of the "
         f"machine slows alike; the medians of all trials, shown in the table, have the ratio {number(quotient)}x"
     )
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Apply Holm's correction over the whole family; what has no p stays in the family, and stays without."""
-    corrected = permutation.holm([1.0 if p is None else p for p in p_values])
-    return [None if p is None else held for p, held in zip(p_values, corrected, strict=True)]
 
 
 def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Verdict:
@@ -142,8 +132,8 @@ def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Ve
 
 def outcomes(ratios: Mapping[_Pair, Ratio], floor: NoiseFloor | None) -> dict[_Pair, Outcome]:
     """Judge comparisons of a fixed number of trials, corrected over all of them together."""
-    held = holm([ratio.p_value for ratio in ratios.values()])
-    permuted = holm([ratio.permutation_p_value for ratio in ratios.values()])
+    held = permutation.holm([ratio.p_value for ratio in ratios.values()])
+    permuted = permutation.holm([ratio.permutation_p_value for ratio in ratios.values()])
     found: dict[_Pair, Outcome] = {}
     for (pair, ratio), p_value, permutation_p_value in zip(ratios.items(), held, permuted, strict=True):
         reached = verdict(ratio, p_value, floor)

@@ -7,8 +7,7 @@ from plinth.analyse.scaling import Levels, gains_end, holds_end, knee, scalabili
 from plinth.analyse.schedule import schedule_limit
 from plinth.analyse.trials import Measured
 from plinth.model.factors import Design
-from plinth.model.labels import RATE, levels_label
-from plinth.model.level import Level, level_text
+from plinth.model.level import RATE, Level, level_text, levels_label
 from plinth.model.sweep import Factor, Knee, ScalabilityFit, ScalingCurve, ScalingPoint
 
 CLIENTS = "workload.clients"

@@ -16,7 +16,7 @@ from plinth.analyse.bootstrap import estimate, stated
 from plinth.analyse.trials import Measured
 from plinth.model.factors import Design
 from plinth.model.level import level_text
-from plinth.model.sweep import Effect, Effects, Factor, FactorLevel
+from plinth.model.sweep import Effect, Effects, Factor
 
 MOST_EFFECTS = 200
 Contrast = tuple[Factor, int, int]
@@ -71,10 +71,8 @@ def _effect(
     ratio = stated(*estimate(by_block.tolist(), seed, method))
     return Effect(
         factors=tuple(factor.name for factor, _, _ in contrasts),
-        labels=tuple(_label(factor.levels[over], factor.levels[under]) for factor, over, under in contrasts),
+        labels=tuple(
+            f"{factor.levels[over].label} over {factor.levels[under].label}" for factor, over, under in contrasts
+        ),
         ratio=ratio,
     )
-
-
-def _label(over: FactorLevel, under: FactorLevel) -> str:
-    return f"{over.label} over {under.label}"

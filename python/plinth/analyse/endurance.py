@@ -11,19 +11,18 @@ from plinth.analyse.trials import Measured, judge_trials
 from plinth.analyse.window import Window
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
-from plinth.model.drive import Rating
 from plinth.model.endurance import (
     DeviceWritten,
     Endurance,
     Flow,
     FlowWritten,
+    Rating,
     StorageWritten,
     VariantEndurance,
     Written,
 )
-from plinth.model.estimate import Estimate, Interval
 from plinth.model.facts import StorageFacts
-from plinth.model.figures import percent
+from plinth.model.figures import Estimate, percent
 from plinth.model.storage import ZfsStorage
 from plinth.model.units import format_decimal_size
 
@@ -68,14 +67,13 @@ def variant_endurance(
     contents: BundleContents, measured: Measured, rating: Rating | None, tps: float | None = None
 ) -> VariantEndurance:
     """Return the account of one variant, at its measured rate or at `tps`."""
-    return _Account(contents, measured, tps, rating, contents.plan.experiment.measure.seed).variant()
+    return _Account(contents, measured, tps, rating).variant()
 
 
 def written_by_block(contents: BundleContents, measured: Measured) -> dict[int, float]:
     """Return bytes that each transaction wrote to the devices below the storages, in each counted trial of which that is known, by
     block."""
-    account = _Account(contents, measured, None, None, contents.plan.experiment.measure.seed)
-    return account.written_by_block()
+    return _Account(contents, measured, None, None).written_by_block()
 
 
 def stated_rating(contents: BundleContents) -> Rating | None:
@@ -111,15 +109,16 @@ class _Trial(NamedTuple):
 class _Account:
     """The account of one variant."""
 
-    def __init__(
-        self, contents: BundleContents, measured: Measured, tps: float | None, rating: Rating | None, seed: int
-    ) -> None:
+    def __init__(self, contents: BundleContents, measured: Measured, tps: float | None, rating: Rating | None) -> None:
+        seed = contents.plan.experiment.measure.seed
         self._contents = contents
         self._variant = measured.variant
         self._rating = rating
         self._seed = seed
         self._asked_tps = tps
-        self._tps = measured.tps(seed) if tps is None else _given(tps)
+        self._tps = measured.tps(seed)
+        if tps is not None:
+            self._tps = Estimate(value=tps, interval=None, n=0, method="as given")
         self._trials = list(_trials(measured))
         self._roles = contents.cluster_of(measured.variant).primary.roles
         self._gaps: list[Gap] = []
@@ -259,13 +258,7 @@ class _Account:
         if self._rating is None or bytes_per_day.value <= 0:
             return None
         rated_bytes = self._rating.rated_bytes
-        interval = bytes_per_day.interval
-        turned = None
-        if interval is not None:
-            low, high = (life_years(rated_bytes, bound) for bound in (interval.high, interval.low))
-            turned = Interval(low=low, high=high, level=interval.level)
-        years = life_years(rated_bytes, bytes_per_day.value)
-        return bytes_per_day.model_copy(update={"value": years, "interval": turned})
+        return bytes_per_day.through(lambda written: life_years(rated_bytes, written))
 
     def _written(self, rate_of: Callable[[_Trial], float | None]) -> Written | None:
         """Convert bytes per second to bytes per transaction and per day; None where a trial lacks the figure."""
@@ -324,7 +317,3 @@ def _topmost(facts: StorageFacts) -> tuple[str, ...]:
 def _sum(values: Iterator[float | None]) -> float | None:
     known = list(values)
     return None if not known or None in known else sum(value for value in known if value is not None)
-
-
-def _given(tps: float) -> Estimate:
-    return Estimate(value=tps, interval=None, n=0, method="as given")

@@ -5,9 +5,8 @@ percentiles cannot; of a variant each is the median of its trials' own.
 from collections.abc import Iterable
 
 from plinth.model.analysis import LatencyPercentiles, StatementLatency
-from plinth.model.histogram import Buckets
+from plinth.model.histogram import Buckets, median_of_trials
 from plinth.model.load import Histogram
-from plinth.model.sample_statistics import median_of_trials
 
 _OF_TRIALS = ("p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns")
 
@@ -54,14 +53,14 @@ def statement_latencies(trials: Iterable[Iterable[Histogram]]) -> tuple[Statemen
         for statement, parts in of_trial.items():
             groups.setdefault(statement, []).append(parts)
     rows = ((found[0][0], percentiles_of(map(Buckets.of, found))) for _, found in sorted(groups.items()))
-    return tuple(_statement(first, latency) for first, latency in rows if latency is not None)
-
-
-def _statement(first: Histogram, latency: LatencyPercentiles) -> StatementLatency:
-    return StatementLatency(
-        script=first.script or "",
-        statement=first.statement or 0,
-        line=first.line,
-        text=first.text or "",
-        latency=latency,
+    return tuple(
+        StatementLatency(
+            script=first.script or "",
+            statement=first.statement or 0,
+            line=first.line,
+            text=first.text or "",
+            latency=latency,
+        )
+        for first, latency in rows
+        if latency is not None
     )

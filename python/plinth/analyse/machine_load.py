@@ -7,7 +7,7 @@ from typing import NamedTuple
 from plinth.analyse.window import Window
 from plinth.model.doctor import SEVERITIES, DoctorRecord, Severity
 from plinth.model.figures import percent
-from plinth.model.run_figures import Condition, RunFigures, VariantFigures
+from plinth.model.run_comparison import Condition, RunFigures, VariantFigures
 
 _MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 LEAST_DIFFERENCE = {"others_cpu": 0.10, "steal": 0.05}

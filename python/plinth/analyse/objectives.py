@@ -4,16 +4,15 @@ Each objective is judged by its own 95 % interval, without a correction for thei
 where each one is, an intersection-union test, whose level is that of each part (Berger 1982, Technometrics 24:295-300).
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from plinth.analyse.bootstrap import Pivot, estimate, of_trials, stated
+from plinth.analyse.bootstrap import Pivot, estimate, of_trials_in_full, stated
 from plinth.analyse.trials import Measured
 from plinth.model.analysis import VariantResult
 from plinth.model.contents import BundleContents
-from plinth.model.estimate import Estimate
 from plinth.model.experiment import Experiment, factor_path
+from plinth.model.figures import Estimate
 from plinth.model.level import Level
 from plinth.model.objective import LATENCY_QUANTILES, Objective, ObjectiveResult, Outcome
 from plinth.model.safety import GRADES, Safety
@@ -138,13 +137,6 @@ def _tps(measured: Measured, seed: int) -> tuple[Estimate, Pivot | None]:
     return estimate(list(measured.log_tps.values()), seed, _METHOD)
 
 
-def _of_trials(values: Sequence[float], seed: int) -> tuple[Estimate, Pivot | None]:
-    """Return the same as `of_trials`, with an interval however wide it is."""
-    if all(value > 0 for value in values):
-        return estimate([math.log(value) for value in values], seed, _METHOD)
-    return of_trials(values, seed), None
-
-
 def _latency(objective: Objective, measured: Measured, seed: int) -> _Found:
     """Return the median of the trials' own percentiles, each of the trial's merged histogram."""
     points = [trial.point() for trial in measured.counted]
@@ -152,7 +144,9 @@ def _latency(objective: Objective, measured: Measured, seed: int) -> _Found:
     known: list[int] = [value for point in points if (value := getattr(point, field)) is not None]
     if len(known) < len(points):
         return _Found(missing="a counted trial has no histogram of latencies")
-    return _Found(*_of_trials(known, seed), doubt=_without_latency(measured, 1 - LATENCY_QUANTILES[objective.metric]))
+    return _Found(
+        *of_trials_in_full(known, seed), doubt=_without_latency(measured, 1 - LATENCY_QUANTILES[objective.metric])
+    )
 
 
 def _without_latency(measured: Measured, share_above: float) -> str | None:
@@ -174,7 +168,7 @@ def _wal(measured: Measured, result: VariantResult, seed: int) -> _Found:
     each = [trial.work.wal_bytes for trial in measured.counted if trial.work is not None]
     known = [value for value in each if value is not None]
     if known and len(known) == len(measured.counted):
-        return _Found(*_of_trials(known, seed))
+        return _Found(*of_trials_in_full(known, seed))
     reasons = [gap.reason for gap in work.gaps if gap.what.startswith("WAL")] if work else []
     return _Found(missing="; ".join(reasons) or "the WAL's position was not read")
 
@@ -200,10 +194,7 @@ def _cost(
     if price is None:
         return _Found(missing="no price_per_hour is given")
     cost = price * MILLION_PER_HOUR
-    turned = tps.interval and tps.interval.model_copy(
-        update={"low": cost / tps.interval.high, "high": cost / tps.interval.low}
-    )
-    return _Found(tps.model_copy(update={"value": cost / tps.value, "interval": turned}), pivot)
+    return _Found(tps.through(lambda rate: cost / rate), pivot)
 
 
 def _storage_of(experiment: Experiment, levels: Mapping[str, Level]) -> str:

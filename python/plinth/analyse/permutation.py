@@ -4,6 +4,7 @@ They assume nothing of the noise, and so are the check on the bootstrap; but wit
 give a small p however clear the difference, which `smallest_p_*` tells beforehand.
 """
 
+from collections.abc import Sequence
 from itertools import combinations
 from math import comb
 
@@ -65,11 +66,13 @@ def _share(arranged: Floats, observed: float, summed: float, *, exact: bool) -> 
     return beyond / len(arranged) if exact else (beyond + 1) / (len(arranged) + 1)
 
 
-def holm(p_values: list[float]) -> list[float]:
-    """Apply Holm's step-down correction (1979): the p values may be compared with one level for the whole family."""
-    corrected = [0.0] * len(p_values)
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Apply Holm's step-down correction (1979): the p values may be compared with one level for the whole family, in which what has no
+    p stays, without."""
+    corrected: list[float | None] = [None] * len(p_values)
     highest = 0.0
-    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, p_values[i] * (len(p_values) - rank)))
-        corrected[i] = highest
+    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    for rank, (p, place) in enumerate(known):
+        highest = max(highest, min(1.0, p * (len(p_values) - rank)))
+        corrected[place] = highest
     return corrected

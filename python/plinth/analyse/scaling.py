@@ -13,8 +13,7 @@ import numpy as np
 from plinth.analyse.bootstrap import LEVEL, MIN_TRIALS, Floats, median
 from plinth.analyse.comparison import ALPHA, EQUIVALENCE, compare, inverse, stated_ratio
 from plinth.analyse.simultaneous import LogsByBlock, without_blocks
-from plinth.model.estimate import Estimate, Interval
-from plinth.model.figures import percent
+from plinth.model.figures import Estimate, Interval, percent
 from plinth.model.sweep import Knee, ScalabilityFit
 from plinth.model.units import format_count
 

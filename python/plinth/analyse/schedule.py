@@ -16,8 +16,7 @@ from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.comparison import FEW_TRIALS, Outcome, compare, stated_ratio
 from plinth.analyse.trials import Measured
 from plinth.model.analysis import BySchedule, ScheduleKept, Verdict
-from plinth.model.estimate import Estimate
-from plinth.model.figures import number
+from plinth.model.figures import Estimate, number
 from plinth.model.sweep import ScheduleLevel, ScheduleLimit, Stratum
 from plinth.model.units import format_duration
 

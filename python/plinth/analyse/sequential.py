@@ -20,8 +20,8 @@ from typing import Literal
 import numpy as np
 
 from plinth.analyse.bootstrap import LEVEL, MAX_TRIALS
-from plinth.model.estimate import Interval
 from plinth.model.experiment import FIRST_LOOK
+from plinth.model.figures import Interval
 
 _GROWTH = 1.05
 """Of the trials from one look to the next, once that is more than one: more looks would gain nothing."""

@@ -1,14 +1,15 @@
-"""What PostgreSQL counted of a trial's transactions in its measured phase: WAL, full-page images, pages that it had at hand."""
+"""What the server did for a trial's transactions in its measured phase: WAL, full-page images and pages that it had at hand, as PostgreSQL
+counted them; what each group of processes read from storage and wrote to it, as /proc/PID/io counts it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from plinth.analyse.bootstrap import of_trials
 from plinth.analyse.postgres_writes import REPORTED_TOO_LATE, has_reported
 from plinth.analyse.wal_per_transaction import images_per_transaction, wal_per_transaction
 from plinth.analyse.window import Window, why_unread
-from plinth.model.analysis import ServerWork, TrialWork
+from plinth.model.analysis import GroupIo, ProcessIo, ServerWork, TrialWork
 from plinth.model.base import Gap
-from plinth.model.estimate import Estimate
+from plinth.model.figures import Estimate
 from plinth.model.trial import Trial
 
 _FIGURES = {
@@ -50,10 +51,7 @@ def server_work(works: Sequence[TrialWork], seed: int) -> ServerWork:
 
 def _share(shares: Sequence[float], seed: int) -> Estimate:
     """Estimate a share near 1 by its misses, so that its interval does not go beyond 1."""
-    misses = of_trials([1 - share for share in shares], seed)
-    bounds = misses.interval
-    turned = bounds and bounds.model_copy(update={"low": max(0.0, 1 - bounds.high), "high": 1 - bounds.low})
-    return misses.model_copy(update={"value": 1 - misses.value, "interval": turned})
+    return of_trials([1 - share for share in shares], seed).through(lambda misses: max(0.0, 1 - misses))
 
 
 def _why_missing(trial: Trial, seen: Window, field: str) -> str:
@@ -70,3 +68,42 @@ def _buffer_hits(trial: Trial, seen: Window) -> float | None:
     if hits is None or reads is None or hits + reads == 0 or not has_reported(trial, seen):
         return None
     return hits / (hits + reads)
+
+
+_PROCESS_IO = "process_io"
+
+
+def process_io(trials: Sequence[tuple[Trial, Window]], seed: int) -> ProcessIo:
+    """Return medians over a variant's counted trials; a group that any of them could not read is a gap with its reason."""
+    if not trials:
+        return ProcessIo(groups=(), gaps=(Gap(what="I/O by process", reason="no trial counts"),))
+    groups: list[GroupIo] = []
+    gaps: list[Gap] = []
+    names = tuple(dict.fromkeys(name for trial, seen in trials for name in _groups(trial, seen)))
+    if not names:
+        gaps.append(Gap(what="I/O by process", reason=why_unread(trials[0][0], _PROCESS_IO)))
+    for name in names:
+        rates = [
+            (seen.rate(_PROCESS_IO, name, "read_bytes"), seen.rate(_PROCESS_IO, name, "wchar")) for _, seen in trials
+        ]
+        known = [(read, written) for read, written in rates if read is not None and written is not None]
+        if len(known) < len(rates):
+            lacking = next(trial for (trial, _), pair in zip(trials, rates, strict=True) if None in pair)
+            gaps.append(Gap(what=f"I/O of {name}", reason=why_unread(lacking, f"{_PROCESS_IO}: {name}")))
+        elif any(read or written for read, written in known):
+            groups.append(
+                GroupIo(
+                    group=name,
+                    read_bytes_per_s=of_trials([read for read, _ in known], seed),
+                    written_bytes_per_s=of_trials([written for _, written in known], seed),
+                )
+            )
+    groups.sort(key=lambda one: -(one.read_bytes_per_s.value + one.written_bytes_per_s.value))
+    return ProcessIo(groups=tuple(groups), gaps=tuple(gaps))
+
+
+def _groups(trial: Trial, seen: Window) -> Iterator[str]:
+    """Return those that were read, then those that could not be."""
+    yield from seen.objects(_PROCESS_IO)
+    prefix = f"{_PROCESS_IO}: "
+    yield from (gap.what.removeprefix(prefix) for gap in trial.gaps if gap.what.startswith(prefix))

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from plinth.analyse.bootstrap import LEVEL, MIN_TRIALS, Floats, median
-from plinth.model.estimate import Interval
+from plinth.model.figures import Interval
 
 LogsByBlock = Mapping[int, float]
 """Logarithms of a figure of a variant's trials, by block."""

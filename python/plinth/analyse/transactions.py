@@ -7,7 +7,7 @@ from plinth.analyse.latency import percentiles_of
 from plinth.model.analysis import TransactionResult, TrialTransactions
 from plinth.model.contents import TrialContents
 from plinth.model.dataset import DatasetSpec, TpccDataset
-from plinth.model.estimate import Estimate, Interval
+from plinth.model.figures import Estimate
 from plinth.model.histogram import Buckets
 from plinth.model.load import Totals
 from plinth.model.plan import Variant
@@ -103,11 +103,4 @@ def efficiency_of(nopm: Estimate | None, workload: WorkloadSpec, dataset: Datase
     if nopm is None or workload.pacing != "spec" or not isinstance(dataset, TpccDataset):
         return None
     warehouses = dataset.warehouses
-
-    def part(value: float) -> float:
-        return efficiency(value, warehouses)
-
-    interval = nopm.interval and Interval(
-        low=part(nopm.interval.low), high=part(nopm.interval.high), level=nopm.interval.level
-    )
-    return nopm.model_copy(update={"value": part(nopm.value), "interval": interval})
+    return nopm.through(lambda value: efficiency(value, warehouses))

@@ -17,8 +17,7 @@ from plinth.analyse.bootstrap import Floats, of_trials
 from plinth.analyse.machine_load import LEAST_DIFFERENCE, machine_load
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.model.analysis import PatternMetric, TrialPattern
-from plinth.model.estimate import Estimate
-from plinth.model.figures import bounds, number, percent
+from plinth.model.figures import Estimate, bounds, number, percent
 from plinth.model.units import format_duration
 
 DRIFT_ALPHA, MODES_ALPHA, OUTLIER_ALPHA = 0.017, 0.011, 0.016
@@ -36,30 +35,16 @@ _SIMULATED = 2_000_000
 """Values drawn for the distribution of the modes' statistic, in 20,000 samples at most."""
 
 
-class Drift(NamedTuple):
-    """Last block over first by a line through the medians of slopes, and the p-value."""
+class Found(NamedTuple):
+    """A pattern: the places of the trials that it is of, their figure over that of the others (of a drift, the last block over the first,
+    by a line through the medians of slopes), and the p-value."""
 
+    places: tuple[int, ...]
     ratio: float
     p_value: float
 
 
-class Modes(NamedTuple):
-    """The places of the smaller group, its mean over that of the other, and the p-value."""
-
-    smaller: tuple[int, ...]
-    ratio: float
-    p_value: float
-
-
-class Outlier(NamedTuple):
-    """The place of the trial, its figure over the median of the others, and the p-value."""
-
-    place: int
-    ratio: float
-    p_value: float
-
-
-def find_drift(variants: Sequence[Mapping[int, float]]) -> Drift | None:
+def find_drift(variants: Sequence[Mapping[int, float]]) -> Found | None:
     """Return the drift that all variants share, of their logs by block; None where none is clear, or of fewer than MIN_BLOCKS blocks."""
     deviations: dict[int, list[float]] = {}
     for logs in variants:
@@ -75,10 +60,10 @@ def find_drift(variants: Sequence[Mapping[int, float]]) -> Drift | None:
     slope = float(np.median(rises / (blocks[later] - blocks[earlier])))
     ratio = math.exp(slope * (blocks[-1] - blocks[0]))
     p_value = _kendall_p(len(blocks), int(np.sign(rises).sum()))
-    return Drift(ratio, p_value) if p_value <= DRIFT_ALPHA and _apart(ratio) >= LEAST_DRIFT else None
+    return Found((), ratio, p_value) if p_value <= DRIFT_ALPHA and _apart(ratio) >= LEAST_DRIFT else None
 
 
-def find_modes(logs: Sequence[float], least: float, tests: int = 1) -> Modes | None:
+def find_modes(logs: Sequence[float], least: float, tests: int = 1) -> Found | None:
     """Find two groups of at least two trials each, at least `least` apart; `tests` is how often a report looks for them."""
     n = len(logs)
     if n < MIN_FOR_MODES:
@@ -94,10 +79,10 @@ def find_modes(logs: Sequence[float], least: float, tests: int = 1) -> Modes | N
     if p_value > MODES_ALPHA or ratio < least:
         return None
     smaller, ratio = (high, ratio) if len(high) <= len(low) else (low, 1 / ratio)
-    return Modes(tuple(sorted(smaller.tolist())), ratio, p_value)
+    return Found(tuple(sorted(smaller.tolist())), ratio, p_value)
 
 
-def find_outlier(logs: Sequence[float], least: float, tests: int = 1) -> Outlier | None:
+def find_outlier(logs: Sequence[float], least: float, tests: int = 1) -> Found | None:
     """Return the trial that is furthest from the others in units of their spread, at least `least` from their median."""
     n = len(logs)
     if n < MIN_FOR_OUTLIER:
@@ -111,7 +96,7 @@ def find_outlier(logs: Sequence[float], least: float, tests: int = 1) -> Outlier
     place = int(np.argmax(distance))
     p_value = min(1.0, tests * 2 * n * float(stdtr(n - 2, -distance[place])))
     ratio = math.exp(values[place] - np.median(others[place]))
-    return Outlier(place, ratio, p_value) if p_value <= OUTLIER_ALPHA and _apart(ratio) >= least else None
+    return Found((place,), ratio, p_value) if p_value <= OUTLIER_ALPHA and _apart(ratio) >= least else None
 
 
 def _apart(ratio: float) -> float:
@@ -181,14 +166,11 @@ def _metric_of(one: Measured) -> PatternMetric:
     return "tps" if one.variant.workload.rate is None else "latency_p99"
 
 
-def _logs(one: Measured, metric: PatternMetric) -> dict[int, float]:
-    return one.log_tps if metric == "tps" else one.log_p99
-
-
 def _drift(variants: Sequence[Measured]) -> TrialPattern | None:
     metrics = {_metric_of(one) for one in variants}
     metric: PatternMetric = "tps" if "tps" in metrics else "latency_p99"
-    of_metric = [_logs(one, metric) for one in variants if _metric_of(one) == metric]
+    alike = [one for one in variants if _metric_of(one) == metric]
+    of_metric = [one.log_tps if metric == "tps" else one.log_p99 for one in alike]
     found = find_drift(of_metric)
     if found is None:
         return None
@@ -211,7 +193,7 @@ def _modes(one: Measured, tests: int) -> TrialPattern | None:
     found = find_modes([_log(trial, metric) for trial in trials], LEAST_MODES if metric == "tps" else LEAST_SLOW, tests)
     if found is None:
         return None
-    smaller = [trial for place, trial in enumerate(trials) if place in found.smaller]
+    smaller = [trial for place, trial in enumerate(trials) if place in found.places]
     others = [trial for trial in trials if trial not in smaller]
     sides = " and ".join(
         f"{name_trials(side)} near {_text(math.exp(median(_log(trial, metric) for trial in side)), metric)}"
@@ -237,7 +219,7 @@ def _outliers(one: Measured, variants: int, seed: int) -> Iterator[TrialPattern]
         found = find_outlier([_log(trial, metric) for trial in trials], least, variants * len(metrics))
         if found is None:
             continue
-        outlier = trials[found.place]
+        outlier = trials[found.places[0]]
         others = [trial for trial in trials if trial is not outlier]
         with_it, without = (
             of_trials([math.exp(_log(trial, metric)) for trial in side], seed) for side in (trials, others)

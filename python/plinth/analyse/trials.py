@@ -14,8 +14,7 @@ from plinth.analyse.machine_cpu import machine_cpu
 from plinth.analyse.machine_load import machine_load
 from plinth.analyse.postgres_writes import SOURCES as WRITES_SOURCES
 from plinth.analyse.postgres_writes import PostgresWrites, postgres_writes
-from plinth.analyse.process_io import process_io
-from plinth.analyse.server_work import server_work, trial_work
+from plinth.analyse.server_work import process_io, server_work, trial_work
 from plinth.analyse.steady import Steadiness, steadiness
 from plinth.analyse.transactions import nopm_of, transaction_results, trial_nopm, trial_transactions
 from plinth.analyse.window import Window, measured_phase
@@ -34,10 +33,10 @@ from plinth.model.analysis import (
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottleneck, WaitShare
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.errors import RunError
-from plinth.model.estimate import Estimate
+from plinth.model.figures import Estimate
 from plinth.model.histogram import Buckets
+from plinth.model.load import Totals
 from plinth.model.plan import Variant
-from plinth.model.totals import Totals
 from plinth.model.trial import Trial
 
 MANY_MISSED = 0.01

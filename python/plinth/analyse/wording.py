@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 from plinth.analyse.comparison import EQUIVALENCE, Outcome
 from plinth.model.analysis import BySchedule, Comparison, Headline, OpenLoop, VariantResult
-from plinth.model.estimate import Estimate
-from plinth.model.figures import more_command, percent, times_of
+from plinth.model.figures import Estimate, more_command, percent, times_of
 from plinth.model.safety import GRADES, SafetyBasis, SafetyGrade
 
 

@@ -17,7 +17,7 @@ from plinth.load.engine import OF_ENGINE
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, PlinthError
 from plinth.model.fleet import FleetSpec
-from plinth.model.fleet_trial import FleetTrial, MachineTrial
+from plinth.model.load import FleetTrial, MachineTrial
 from plinth.model.load_config import LoadConfig
 from plinth.model.units import format_count
 from plinth.system import cancel

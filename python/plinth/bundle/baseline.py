@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from plinth.bundle.files import BundleFolder
 from plinth.common.untrusted import parse_untrusted, validate_untrusted
 from plinth.model.errors import UsageError
-from plinth.model.run_figures import RUN_FIGURES_VERSION, RunFigures
+from plinth.model.run_comparison import RUN_FIGURES_VERSION, RunFigures
 
 _HINT = "`plinth compare --save-baseline FILE BUNDLE` makes one"
 _MOST_SHOWN = 3

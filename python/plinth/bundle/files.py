@@ -229,7 +229,7 @@ class BundleFolder:
         """Rename an entry within its directory, and fsync the directory."""
         with self._writing(new), self._parent(new) as (parent, last):
             os.replace(old.rpartition("/")[2], last, src_dir_fd=parent, dst_dir_fd=parent)
-            self._sync(parent)
+            _sync(os.open(".", _LIST, dir_fd=parent))
 
     def remove(self, name: str) -> None:
         """Remove a file or a link, if it exists."""
@@ -273,11 +273,7 @@ class BundleFolder:
         with self._writing(name):
             folders = [name, *(entry.name for entry in self.walk(name) if entry.is_folder)]
             for folder in folders:
-                descriptor = self._step(folder, _LIST)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+                _sync(self._step(folder, _LIST))
 
     def log(self, name: str) -> LogFile:
         """Return the log `name`, to which output of this run is appended."""
@@ -326,13 +322,6 @@ class BundleFolder:
             descriptor = following
         return descriptor
 
-    def _sync(self, parent: int) -> None:
-        folder = os.open(".", _LIST, dir_fd=parent)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
     def _drop(self, partial: str) -> None:
         try:
             self.remove(partial)
@@ -364,6 +353,14 @@ class BundleFolder:
 
     def _no_part(self, name: str, reason: str) -> RunError:
         return RunError(f"cannot read a part of {self._called}: {reason}", where=str(self.path / name))
+
+
+def _sync(folder: int) -> None:
+    """fsync a directory by a descriptor, which is closed."""
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _give(folder: int, user: InvokingUser) -> None:

@@ -180,7 +180,7 @@ class BundleWriter:
 
     def make_ledger(self, trial: PlannedTrial) -> Path:
         """Create an empty directory for the commit ledger of a trial."""
-        return self._make_ledger(_ledger_of_trial(trial))
+        return self._make_ledger(f"ledgers/{trial.number:04d}")
 
     def make_cut_ledger(self, cut: PlannedCut) -> Path:
         """Create an empty directory for the commit ledger of a power cut."""
@@ -288,10 +288,6 @@ def write_derived(bundle: Path, name: str, content: str) -> Path:
     folder.write_durably(f"derived/{name}", content)
     folder.give("derived")
     return folder.path / "derived" / name
-
-
-def _ledger_of_trial(trial: PlannedTrial) -> str:
-    return f"ledgers/{trial.number:04d}"
 
 
 def _recording_of_cut(cut: PlannedCut) -> str:

@@ -11,8 +11,8 @@ from plinth.cli.options import AsJson
 from plinth.cli.output_file import Junit, check_folder, write_text
 from plinth.cli.printing import print_json, print_plain, print_rendered
 from plinth.cli.report import Markdown
+from plinth.model.choices import Allowance, Metric
 from plinth.model.errors import UsageError
-from plinth.model.run_metrics import Allowance, Metric
 
 if TYPE_CHECKING:
     from plinth.model.run_comparison import RunsComparison

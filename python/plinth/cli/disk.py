@@ -11,8 +11,8 @@ from plinth.cli.changes import parse_changes, parse_value, validated
 from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json, print_plain
 from plinth.common.nearest import nearest
+from plinth.model.choices import CutMode
 from plinth.model.errors import UsageError
-from plinth.model.power_cut import CutMode
 
 if TYPE_CHECKING:
     from plinth.model.disk import Physics

@@ -8,7 +8,8 @@ from plinth.model.endurance import Endurance, VariantEndurance
 from plinth.model.figures import number
 from plinth.model.units import format_decimal_size
 from plinth.model.wear import DiskWear
-from plinth.report.sections.endurance import ENDURANCE, figure, rating_sentence, written_caveats, written_rows
+from plinth.report.sections.endurance import ENDURANCE, rating_sentence, written_caveats, written_rows
+from plinth.report.text import figure
 
 _ROOMY = 130
 """Least terminal width, in columns, at which a figure and its interval fit on one line."""

@@ -12,9 +12,7 @@ from plinth.cli.console import error_console, output_console
 from plinth.cli.options import AsJson, block_size_of, seconds_of
 from plinth.cli.printing import print_json
 from plinth.common.nearest import nearest
-from plinth.model.errors import UsageError
-from plinth.model.pg_units import format_block_size
-from plinth.model.probe_kinds import (
+from plinth.model.choices import (
     GROUPS,
     LARGEST_BLOCK_BYTES,
     METHODS,
@@ -22,6 +20,8 @@ from plinth.model.probe_kinds import (
     WAL_BLOCK_BYTES,
     WRITERS,
 )
+from plinth.model.errors import UsageError
+from plinth.model.pg_units import format_block_size
 
 if TYPE_CHECKING:
     from plinth.model.probe import FsyncOptions, FsyncProbe

@@ -9,8 +9,8 @@ from plinth.cli.console import output_console
 from plinth.cli.options import AsJson, seconds_of
 from plinth.cli.printing import print_json
 from plinth.cli.probe_fsync import FAILED, progress, selected_values
+from plinth.model.choices import DEFAULT_IO_SHAPES, IO_SHAPES, IoShape
 from plinth.model.errors import UsageError
-from plinth.model.probe_kinds import DEFAULT_IO_SHAPES, IO_SHAPES, IoShape
 
 if TYPE_CHECKING:
     from plinth.model.probe_io import IoJob

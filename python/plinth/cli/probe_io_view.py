@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from plinth.model.choices import POSITION_SHAPES
 from plinth.model.figures import percent
 from plinth.model.probe_io import IoProbe, IoResult, IoSide, IoSyncs
-from plinth.model.probe_kinds import POSITION_SHAPES
 from plinth.model.units import format_size
 from plinth.report.text import latency
 

@@ -5,10 +5,10 @@ from itertools import groupby
 
 from rich.console import Console
 
+from plinth.model.choices import Group
 from plinth.model.figures import number, percent
 from plinth.model.pg_units import format_block_size
 from plinth.model.probe import FsyncProbe, FsyncResult
-from plinth.model.probe_kinds import Group
 from plinth.report.text import latency
 
 _TITLES: dict[Group, str] = {

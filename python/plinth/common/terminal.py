@@ -32,3 +32,8 @@ def text_console(width: int, *, color: bool) -> ShowingConsole:
         legacy_windows=False,
         _environ={},
     )
+
+
+def trimmed(captured: str) -> str:
+    """Return what a console captured, without the blanks that fill its lines."""
+    return "\n".join(line.rstrip() for line in captured.splitlines()) + "\n"

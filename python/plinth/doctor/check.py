@@ -21,27 +21,20 @@ class Observation(NamedTuple):
     remedy: Remedy | None = None
 
 
-class Unobserved(NamedTuple):
-    """A part of the subject that could not be read; the check may still report other parts."""
-
-    what: str
-    reason: str
-
-
 @dataclass(frozen=True)
 class Check(Generic[Subject]):
-    """One check. `run` yields observations, and raises Unreadable when nothing can be read."""
+    """One check. `run` yields observations, and gaps for parts that cannot be read; it raises Unreadable when nothing can."""
 
     id: str
     what: str
     why: str
-    run: Callable[[Subject], Iterable[Observation | Unobserved]]
+    run: Callable[[Subject], Iterable[Observation | Gap]]
 
     def examine(self, subject: Subject, about: str) -> Iterator[Finding | Gap]:
         """Yield findings about `subject`, and a gap for each part that cannot be read."""
         try:
             for observation in self.run(subject):
-                if isinstance(observation, Unobserved):
+                if isinstance(observation, Gap):
                     yield Gap(what=f"{about}: {observation.what}", reason=observation.reason)
                 else:
                     yield Finding(

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from plinth.doctor.check import Check, Observation, Unobserved, set_to
+from plinth.doctor.check import Check, Observation, set_to
 from plinth.doctor.machine import Machine, Unreadable
+from plinth.model.base import Gap
 from plinth.model.doctor import Remedy
 from plinth.system.cgroup import cpu_limit
 
@@ -78,7 +79,7 @@ def _clock(machine: Machine) -> Iterator[Observation]:
         yield Observation("warning", f"time is read from {current}, by a system call each time", readings)
 
 
-def _quota(machine: Machine) -> Iterator[Observation | Unobserved]:
+def _quota(machine: Machine) -> Iterator[Observation | Gap]:
     try:
         limit = cpu_limit(machine.root)
     except (OSError, ValueError, LookupError) as error:

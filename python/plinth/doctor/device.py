@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
-from plinth.doctor.check import Check, Observation, Unobserved, set_to
+from plinth.doctor.check import Check, Observation, set_to
 from plinth.doctor.machine import Unreadable
 from plinth.doctor.place import Place
+from plinth.model.base import Gap
 from plinth.model.doctor import Remedy
 from plinth.model.facts import StackNode
 from plinth.model.figures import percent
@@ -23,10 +24,10 @@ def _queue(device: StackNode, name: str) -> str:
 
 def _each_device(
     check: Callable[[Place, StackNode], Observation],
-) -> Callable[[Place], Iterator[Observation | Unobserved]]:
+) -> Callable[[Place], Iterator[Observation | Gap]]:
     """Apply `check` to every device that has a request queue. A device that cannot be read yields a gap."""
 
-    def check_all(place: Place) -> Iterator[Observation | Unobserved]:
+    def check_all(place: Place) -> Iterator[Observation | Gap]:
         devices = place.queues()
         if not devices:
             reasons = [gap.reason for gap in place.facts.gaps if "the devices below" in gap.what]
@@ -36,7 +37,7 @@ def _each_device(
             try:
                 yield _note_if_set(place, device, check(place, device))
             except Unreadable as error:
-                yield Unobserved(check.__name__.strip("_").replace("_", " "), str(error))
+                yield Gap(what=check.__name__.strip("_").replace("_", " "), reason=str(error))
 
     return check_all
 
@@ -59,13 +60,13 @@ def _scheduler(place: Place, device: StackNode) -> Observation:
     if fact.value == "bfq" and not rotational.value:
         remedy = set_to(_queue(device, "scheduler"), "none", fact.value)
         return Observation("warning", f"{device.name}: I/O scheduler bfq, on a non-rotational disk", readings, remedy)
-    if fact.value == "none" and rotational.value and device.kind == "disk" and _is_hardware(place, device):
+    if fact.value == "none" and rotational.value and device.kind == "disk" and _is_hardware(device):
         remedy = set_to(_queue(device, "scheduler"), "mq-deadline", fact.value)
         return Observation("note", f"{device.name}: no I/O scheduler, on a rotational disk", readings, remedy)
     return Observation("ok", f"{device.name}: I/O scheduler {fact.value}", readings)
 
 
-def _is_hardware(place: Place, device: StackNode) -> bool:
+def _is_hardware(device: StackNode) -> bool:
     """Return whether it is not a virtio or Xen disk, which reports itself as rotating by default."""
     return not device.name.startswith(("vd", "xvd"))
 
@@ -112,7 +113,7 @@ def _other_use(place: Place, device: StackNode) -> Observation:
     return Observation("warning" if share >= _BUSY_WARNING else "note", saw, readings, remedy)
 
 
-def _loop(place: Place) -> Iterator[Observation | Unobserved]:
+def _loop(place: Place) -> Iterator[Observation | Gap]:
     loops = place.nodes("loop")
     if not loops:
         yield Observation("ok", "no loop device below", ())
@@ -120,7 +121,7 @@ def _loop(place: Place) -> Iterator[Observation | Unobserved]:
         try:
             fact = place.fact(device, "direct_io")
         except Unreadable as error:
-            yield Unobserved(f"direct I/O of {device.name}", str(error))
+            yield Gap(what=f"direct I/O of {device.name}", reason=str(error))
             continue
         if fact.value:
             yield Observation("ok", f"{device.name}: bypasses the page cache (direct I/O)", (fact,))

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from plinth.doctor.activity import ProcessUse
-from plinth.doctor.check import Check, Observation, Unobserved
+from plinth.doctor.check import Check, Observation
 from plinth.doctor.machine import Machine, Unreadable
+from plinth.model.base import Gap
 from plinth.model.doctor import Remedy
 from plinth.model.figures import percent
 
@@ -115,12 +116,12 @@ def _load(machine: Machine) -> Iterator[Observation]:
     yield Observation(severity, saw, (machine.fact("load_1min", load, path),), remedy)
 
 
-def _processes(machine: Machine) -> Iterator[Observation | Unobserved]:
+def _processes(machine: Machine) -> Iterator[Observation | Gap]:
     before, after = machine.before, machine.after
     if reason := before.processes_unreadable or after.processes_unreadable:
         raise Unreadable(reason)
     if hidden := before.processes_hidden or after.processes_hidden:
-        yield Unobserved("CPU time of other users' processes", hidden)
+        yield Gap(what="CPU time of other users' processes", reason=hidden)
     window_s = after.at_s - before.at_s
     ours = _own_processes(machine)
     cores = {
@@ -184,7 +185,7 @@ def _steal(machine: Machine) -> Iterator[Observation]:
     )
 
 
-def _servers(machine: Machine) -> Iterator[Observation | Unobserved]:
+def _servers(machine: Machine) -> Iterator[Observation | Gap]:
     """Find postmasters: processes of that name whose parent does not have it."""
     if reason := machine.after.processes_unreadable:
         raise Unreadable(reason)
@@ -192,7 +193,7 @@ def _servers(machine: Machine) -> Iterator[Observation | Unobserved]:
     named = {pid for pid, use in processes.items() if use.name in _POSTGRES and not use.is_zombie}
     masters = sorted(pid for pid in named if processes[pid].parent not in named and pid not in ours)
     if hidden := machine.after.processes_hidden:
-        yield Unobserved("PostgreSQL servers of other users", hidden)
+        yield Gap(what="PostgreSQL servers of other users", reason=hidden)
     elif not masters:
         yield Observation("ok", "no other PostgreSQL runs", (machine.fact("postmasters", 0, _STAT),))
     if zombies := [use for use in processes.values() if use.name in _POSTGRES and use.is_zombie]:

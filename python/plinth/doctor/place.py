@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from plinth.doctor.check import Check, Observation, Unobserved
+from plinth.doctor.check import Check, Observation
 from plinth.doctor.machine import Machine, Unreadable
+from plinth.model.base import Gap
 from plinth.model.doctor import Finding, Remedy, Severity
 from plinth.model.facts import Fact, StackNode, StorageFacts
 from plinth.model.figures import percent
@@ -224,7 +225,7 @@ def _writable(place: Place) -> Iterator[Observation]:
         yield Observation("problem", f"this user may not write to {place.path}", readings, remedy)
 
 
-def _free_space(place: Place) -> Iterator[Observation | Unobserved]:
+def _free_space(place: Place) -> Iterator[Observation | Gap]:
     total, free = place.facts.total_bytes, place.facts.free_bytes
     if total == 0:
         raise Unreadable("statvfs(3) reports no size of this file system")

@@ -1,11 +1,11 @@
 """What is wrong where a TOML document gives a key twice, or once as a value and once as a table."""
 
 import tomllib
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from plinth.experiment.locate import Path, opened, statements
 from plinth.experiment.toml_document import with_short_keys
+from plinth.experiment.toml_text import leaves
 
 _QUOTED_HINT = (
     "a key cannot be both a list and a table: where there is storage = [..], quote the other, "
@@ -41,7 +41,7 @@ def clash_at(text: str, line: int) -> Clash | None:
         is_header = statement.lstrip(" \t\n").startswith("[")
         if is_header:
             table = opened(document, sizes)
-        mine = [_without_index(table)] if is_header else list(_leaves(table, document))
+        mine = [_without_index(table)] if is_header else [path for path, _ in leaves(table, document)]
         if begin <= line < begin + max(1, statement.count("\n")):
             return next(filter(None, (_clash(path, given, is_header) for path in mine)), None)
         for path in mine:
@@ -73,15 +73,6 @@ def _clash(path: Path, given: dict[Path, _Given], is_header: bool) -> Clash | No
         was, now = ("a table", "a value") if earlier.is_table else ("a value", "a table")
         return Clash(f"the key {key!r} is {now} here, and {was} in line {earlier.line}", hint)
     return None
-
-
-def _leaves(table: Path, document: dict[str, Any]) -> Iterator[Path]:
-    """Yield the paths of all values in `document`, which is in `table`: lists and all that is no table."""
-    for key, value in document.items():
-        if isinstance(value, dict) and value:
-            yield from _leaves((*table, key), value)
-        else:
-            yield (*table, key)
 
 
 def _without_index(table: Path) -> Path:

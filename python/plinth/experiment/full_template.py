@@ -1,7 +1,6 @@
 """The experiment file of `plinth init --full`: every key that there is, from the models and their descriptions."""
 
 import json
-import re
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +10,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from plinth.experiment.problems import models_in
 from plinth.experiment.template import QUESTION, in_a_comment, schema_line
+from plinth.experiment.toml_text import toml_key
 from plinth.model.experiment import SPEC_VERSION, Experiment
 
 _HEAD = """\
@@ -40,7 +41,6 @@ _NAMES: dict[str, str] = {
 """Names of tables in tables of any name. A storage has the name of its kind."""
 _STORAGES = {"directory": "disk", "tmpfs": "memory"}
 _WIDTH = 110
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _FIRST = ("kind", "do", "builtin")
 """Keys that say what all others of their table are about."""
 _OF_ANY_KEYS = ("matrix", "full")
@@ -75,7 +75,7 @@ class _Writer:
             if key in _OF_ANY_KEYS:
                 inner.append(self._of_any_keys(key, field))
                 continue
-            new = [one for one in dict.fromkeys(_models(field.annotation)) if one not in self._models]
+            new = [one for one in dict.fromkeys(models_in(field.annotation)) if one not in self._models]
             value = written.get(key, _shown_value(field))
             if not new or _is_flat(value):
                 lines += self._explain(f"{field.description or ''} {_allowed(field.annotation)}")
@@ -123,18 +123,10 @@ def _kinds(model: type[BaseModel]) -> tuple[str, ...]:
     return get_args(field.annotation) if field is not None else ()
 
 
-def _models(annotation: object) -> Iterator[type[BaseModel]]:
-    """Yield the models in an annotation, in its order."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _models(argument)
-
-
 def _holds(annotation: object, *containers: type) -> bool:
     """Return whether models in an annotation are in such a container."""
     if get_origin(annotation) in containers:
-        return any(True for _ in _models(annotation))
+        return bool(models_in(annotation))
     return any(_holds(argument, *containers) for argument in get_args(annotation))
 
 
@@ -177,12 +169,8 @@ def _toml(value: object) -> str:
     if isinstance(value, BaseModel):
         return _toml(value.model_dump(by_alias=True, exclude_unset=True))
     if isinstance(value, dict):
-        inside = ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items())
+        inside = ", ".join(f"{toml_key(key)} = {_toml(item)}" for key, item in value.items())
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(value)
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else json.dumps(key)

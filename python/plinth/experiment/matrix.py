@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from plinth.common.nearest import nearest
 from plinth.experiment.problems import UNKNOWN_KEY, problems_of
 from plinth.experiment.storages import check_storages, valid_storages
+from plinth.experiment.toml_document import table_at
 from plinth.model.errors import Problem
 from plinth.model.experiment import MAX_VARIANTS, Experiment, factor_path, with_levels
 from plinth.model.level import level_text, same_level
@@ -142,12 +143,10 @@ def _is_level(level: Any) -> bool:
 
 def _check_storage_factor(document: dict[str, Any], factor: str, levels: list[Any], name: str) -> Problem | None:
     """Check that the storage `name`, and those built on it, can exist once for each level."""
-    tables = document.get("storage")
-    if not isinstance(tables, dict) or name not in tables:
-        names = list(tables) if isinstance(tables, dict) else []
-        return Problem(
-            f"storage {name!r} is not one of: {', '.join(names)}", path=["matrix", factor], hint=nearest(name, names)
-        )
+    tables = table_at(document, "storage")
+    if name not in tables:
+        message = f"storage {name!r} is not one of: {', '.join(tables)}"
+        return Problem(message, path=["matrix", factor], hint=nearest(name, tables))
     specs = valid_storages(tables)
     if len(specs) < len(tables):
         return None  # their problems are reported by the check of the storages

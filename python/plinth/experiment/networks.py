@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from plinth.common.nearest import nearest
+from plinth.experiment.toml_document import list_of, table_at
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
 from plinth.model.network import directions_of
@@ -21,10 +22,8 @@ def check_network(document: dict[str, Any], matrix: dict[str, Any]) -> list[Prob
             Problem("there is no [network] that could be changed", path=path, hint="add [network]")
             for path, _ in actions
         ]
-    server = document.get("server")
-    server = server if isinstance(server, dict) else {}
-    standbys = server.get("standby")
-    nodes = [PRIMARY, *(standbys if isinstance(standbys, dict) else {})]
+    server = table_at(document, "server")
+    nodes = [PRIMARY, *table_at(server, "standby")]
     if len(nodes) == 1:
         hint = "add [server.standby.NAME]; clients reach the primary by its socket"
         return [Problem("there are no standbys that a network could join to the primary", path=asked[0][0], hint=hint)]
@@ -42,8 +41,8 @@ def _asked(document: dict[str, Any], matrix: dict[str, Any]) -> Iterator[tuple[l
     table = document.get(_KEY)
     if table is not None:
         yield [_KEY], None
-        links = table.get("link") if isinstance(table, dict) else None
-        yield from (([_KEY, "link", name], name) for name in (links if isinstance(links, dict) else {}))
+        for name in table_at(table, "link"):
+            yield [_KEY, "link", name], name
     for factor in matrix:
         first, *rest = factor_path(factor)
         if first == _KEY:
@@ -51,9 +50,7 @@ def _asked(document: dict[str, Any], matrix: dict[str, Any]) -> Iterator[tuple[l
 
 
 def _actions(document: dict[str, Any]) -> Iterator[tuple[list[str | int], str | None]]:
-    measure = document.get("measure")
-    actions = measure.get("action") if isinstance(measure, dict) else None
-    for number, action in enumerate(actions if isinstance(actions, list) else []):
+    for number, action in enumerate(list_of(table_at(document, "measure").get("action"))):
         if isinstance(action, dict) and action.get("do") == _KEY:
             link = action.get("link")
             yield ["measure", "action", number], link if isinstance(link, str) else None

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from plinth.common.secrets import may_hold_secrets
 from plinth.experiment.secrets import SecretsTaken
 from plinth.experiment.storages import valid_storages
-from plinth.experiment.toml_document import check_values, parse_toml
+from plinth.experiment.toml_document import check_values, parse_toml, table_at
 from plinth.experiment.toml_text import toml_value
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Problem, UsageError
@@ -21,13 +21,18 @@ from plinth.model.storage_graph import raw_storages
 _FORM = re.compile(r"\s*([A-Za-z0-9_.\"-]+?)\s*=(.*)", re.DOTALL)
 
 
-def override_keys(override: str) -> tuple[str, ...]:
-    """Return the keys of an override: "measure.repeats=3" -> ("measure", "repeats")."""
+def _split(override: str) -> tuple[str, str]:
+    """Return key and value as written: "measure.repeats = 3" -> ("measure.repeats", " 3")."""
     match = _FORM.fullmatch(override)
     if match is None:
         shown = "--set" if may_hold_secrets(override) else f"--set {override!r}"
         raise UsageError(f"{shown} is not of the form key=value", hint="for example --set measure.repeats=3")
-    return factor_path(match[1].replace('"', ""))
+    return match[1], match[2]
+
+
+def override_keys(override: str) -> tuple[str, ...]:
+    """Return the keys of an override: "measure.repeats=3" -> ("measure", "repeats"). Raises UsageError for another form."""
+    return factor_path(_split(override)[0].replace('"', ""))
 
 
 def _value(text: str) -> Any:
@@ -44,13 +49,11 @@ def _value(text: str) -> Any:
 
 def override_without_secrets(override: str, secrets: SecretsTaken) -> str:
     """Return the override without the secrets in its value, which are added to `secrets`."""
-    keys = override_keys(override)
-    match = _FORM.fullmatch(override)
-    assert match is not None, "override_keys has refused it"
-    value = _value(match[2])
-    bare = secrets.without(value, keys)
+    key, text = _split(override)
+    value = _value(text)
+    bare = secrets.without(value, override_keys(override))
     # Serialise the value again, which also drops secrets in a comment or after a line end.
-    return f"{match[1]}={toml_value(bare)}" if bare != value or may_hold_secrets(match[2]) else override
+    return f"{key}={toml_value(bare)}" if bare != value or may_hold_secrets(text) else override
 
 
 def apply_overrides(document: dict[str, Any], overrides: Sequence[str]) -> list[str]:
@@ -84,10 +87,7 @@ def apply_overrides(document: dict[str, Any], overrides: Sequence[str]) -> list[
 
 
 def _parsed(override: str) -> tuple[tuple[str, ...], Any]:
-    keys = override_keys(override)
-    match = _FORM.fullmatch(override)
-    assert match is not None, "override_keys has refused it"
-    return keys, _value(match[2])
+    return override_keys(override), _value(_split(override)[1])
 
 
 def _set(document: dict[str, Any], keys: tuple[str, ...], value: Any, override: str) -> None:
@@ -103,21 +103,16 @@ def is_kind(keys: tuple[str, ...]) -> bool:
 
 
 def _tables_with_kinds(document: dict[str, Any]) -> list[tuple[str, ...]]:
-    storages = document.get("storage")
-    return [("dataset",), *(("storage", name) for name in (storages if isinstance(storages, dict) else ()))]
+    return [("dataset",), *(("storage", name) for name in table_at(document, "storage"))]
 
 
 def _members(document: dict[str, Any]) -> set[str]:
     """Return the storages that are members of another."""
-    storages = document.get("storage")
-    return set(raw_storages(valid_storages(storages))) if isinstance(storages, dict) else set()
+    return set(raw_storages(valid_storages(table_at(document, "storage"))))
 
 
 def _kind(document: dict[str, Any], table: tuple[str, ...]) -> Any:
-    found: Any = document
-    for key in (*table, "kind"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
+    return table_at(document, *table).get("kind")
 
 
 def _remove_factors(document: dict[str, Any], table: tuple[str, ...]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Converts validation errors to problems with key, got, allowed and the closest match."""
 
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -68,7 +68,8 @@ def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]
         return Problem(f"the key {key!r} is missing", path=path, hint=next(filter(None, hints), None))
     if kind == "union_tag_not_found":
         tag = str(context["discriminator"]).strip("'")
-        return Problem(f"the key {tag!r} is missing; allowed: {_tags(model, detail['loc'])}", path=[*path, tag])
+        tags = ", ".join(one for found in _candidates(model, detail["loc"]) for one in _own_tags(found))
+        return Problem(f"the key {tag!r} is missing; allowed: {tags}", path=[*path, tag])
     if kind == "union_tag_invalid":
         allowed = [tag.strip("' ") for tag in str(context["expected_tags"]).split(",")]
         tag = str(context["discriminator"]).strip("'")
@@ -119,12 +120,11 @@ def _shown(got: Any) -> str:
     return "a table" if isinstance(got, dict) else repr(got)
 
 
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    """Return every model in an annotation, through unions, dicts and Annotated."""
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return every model in an annotation, in its order, through unions, dicts and Annotated."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    arguments = getattr(annotation, "__args__", ())
-    return [model for argument in arguments for model in _models(argument)]
+    return [model for argument in get_args(annotation) for model in models_in(argument)]
 
 
 def _allowed_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
@@ -148,19 +148,11 @@ def _candidates(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type
             if part in (name, field.alias)
         ]
         if fields:
-            candidates = [found for annotation in fields for found in _models(annotation)]
+            candidates = [found for annotation in fields for found in models_in(annotation)]
     return candidates
-
-
-def _literal(annotation: Any) -> tuple[Any, ...]:
-    return getattr(annotation, "__args__", ())
-
-
-def _tags(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
-    return ", ".join(tag for found in _candidates(model, loc) for tag in _own_tags(found))
 
 
 def _own_tags(model: type[BaseModel]) -> tuple[str, ...]:
     """Return the discriminator values that select this model in a union."""
     fields = (model.model_fields[key] for key in _TAG_KEYS if key in model.model_fields)
-    return tuple(tag for field in fields for tag in _literal(field.annotation))
+    return tuple(tag for field in fields for tag in get_args(field.annotation))

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from plinth.common.secrets import may_hold_secrets
 from plinth.experiment.clashes import clash_at
-from plinth.experiment.files import is_bundle, read_files
+from plinth.experiment.files import UnreadableFile, is_bundle, read_files, read_text
 from plinth.experiment.full import at_full_size, check_full
 from plinth.experiment.locate import find, locate
 from plinth.experiment.matrix import check_matrix, flatten
@@ -19,7 +19,6 @@ from plinth.experiment.problems import problems_of
 from plinth.experiment.published import named_reference
 from plinth.experiment.references import check_references
 from plinth.experiment.secrets import SecretsTaken
-from plinth.experiment.text_files import UnreadableFile, read_text
 from plinth.experiment.toml_document import NotADocument, parse_toml
 from plinth.experiment.toml_text import toml_text
 from plinth.model.dataset import DatasetSpec

@@ -6,18 +6,19 @@ from typing import Any
 
 from plinth.common.nearest import nearest
 from plinth.experiment.networks import check_network
-from plinth.experiment.objectives import check_objectives
 from plinth.experiment.storages import check_data_directory, check_storages, valid_storages
+from plinth.experiment.toml_document import list_of, table_at
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
+from plinth.model.level import same_level
 from plinth.model.server_spec import DEFAULT_TABLESPACE
 
 
 def check_references(document: dict[str, Any]) -> list[Problem]:
     """Return problems of undefined names in a raw document with a flat matrix."""
-    storages = _table(document, "storage")
-    server = _table(document, "server")
-    matrix = _table(document, "matrix")
+    storages = table_at(document, "storage")
+    server = table_at(document, "server")
+    matrix = table_at(document, "matrix")
     problems = []
     is_external = "connection" in server or "server.connection" in matrix
     if not is_external and not storages:
@@ -36,8 +37,8 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
                 hint="leave out the storages, or the connection",
             )
         )
-    tablespaces = _table(server, "tablespaces")
-    standbys = _table(server, "standby")
+    tablespaces = table_at(server, "tablespaces")
+    standbys = table_at(server, "standby")
     paths = ["server.storage", "server.wal_storage", *(f"server.tablespaces.{name}" for name in tablespaces)]
     paths += [f"server.standby.{name}.{key}" for name in standbys for key in ("storage", "wal_storage")]
     valid = valid_storages(storages)
@@ -77,7 +78,7 @@ def _check_loader(document: dict[str, Any], matrix: dict[str, Any]) -> list[Prob
 def _check_load_settings(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
     """Check that an external server is not given settings."""
     key = ("dataset", "load_settings")
-    written = [key] if _table_at(document, key) else []
+    written = [key] if table_at(document, *key) else []
     written += [("matrix", factor) for factor in matrix if factor_path(factor)[:2] == key]
     return [
         Problem("load_settings: not with connection: Plinth does not change a server that it did not start", path=path)
@@ -87,7 +88,7 @@ def _check_load_settings(document: dict[str, Any], matrix: dict[str, Any]) -> li
 
 def _check_stops(document: dict[str, Any]) -> list[Problem]:
     """Check that nothing requires an external server to be stopped."""
-    measure = _table(document, "measure")
+    measure = table_at(document, "measure")
     asked = {"cache": measure.get("cache") == "cold", "restore": measure.get("restore", "none") != "none"}
     return [
         Problem(
@@ -117,38 +118,38 @@ def _named(
     """Yield the value at dotted `keys` and every level of a factor that sets it, each with its path."""
     for key in keys:
         *parents, last = factor_path(key)
-        written = _table_at(document, parents).get(last)
+        written = table_at(document, *parents).get(last)
         if isinstance(written, str):
             yield written, [*parents, last]
         for factor, levels in matrix.items():
             if factor_path(factor) == (*parents, last):
-                yield from ((level, ["matrix", factor]) for level in _list(levels) if isinstance(level, str))
+                yield from ((level, ["matrix", factor]) for level in list_of(levels) if isinstance(level, str))
 
 
-def _check_baseline(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
-    problems = []
-    for factor, level in _table(_table(document, "measure"), "baseline").items():
-        path = ["measure", "baseline", factor]
-        levels = matrix.get(factor)
-        if levels is None:
-            factors = ", ".join(matrix) or "none, as there is no [matrix]"
-            problems.append(
-                Problem(f"{factor!r} is not a factor; allowed: {factors}", path=path, hint=nearest(factor, matrix))
-            )
-        elif isinstance(levels, list) and level not in levels:
-            shown = ", ".join(repr(item) for item in levels)
-            problems.append(
-                Problem(
-                    f"got {level!r}; allowed: {shown}", path=path, hint=nearest(str(level), [str(x) for x in levels])
-                )
-            )
-    return problems
+def _check_baseline(document: dict[str, Any], matrix: dict[str, Any]) -> Iterator[Problem]:
+    for factor, level in table_at(document, "measure", "baseline").items():
+        path: list[str | int] = ["measure", "baseline", factor]
+        if factor not in matrix:
+            yield _no_factor(factor, matrix, path)
+        elif isinstance(levels := matrix[factor], list) and level not in levels:
+            yield _no_level(level, levels, path)
+
+
+def _no_factor(factor: str, matrix: dict[str, Any], path: list[str | int], hint: str | None = None) -> Problem:
+    factors = ", ".join(matrix) or "none, as there is no [matrix]"
+    message = f"{factor!r} is not a factor; allowed: {factors}"
+    return Problem(message, path=path, hint=nearest(factor, matrix) or hint)
+
+
+def _no_level(level: object, levels: list[Any], path: list[str | int]) -> Problem:
+    shown = ", ".join(repr(item) for item in levels)
+    return Problem(f"got {level!r}; allowed: {shown}", path=path, hint=nearest(str(level), map(str, levels)))
 
 
 def _check_compare(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
     """Check that compared factors exist and have more than one level."""
-    asked = _table(document, "measure").get("compare", [])
-    varied = {factor: factor_path(factor) for factor, levels in matrix.items() if len(_list(levels)) > 1}
+    asked = table_at(document, "measure").get("compare", [])
+    varied = {factor: factor_path(factor) for factor, levels in matrix.items() if len(list_of(levels)) > 1}
     allowed = ", ".join(varied) or "none, as no factor has more than one level"
     return [
         Problem(
@@ -158,21 +159,41 @@ def _check_compare(document: dict[str, Any], matrix: dict[str, Any]) -> list[Pro
             path=["measure", "compare"],
             hint=nearest(name, varied) or "compare names factors of [matrix], whose levels are then compared",
         )
-        for name in ([asked] if isinstance(asked, str) else _list(asked))
+        for name in ([asked] if isinstance(asked, str) else list_of(asked))
         if isinstance(name, str) and factor_path(name) not in varied.values()
     ]
 
 
-def _table_at(document: dict[str, Any], path: Iterable[str]) -> dict[str, Any]:
-    for key in path:
-        document = _table(document, key)
-    return document
+def check_objectives(document: dict[str, Any], matrix: dict[str, Any], storages: dict[str, Any]) -> list[Problem]:
+    """Return problems of names and levels that do not exist; other types are reported by the validation."""
+    return [
+        problem
+        for place, objective in enumerate(list_of(document.get("objective")))
+        if isinstance(objective, dict)
+        for problem in (*_where(objective, matrix, place), *_prices(objective, storages, place))
+    ]
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _where(objective: dict[str, Any], matrix: dict[str, Any], place: int) -> Iterator[Problem]:
+    for factor, wanted in table_at(objective, "where").items():
+        path: list[str | int] = ["objective", place, "where", factor]
+        levels = matrix.get(factor)
+        if levels is None:
+            hint = 'a dotted name needs quotes here, as in where = { "workload.clients" = 16 }'
+            yield _no_factor(factor, matrix, path, hint)
+        elif isinstance(levels, list):
+            for level in [wanted] if _is_one_of(wanted, levels) or not isinstance(wanted, list) else wanted:
+                if not _is_one_of(level, levels):
+                    yield _no_level(level, levels, path)
 
 
-def _table(document: dict[str, Any], key: str) -> dict[str, Any]:
-    value = document.get(key)
-    return value if isinstance(value, dict) else {}
+def _is_one_of(level: object, levels: list[Any]) -> bool:
+    return any(same_level(level, one) for one in levels)
+
+
+def _prices(objective: dict[str, Any], storages: dict[str, Any], place: int) -> Iterator[Problem]:
+    for storage in table_at(objective, "price_per_hour"):
+        if storage not in storages:
+            allowed = ", ".join(storages) or "none, as there is no [storage.NAME]; give one number"
+            path: list[str | int] = ["objective", place, "price_per_hour", storage]
+            yield Problem(f"storage {storage!r} is not one of: {allowed}", path=path, hint=nearest(storage, storages))

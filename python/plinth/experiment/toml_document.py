@@ -77,6 +77,18 @@ def _raises(error: type[Exception], text: str) -> bool:
     return False
 
 
+def table_at(document: Any, *path: str) -> dict[str, Any]:
+    """Return the table at `path` of a raw document; empty where there is none, or something else, which validation reports."""
+    for key in path:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document if isinstance(document, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """Return a list of a raw document; empty for anything else, which validation reports."""
+    return value if isinstance(value, list) else []
+
+
 def check_values(document: dict[str, Any]) -> None:
     """Raise Problem for the first value that no key allows."""
     pending: list[tuple[Any, tuple[str | int, ...]]] = [(document, ())]

@@ -39,9 +39,9 @@ from plinth.fleet.usage import UsageWatch
 from plinth.load import Load
 from plinth.load.driver import PartDriver, make_load
 from plinth.load.engine import OF_ENGINE
-from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, RunError
+from plinth.model.load import BulkProgress, BulkResult
 from plinth.model.load_config import LoadConfig, LoadScript, ShellUser
 from plinth.model.workload import Driver
 from plinth.system.extras import require_package

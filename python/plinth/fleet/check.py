@@ -8,7 +8,7 @@ from plinth.fleet.executors import Executor
 from plinth.fleet.protocol import Hello, Reached, Request
 from plinth.fleet.versions import version_problems
 from plinth.model.connection import Connection
-from plinth.model.fleet_trial import MAX_CLOCK_ERROR_NS, MAX_SKEW_NS
+from plinth.model.load import MAX_CLOCK_ERROR_NS, MAX_SKEW_NS
 
 _REACH_TIMEOUT_S = 10.0
 

@@ -14,8 +14,8 @@ from plinth.fleet.executors import Executor, Started
 from plinth.fleet.protocol import Copied, Done, Request
 from plinth.fleet.task import FleetTask
 from plinth.fleet.versions import check_versions
-from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.errors import RunError
+from plinth.model.load import BulkProgress, BulkResult
 
 
 @dataclass

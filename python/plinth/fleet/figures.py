@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import BaseModel
 
-from plinth.model.load import Histogram
-from plinth.model.totals import Totals
+from plinth.model.load import Histogram, Totals
 from plinth.system.framed_tls import ProtocolError
 
 MAX_FIGURE = 2**56

@@ -15,9 +15,17 @@ from plinth.fleet.split import clients_of, parts_of
 from plinth.fleet.task import POLL_S, FleetTask
 from plinth.fleet.versions import check_drivers, check_versions
 from plinth.model.errors import RunError
-from plinth.model.fleet_trial import MAX_DRIFT, MAX_SKEW_NS, FleetTrial, MachineTrial
 from plinth.model.histogram import Buckets
-from plinth.model.load import LoadEvent, LoadProgress, LoadResult, Second
+from plinth.model.load import (
+    MAX_DRIFT,
+    MAX_SKEW_NS,
+    FleetTrial,
+    LoadEvent,
+    LoadProgress,
+    LoadResult,
+    MachineTrial,
+    Second,
+)
 from plinth.model.load_config import LoadConfig
 from plinth.model.workload import Driver
 from plinth.system import cancel

@@ -27,9 +27,8 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from plinth.model.base import Frozen
-from plinth.model.bulk import BulkProgress, BulkResult
 from plinth.model.connection import Connection
-from plinth.model.load import LoadProgress, LoadResult
+from plinth.model.load import BulkProgress, BulkResult, LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.workload import Driver
 from plinth.system.framed_tls import FramedConnection, Framing

@@ -15,8 +15,16 @@ drivers/     psycopg and SQLAlchemy, a process for each client
 
 from plinth.load.driver import LoadDriver, check_load, make_load
 from plinth.load.engine import Latencies, Load, LoadInterrupted, LoadOutcome, builtin, run
-from plinth.model.compiled import AccountMix, CompiledTransaction, Keys
-from plinth.model.load_config import LoadConfig, LoadScript, LogFiles, Rate, Stage
+from plinth.model.load_config import (
+    AccountMix,
+    CompiledTransaction,
+    Keys,
+    LoadConfig,
+    LoadScript,
+    LogFiles,
+    Rate,
+    Stage,
+)
 from plinth.system.conninfo import resolve as connection
 
 __all__ = [

@@ -1,23 +1,56 @@
 """The analysis: what the trials say, with intervals, verdicts and safety; made from a bundle alone."""
 
-from typing import Literal
+from typing import Literal, NamedTuple, get_args
 
 from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
-from plinth.model.caveat import Caveat, CaveatKind
-from plinth.model.drive import Rating
+from plinth.model.choices import CutMode
 from plinth.model.durability import CutMoment, DamageKind, PowerCut
-from plinth.model.endurance import VariantEndurance
-from plinth.model.estimate import Estimate
-from plinth.model.figures import percent
+from plinth.model.endurance import Rating, VariantEndurance
+from plinth.model.figures import Estimate, percent
 from plinth.model.level import Level
 from plinth.model.objective import METRIC_TITLES, ObjectiveResult
-from plinth.model.power_cut import CutMode
 from plinth.model.safety import Safety
 from plinth.model.sweep import Sweep
 from plinth.model.units import format_count, format_decimal_size, format_duration
+
+CaveatKind = Literal[
+    "incomplete run",
+    "lost trials",
+    "busy machine",
+    "safety",
+    "flushes",
+    "not compared",
+    "A/A pair",
+    "pattern",
+    "load",
+    "few trials",
+    "target",
+    "spread",
+    "added trials",
+    "state of a trial",
+    "plan",
+    "machine",
+    "storage",
+    "gaps",
+]
+"""From the heaviest: what makes figures wrong or absent, then what makes them mean something else, then what makes them imprecise,
+then what was decided before the run, then what is worth knowing."""
+_WEIGHTS: dict[CaveatKind, int] = {kind: place for place, kind in enumerate(get_args(CaveatKind))}
+
+
+class Caveat(NamedTuple):
+    """A warning to the reader of a report, in one sentence."""
+
+    kind: CaveatKind
+    text: str
+
+
+def by_weight(caveats: list[Caveat]) -> list[Caveat]:
+    """Return the caveats from the heaviest; those of one kind stay in their order."""
+    return sorted(caveats, key=lambda one: _WEIGHTS[one.kind])
 
 
 class LatencyPercentiles(Frozen):

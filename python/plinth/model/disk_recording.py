@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen
-from plinth.model.power_cut import CutMode
+from plinth.model.choices import CutMode
 from plinth.model.units import SizeBytes
 
 

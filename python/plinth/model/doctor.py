@@ -5,8 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
-from plinth.model.estimate import Estimate
 from plinth.model.facts import Fact
+from plinth.model.figures import Estimate
 
 DOCTOR_VERSION = 1
 Severity = Literal["ok", "note", "warning", "problem"]

@@ -7,9 +7,9 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from plinth.model.base import Frozen
+from plinth.model.choices import CutMode
 from plinth.model.commit_ledger import CommitTimeline, FindingKind
 from plinth.model.disk import AtomicWriteBytes, CutReport
-from plinth.model.power_cut import CutMode
 from plinth.model.units import DurationS
 from plinth.model.write_facts import SettingSeen
 

@@ -13,16 +13,15 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 from plinth.model.action import Action
 from plinth.model.action_base import check_times
 from plinth.model.base import Frozen, Name, SettingValue
+from plinth.model.choices import IoShape
 from plinth.model.dataset import DatasetSpec
-from plinth.model.drive import DriveSpec
 from plinth.model.durability import DurabilitySpec
+from plinth.model.endurance import DriveSpec
 from plinth.model.fleet import FleetSpec
-from plinth.model.labels import SETTING_TABLES
-from plinth.model.level import Level
+from plinth.model.level import SETTING_TABLES, Level
 from plinth.model.network import NetworkSpec
 from plinth.model.objective import Objective
 from plinth.model.probe_io import IoMoment
-from plinth.model.probe_kinds import IoShape
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import StorageSpec
 from plinth.model.units import DurationS, Share, SizeBytes, format_duration
@@ -254,23 +253,15 @@ class MeasureSpec(Frozen):
         return self.longest_warmup_s + self.duration_s
 
     @model_validator(mode="after")
-    def _cold_with_empty_shared_buffers(self) -> "MeasureSpec":
+    def _trials_can_be_so(self) -> "MeasureSpec":
         if self.cache == "cold" and not self.fresh_server:
             raise ValueError(
                 'cache: got "cold", with fresh_server = false; a server that runs on keeps its shared buffers: leave fresh_server out'
             )
-        return self
-
-    @model_validator(mode="after")
-    def _restored_while_stopped(self) -> "MeasureSpec":
         if self.restore != "none" and not self.fresh_server:
             raise ValueError(
                 f'restore: got "{self.restore}", with fresh_server = false; the server is stopped for it: leave fresh_server out'
             )
-        return self
-
-    @model_validator(mode="after")
-    def _actions_are_within_the_measured_time(self) -> "MeasureSpec":
         check_times(self.actions, self.duration_s)
         return self
 

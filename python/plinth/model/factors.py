@@ -7,8 +7,7 @@ from functools import partial
 
 from plinth.model.experiment import factor_path
 from plinth.model.figures import number
-from plinth.model.labels import SETTING_TABLES, factor_title, level_label, levels_label
-from plinth.model.level import Level, level_text
+from plinth.model.level import SETTING_TABLES, Level, factor_title, level_label, level_text, levels_label
 from plinth.model.pg_units import SIZES_BYTES, TIMES_MS, setting_amount
 from plinth.model.plan import Plan, Variant
 from plinth.model.sweep import Factor, FactorLevel, LevelUnit, Stratum

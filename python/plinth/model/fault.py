@@ -8,7 +8,7 @@ from pydantic import Field
 
 from plinth.model.action_base import LastingAction, TimedAction
 from plinth.model.base import Name
-from plinth.model.power_cut import CutMode
+from plinth.model.choices import CutMode
 from plinth.model.standby import PRIMARY
 from plinth.model.units import DurationS, format_duration
 

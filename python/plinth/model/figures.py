@@ -1,10 +1,43 @@
-"""Figures as people read them, wherever they are shown: with the digits that their interval allows, never in powers of ten."""
+"""Figures with their intervals: what every statistic of an analysis is given as, and how people read them wherever they are shown,
+with the digits that their interval allows, never in powers of ten."""
 
 import math
 from collections.abc import Callable
 from typing import Literal
 
-from plinth.model.estimate import Estimate
+from pydantic import Field
+
+from plinth.model.base import Frozen
+
+
+class Interval(Frozen):
+    """A confidence interval at `level`."""
+
+    low: float
+    high: float
+    level: float = 0.95
+
+
+class Estimate(Frozen):
+    """A figure with its interval; the interval is None where there is none that could be used, and `note` says why."""
+
+    value: float
+    interval: Interval | None
+    n: int
+    method: str
+    note: str | None = None
+    more_trials: int | None = Field(
+        default=None, description="Where there are not enough trials for an interval: about how many more it takes."
+    )
+
+    def through(self, turned: Callable[[float], float]) -> "Estimate":
+        """Return a monotonic function of the figure, such as its inverse, with the interval that its bounds give."""
+        interval = self.interval
+        if interval is not None:
+            low, high = sorted((turned(interval.low), turned(interval.high)))
+            interval = Interval(low=low, high=high, level=interval.level)
+        return self.model_copy(update={"value": turned(self.value), "interval": interval})
+
 
 NOT_AVAILABLE = "n/a"
 NOT_ENOUGH = "not enough trials"

@@ -10,15 +10,18 @@ equal buckets can be summed; percentiles cannot, so they are always read from me
   but not as less than the shortest or more than the longest latency seen, so that it is right to three digits and 0 of one
   latency.
 
-Figures of several trials are in `plinth.model.sample_statistics`.
+The centre of several trials is their median, on the logarithmic scale: of an even number of trials the geometric mean of the
+middle two, so that the ratio of two variants and its inverse agree. Standard deviations of trials are those of a sample
+(divided by n - 1, `plinth.analyse.bootstrap`).
 """
 
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from statistics import median
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -118,3 +121,12 @@ class Buckets:
     def sorted_counts(self) -> tuple[tuple[int, int], ...]:
         """Return (highest latency of a bucket, count) pairs, ascending."""
         return tuple(sorted(self.counts.items()))
+
+
+def median_of_trials(values: Sequence[float]) -> float:
+    """Return the median; of an even number, none of them 0, the geometric mean of the middle two. Raises ValueError without values."""
+    if not values:
+        raise ValueError("the median of no trials: at least one is needed")
+    if min(values) <= 0:
+        return median(values)
+    return math.exp(median(math.log(value) for value in values))

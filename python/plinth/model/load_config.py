@@ -5,15 +5,91 @@ the engine's own to it.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, JsonValue
 
 from plinth.model.base import Frozen
-from plinth.model.compiled import CompiledTransaction
 from plinth.model.connection import Connection
-from plinth.model.pacing import Paced
+from plinth.model.distribution import Distribution
+from plinth.model.tpcc_options import TpccChoices
 from plinth.model.units import MAX_DURATION_S
+
+WaitS = Annotated[float, Field(ge=0, le=MAX_DURATION_S, allow_inf_nan=False)]
+
+
+class Paced(Frozen):
+    """What a client runs, with the waits around it; neither is part of a latency."""
+
+    keying_s: WaitS = Field(default=0.0, description="How long a client waits before each.")
+    think_s: WaitS = Field(
+        default=0.0,
+        description="How long it waits afterwards, on average: exponentially distributed, cut at ten times the average.",
+    )
+    deferred: bool = Field(
+        default=False,
+        description="Whether a client does not wait for its end: the wait afterwards then begins when it was due.",
+    )
+
+
+class Pace(NamedTuple):
+    """The waits around a type of transaction."""
+
+    keying_s: float
+    think_s: float
+
+
+TPCC_PACES = {
+    "new-order": Pace(18, 12),
+    "payment": Pace(3, 12),
+    "order-status": Pace(2, 10),
+    "delivery": Pace(2, 5),
+    "stock-level": Pace(2, 5),
+}
+"""Least keying times, and least averages of think times, of clause 5.2.5.7 of the TPC-C specification, revision 5.11."""
+
+
+class Keys(Frozen):
+    """How a transaction chooses a row by its key, as pgbench's random functions do."""
+
+    distribution: Distribution = "uniform"
+    parameter: float | None = Field(default=None, description="Of gaussian, exponential and zipfian, which need it.")
+    active_rows: int | None = Field(
+        default=None, description="Among how many rows, the first ones. Default: all, by the variable scale."
+    )
+
+
+class AccountMix(Frozen):
+    """Transactions `lookup` and `transfer` among pgbench's accounts, two of which a transfer reads and then writes."""
+
+    workload: Literal["account-mix"] = "account-mix"
+    keys: Keys = Keys()
+
+
+class LedgerCommits(Frozen):
+    """Transaction `ledger`: one row inserted and one updated, for a commit ledger to be compared with."""
+
+    workload: Literal["ledger"] = "ledger"
+
+
+class Tpcc(TpccChoices):
+    """Transactions `new-order`, `payment`, `order-status`, `delivery` and `stock-level` on the dataset tpcc, of which the
+    variables warehouses and seed tell."""
+
+    workload: Literal["tpcc"] = "tpcc"
+
+
+CompiledWorkload = Annotated[AccountMix | LedgerCommits | Tpcc, Field(discriminator="workload")]
+"""The parameters of a workload."""
+
+
+class CompiledTransaction(Paced):
+    """A type of transaction, and how often it is chosen among others."""
+
+    name: str = Field(description="Which of the workload's transactions it is: how results and errors name it.")
+    native: CompiledWorkload
+    weight: int = Field(default=1, ge=0, description="Its share among all weights; 0 for never.")
+
 
 Arrivals = Literal["poisson", "uniform"]
 Protocol = Literal["simple", "extended", "prepared"]

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name
-from plinth.model.estimate import Estimate
-from plinth.model.figures import number
+from plinth.model.figures import Estimate, number
 from plinth.model.level import Level, same_level
 from plinth.model.safety import GRADES, SafetyBasis, SafetyGrade
 from plinth.model.units import parse_latency, parse_size

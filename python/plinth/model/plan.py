@@ -7,12 +7,12 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name
-from plinth.model.compiled import CompiledTransaction
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import PlannedCut
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.level import Level
+from plinth.model.load_config import CompiledTransaction
 from plinth.model.network import NetworkSpec
 from plinth.model.patroni import PatroniSpec
 from plinth.model.published import Reference

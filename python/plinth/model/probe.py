@@ -5,8 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
-from plinth.model.facts import StorageFacts
-from plinth.model.probe_kinds import (
+from plinth.model.choices import (
     GROUPS,
     LARGEST_BLOCK_BYTES,
     METHODS,
@@ -16,6 +15,7 @@ from plinth.model.probe_kinds import (
     Group,
     SyncMethod,
 )
+from plinth.model.facts import StorageFacts
 
 PROBE_VERSION = 1
 PERCENTILES = (1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)

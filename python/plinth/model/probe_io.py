@@ -5,8 +5,8 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
+from plinth.model.choices import IoShape
 from plinth.model.facts import StorageFacts
-from plinth.model.probe_kinds import IoShape
 
 IO_PROBE_VERSION = 1
 IoMoment = Literal["empty", "loaded", "measured"]

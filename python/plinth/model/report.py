@@ -10,8 +10,8 @@ from pydantic import Field
 from plinth.model.analysis import Analysis
 from plinth.model.base import Frozen
 from plinth.model.doctor import DoctorRecord
-from plinth.model.estimate import Estimate
 from plinth.model.facts import HostFacts, StorageFacts
+from plinth.model.figures import Estimate
 from plinth.model.flashback import Flashback, FlashbackText
 from plinth.model.level import Level
 from plinth.model.load import LoadError
@@ -21,9 +21,44 @@ from plinth.model.objective import Outcome
 from plinth.model.outage import Outage, OutageText
 from plinth.model.probe_io import IoMoment
 from plinth.model.published import Reference
-from plinth.model.section_texts import SectionTexts
 from plinth.model.trial import CacheState, Check, DeviceIo, Restored
 from plinth.model.wear import RunWear
+
+
+class SectionText(Frozen):
+    """The title of a section, and how to read it."""
+
+    title: str
+    note: str
+
+
+class SectionTexts(Frozen):
+    """Of the sections that more than one form of the report has."""
+
+    published: SectionText
+    objectives: SectionText
+    groups: SectionText
+    pareto: SectionText
+    sweep: SectionText
+    effects: SectionText
+    durability: SectionText
+    new_orders: SectionText
+    transactions: SectionText
+    bottlenecks: SectionText
+    server_work: SectionText
+    process_io: SectionText
+    ceilings: SectionText
+    io: SectionText
+    loaded: SectionText
+    standbys: SectionText
+    network: SectionText
+    commits: SectionText
+    outages: SectionText
+    flashbacks: SectionText
+    machines: SectionText
+    endurance: SectionText
+    wear: SectionText
+
 
 REPORT_VERSION = 1
 Unit = Literal["per_s", "ns", "bytes", "bytes_per_s", "fraction", "cores", "count"]

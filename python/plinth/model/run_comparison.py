@@ -1,12 +1,98 @@
-"""Runs compared with each other: their differences and ratios; `plinth compare --json`."""
+"""Runs compared with each other: the figures of each run and the conditions that it was measured under, which a baseline file holds;
+their differences and ratios, which are `plinth compare --json`."""
 
-from pydantic import Field
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
 
 from plinth.model.analysis import Verdict
 from plinth.model.base import Frozen, Gap
-from plinth.model.estimate import Estimate
-from plinth.model.run_figures import ConditionKind
-from plinth.model.run_metrics import Metric
+from plinth.model.choices import Metric
+from plinth.model.figures import Estimate
+from plinth.model.level import Level
+from plinth.model.manifest import RunStatus
+from plinth.model.safety import SafetyBasis, SafetyGrade
+
+RUN_FIGURES_VERSION = 1
+ConditionKind = Literal[
+    "workload", "dataset", "clients", "driver", "measuring", "settings", "storage", "versions", "machine", "load"
+]
+Share = Annotated[float, Field(ge=0, le=1)]
+Latency = Annotated[int, Field(gt=0, lt=2**63)]
+
+
+class Condition(Frozen):
+    """A condition under which a run or a variant was measured, as text."""
+
+    kind: ConditionKind
+    name: str
+    value: str
+
+    @field_validator("name")
+    @classmethod
+    def _name_of_today(cls, name: str) -> str:
+        """Baseline files of earlier builds have "data: stands on"."""
+        return name.removesuffix("stands on") + "stored on" if name.endswith(": stands on") else name
+
+
+class TrialFigures(Frozen):
+    """A trial that counts."""
+
+    block: int
+    tps: float = Field(gt=0, lt=1e15, description="Transactions done per second of the measured phase.")
+    latency_p50_ns: Latency | None
+    latency_p95_ns: Latency | None
+    latency_p99_ns: Latency | None
+    others_cpu: Share | None = Field(
+        default=None,
+        description="Of all cores' time, the share of processes other than server, clients and observer. None: not known.",
+    )
+    steal: Share | None = Field(
+        default=None, description="Of all cores' time, the share that the hypervisor took. None: not known."
+    )
+    in_time_tps: float | None = Field(
+        default=None, gt=0, lt=1e15, description="Of an open loop: those of tps that were within the latency limit."
+    )
+    kept: bool | None = Field(
+        default=None,
+        description="Of an open loop: whether it kept up with the schedule; None where that is not known, as in baselines by earlier "
+        "versions.",
+    )
+
+
+class VariantFigures(Frozen):
+    """A variant with its counted trials."""
+
+    label: str
+    levels: dict[str, Level]
+    is_baseline: bool
+    is_aa_twin: bool
+    is_open_loop: bool = Field(description="Its rate is set by the experiment, so that its throughput says little.")
+    safety: SafetyGrade
+    safety_basis: SafetyBasis = Field(
+        default="assumed", description="What the grade rests on; of figures by earlier versions not known to be tested."
+    )
+    conditions: tuple[Condition, ...]
+    trials: tuple[TrialFigures, ...]
+    left_out: int = Field(ge=0, description="Trials that failed or that a rule excluded.")
+
+
+class RunFigures(Frozen):
+    """A run as others are compared with it."""
+
+    schema_version: int = RUN_FIGURES_VERSION
+    plinth_version: str
+    run_id: str
+    experiment: str
+    question: str
+    created_unix_ns: int = Field(ge=0, lt=2**63)
+    status: RunStatus
+    seed: int = Field(ge=0, lt=2**63, description="Of the bootstrap.")
+    conditions: tuple[Condition, ...] = Field(
+        description="Of the whole run: machine, its load by the doctor, versions, measuring."
+    )
+    variants: tuple[VariantFigures, ...]
+
 
 RUN_COMPARISON_VERSION = 1
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name
 from plinth.model.disk import Fault, Lie, Physics
@@ -140,8 +140,8 @@ def check_mkfs_options(filesystem: str, words: Sequence[str]) -> None:
             raise ValueError(f"{name} {value!r}: not a value of {program} that may be given; {_REASON}")
 
 
-def check_mount_options(words: Sequence[str]) -> None:
-    """Raise ValueError for a mount option that is not in the list. A word may hold several, with commas, as mount(8) reads them."""
+def check_mount_options(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the options. Raises ValueError for one that is not in the list. A word may hold several, with commas, as mount(8) reads them."""
     for option in (part for word in words for part in word.split(",")):
         name, equals, value = option.partition("=")
         pattern = _PATTERNS.get(name, _VALUE)
@@ -149,6 +149,7 @@ def check_mount_options(words: Sequence[str]) -> None:
             raise ValueError(
                 f"{option!r}: not a mount option that may be given; {_REASON}; docs/concepts/rights.md lists them"
             )
+    return words
 
 
 def check_properties(of: str, allowed: frozenset[str], properties: Mapping[str, str | int]) -> None:
@@ -261,12 +262,7 @@ class QueueSpec(Frozen):
         return {name: str(value) for name, value in self.model_dump(exclude_none=True).items()}
 
 
-def _mount_options(words: tuple[str, ...]) -> tuple[str, ...]:
-    check_mount_options(words)
-    return words
-
-
-MountOptions = Annotated[tuple[str, ...], AfterValidator(_mount_options)]
+MountOptions = Annotated[tuple[str, ...], AfterValidator(check_mount_options)]
 
 
 class StorageBase(Frozen):
@@ -550,16 +546,11 @@ class ZfsStorage(FilledStorage):
         default_factory=dict, description="Properties of the dataset.", examples=[{"recordsize": "8K", "atime": "off"}]
     )
 
-    @field_validator("pool_properties")
+    @field_validator("pool_properties", "properties")
     @classmethod
-    def _of_a_pool(cls, properties: dict[str, str | int]) -> dict[str, str | int]:
-        check_properties("pool", POOL, properties)
-        return properties
-
-    @field_validator("properties")
-    @classmethod
-    def _of_a_dataset(cls, properties: dict[str, str | int]) -> dict[str, str | int]:
-        check_properties("dataset", DATASET, properties)
+    def _may_be_given(cls, properties: dict[str, str | int], info: ValidationInfo) -> dict[str, str | int]:
+        of_pool = info.field_name == "pool_properties"
+        check_properties("pool" if of_pool else "dataset", POOL if of_pool else DATASET, properties)
         return properties
 
     def least_members(self) -> Iterator[LeastMembers]:

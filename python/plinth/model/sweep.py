@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen
-from plinth.model.estimate import Estimate
+from plinth.model.figures import Estimate
 from plinth.model.level import Level
 
 LevelUnit = Literal["count", "bytes", "bytes_per_s", "ns"]

@@ -93,21 +93,13 @@ class TpccOptions(TpccChoices):
     )
 
     @model_validator(mode="after")
-    def _one_way_of_sending(self) -> "TpccOptions":
+    def _go_together(self) -> "TpccOptions":
         if self.pipeline and self.form == "procedures":
             raise ValueError('pipeline: of form = "statements" only; a call is one round trip already')
-        return self
-
-    @model_validator(mode="after")
-    def _terminals_at_home(self) -> "TpccOptions":
         if self.pacing == "spec" and self.home == "uniform":
             raise ValueError(
                 'home: got uniform with pacing = "spec", whose terminals belong to a warehouse: take by-client'
             )
-        return self
-
-    @model_validator(mode="after")
-    def _deferred_by_terminals(self) -> "TpccOptions":
         if self.delivery == "deferred" and self.pacing != "spec":
             raise ValueError(
                 'delivery: got deferred without pacing = "spec"; it is carried out while its terminal thinks, and clients do '

@@ -7,8 +7,7 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.flashback import Flashback
-from plinth.model.fleet_trial import FleetTrial
-from plinth.model.load import EngineCost, LoadError, ScriptTotals, Totals
+from plinth.model.load import EngineCost, FleetTrial, LoadError, ScriptTotals, Totals
 from plinth.model.network import TrialNetwork
 from plinth.model.outage import Outage
 from plinth.model.write_facts import WriteFacts

@@ -36,13 +36,28 @@ def _quantity(text: str, units: dict[str, int] | dict[str, float], example: str)
     return quantity
 
 
-def parse_size(value: object) -> int:
-    """Return bytes of a size such as "2GiB" or of a whole number of bytes. Raises ValueError."""
+def _whole(value: object, units: dict[str, int], example: str, wanted: str) -> int:
+    """Return a quantity with a unit, or a whole number of the base unit; `wanted` says in the error what was expected."""
     if isinstance(value, str):
-        return round(_quantity(value, SIZE_UNITS, '"2GiB"'))
+        return round(_quantity(value, units, example))
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise ValueError('expected a size such as "2GiB" or a whole number of bytes')
+    raise ValueError(f"expected {wanted}")
+
+
+def _per_second(value: object, wanted: str) -> object:
+    """Return the amount of a text such as "180MB/s"; all else as it is."""
+    if not isinstance(value, str):
+        return value
+    amount, slash, second = value.rpartition("/")
+    if not slash or second.strip() != "s":
+        raise ValueError(f"expected {wanted}")
+    return amount
+
+
+def parse_size(value: object) -> int:
+    """Return bytes of a size such as "2GiB" or of a whole number of bytes. Raises ValueError."""
+    return _whole(value, SIZE_UNITS, '"2GiB"', 'a size such as "2GiB" or a whole number of bytes')
 
 
 def parse_duration(value: object) -> float:
@@ -57,11 +72,7 @@ def parse_duration(value: object) -> float:
 
 def parse_latency(value: object) -> int:
     """Return nanoseconds of a latency such as "4.2ms" or of a whole number of nanoseconds. Raises ValueError."""
-    if isinstance(value, str):
-        return round(_quantity(value, LATENCY_UNITS, '"4.2ms"'))
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise ValueError('expected a latency such as "4.2ms" or a whole number of nanoseconds')
+    return _whole(value, LATENCY_UNITS, '"4.2ms"', 'a latency such as "4.2ms" or a whole number of nanoseconds')
 
 
 def parse_share(value: object) -> float:
@@ -79,26 +90,14 @@ def parse_share(value: object) -> float:
 
 def parse_rate(value: object) -> int:
     """Return bytes a second of a rate such as "180MB/s" or of a whole number of bytes a second. Raises ValueError."""
-    if isinstance(value, str):
-        amount, slash, second = value.rpartition("/")
-        if not slash or second.strip() != "s":
-            raise ValueError('expected a size a second, such as "180MB/s"')
-        return round(_quantity(amount, SIZE_UNITS, '"180MB/s"'))
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise ValueError('expected a rate such as "180MB/s" or a whole number of bytes a second')
+    amount = _per_second(value, 'a size a second, such as "180MB/s"')
+    return _whole(amount, SIZE_UNITS, '"180MB/s"', 'a rate such as "180MB/s" or a whole number of bytes a second')
 
 
 def parse_bit_rate(value: object) -> int:
     """Return bits a second of a rate such as "100Mbit/s" or of a whole number of bits a second. Raises ValueError."""
-    if isinstance(value, str):
-        amount, slash, second = value.rpartition("/")
-        if not slash or second.strip() != "s":
-            raise ValueError('expected bits a second, such as "100Mbit/s"')
-        return round(_quantity(amount, BIT_UNITS, '"100Mbit/s"'))
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise ValueError('expected a rate such as "100Mbit/s" or a whole number of bits a second')
+    amount = _per_second(value, 'bits a second, such as "100Mbit/s"')
+    return _whole(amount, BIT_UNITS, '"100Mbit/s"', 'a rate such as "100Mbit/s" or a whole number of bits a second')
 
 
 def format_size(size_bytes: float) -> str:
@@ -146,44 +145,19 @@ def format_duration(duration_s: float) -> str:
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
 
 
-SizeBytes = Annotated[
-    int,
-    BeforeValidator(parse_size),
-    WithJsonSchema({"type": ["string", "integer"], "examples": ["2GiB", "512MiB"]}),
-]
+def _written(number: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": ["string", number], "examples": list(examples)})
+
+
+SizeBytes = Annotated[int, BeforeValidator(parse_size), _written("integer", "2GiB", "512MiB")]
 """A size in bytes; an experiment file may write "2GiB"."""
-
-DurationS = Annotated[
-    float,
-    BeforeValidator(parse_duration),
-    WithJsonSchema({"type": ["string", "number"], "examples": ["30s", "5min"]}),
-]
+DurationS = Annotated[float, BeforeValidator(parse_duration), _written("number", "30s", "5min")]
 """A duration in seconds; an experiment file may write "5min"."""
-
-Share = Annotated[
-    float,
-    BeforeValidator(parse_share),
-    WithJsonSchema({"type": ["string", "number"], "examples": ["3%"]}),
-]
+Share = Annotated[float, BeforeValidator(parse_share), _written("number", "3%")]
 """A share of 1; an experiment file may write "3%"."""
-
-LatencyNs = Annotated[
-    int,
-    BeforeValidator(parse_latency),
-    WithJsonSchema({"type": ["string", "integer"], "examples": ["4.2ms", "130us"]}),
-]
+LatencyNs = Annotated[int, BeforeValidator(parse_latency), _written("integer", "4.2ms", "130us")]
 """A latency in nanoseconds; an experiment file may write "4.2ms"."""
-
-BytesPerSecond = Annotated[
-    int,
-    BeforeValidator(parse_rate),
-    WithJsonSchema({"type": ["string", "integer"], "examples": ["180MB/s", "1GiB/s"]}),
-]
+BytesPerSecond = Annotated[int, BeforeValidator(parse_rate), _written("integer", "180MB/s", "1GiB/s")]
 """A rate in bytes a second; an experiment file may write "180MB/s"."""
-
-BitsPerSecond = Annotated[
-    int,
-    BeforeValidator(parse_bit_rate),
-    WithJsonSchema({"type": ["string", "integer"], "examples": ["100Mbit/s", "1Gbit/s"]}),
-]
+BitsPerSecond = Annotated[int, BeforeValidator(parse_bit_rate), _written("integer", "100Mbit/s", "1Gbit/s")]
 """A rate in bits a second; an experiment file may write "100Mbit/s"."""

@@ -101,7 +101,9 @@ def settings_in_force(
         first = [SettingSeen(name=one.name.lower(), value=one.value, where=AS_READ_BACK) for one in server.settings]
     found: dict[str, SettingSeen] = {}
     for seen in [*first, *(seen for facts in writes for seen in facts.settings)]:
-        if seen.name in DURABILITY_SETTINGS and (seen.name not in found or _is_weaker(seen, found[seen.name])):
+        if seen.name in DURABILITY_SETTINGS and (
+            seen.name not in found or _strength(seen) < _strength(found[seen.name])
+        ):
             found[seen.name] = seen
     return found
 
@@ -119,10 +121,6 @@ def as_settings(in_force: Mapping[str, SettingSeen], asked: Mapping[str, Setting
     return {name.lower(): value for name, value in asked.items()} | {
         name: UNKNOWN if seen.value is None else seen.value for name, seen in in_force.items()
     }
-
-
-def _is_weaker(seen: SettingSeen, than: SettingSeen) -> bool:
-    return _strength(seen) < _strength(than)
 
 
 def _strength(seen: SettingSeen) -> float:

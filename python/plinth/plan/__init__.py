@@ -1,7 +1,6 @@
 """Turns an experiment into a plan: variants, order and needs. Pure functions; facts of the machine are arguments."""
 
-from plinth.plan.build import PlanInputs, build_plan
-from plinth.plan.extend import extended, plan_more
+from plinth.plan.build import PlanInputs, build_plan, extended, plan_more
 from plinth.plan.fit import scale_to_fit
 from plinth.plan.needs import MEMORY, StoragePlace
 from plinth.plan.preparation import restore_problems

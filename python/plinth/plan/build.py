@@ -1,16 +1,19 @@
-"""Builds the plan from the experiment and from facts that the conductor collected."""
+"""Builds the plan from the experiment and from facts that the conductor collected; and that of further trials for a run whose planned
+trials have all been measured."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plinth.model.dataset import DatasetSpec, SqlDataset, TpccDataset
-from plinth.model.experiment import FIRST_LOOK, Experiment, MeasureSpec
+from plinth.model.errors import UsageError
+from plinth.model.experiment import FIRST_LOOK, MOST_REPEATS, Experiment, MeasureSpec
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.fault import KillAction
 from plinth.model.plan import (
     PRIMARY,
     DatasetSize,
     DestructiveTarget,
+    Extension,
     Plan,
     PlannedCluster,
     PlannedNode,
@@ -24,9 +27,8 @@ from plinth.model.standby import StandbySpec
 from plinth.model.step import Step
 from plinth.model.tpcc_notice import TERMINALS_PER_WAREHOUSE
 from plinth.model.units import format_count, format_duration, format_size
-from plinth.plan.cuts import cut_steps, order_cuts
 from plinth.plan.needs import StoragePlace, needs_of
-from plinth.plan.order import order_trials
+from plinth.plan.order import cut_steps, more_trials, order_cuts, order_trials
 from plinth.plan.preparation import is_restored, restored_bytes
 from plinth.plan.sizes import estimated_written_bytes, node_bytes
 from plinth.plan.times import estimated_s
@@ -122,7 +124,10 @@ def plan_of_trials(
             experiment, clusters, populate_s, variant_of, trials, places, inputs.host.memory_available_bytes
         ),
         warnings=(
-            *map(_without_factor, inputs.removed_factors),
+            *(
+                f"matrix.{factor} is left out: --set replaced the table that it writes to by one of a kind without that key"
+                for factor in inputs.removed_factors
+            ),
             *_of_versions(clusters),
             *warnings_of(experiment, variants, written),
         ),
@@ -167,10 +172,6 @@ def _of_standby(primary: ServerSpec, standby: StandbySpec) -> ServerSpec:
             "port": None,
         }
     )
-
-
-def _without_factor(factor: str) -> str:
-    return f"matrix.{factor} is left out: --set replaced the table that it writes to by one of a kind without that key"
 
 
 def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_bytes: int) -> list[str]:
@@ -265,3 +266,52 @@ def _of_target(experiment: Experiment, variants: Sequence[Variant]) -> list[str]
             f"decided take {format_duration(looked_at_s)} or more"
         ]
     return []
+
+
+def plan_more(plan: Plan, repeats: int, inputs: PlanInputs) -> Plan:
+    """Return a plan of only `repeats` further trials of each variant of `plan`; its storages and clusters are made again.
+
+    Raises UsageError for a number that cannot be added.
+    """
+    measure = plan.experiment.measure
+    if not 1 <= repeats <= MOST_REPEATS - measure.repeats:
+        allowed = f"1 to {MOST_REPEATS - measure.repeats}" if measure.repeats < MOST_REPEATS else "none"
+        raise UsageError(
+            f"cannot add {repeats} trials of each variant: allowed: {allowed}",
+            where="--more",
+            hint=f"a run has at most {MOST_REPEATS:,} trials of each variant, and this one has {measure.repeats:,}",
+        )
+    measure = measure.model_copy(update={"repeats": measure.repeats + repeats})
+    keys = [ClusterKey(cluster.id, cluster.primary.server, cluster.dataset) for cluster in plan.clusters]
+    return plan_of_trials(
+        plan.experiment.model_copy(update={"measure": measure}),
+        Expanded(list(plan.variants), keys, plan.storages),
+        more_trials(plan.variants, measure, plan.trials, repeats),
+        plan.overrides,
+        inputs,
+    )
+
+
+def extended(plan: Plan, more: Plan, now_unix_ns: int) -> Plan:
+    """Return one plan of all trials of `plan` and `more`, a result of `plan_more`; its needs are those of `more`."""
+    written_bytes = plan.estimated_written_bytes + more.estimated_written_bytes
+    outdated = warnings_of(plan.experiment, plan.variants, plan.estimated_written_bytes)
+    warnings = [warning for warning in plan.warnings if warning not in outdated]
+    extension = Extension(
+        repeats=more.experiment.measure.repeats - plan.experiment.measure.repeats,
+        first_trial=more.trials[0].number,
+        added_unix_ns=now_unix_ns,
+    )
+    return plan.model_copy(
+        update={
+            "experiment": more.experiment,
+            "trials": (*plan.trials, *more.trials),
+            "extensions": (*plan.extensions, extension),
+            "steps": (*plan.steps, *more.steps),
+            "needs": more.needs,
+            "destructive_targets": more.destructive_targets,
+            "estimated_written_bytes": written_bytes,
+            "estimated_s": plan.estimated_s + more.estimated_s,
+            "warnings": (*warnings, *warnings_of(more.experiment, plan.variants, written_bytes)),
+        }
+    )

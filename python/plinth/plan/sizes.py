@@ -67,10 +67,6 @@ def _wal_bytes(dataset_bytes: int, variants: Sequence[Variant], trial_s: float) 
     return min(limit, dataset_bytes * _WAL_LOAD_FACTOR + trial_s * _WAL_BYTES_PER_S)
 
 
-def _writes_pages(dataset: DatasetSpec) -> bool:
-    return isinstance(dataset, LoadedTables) and dataset.writes_pages
-
-
 def estimated_written_bytes(
     experiment: Experiment, clusters: Sequence[PlannedCluster], trials: Sequence[PlannedTrial], ballast_bytes: int
 ) -> int:
@@ -78,7 +74,9 @@ def estimated_written_bytes(
     SQL, then WAL and pages of each trial."""
     trial_s = experiment.measure.longest_trial_s
     loaded = sum(
-        (1 if _writes_pages(cluster.dataset) else 2) * len(cluster.nodes) * cluster.data_bytes
+        (1 if isinstance(cluster.dataset, LoadedTables) and cluster.dataset.writes_pages else 2)
+        * len(cluster.nodes)
+        * cluster.data_bytes
         for cluster in clusters
         if not cluster.is_external
     )

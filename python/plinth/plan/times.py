@@ -6,11 +6,11 @@ server's stop ends with, writes the pages that the trial has changed, and waits 
 
 from collections.abc import Mapping, Sequence
 
+from plinth.model.choices import IoShape
 from plinth.model.dataset import NumbersDataset
 from plinth.model.experiment import Experiment, MeasureSpec
 from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
-from plinth.model.probe_kinds import IoShape
 from plinth.plan.needs import StoragePlace
 from plinth.plan.preparation import bytes_without_copy, cache_s, restore_s
 
@@ -103,7 +103,7 @@ def estimated_s(
         + _STANDBY_START_STOP_S * len(by_id[variant.cluster].standbys)
         + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
         + restore_s(by_id[variant.cluster], places)
-        + _preparing_s(measure, by_id[variant.cluster], paces[variant.cluster])
+        + cache_s(measure, by_id[variant.cluster], _data_pace(by_id[variant.cluster], paces[variant.cluster]))
         + snapshots * _RECOVERY_AND_CHECKS_S
         + (0.0 if variant.patroni is None else _PATRONI_START_S)
         for variant in planned
@@ -130,11 +130,6 @@ def _within_budget_s(measure: MeasureSpec, trials: Sequence[PlannedTrial], trial
     return min(trials_s, max(measure.budget_s, trials_s / blocks))
 
 
-def _preparing_s(measure: MeasureSpec, cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
-    """Return the time to bring about the state in which each trial begins."""
-    return cache_s(measure, cluster, paces.get(cluster.primary.server.storage or ""))
-
-
 def _cutting_s(experiment: Experiment, variants: Mapping[str, Variant]) -> float:
     """Return the time of the power cuts if none finds damage."""
     durability = experiment.durability
@@ -158,6 +153,10 @@ def _paces(cluster: PlannedCluster, places: Mapping[str, StoragePlace]) -> dict[
     return {name: pace for name, pace in found.items() if pace is not None}
 
 
+def _data_pace(cluster: PlannedCluster, paces: Mapping[str, Pace]) -> Pace | None:
+    return paces.get(cluster.primary.server.storage or "")
+
+
 def _writing_s(cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
     """Return the time to write what is loaded to each storage at its bandwidth, one storage after another."""
     return sum(
@@ -169,7 +168,7 @@ def _writing_s(cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
 
 def _updating_s(cluster: PlannedCluster, paces: Mapping[str, Pace], memory_bytes: int) -> float:
     """Return the time that random updates after loading wait for pages that are not in memory, one after another."""
-    data = paces.get(cluster.primary.server.storage or "")
+    data = _data_pace(cluster, paces)
     if data is None or not isinstance(cluster.dataset, NumbersDataset):
         return 0.0
     updates = cluster.dataset.rows * cluster.dataset.updates_per_row

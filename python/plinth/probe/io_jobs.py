@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable
 from typing import Literal
 
+from plinth.model.choices import DEFAULT_IO_SHAPES, IoShape
 from plinth.model.pg_units import format_block_size
 from plinth.model.probe_io import IoJob
-from plinth.model.probe_kinds import DEFAULT_IO_SHAPES, IoShape
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 GRID_BLOCKS = (4096, 8192, 16384, 32768, 65536, 131072)

@@ -23,7 +23,6 @@ from plinth.model.report import (
     Version,
 )
 from plinth.model.units import format_count
-from plinth.model.workload import WorkloadSpec
 from plinth.report.curves import latency_curve
 from plinth.report.sections import page_tables, section_texts
 from plinth.report.sections.bottlenecks import observer_sentence
@@ -119,19 +118,16 @@ def _run_info(contents: BundleContents, analysis: Analysis) -> RunInfo:
 def _variant(variant: Variant, contents: BundleContents, charts: bool) -> ReportVariant:
     workload = variant.workload
     what = workload.builtin or ", ".join(PurePath(script).name for script in workload.script)
+    driver = "" if workload.driver == "plinth" else f", driver {workload.driver}"
     ledger = ", commit ledger" if workload.ledger else ""
     return ReportVariant(
         id=variant.id,
         label=variant.label,
         levels=variant.levels,
         storages=contents.cluster_of(variant).primary.roles,
-        workload=f"{what}, {format_count(workload.clients, 'client')}, {workload.protocol} protocol{_driver(workload)}{ledger}",
+        workload=f"{what}, {format_count(workload.clients, 'client')}, {workload.protocol} protocol{driver}{ledger}",
         latency_curve=_curve(variant.id, contents.trials) if charts else (),
     )
-
-
-def _driver(workload: WorkloadSpec) -> str:
-    return "" if workload.driver == "plinth" else f", driver {workload.driver}"
 
 
 def _curve(variant: str, trials: Iterable[TrialContents]) -> tuple[CurvePoint, ...]:

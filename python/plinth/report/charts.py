@@ -7,8 +7,9 @@ from importlib import import_module, resources
 from typing import Any, NamedTuple
 
 from plinth.common.shown import shown_in_json
-from plinth.model.errors import MissingCapability, RunError
+from plinth.model.errors import RunError
 from plinth.model.report import Report
+from plinth.report.html import built
 from plinth.system.extras import require_package
 
 CHARTS = "charts.js"
@@ -39,7 +40,7 @@ def draw_charts(report: Report) -> list[Drawing]:
     engine = v8.MiniRacer()
     try:
         engine.set_hard_memory_limit(_MEMORY_BYTES)
-        engine.eval(_charts_source())
+        engine.eval(built("plinth.report", CHARTS, "the charts of reports are not built", "`make build` builds them"))
         # JSON is valid JavaScript.
         document = json.dumps(shown_in_json(report.model_dump_json()))
         drawn: list[dict[str, str]] = json.loads(engine.eval(f"plinthCharts({document})", timeout_sec=_TIMEOUT_S))
@@ -72,16 +73,6 @@ def png_of(drawing: Drawing) -> bytes:
                 sans_serif_family="Inter",
             )
         )
-
-
-def _charts_source() -> str:
-    file = resources.files("plinth.report") / CHARTS
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise MissingCapability(
-            "the charts of reports are not built", where=str(file), hint="`make build` builds them"
-        ) from error
 
 
 def _required(module: str, package: str) -> Any:

@@ -4,10 +4,9 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from plinth.model.histogram import Buckets
+from plinth.model.histogram import Buckets, median_of_trials
 from plinth.model.load import Histogram
 from plinth.model.report import CurvePoint
-from plinth.model.sample_statistics import median_of_trials
 
 POINTS_PER_NINE = 12
 """Points of the curve from 90 % to 99 %, and so on: the axis is logarithmic in 1 - quantile."""

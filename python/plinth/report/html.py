@@ -16,20 +16,23 @@ VIEWER = "viewer.html"
 PLACE = '<script type="application/json" id="plinth-report"></script>'
 
 
+def built(package: str, name: str, missing: str, hint: str = "`make build` builds it") -> str:
+    """Return a file of a package that a build makes. Raises MissingCapability with `missing` if this installation is without."""
+    file = resources.files(package) / name
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise MissingCapability(missing, where=str(file), hint=hint) from error
+
+
 def viewer_parts() -> tuple[str, str]:
     """Return what stands before and after `PLACE`. Raises MissingCapability if the viewer was not built into this installation."""
-    file = resources.files("plinth.report") / VIEWER
-    try:
-        viewer = file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise MissingCapability(
-            "the viewer of HTML reports is not built", where=str(file), hint="`make build` builds it"
-        ) from error
+    viewer = built("plinth.report", VIEWER, "the viewer of HTML reports is not built")
     before, place, after = viewer.partition(PLACE)
     if not place:
-        raise MissingCapability(
-            f"the viewer has no place for the data: {PLACE}", where=str(file), hint="`make build` builds it again"
-        )
+        where = str(resources.files("plinth.report") / VIEWER)
+        hint = "`make build` builds it again"
+        raise MissingCapability(f"the viewer has no place for the data: {PLACE}", where=where, hint=hint)
     return before, after
 
 

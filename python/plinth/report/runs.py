@@ -1,19 +1,18 @@
 """Renders compared runs for a terminal and as Markdown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.table import Table
 from rich.text import Text
 
 from plinth.common.shown import shown
-from plinth.common.terminal import text_console
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, number
-from plinth.model.run_comparison import Difference, RunsComparison, RunsRatio
-from plinth.model.run_metrics import Metric
+from plinth.common.terminal import text_console, trimmed
+from plinth.model.choices import Metric
+from plinth.model.figures import NOT_AVAILABLE, number
+from plinth.model.run_comparison import RunsComparison, RunsRatio
 from plinth.report.markdown_text import bullets, plain, section, table
-from plinth.report.text import latency, ratio
+from plinth.report.text import figure, latency, ratio
 
 _METRICS: dict[Metric, str] = {
     "tps": "tps",
@@ -47,7 +46,7 @@ def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -
             console.print(Text(f"{gap.what}: not compared: {gap.reason}", style="dim"))
         for caveat in compared.caveats:
             console.print(Text(f"caveat: {caveat}", style="yellow"))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+    return trimmed(capture.get())
 
 
 def render_runs_markdown(compared: RunsComparison) -> str:
@@ -74,11 +73,6 @@ def run_letter(place: int) -> str:
     return _LETTERS[place] if place < len(_LETTERS) else f"run {place + 1}"
 
 
-def metric_title(metric: Metric) -> str:
-    """Return the title of a metric."""
-    return _METRICS[metric]
-
-
 def run_lines(compared: RunsComparison) -> list[str]:
     """Return a line that describes each run, with its letter."""
     return [
@@ -103,11 +97,7 @@ def _ratio_cells(one: RunsRatio) -> tuple[str, str, str, str]:
     if one.ratio is None:
         return (NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE, "not compared")
     text = number if one.metric == "tps" else latency
-    return (_figure(one.before, text), _figure(one.after, text), ratio(one.ratio), one.verdict or NOT_AVAILABLE)
-
-
-def _figure(of: Estimate | None, text: Callable[[float], str]) -> str:
-    return NOT_AVAILABLE if of is None else text(of.value) + bounds(of, text)
+    return (figure(one.before, text), figure(one.after, text), ratio(one.ratio), one.verdict or NOT_AVAILABLE)
 
 
 def difference_heads(compared: RunsComparison) -> tuple[str, ...]:
@@ -117,17 +107,16 @@ def difference_heads(compared: RunsComparison) -> tuple[str, ...]:
 
 def difference_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
     """Return a row for each difference, with its value in each run."""
+    missing = f"{NOT_AVAILABLE}: not recorded"
     return [
-        (one.kind, one.name, *(_value(value) for value in one.values), _concerned(one)) for one in compared.differences
+        (
+            one.kind,
+            one.name,
+            *(missing if value is None else value for value in one.values),
+            ", ".join(one.variants) or "all",
+        )
+        for one in compared.differences
     ]
-
-
-def _value(value: str | None) -> str:
-    return f"{NOT_AVAILABLE}: not recorded" if value is None else value
-
-
-def _concerned(one: Difference) -> str:
-    return ", ".join(one.variants) or "all"
 
 
 def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

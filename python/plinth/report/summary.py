@@ -6,15 +6,14 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from plinth.common.terminal import text_console
-from plinth.model.analysis import Analysis
-from plinth.model.caveat import Caveat
+from plinth.common.terminal import text_console, trimmed
+from plinth.model.analysis import Analysis, Caveat
 from plinth.model.figures import percent_or_times
 from plinth.model.report import Report
 from plinth.model.safety import GRADES, Safety, SafetyGrade
 from plinth.report.ranking_table import NARROWEST, print_answer, safety_style
 from plinth.report.sections import SECTIONS
-from plinth.report.terminal import section_lines, trimmed
+from plinth.report.terminal import section_lines
 
 LINES = 20
 """Of a terminal of 24: one is the prompt, and three say where the rest is."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
-from plinth.common.terminal import text_console
+from plinth.common.terminal import text_console, trimmed
 from plinth.model.report import Report
 from plinth.report.ranking_table import NARROWEST, print_answer
 from plinth.report.sections import SECTIONS
@@ -52,8 +52,3 @@ def section_lines(section: Section, report: Report, most: int | None = None) -> 
     if (left := len(entries) - limit) > 0:
         yield Text(f"{left} more {section.nouns}: {_REST}", style="dim")
     yield from closing
-
-
-def trimmed(captured: str) -> str:
-    """Return what a console captured, without the blanks that fill its lines."""
-    return "\n".join(line.rstrip() for line in captured.splitlines()) + "\n"

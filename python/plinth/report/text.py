@@ -1,8 +1,9 @@
 """Formats figures and sentences, shared by the terminal, Markdown and the HTML page."""
 
+from collections.abc import Callable
+
 from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, more_command, number, percent, percent_or_times, times
+from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds, more_command, number, percent, percent_or_times, times
 from plinth.model.units import format_count
 
 _MAX_ALTERED = 5
@@ -18,11 +19,14 @@ def latency(latency_ns: float) -> str:
     return f"{latency_ns:.0f} ns"
 
 
-def rate(figure: Estimate | None) -> str:
+def figure(of: Estimate | None, text: Callable[[float], str] = number) -> str:
+    """Format a figure with its interval: "16 kB [15.2 kB, 16.9 kB]"; "n/a" without a figure."""
+    return NOT_AVAILABLE if of is None else text(of.value) + bounds(of, text)
+
+
+def rate(tps: Estimate | None) -> str:
     """Format transactions per second with their interval: 1,234 [1,200, 1,260]; "n/a" if not measured."""
-    if figure is None:
-        return NOT_AVAILABLE
-    return number(figure.value) + bounds(figure, number)
+    return figure(tps)
 
 
 def ratio(of: Estimate) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.facts import StorageFacts
-from plinth.model.load import Second
 from plinth.model.plan import Variant
 from plinth.model.report import Panel, PanelGap, SeriesInfo, Value
 from plinth.model.waits import SOURCE as WAITS
@@ -38,6 +37,9 @@ from plinth.report.series import (
     load_rates,
     rounded,
 )
+
+_ONLY_IF_ANY = ("failed", "skipped", "schedule lag p99")
+"""Lines of the load that are drawn only where there is something to see."""
 
 
 class Track(NamedTuple):
@@ -129,19 +131,15 @@ def _lines(trials: Sequence[TrialTracks]) -> list[Line]:
                 waits[reading.object] = waits.get(reading.object, 0.0) + float(track.values.sum())
     seen = {reading for trial in trials for reading in trial.tracks}
     seconds = [second for trial in trials for second in trial.contents.series]
-    load = [line for line in LOAD_LINES if _is_always_drawn(line) or _any_of(seconds, line)]
+    load = [
+        line
+        for line in LOAD_LINES
+        if line.label not in _ONLY_IF_ANY or any(getattr(second, line.readings[0].metric) for second in seconds)
+    ]
     observed = [*device_lines(devices), *HOST_LINES, *wait_lines(waits), *lag_lines(seen)]
     lines = load + [line for line in observed if seen.intersection(line.readings)]
     place = {panel.id: place for place, panel in enumerate((*PANELS, *LAG_PANELS))}
     return sorted(lines, key=lambda line: place[line.panel])
-
-
-def _is_always_drawn(line: Line) -> bool:
-    return line.label not in ("failed", "skipped", "schedule lag p99")
-
-
-def _any_of(seconds: Sequence[Second], line: Line) -> bool:
-    return any(getattr(second, line.readings[0].metric) for second in seconds)
 
 
 def _devices(trial: TrialTracks) -> list[RoledDevice]:

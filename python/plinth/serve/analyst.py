@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plinth.bundle import BundleFolder
+from plinth.model.choices import Metric
 from plinth.model.errors import PlinthError, RunError
-from plinth.model.run_metrics import Metric
 from plinth.report import build_report, render_html
 from plinth.system.log_file import LogFile
 from plinth.system.process import Child

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from http import HTTPStatus
-from importlib import resources
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -14,7 +13,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from plinth.bundle import BundleFolder
-from plinth.model.errors import MissingCapability, PlinthError, UsageError
+from plinth.model.errors import PlinthError, UsageError
+from plinth.report.html import built
 from plinth.serve.catalogue import Catalogue, CataloguedBundle, Listing
 from plinth.serve.guard import CATALOGUE_POLICY
 from plinth.serve.live import LIVE_POLICY, LiveStreams, live_page_of
@@ -134,13 +134,7 @@ def _asking_again(listing: Listing) -> dict[str, str]:
 
 def _built(name: str) -> str:
     """Return an asset of the server's pages. Raises MissingCapability if it was not built into this installation."""
-    file = resources.files("plinth.serve") / name
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise MissingCapability(
-            "the pages of the server are not built", where=str(file), hint="`make build` builds it"
-        ) from error
+    return built("plinth.serve", name, "the pages of the server are not built")
 
 
 def _file(name: str, media_type: str) -> Handler:

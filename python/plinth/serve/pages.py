@@ -178,12 +178,9 @@ def _said(root: str, bundle: CataloguedBundle, name: str) -> str:
     one = bundle.listed
     if one.status == "unreadable":
         return name
+    question = text(one.question) if one.question else name
     answer = text(one.answer) if one.answer else f"n/a: {text(one.answer_missing or 'not known')}"
-    return f'<a href="{root}/bundles/{bundle.key}">{_question(one, name)}</a><div class="answer">{answer}</div>'
-
-
-def _question(one: ListedBundle, name: str) -> str:
-    return text(one.question) if one.question else name
+    return f'<a href="{root}/bundles/{bundle.key}">{question}</a><div class="answer">{answer}</div>'
 
 
 def _note(reason: str | None) -> str:

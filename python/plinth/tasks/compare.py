@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plinth.bundle import BundleFolder, is_sealed, read_run_figures, verify_bundle, write_run_figures
+from plinth.model.choices import Allowance, Metric
 from plinth.model.run_comparison import RunsComparison
-from plinth.model.run_metrics import Allowance, Metric
 from plinth.tasks.analysis import analyse_bundle
 
 if TYPE_CHECKING:

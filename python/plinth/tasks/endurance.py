@@ -7,8 +7,7 @@ from pydantic import ValidationError
 
 from plinth.analyse.endurance import endurance
 from plinth.bundle import read_bundle
-from plinth.model.drive import DriveSpec, Rating
-from plinth.model.endurance import Endurance
+from plinth.model.endurance import DriveSpec, Endurance, Rating
 from plinth.model.errors import UsageError
 
 

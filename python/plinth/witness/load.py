@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth import __version__
 from plinth.load.engine import Load
-from plinth.model.compiled import CompiledTransaction, LedgerCommits
 from plinth.model.connection import Connection, Tcp
 from plinth.model.errors import Interrupted, PlinthError, RunError
-from plinth.model.load_config import LedgerFiles, LoadConfig
+from plinth.model.load_config import CompiledTransaction, LedgerCommits, LedgerFiles, LoadConfig
 from plinth.model.witness import PROTOCOL_VERSION, Hello, LoadEnd, TestedServer
 from plinth.run.interrupt import InterruptGuard
 from plinth.system import cancel

@@ -4,9 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from plinth.model.builtin import BUILTINS, BuiltinName
-from plinth.model.compiled import AccountMix, CompiledTransaction, CompiledWorkload, Keys, LedgerCommits, Tpcc
 from plinth.model.distribution import DEFAULT_PARAMETERS
-from plinth.model.pacing import TPCC_PACES, Pace
+from plinth.model.load_config import (
+    TPCC_PACES,
+    AccountMix,
+    CompiledTransaction,
+    CompiledWorkload,
+    Keys,
+    LedgerCommits,
+    Pace,
+    Tpcc,
+)
 from plinth.model.plan import ScriptText
 from plinth.model.tpcc_options import TpccChoices, TpccMix
 from plinth.model.workload import WorkloadSpec

@@ -9,11 +9,11 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from native_server import Finished, Load, Server
-from plinth.model.compiled import CompiledTransaction
 from plinth.model.connection import Connection
 from plinth.model.dataset import TpccDataset
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
+from plinth.model.load_config import CompiledTransaction
 from plinth.model.workload import WorkloadSpec
 from plinth.run.provision.loading import DatasetSession
 from plinth.system.owner import Owner

@@ -7,8 +7,8 @@ import pytest
 from native_server import Finished, Load, Server
 from plinth import _native
 from plinth.load import LoadConfig, LoadScript, run
-from plinth.model.compiled import AccountMix, CompiledTransaction, Keys
 from plinth.model.connection import Connection
+from plinth.model.load_config import AccountMix, CompiledTransaction, Keys
 
 SUM = "select sum(abalance), count(*) filter (where abalance <> 0) from pgbench_accounts"
 

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from plinth.model.compiled import CompiledTransaction
 from plinth.model.errors import UsageError
+from plinth.model.load_config import CompiledTransaction
 from plinth.model.plan import ScriptText, TransactionText
 from plinth.model.workload import WorkloadSpec
 from plinth.system.extras import require_package

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from plinth.model.analysis import Analysis, VariantResult
-from plinth.model.estimate import Estimate
-from plinth.model.figures import number
+from plinth.model.figures import Estimate, number
 from plinth.model.sweep import Factor, ScalingCurve
 from plinth.model.units import format_count
 from plinth.report.plots.axes import Axis, spans_decade

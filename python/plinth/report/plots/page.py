@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from plinth.common.terminal import text_console
+from plinth.common.terminal import text_console, trimmed
 from plinth.model.analysis import Analysis, LatencyPercentiles, VariantResult
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.figures import NOT_AVAILABLE, number
@@ -47,7 +47,7 @@ def render_plots(
             console.print(line)
         if (left := len(variants) - len(shown)) > 0:
             console.print(Text(f"{left} more variant{'s' * (left > 1)}: see the HTML report", style="dim"))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+    return trimmed(capture.get())
 
 
 def _over_time(

@@ -1,7 +1,6 @@
 """The sections of a report, each defined once for every form: terminal, Markdown, the HTML page and `plinth serve`."""
 
-from plinth.model.report import PageTable, Report
-from plinth.model.section_texts import SectionText, SectionTexts
+from plinth.model.report import PageTable, Report, SectionText, SectionTexts
 from plinth.model.sweep import Sweep
 from plinth.report.sections.bottlenecks import BOTTLENECKS, PROCESS_IO, SERVER_WORK
 from plinth.report.sections.ceilings import CEILINGS

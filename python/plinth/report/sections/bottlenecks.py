@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from plinth.model.analysis import Analysis, VariantResult
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, number, percent
+from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds, number, percent
 from plinth.model.report import Report
 from plinth.model.units import format_decimal_size
 from plinth.model.waits import CLIENT_KINDS
@@ -134,10 +133,6 @@ def _work(variant: VariantResult) -> str:
     return f"WAL {wal}, full-page images {images}, buffer hits {hits}"
 
 
-def _work_blocks(report: Report) -> list[Block]:
-    return [Table(_WORK_HEADS, [(variant_name(one), *server_work(one)) for one in report.analysis.variants])]
-
-
 def _io_blocks(report: Report) -> list[Block]:
     rows = [(variant_name(variant), *row) for variant in report.analysis.variants for row in group_io(variant)]
     return [Table(_IO_HEADS, rows), _IO_NOTE] if rows else []
@@ -159,7 +154,9 @@ SERVER_WORK = Section(
     id="server_work",
     title="Server work per transaction",
     note="From the server's own counters, for the measured phase.",
-    blocks=_work_blocks,
+    blocks=lambda report: [
+        Table(_WORK_HEADS, [(variant_name(one), *server_work(one)) for one in report.analysis.variants])
+    ],
 )
 PROCESS_IO = Section(
     id="process_io", title="I/O by process group", note=_IO_NOTE, blocks=_io_blocks, entries=_io_entries

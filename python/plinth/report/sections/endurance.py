@@ -1,19 +1,18 @@
 """Bytes written by each variant and to each disk, and the resulting life of a drive; also for `plinth endurance`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rich.text import Text
 
 from plinth.model.base import Gap
-from plinth.model.drive import Rating
-from plinth.model.endurance import DeviceWritten, Flow, StorageWritten, VariantEndurance, Written
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, number, percent
+from plinth.model.endurance import DeviceWritten, Flow, Rating, StorageWritten, VariantEndurance, Written
+from plinth.model.figures import NOT_AVAILABLE, number, percent
 from plinth.model.report import Report
 from plinth.model.units import format_decimal_size, format_size
 from plinth.model.wear import SmartReading
 from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
+from plinth.report.text import figure
 
 _FLOWS: dict[Flow, str] = {
     "data": "data",
@@ -101,13 +100,6 @@ def written_gaps(accounts: Iterable[VariantEndurance]) -> Iterator[str]:
             variants.setdefault(gap, []).append(account.label)
     for gap, labels in variants.items():
         yield f"{', '.join(labels)}: {gap.what}: {NOT_AVAILABLE}: {gap.reason}"
-
-
-def figure(estimate: Estimate | None, text: Callable[[float], str]) -> str:
-    """Format a figure with its interval: "16 kB [15.2 kB, 16.9 kB]"; "n/a" without a figure."""
-    if estimate is None:
-        return NOT_AVAILABLE
-    return text(estimate.value) + bounds(estimate, text)
 
 
 def years(life_years: float) -> str:

@@ -8,20 +8,14 @@ from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.flashback import Flashback, FlashbackText
 from plinth.model.units import format_count, format_duration
-from plinth.report.sections.section import Section, sentences_of, table_of
+from plinth.report.sections.outages import promise_of
+from plinth.report.sections.section import Section, by_variant, sentences_of, table_of
 
 
 def flashback_texts(contents: BundleContents) -> tuple[FlashbackText, ...]:
     """Return the texts of every variant whose trials took snapshots, in the order of the plan."""
-    by_variant: dict[str, list[Flashback]] = {}
-    for one in contents.trials:
-        if one.trial.flashbacks:
-            by_variant.setdefault(one.trial.variant, []).extend(one.trial.flashbacks)
-    return tuple(
-        flashback_text(variant.label, by_variant[variant.id])
-        for variant in contents.plan.variants
-        if variant.id in by_variant
-    )
+    flashbacks = by_variant(contents, lambda trial: trial.flashbacks)
+    return tuple(flashback_text(label, of_variant) for label, of_variant in flashbacks)
 
 
 def flashback_sentence(text: FlashbackText) -> str:
@@ -59,9 +53,7 @@ def _times(values: Sequence[float | None]) -> str:
 
 def _commits(flashbacks: Sequence[Flashback]) -> str:
     lost, acknowledged = (sum(getattr(one, name) for one in flashbacks) for name in ("lost", "acknowledged"))
-    reasons = list(dict.fromkeys(one.may_lose for one in flashbacks if one.may_lose is not None))
-    promise = f"a loss is allowed: {'; '.join(reasons)}" if reasons else "none may be lost"
-    return f"lost {lost:,} of {acknowledged:,} commits of before ({promise})"
+    return f"lost {lost:,} of {acknowledged:,} commits of before ({promise_of(flashbacks)})"
 
 
 def _damage(flashbacks: Sequence[Flashback]) -> str:

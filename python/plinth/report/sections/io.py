@@ -1,6 +1,7 @@
 """What the I/O probe measured by storage, and the comparison of it with published figures."""
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.probe_io import IoResult, IoSide, StorageIo
@@ -64,40 +65,32 @@ def _figure(side: IoSide, name: str) -> float | None:
 
 def _figures_of(found: StorageIo) -> Iterator[IoFigure]:
     if found.probe is None:
-        yield IoFigure(
-            storage=found.storage,
-            moment=found.moment,
-            job="all jobs",
-            side=None,
-            position=None,
-            iops=None,
-            bytes_per_s=None,
-            latency_p50_ns=None,
-            latency_p99_ns=None,
-            unavailable=found.unavailable,
-        )
+        yield _row(found, None, None, None)
         return
     for result in found.probe.results:
-        for side in ("reads", "writes"):
-            of_side = result.read if side == "reads" else result.write
-            if of_side is not None:
-                yield _row(found, result, of_side).model_copy(update={"side": side})
         if result.read is None and result.write is None:
-            yield _row(found, result, None)
+            yield _row(found, result, None, None)
+        if result.read is not None:
+            yield _row(found, result, "reads", result.read)
+        if result.write is not None:
+            yield _row(found, result, "writes", result.write)
 
 
-def _row(found: StorageIo, result: IoResult, side: IoSide | None) -> IoFigure:
+def _row(
+    found: StorageIo, result: IoResult | None, name: Literal["reads", "writes"] | None, side: IoSide | None
+) -> IoFigure:
+    """Return a side of a job; without one, why there is none: of the job, or of all of them."""
     return IoFigure(
         storage=found.storage,
         moment=found.moment,
-        job=result.job.name,
-        side=None,
-        position=result.job.position,
+        job=result.job.name if result else "all jobs",
+        side=name,
+        position=result.job.position if result else None,
         iops=side.iops if side else None,
         bytes_per_s=side.bytes_per_s if side else None,
         latency_p50_ns=side.percentiles_ns.get("50") if side else None,
         latency_p99_ns=side.percentiles_ns.get("99") if side else None,
-        unavailable=result.unavailable,
+        unavailable=result.unavailable if result else found.unavailable,
     )
 
 

@@ -5,28 +5,21 @@ from statistics import median
 
 from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE, percent
-from plinth.model.fleet_trial import MachineTrial
+from plinth.model.load import MachineTrial
 from plinth.model.report import MachineText
 from plinth.model.trial import Trial
-from plinth.report.sections.section import Section, sentences_of, table_of
+from plinth.report.sections.section import Section, by_variant, sentences_of, table_of
 
 
 def machine_texts(contents: BundleContents) -> tuple[MachineText, ...]:
     """Describe each machine of every variant with counted trials by a fleet, in the order of the plan."""
-    by_variant: dict[str, list[Trial]] = {}
-    for one in contents.trials:
-        if one.trial.fleet is not None and one.trial.status == "complete" and one.trial.excluded is None:
-            by_variant.setdefault(one.trial.variant, []).append(one.trial)
-    return tuple(
-        text
-        for variant in contents.plan.variants
-        for text in _of_variant(variant.label, by_variant.get(variant.id, []))
+    counted = by_variant(
+        contents,
+        lambda trial: (
+            (trial,) if trial.fleet is not None and trial.status == "complete" and trial.excluded is None else ()
+        ),
     )
-
-
-def machine_sentence(text: MachineText) -> str:
-    """Return what the terminal says of a machine."""
-    return f"{text.done}; {text.latency}; {text.busy}; {text.start}"
+    return tuple(text for label, trials in counted for text in _of_variant(label, trials))
 
 
 def _of_variant(label: str, trials: Sequence[Trial]) -> list[MachineText]:
@@ -91,7 +84,11 @@ MACHINES = Section(
             "Start": lambda one: one.start,
         },
     ),
-    entries=sentences_of(lambda report: report.machines, lambda one: f"{one.variant}, {one.machine}", machine_sentence),
+    entries=sentences_of(
+        lambda report: report.machines,
+        lambda one: f"{one.variant}, {one.machine}",
+        lambda one: f"{one.done}; {one.latency}; {one.busy}; {one.start}",
+    ),
     nouns="machines",
     page="storage",
 )

@@ -5,12 +5,12 @@ from rich.text import Text
 from plinth.model.analysis import VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.dataset import TpccDataset
-from plinth.model.figures import NOT_AVAILABLE, bounds
+from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.plan import Variant
 from plinth.model.report import Report, TpccDeviation, TpccTexts
 from plinth.model.tpcc_notice import NOTICE, TpccConduct, deviations
 from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
-from plinth.report.text import rate, variant_name
+from plinth.report.text import figure, rate, variant_name
 
 _HEADS = ("Variant", "NOPM, median [interval]", "Of the most that pacing allows")
 _NOTE = (
@@ -42,7 +42,7 @@ def efficiency_text(of: VariantResult) -> str:
     """Format the efficiency: "98.2 % [97.9 %, 98.5 %]"."""
     if of.efficiency is None:
         return f"{NOT_AVAILABLE}: not paced"
-    return _percent(of.efficiency.value) + bounds(of.efficiency, _percent)
+    return figure(of.efficiency, _percent)
 
 
 def deviation_texts(of: TpccTexts) -> list[str]:

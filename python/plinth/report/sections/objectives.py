@@ -6,9 +6,8 @@ from plinth.model.objective import LATENCY_QUANTILES, SIZES, ObjectiveResult, Ou
 from plinth.model.report import ObjectiveText, Report
 from plinth.model.safety import grade_words
 from plinth.model.units import format_decimal_size
-from plinth.report.sections.endurance import figure
 from plinth.report.sections.section import Block, Entry, Section, Table, entry
-from plinth.report.text import latency
+from plinth.report.text import figure, latency
 
 _HEADS = ("Objective", "Variant", "Figure [95 % interval]", "Outcome")
 _NOTE = (

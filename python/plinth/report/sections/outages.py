@@ -1,26 +1,20 @@
 """What faults of servers cost, by variant, in words: time without writes in its parts, and lost commits."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
 from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE
+from plinth.model.flashback import Flashback
 from plinth.model.outage import Outage, OutageText
 from plinth.model.units import format_count, format_decimal_size, format_duration
-from plinth.report.sections.section import Section, sentences_of, table_of
+from plinth.report.sections.section import Section, by_variant, sentences_of, table_of
 
 
 def outage_texts(contents: BundleContents) -> tuple[OutageText, ...]:
     """Return the texts of every variant whose trials had faults of servers, in the order of the plan."""
-    by_variant: dict[str, list[Outage]] = {}
-    for one in contents.trials:
-        if one.trial.outage is not None:
-            by_variant.setdefault(one.trial.variant, []).append(one.trial.outage)
-    return tuple(
-        outage_text(variant.label, by_variant[variant.id])
-        for variant in contents.plan.variants
-        if variant.id in by_variant
-    )
+    outages = by_variant(contents, lambda trial: () if trial.outage is None else (trial.outage,))
+    return tuple(outage_text(label, of_variant) for label, of_variant in outages)
 
 
 def outage_sentence(text: OutageText) -> str:
@@ -95,10 +89,14 @@ def _lost(outages: Sequence[Outage]) -> str:
         )
         if words
     ]
-    reasons = list(dict.fromkeys(one.may_lose for one in outages if one.may_lose is not None))
-    promise = f"a loss is allowed: {'; '.join(reasons)}" if reasons else "none may be lost"
     found = ", ".join([f"lost {lost:,} of {acknowledged:,} commits", *worst])
-    return f"{found} ({promise})"
+    return f"{found} ({promise_of(outages)})"
+
+
+def promise_of(losses: Iterable[Outage | Flashback]) -> str:
+    """Return whether commits may be lost, and why."""
+    reasons = list(dict.fromkeys(one.may_lose for one in losses if one.may_lose is not None))
+    return f"a loss is allowed: {'; '.join(reasons)}" if reasons else "none may be lost"
 
 
 def _worst(words: str, values: Sequence[float | None], shown: Callable[[float], str]) -> str | None:

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from plinth.model.analysis import Analysis, Comparison, VariantResult
-from plinth.model.estimate import Estimate
 from plinth.model.experiment import Experiment, factor_path, with_levels
-from plinth.model.figures import NOT_AVAILABLE, number
+from plinth.model.figures import NOT_AVAILABLE, Estimate, number
 from plinth.model.level import Level, level_text
 from plinth.model.plan import Plan, Variant
 from plinth.model.probe_io import StorageIo

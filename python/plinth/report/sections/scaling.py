@@ -4,7 +4,7 @@ import math
 
 from plinth.model.analysis import Analysis
 from plinth.model.figures import NOT_AVAILABLE, number, percent
-from plinth.model.labels import counts_things, levels_label
+from plinth.model.level import counts_things, levels_label
 from plinth.model.report import CurveText, EffectText, RatioCell, RatioRow, RatioTable, Report
 from plinth.model.sweep import Effect, Factor, LevelUnit, ScalingCurve, Sweep
 from plinth.model.units import format_size
@@ -35,7 +35,7 @@ def curve_texts(sweep: Sweep | None) -> tuple[CurveText, ...]:
     factors = {factor.name: factor for factor in sweep.factors}
     return tuple(
         CurveText(
-            name=curve_name(curve, factors[curve.factor]),
+            name=f"{curve.label}, over {factors[curve.factor].title}".removeprefix(", "),
             throughput=curve.sentence,
             knee=knee_text(curve, factors[curve.factor]),
             law=fit_text(curve),
@@ -81,11 +81,6 @@ def ratio_table(analysis: Analysis) -> RatioTable | None:
         ]
         rows.append(RatioRow(stratum=stratum.label, cells=tuple(cells)))
     return RatioTable(baseline=baselines.pop(), columns=columns, rows=tuple(rows))
-
-
-def curve_name(curve: ScalingCurve, factor: Factor) -> str:
-    """Name a curve: "disk, over clients"."""
-    return f"{curve.label}, over {factor.title}" if curve.label else f"over {factor.title}"
 
 
 def knee_text(curve: ScalingCurve, factor: Factor) -> str:

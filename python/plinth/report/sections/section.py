@@ -1,12 +1,14 @@
 """What a section of a report is: its title, its note, its tables and its lines of a terminal, for every form of the report."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
 
 from rich.text import Text
 
+from plinth.model.contents import BundleContents
 from plinth.model.report import Report
+from plinth.model.trial import Trial
 
 T = TypeVar("T")
 
@@ -92,6 +94,14 @@ def sentences_of(
         return [entry(subject(row), sentence(row)) for row in rows(report)]
 
     return entries
+
+
+def by_variant(contents: BundleContents, parts: Callable[[Trial], Iterable[T]]) -> Iterator[tuple[str, list[T]]]:
+    """Return the label of each variant with parts of its trials, in the order of the plan; without variants that have none."""
+    for variant in contents.plan.variants:
+        own = [part for one in contents.trials if one.trial.variant == variant.id for part in parts(one.trial)]
+        if own:
+            yield variant.label, own
 
 
 def entry(subject: str, sentence: str, style: str = "", *, aside: str = "") -> Entry:

@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from plinth.model.analysis import METRIC_NAMES, Analysis, ParetoFront, ParetoPoint
-from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds
 from plinth.model.report import ParetoText, Report
 from plinth.model.units import format_decimal_size
 from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
-from plinth.report.text import commits, latency, rate
+from plinth.report.text import commits, figure, latency, rate
 
 _HEADS = ("Variant", "tps", "p99 latency", "Bytes per transaction", "Commits", "Pareto front")
 ON_FRONT = "on the front"
@@ -30,10 +28,8 @@ def pareto_texts(analysis: Analysis) -> tuple[ParetoText, ...]:
         return ParetoText(
             variant=labels[point.variant],
             tps=rate(point.tps),
-            latency_p99=_figure(point.latency_p99_ns),
-            written=NOT_AVAILABLE
-            if written is None
-            else f"{of}{format_decimal_size(written.value)}{bounds(written, format_decimal_size)}",
+            latency_p99=figure(point.latency_p99_ns, latency),
+            written=(of if written else "") + figure(written, format_decimal_size),
             commits=commits(variants[point.variant]),
             standing=f"dominated by {_named([labels[id_] for id_ in point.dominated_by])}"
             if point.dominated_by
@@ -87,10 +83,6 @@ def pareto_gaps(analysis: Analysis) -> tuple[str, ...]:
         f"{'; '.join(strata)}: {text}" if several and len(strata) < len(analysis.pareto) else text
         for text, strata in compared.items()
     )
-
-
-def _figure(estimate: Estimate | None) -> str:
-    return NOT_AVAILABLE if estimate is None else latency(estimate.value) + bounds(estimate, latency)
 
 
 def _named(labels: Sequence[str]) -> str:

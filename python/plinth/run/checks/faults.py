@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from plinth.common.nearest import nearest
-from plinth.model.action import Action
+from plinth.model.action import Action, DiskAction
 from plinth.model.action_base import TimedAction
-from plinth.model.disk_action import DiskAction
 from plinth.model.errors import Problem
 from plinth.model.fault import (
     ContinueAction,

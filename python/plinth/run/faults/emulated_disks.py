@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from plinth.model.action import DiskAction
 from plinth.model.disk import Physics
-from plinth.model.disk_action import DiskAction
 from plinth.run.trial.overlay import Overlay
 
 if TYPE_CHECKING:

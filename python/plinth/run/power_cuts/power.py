@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from plinth.model.choices import CutMode
 from plinth.model.disk import CutReport
 from plinth.model.disk_recording import CutEffect
-from plinth.model.power_cut import CutMode
 from plinth.server.integrity.torn_pages import TornPlace
 from plinth.storage import Storage
 from plinth.storage.kinds.emulated import Emulated

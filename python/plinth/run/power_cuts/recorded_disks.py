@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from plinth.model.choices import CutMode
 from plinth.model.disk import CutReport
 from plinth.model.disk_recording import ImageSource
 from plinth.model.durability import PlannedCut, PowerCut
 from plinth.model.errors import PlinthError
-from plinth.model.power_cut import CutMode
 from plinth.run.power_cuts.power import PowerLoss, torn_place
 from plinth.server import Server, ServerLayout
 from plinth.storage import Storage

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from plinth.bundle import BundleWriter, read_probes
 from plinth.model.base import Gap
+from plinth.model.choices import DEFAULT_METHOD, METHODS, SyncMethod
 from plinth.model.errors import PlinthError, StorageBroken
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Plan
 from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe, Plausibility
-from plinth.model.probe_kinds import DEFAULT_METHOD, METHODS, SyncMethod
 from plinth.model.storage import EmulatedStorage
 from plinth.probe.fsync_probe import cases, probe_cases
 from plinth.run.listener import Listener

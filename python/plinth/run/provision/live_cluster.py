@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
+from plinth.model.action import DiskAction
 from plinth.model.base import SettingValue
-from plinth.model.disk_action import DiskAction
 from plinth.model.errors import PlinthError
 from plinth.model.fault import FailoverAction, OfPlace, server_actions
 from plinth.model.flashback import SnapshotAction

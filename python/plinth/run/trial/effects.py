@@ -2,9 +2,8 @@
 
 from threading import Event
 
-from plinth.model.action import Action, NetworkAction
+from plinth.model.action import Action, DiskAction, NetworkAction
 from plinth.model.action_base import LastingAction, TimedAction
-from plinth.model.disk_action import DiskAction
 from plinth.model.fault import FillAction, PauseAction, ServerAction
 from plinth.model.flashback import SnapshotAction
 from plinth.run.faults.emulated_disks import TrialDisks

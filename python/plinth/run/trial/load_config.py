@@ -6,10 +6,9 @@ from pathlib import Path
 
 from plinth import load
 from plinth.load import LoadConfig, LoadScript, Rate, Stage
-from plinth.model.compiled import CompiledTransaction
 from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec
-from plinth.model.load_config import LedgerFiles
+from plinth.model.load_config import CompiledTransaction, LedgerFiles
 from plinth.model.plan import ScriptText, TransactionText
 from plinth.model.workload import WorkloadSpec
 from plinth.run.trial.warmup import check_warmup

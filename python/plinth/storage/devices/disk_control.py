@@ -6,10 +6,10 @@ docs/internals/emulated-disk.md has its commands.
 from pathlib import Path
 from typing import Any
 
+from plinth.model.choices import CutMode
 from plinth.model.disk import CutReport, DiskStatus, EioFault, FaultState, Lie, Physics
 from plinth.model.disk_recording import RecordingBase, RecordingStatus
 from plinth.model.errors import RunError, UsageError
-from plinth.model.power_cut import CutMode
 from plinth.system.daemon import DaemonControl
 
 _STOP_TIMEOUT_S = 120.0  # what waits to be written is at most 64 MiB

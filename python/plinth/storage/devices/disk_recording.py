@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from plinth import _native
+from plinth.model.choices import CutMode
 from plinth.model.disk_recording import ImageSource
-from plinth.model.power_cut import CutMode
 from plinth.storage.devices.disk_process import as_plinth_error
 
 if TYPE_CHECKING:  # numpy takes a while, and most runs record nothing

@@ -1,4 +1,5 @@
-"""What the probes can measure. Apart from their models, so that the command line needs no models for its help."""
+"""What command lines let choose: what probes measure, how power is cut, what runs are compared by. Apart from the models, so that help
+needs none of them."""
 
 from typing import Literal, get_args
 
@@ -39,3 +40,11 @@ IO_SHAPES: tuple[IoShape, ...] = get_args(IoShape)
 POSITION_SHAPES: tuple[IoShape, ...] = ("positions", "device_positions")
 DEFAULT_IO_SHAPES: tuple[IoShape, ...] = tuple(shape for shape in IO_SHAPES if shape != "device_positions")
 """Without what takes the right to read the device itself."""
+
+CutMode = Literal["drop", "subset", "prefix", "torn"]
+"""How the power of an emulated disk is cut."""
+
+Metric = Literal["tps", "latency_p50", "latency_p95", "latency_p99"]
+"""By which runs can be compared."""
+Allowance = Literal["clients", "dataset", "driver", "incomplete", "load"]
+"""The differences that `plinth compare --allow` accepts."""
