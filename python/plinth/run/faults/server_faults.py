@@ -6,7 +6,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
-from types import TracebackType
 from typing import Self
 
 from plinth.model.base import SettingValue
@@ -125,9 +124,7 @@ class ServerFaults:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         with cancel.masked():
             try:
                 if self._patroni is not None:
