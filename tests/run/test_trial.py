@@ -244,7 +244,7 @@ def provision(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     context = RunContext("r", HOST, server.layout.owner, tmp_path)
     (planned,) = PLAN.clusters
     journal = Journal.create("a-trial", UNDO_HANDLERS)
-    cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Listener(), network=None)
+    cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Listener(), None)
     cluster.servers[PRIMARY] = server
     yield Provisioned(cluster)
     journal.close()

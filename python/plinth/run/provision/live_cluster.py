@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +46,7 @@ from plinth.system.runner import Runner
 _CRASH_LINES = 2_000
 
 
+@dataclass(eq=False)
 class LiveCluster:
     """The servers of one cluster of a plan.
 
@@ -52,31 +54,23 @@ class LiveCluster:
     Plinth has not made is `external`.
     """
 
-    def __init__(
-        self,
-        planned: PlannedCluster,
-        plan: Plan,
-        context: RunContext,
-        runner: Runner,
-        journal: Journal,
-        listener: Listener,
-        network: RunNetwork | None,
-    ) -> None:
-        self.planned = planned
-        self.plan = plan
-        self.context = context
-        self.runner = runner
-        self.journal = journal
-        self.listener = listener
-        self.servers: dict[str, Server] = {}
-        self.external: ExternalServer | None = None
-        self.storages = context.closure(planned.storages)
+    planned: PlannedCluster
+    plan: Plan
+    context: RunContext
+    runner: Runner
+    journal: Journal
+    listener: Listener
+    _network: RunNetwork | None
+    servers: dict[str, Server] = field(default_factory=dict, init=False)
+    external: ExternalServer | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.storages = self.context.closure(self.planned.storages)
         """Those that it is stored on, and all that they are built on, each after what it is built on."""
         self.storage_names = {storage.name for storage in self.storages}
-        self.steps = server_step_id(planned.id, "")
+        self.steps = server_step_id(self.planned.id, "")
         """What the ids of all steps of its servers begin with."""
-        self._roles = {node.name: node.roles for node in planned.nodes}
-        self._network = network
+        self._roles = {node.name: node.roles for node in self.planned.nodes}
 
     @property
     def primary(self) -> Server:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from plinth.model.connection import Connection
@@ -43,21 +44,15 @@ class TaskClock:
         return tuple(LoadTask(name=name, duration_s=last - first) for name, (first, last) in self._reported.items())
 
 
+@dataclass(eq=False)
 class DatasetSession:
     """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `server`
     one that is left alone. Rows are sent from this machine, or by the machines of a `fleet`. Closed at the end of its block."""
 
-    def __init__(
-        self,
-        control: "psycopg.Connection[Any]",
-        target: Connection,
-        server: "Server | None" = None,
-        fleet: MakeFleetLoader | None = None,
-    ) -> None:
-        self.control = control
-        self.target = target
-        self._server = server
-        self._fleet = fleet
+    control: "psycopg.Connection[Any]"
+    target: Connection
+    server: "Server | None" = None
+    fleet: MakeFleetLoader | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -67,20 +62,20 @@ class DatasetSession:
 
     def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
         """Return what sends rows of about `size_bytes`."""
-        return bulk_loader(config) if self._fleet is None else self._fleet(config, size_bytes)
+        return bulk_loader(config) if self.fleet is None else self.fleet(config, size_bytes)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """While it is entered, the server is shut down. Refused of one that Plinth has not started."""
-        if self._server is None:
+        if self.server is None:
             raise Refused(
                 "the server is not ours to stop", where=str(self.target.host), hint='take dataset.loader "copy"'
             )
-        settings = self._server.settings
+        settings = self.server.settings
         self.control.close()
-        self._server.shutdown()
+        self.server.shutdown()
         yield
-        self._server.start(settings)
+        self.server.start(settings)
         self.control = connect(self.target)
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from plinth.model.action import Action
@@ -56,27 +56,19 @@ def _remove(snapshot: LiveSnapshot, journal: Journal, runner: Runner) -> None:
         journal.undo_only([mark], runner)
 
 
+@dataclass(eq=False)
 class TrialSnapshots:
     """Takes snapshots of one server. Leaving it removes all of them; the files are then those of whichever was gone back to last, and
     are restored before the next trial."""
 
-    def __init__(
-        self,
-        server: "Server",
-        settings: Mapping[str, SettingValue],
-        snapshot: Callable[[int], LiveSnapshot],
-        runner: Runner,
-        journal: Journal,
-        report: Report,
-    ) -> None:
-        self.server = server
-        self.settings = settings
-        self._snapshot = snapshot
-        self.runner = runner
-        self._journal = journal
-        self._report = report
-        self._begun: list[LiveSnapshot] = []
-        self._taken: list[TakenSnapshot] = []
+    server: "Server"
+    settings: Mapping[str, SettingValue]
+    _snapshot: Callable[[int], LiveSnapshot]
+    runner: Runner
+    _journal: Journal
+    _report: Report
+    _begun: list[LiveSnapshot] = field(default_factory=list, init=False)
+    _taken: list[TakenSnapshot] = field(default_factory=list, init=False)
 
     def __enter__(self) -> Self:
         return self

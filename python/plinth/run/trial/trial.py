@@ -124,28 +124,21 @@ class _Measured(NamedTuple):
     checked: _Checked
 
 
+@dataclass(eq=False)
 class TrialRunner:
     """Runs the trials of one plan on what was provisioned: each is prepared, loaded, checked, and gives one result."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        provisioner: Provisioner,
-        storages: Mapping[str, StorageFacts],
-        listener: Listener,
-        make_load: MakeLoad,
-        clock: Clock,
-        make_ledger: MakeLedger,
-    ) -> None:
-        self._plan = plan
-        self._measure = plan.experiment.measure
-        self._provisioner = provisioner
-        self._storages = storages
-        self._listener = listener
-        self._make_load = make_load
-        self._clock = clock
-        self._make_ledger = make_ledger
-        self._running: LoadDriver | None = None
+    _plan: Plan
+    _provisioner: Provisioner
+    _storages: Mapping[str, StorageFacts]
+    _listener: Listener
+    _make_load: MakeLoad
+    _clock: Clock
+    _make_ledger: MakeLedger
+    _running: LoadDriver | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._measure = self._plan.experiment.measure
 
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
         """Run one trial. A failure of server, load or storage gives a failed trial; Interrupted and UsageError pass through."""
