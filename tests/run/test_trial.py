@@ -23,8 +23,9 @@ from plinth.run.trial.clock import Clock
 from plinth.run.trial.trial import TrialOutput, TrialRunner
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.run.write_budget import WriteBudget
-from plinth.server import Server, connect
+from plinth.server.server import Server
 from plinth.system import cancel
+from plinth.system.database import connect
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 from servers import new_servers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from plinth.model.facts import HostFacts
 from plinth.model.plan import PlannedCluster, PlannedNode
 from plinth.model.storage import StorageSpec
-from plinth.server import ServerLayout
+from plinth.server.layout import ServerLayout
 from plinth.storage import Storage, make
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile

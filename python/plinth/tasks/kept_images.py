@@ -23,7 +23,7 @@ from plinth.run.power_cuts.cut_check import CutState, Findings
 from plinth.run.power_cuts.recorded_disks import ImageCut, RecordedDisks, ServerImage, image_name, read_kept
 from plinth.run.resume.resume import key_of_bundle
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ServerLayout
+from plinth.server.layout import ServerLayout
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.journal import Journal

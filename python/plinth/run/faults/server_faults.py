@@ -29,7 +29,6 @@ from plinth.model.outage import Rejoin, has_fsync
 from plinth.model.standby import PRIMARY
 from plinth.run.power_cuts.cut_check import inserted_lsn
 from plinth.run.power_cuts.power import Power
-from plinth.server import Server, Standby, connect, database_errors
 from plinth.server.replication.patroni import PatroniCluster
 from plinth.server.replication.pg_rewind import rejoin
 from plinth.server.replication.promotion import (
@@ -41,8 +40,11 @@ from plinth.server.replication.promotion import (
     switch_lsn,
     takes_writes,
 )
+from plinth.server.replication.standby import Standby
+from plinth.server.server import Server
 from plinth.storage.filling import fill_up, free_again
 from plinth.system import cancel
+from plinth.system.database import connect, database_errors
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 

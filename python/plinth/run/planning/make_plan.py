@@ -28,7 +28,7 @@ from plinth.run.planning.inputs import plan_inputs, without_steps
 from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.cache_state import cache_error
 from plinth.run.trial.load_config import check_load
-from plinth.server import find_installation
+from plinth.server.installations.find import find_installation
 from plinth.storage import check_answers, place_problems
 from plinth.system.owner import Owner, check_sees_servers, server_owner
 from plinth.system.runner import Runner

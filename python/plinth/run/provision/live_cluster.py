@@ -26,16 +26,12 @@ from plinth.run.provision.network import RunNetwork, TrialLinks
 from plinth.run.provision.restoring import loaded_copies
 from plinth.run.provision.topology import Node, Topology
 from plinth.run.trial.snapshots import TrialSnapshots, live_snapshot
-from plinth.server import (
-    ExternalServer,
-    LoadedCopy,
-    Server,
-    Standby,
-    await_caught_up,
-    server_step_id,
-    settings_of_standby,
-)
+from plinth.server.copies.loaded_copy import LoadedCopy
+from plinth.server.external.external_server import ExternalServer
+from plinth.server.layout import server_step_id
 from plinth.server.replication.patroni import PatroniCluster
+from plinth.server.replication.standby import Standby, await_caught_up, settings_of_standby
+from plinth.server.server import Server
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal

@@ -11,14 +11,14 @@ from plinth.model.errors import Refused
 from plinth.model.loaded import LoadedDataset, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
-from plinth.server import connect
+from plinth.system.database import connect
 from plinth.workload import Dataset, DatasetServer, loaded_tables
 from plinth.workload.bulk import Loader, bulk_loader
 
 if TYPE_CHECKING:
     import psycopg
 
-    from plinth.server import Server
+    from plinth.server.server import Server
 
 
 MakeFleetLoader = Callable[[dict[str, Any], float], Loader]

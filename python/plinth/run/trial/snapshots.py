@@ -12,13 +12,13 @@ from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
 from plinth.run.context import RunContext
-from plinth.server import LiveSnapshot
+from plinth.server.copies.live_snapshot import LiveSnapshot
 from plinth.system import cancel
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
 if TYPE_CHECKING:
-    from plinth.server import Server
+    from plinth.server.server import Server
 
 
 @dataclass(frozen=True)

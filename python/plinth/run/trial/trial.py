@@ -43,8 +43,10 @@ from plinth.run.trial.load_config import STOP_TIMEOUT_S, load_of
 from plinth.run.trial.snapshots import TrialSnapshots
 from plinth.run.trial.warmup import WarmupWatch
 from plinth.run.trial.write_watch import WriteWatch
-from plinth.server import ExternalServer, Server, connect, database_errors
+from plinth.server.external.external_server import ExternalServer
+from plinth.server.server import Server
 from plinth.system import cancel
+from plinth.system.database import connect, database_errors
 from plinth.workload import Dataset, await_sessions, dataset_of
 from plinth.workload.commit_ledger_check import prepare_ledger_tables
 from plinth.workload.dataset import Snapshot
