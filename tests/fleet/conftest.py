@@ -10,8 +10,8 @@ import pytest
 
 from fleets import HOSTS, MakeConfig, MakeFleet, running_agents
 from own_sshd import Sshd, own_sshd
-from plinth.fleet import FleetLoad
 from plinth.fleet.executors import executor_of
+from plinth.fleet.load import FleetLoad
 from plinth.load import LoadConfig, LoadScript
 from plinth.model.connection import Connection
 from plinth.model.fleet import FleetSpec

@@ -14,8 +14,7 @@ from pydantic import ValidationError
 from plinth import _native
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.network import Direction, LinkAsked, LinkChanges, LinkSettings, all_directions, both_directions
-from plinth.network import NetworkLayout
-from plinth.network.namespaces import delete_namespace, network_daemons
+from plinth.network.namespaces import NetworkLayout, delete_namespace, network_daemons
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.journal import Journal
 from plinth.system.paths import ensure, work_dir

@@ -8,8 +8,8 @@ from plinth.cli.live import PlainLines
 from plinth.model.errors import UsageError
 from plinth.model.plan import Plan, PlannedTrial
 from plinth.model.step import Step, Undo
-from plinth.observe import host_facts
-from plinth.run import resume_bundle
+from plinth.observe.facts import host_facts
+from plinth.run.resume.resume import resume_bundle
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import pending_journals
 from plinth.system.directory import make_directory

@@ -15,7 +15,7 @@ from plinth.model.load import EngineCost, LoadError, LoadProgress, LoadResult, T
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, PlannedTrial, ScriptText, Variant
 from plinth.model.server_spec import ServerSpec
-from plinth.observe import Observer
+from plinth.observe.observer import Observer
 from plinth.run.context import RunContext
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.provisioner import Provisioner

@@ -19,7 +19,7 @@ from plinth.model.plan import PlannedTrial, Variant
 from plinth.model.progress import Progress
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration, format_size
-from plinth.run import Listener, LiveSecond
+from plinth.run.listener import Listener, LiveSecond
 
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARK_SECONDS = 40

@@ -76,7 +76,7 @@ def serve(
 def status(socket: Socket, /, *, as_json: AsJson = False) -> int:
     """Show each direction of each link with its counters, and how late packets were."""
     from plinth.model.units import format_duration
-    from plinth.network import NetworkControl
+    from plinth.network.daemon import NetworkControl
 
     found = NetworkControl(socket).status()
     if as_json:
@@ -106,7 +106,7 @@ def set_links(
 ) -> int:
     """Change all links, or some, for packets that are sent from now on, and show the result."""
     from plinth.model.network import LinkChanges, all_directions
-    from plinth.network import NetworkControl
+    from plinth.network.daemon import NetworkControl
 
     wanted: LinkChanges = validated(LinkChanges, parse_changes(changes), {})
     control = NetworkControl(socket)

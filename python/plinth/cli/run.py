@@ -31,7 +31,8 @@ from plinth.model.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from plinth.cli.results import Results
-    from plinth.run import Listener, RunStatus
+    from plinth.run.conduct import RunStatus
+    from plinth.run.listener import Listener
 
 BundlePath = Annotated[
     Path | None, Parameter(name="--bundle", help="Folder to write the results to. Default: bundles/NAME-TIME.")
@@ -82,7 +83,8 @@ def run(
     from plinth.cli.plan_view import full_size_sentence
     from plinth.experiment import read_experiment
     from plinth.report import check_viewer
-    from plinth.run import make_plan, run_plan
+    from plinth.run.conduct import run_plan
+    from plinth.run.planning.make_plan import make_plan
 
     check_forms(as_json, plots)
     check_folder(junit, "--junit")

@@ -15,7 +15,7 @@ from plinth.model.durability import PowerCut, recording_name
 from plinth.model.errors import Refused, UsageError
 from plinth.model.facts import Installation
 from plinth.model.plan import Plan, PlannedCluster, Variant
-from plinth.observe import host_facts
+from plinth.observe.facts import host_facts
 from plinth.run.context import RunContext
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.power_cuts.atlas import check_image

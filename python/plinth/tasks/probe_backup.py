@@ -13,7 +13,7 @@ from plinth.model.probe_backup import NO_COMPRESSION, BackupOptions, BackupProbe
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import DirectoryStorage
 from plinth.model.units import format_size
-from plinth.observe import host_facts
+from plinth.observe.facts import host_facts
 from plinth.probe.fsync_probe import check_directory
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS

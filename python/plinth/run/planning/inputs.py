@@ -21,8 +21,6 @@ from plinth.run.host import HOST
 from plinth.run.planning.state_steps import cache_steps, keeping_steps, restoring_steps, snapshot_steps
 from plinth.run.provision.restoring import Restoring
 from plinth.run.undo import undo_step
-from plinth.server.external.external_server import external_step
-from plinth.server.replication.standby import settings_of_standby
 from plinth.storage import Storage
 from plinth.system.runner import Runner
 from plinth.workload import Dataset
@@ -87,6 +85,8 @@ def _provision_steps(
     steps += [action.step for action in context.network.actions()] if context.network is not None else []
     for cluster in clusters:
         if cluster.is_external:
+            from plinth.server.external.external_server import external_step
+
             steps.append(external_step(context.run_id, cluster.id_of(cluster.primary)))
         else:
             steps += context.layout(cluster, cluster.primary).steps()
@@ -195,6 +195,8 @@ def _start_step(
 ) -> Step:
     settings = variant.settings
     if node.upstream is not None:
+        from plinth.server.replication.standby import settings_of_standby
+
         settings = settings_of_standby(
             variant.settings, variant.standby_settings.get(node.name, {}), [variant.settings]
         )

@@ -19,7 +19,7 @@ from plinth.model.standby import StandbyFacts
 from plinth.model.trial import Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
 from plinth.model.workload import Driver
 from plinth.model.write_facts import WriteFacts, as_settings, settings_in_force
-from plinth.observe import Observation, Observer
+from plinth.observe.observer import Observation, Observer
 from plinth.observe.processes import RunProcesses
 from plinth.run.faults.failures import reason_of
 from plinth.run.faults.full_storage import with_hint_at_full
