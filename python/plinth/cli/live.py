@@ -10,9 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from plinth.cli.console import error_console
+from plinth.cli.console import error_console, stderr
 from plinth.cli.printing import print_plain
-from plinth.cli.stderr import stderr
 from plinth.model.figures import percent
 from plinth.model.load import LoadResult, Second
 from plinth.model.plan import PlannedTrial, Variant

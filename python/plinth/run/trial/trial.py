@@ -22,7 +22,6 @@ from plinth.model.write_facts import WriteFacts, as_settings, settings_in_force
 from plinth.observe.observer import Observation, Observer
 from plinth.observe.processes import RunProcesses
 from plinth.run.faults.failures import reason_of
-from plinth.run.faults.full_storage import with_hint_at_full
 from plinth.run.faults.outage import after_faults
 from plinth.run.faults.server_faults import RETRY_CONNECT_S, ServerFaults, ended_well
 from plinth.run.faults.stall import StallWatch
@@ -47,6 +46,7 @@ from plinth.server.external.external_server import ExternalServer
 from plinth.server.server import Server
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
+from plinth.system.full import with_hint_at_full
 from plinth.workload import Dataset, await_sessions, dataset_of
 from plinth.workload.commit_ledger_check import prepare_ledger_tables
 from plinth.workload.dataset import Snapshot
