@@ -47,7 +47,6 @@ def serve(
     node: Annotated[
         tuple[str, ...],
         Parameter(
-            negative="",
             help="NAME=NAMESPACE:DEVICE:ADDRESS: the file of a network namespace, a persistent TUN device in it, and the IPv4 "
             "address of that. Two or more.",
         ),

@@ -38,9 +38,9 @@ BundlePath = Annotated[
     Path | None, Parameter(name="--bundle", help="Folder to write the results to. Default: bundles/NAME-TIME.")
 ]
 RunPlots = Annotated[
-    bool, Parameter(name="--plots", negative="", help="Draw charts below the table, as `plinth report --plots` does.")
+    bool, Parameter(name="--plots", help="Draw charts below the table, as `plinth report --plots` does.")
 ]
-Quiet = Annotated[bool, Parameter(name="--quiet", negative="", help="No progress; errors and results only.")]
+Quiet = Annotated[bool, Parameter(name="--quiet", help="No progress; errors and results only.")]
 
 
 def run(

@@ -30,7 +30,7 @@ storage = App(
 )
 
 DryRun = Annotated[
-    bool, Parameter(name="--dry-run", negative="", help="Change nothing; print what would be done, command by command.")
+    bool, Parameter(name="--dry-run", help="Change nothing; print what would be done, command by command.")
 ]
 
 
