@@ -1,4 +1,7 @@
-"""The consoles of all commands. That of standard error survives a reader who ends before a run does. They do not interpret markup, since paths and settings may contain brackets and colons."""
+"""The consoles of all commands. They do not interpret markup, since paths and settings may contain brackets and colons.
+
+Standard error is also that of commands that run for hours, and whose reader may end before they do.
+"""
 
 import os
 import sys
