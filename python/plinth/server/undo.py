@@ -2,11 +2,17 @@
 
 from pathlib import Path
 
+from plinth.model.step import Undo
 from plinth.server.external.schema import schema_of, undo_schema
 from plinth.server.processes import stop_labelled_server
 from plinth.server.replication.cluster_manager import stop_cluster_manager
 from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.system.undo import UndoHandler, UndoHandlers
+
+
+def _remove_memory(what: Undo) -> None:
+    remove_memory_of(Guarded.from_text(what.path))
+
 
 SERVER_UNDO: UndoHandlers = {
     "stop_server": UndoHandler(
@@ -14,7 +20,7 @@ SERVER_UNDO: UndoHandlers = {
         lambda what: f"stop the server of {what.path}",
     ),
     "remove_shared_memory": UndoHandler(
-        lambda what, runner: remove_memory_of(Guarded.from_text(what.path)),
+        lambda what, runner: _remove_memory(what),
         lambda what: f"remove the shared memory that a server which was killed has left ({what.path})",
     ),
     "stop_cluster_manager": UndoHandler(
