@@ -24,7 +24,9 @@ from plinth.model.connection import Connection
 from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Server, ServerLayout, find_installation, find_installations
+from plinth.server.installations.find import find_installation, find_installations
+from plinth.server.layout import ServerLayout
+from plinth.server.server import Server
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile

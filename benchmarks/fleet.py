@@ -26,9 +26,9 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from plinth.fleet import FleetLoad
 from plinth.fleet.executors import Executor
 from plinth.fleet.executors.local import LocalExecutor
+from plinth.fleet.load import FleetLoad
 from plinth.load import Load, LoadConfig, LoadDriver, LoadScript, Rate
 from plinth.model.connection import Connection
 from plinth.model.fleet import FleetSpec

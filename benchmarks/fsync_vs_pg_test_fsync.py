@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from plinth.model.probe import FsyncCase, FsyncOptions, Group
+from plinth.model.probe import FsyncOptions, Group
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -56,12 +56,8 @@ def ours(directory: Path, seconds: float) -> dict[tuple[str, str], float]:
         for case in cases(FsyncOptions(groups=GROUPS)):
             figure = target.measure(case, seconds).figure
             if figure is not None:
-                found[_key(case)] = figure["ops"] / (figure["elapsed_ns"] / 1e9)
+                found[case.group, case.label] = figure["ops"] / (figure["elapsed_ns"] / 1e9)
     return found
-
-
-def _key(case: FsyncCase) -> tuple[str, str]:
-    return case.group, case.label
 
 
 def compare(bindir: Path, rounds: int, seconds: int) -> dict[str, dict[str, float]]:

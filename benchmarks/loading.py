@@ -26,7 +26,7 @@ from engine_sides import found, libpq_environment
 from engine_vs_pgbench import installations, server
 from loading_child import loaded
 from loading_report import PAGES, Load, text, write
-from plinth.server import Server
+from plinth.server.server import Server
 from plinth.system.database import connect
 from plinth.system.owner import Owner, server_owner
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from plinth.server import Server
+from plinth.server.server import Server
 
 
 def loaded(cluster: Server, dataset: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from pathlib import Path
 from plinth import _native
 from plinth.model.histogram import nearest_rank
 from plinth.model.network import LinkChanges, all_directions
-from plinth.network import NetworkLayout
-from plinth.network.namespaces import network_daemons
+from plinth.network.namespaces import NetworkLayout, network_daemons
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.journal import Journal
 from plinth.system.paths import work_dir

@@ -18,9 +18,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from plinth.model.experiment import ServerSpec  # noqa: E402
-from plinth.observe import Observer, RunProcesses  # noqa: E402
+from plinth.observe.observer import Observer  # noqa: E402
+from plinth.observe.processes import RunProcesses  # noqa: E402
 from plinth.run.undo import UNDO_HANDLERS  # noqa: E402
-from plinth.server import Server, ServerLayout, connect, find_installation  # noqa: E402
+from plinth.server.installations.find import find_installation  # noqa: E402
+from plinth.server.layout import ServerLayout  # noqa: E402
+from plinth.server.server import Server  # noqa: E402
+from plinth.system.database import connect  # noqa: E402
 from plinth.system.directory import make_directory  # noqa: E402
 from plinth.system.journal import Journal  # noqa: E402
 from plinth.system.log_file import LogFile  # noqa: E402

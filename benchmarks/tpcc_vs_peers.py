@@ -23,7 +23,7 @@ from loading_child import loaded
 from plinth.model.connection import Connection
 from plinth.model.tpcc_notice import NOTICE
 from plinth.model.workload import WorkloadSpec
-from plinth.server import Server
+from plinth.server.server import Server
 from plinth.system.database import connect
 from plinth.system.owner import server_owner
 from plinth.workload import scripts_of

@@ -10,7 +10,7 @@ from cyclopts import App
 from plinth import __version__
 from plinth.bench.help import HELP as BENCH_HELP
 from plinth.cli import COMMANDS, help_text
-from plinth.cli.app import application
+from plinth.cli.app import OPTIONS, application
 
 
 def man_pages() -> dict[str, str]:
@@ -61,7 +61,9 @@ def _prose(text: str) -> Iterator[str]:
 def _arguments(app: App, heading: str = ".SS") -> Iterator[str]:
     for title, positional in (("ARGUMENTS", True), ("OPTIONS", False)):
         arguments = [
-            one for one in app.assemble_argument_collection() if one.show and (one.index is not None) == positional
+            one
+            for one in app.assemble_argument_collection(default_parameter=OPTIONS)
+            if one.show and (one.index is not None) == positional
         ]
         if arguments:
             yield f"{heading} {title}"

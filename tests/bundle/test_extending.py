@@ -12,7 +12,7 @@ from plinth.cli.live import PlainLines
 from plinth.model.errors import Refused, RunError
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Extension, PlannedTrial
-from plinth.run import resume_bundle
+from plinth.run.resume.resume import resume_bundle
 from plinth.system.lock import LOCK_FILE
 from plinth.system.run_key import create_key
 

@@ -380,7 +380,7 @@ def test_a_script_from_a_closed_standard_input_is_an_error_that_says_so():
 def test_progress_that_nobody_reads_any_more_is_lost_and_no_error():
     program = """
 import sys
-from plinth.cli.stderr import stderr
+from plinth.cli.console import stderr
 for line in range(3):
     print("progress", file=stderr(), flush=True)
 print("done", flush=True)

@@ -14,7 +14,7 @@ import pytest
 from emulated_disks import MIB, ServedDisk, run, served
 from plinth.model.choices import CutMode
 from plinth.model.disk import IgnoreFlush
-from plinth.server import find_installation
+from plinth.server.installations.find import find_installation
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner, server_owner
 from plinth.system.process import Child

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from plinth.server import find_installation
+from plinth.server.installations.find import find_installation
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from waiting import wait_until

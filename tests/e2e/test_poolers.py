@@ -5,9 +5,10 @@ import pytest
 
 from plinth.model.errors import MissingCapability
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ExternalServer, connect
+from plinth.server.external.external_server import ExternalServer
 from plinth.server.external.session_check import check_sessions, option_names
 from plinth.system import conninfo
+from plinth.system.database import connect
 from plinth.system.journal import Journal
 from poolers import made_in, pgbouncer
 

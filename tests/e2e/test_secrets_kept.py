@@ -13,7 +13,7 @@ from external_experiment import EXTERNAL
 from plinth.bundle import BundleFolder, BundleWriter
 from plinth.cli import main
 from plinth.experiment import read_experiment
-from plinth.run import make_plan
+from plinth.run.planning.make_plan import make_plan
 from plinth.system.run_key import create_key
 
 HEAD, _, _REST = EXTERNAL.partition("[server]\n")

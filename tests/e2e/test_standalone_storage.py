@@ -145,7 +145,7 @@ def test_the_kinds_and_an_experiments_storages_are_listed(standalone):
 
 
 def test_a_missing_program_is_named_with_its_package(standalone, monkeypatch):
-    from plinth.observe import host_facts
+    from plinth.observe.facts import host_facts
     from plinth.storage.availability import kinds
 
     monkeypatch.setattr("plinth.system.runner._environment", lambda owner: {"PATH": "/nowhere"})

@@ -10,7 +10,7 @@ from native_server import PASSWORD, Finished, Load, Server
 from plinth import _native
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
-from plinth.server import find_installation, find_installations
+from plinth.server.installations.find import find_installation, find_installations
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 

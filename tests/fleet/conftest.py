@@ -10,12 +10,12 @@ import pytest
 
 from fleets import HOSTS, MakeConfig, MakeFleet, running_agents
 from own_sshd import Sshd, own_sshd
-from plinth.fleet import FleetLoad
 from plinth.fleet.executors import executor_of
+from plinth.fleet.load import FleetLoad
 from plinth.load import LoadConfig, LoadScript
 from plinth.model.connection import Connection
 from plinth.model.fleet import FleetSpec
-from plinth.server import Server
+from plinth.server.server import Server
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from ray_machines import CLIENT_PORT, Machine, in_network, machines, start_ray

@@ -12,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from fleets import running_agents
-from plinth.fleet import FleetCopy
+from plinth.fleet.copying import FleetCopy
 from plinth.fleet.executors import Executor, executor_of
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec

@@ -20,11 +20,11 @@ from children import ChildResult
 from fleets import HOSTS, MakeConfig, MakeFleet, driver_processes, running_agents
 from jumping_clock import JumpingClock
 from own_sshd import Sshd
-from plinth.fleet import FleetLoad
 from plinth.fleet import agent as agent_of_fleet
 from plinth.fleet.agent import serve
 from plinth.fleet.check import check_fleet
 from plinth.fleet.executors import NotStarted, executor_of
+from plinth.fleet.load import FleetLoad
 from plinth.fleet.protocol import Done, Link, Polled, Request
 from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, RunError

@@ -14,9 +14,9 @@ import pytest
 from pydantic import BaseModel
 
 from fleets import MakeConfig
-from plinth.fleet import FleetLoad
 from plinth.fleet.executors import Started, executor_of
 from plinth.fleet.figures import check_figures
+from plinth.fleet.load import FleetLoad
 from plinth.fleet.merge import add_histograms
 from plinth.fleet.protocol import (
     ClockReading,

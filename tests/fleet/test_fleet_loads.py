@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from fleets import LOCAL_FIRST, MakeConfig, MakeFleet
-from plinth.fleet import FleetLoad
 from plinth.fleet.executors import executor_of
+from plinth.fleet.load import FleetLoad
 from plinth.fleet.merge import add_histograms, merged_second
 from plinth.load import Load, Rate
 from plinth.load.drivers import DriverLoad

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from hostile_agent import Answer, Change, HostileAgents
-from plinth.fleet import FleetCopy, FleetLoad, check_fleet
+from plinth.fleet.check import check_fleet
+from plinth.fleet.copying import FleetCopy
+from plinth.fleet.load import FleetLoad
 from plinth.fleet.protocol import Link
 from plinth.load import LoadConfig, LoadScript
 from plinth.model.connection import Connection

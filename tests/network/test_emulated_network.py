@@ -15,8 +15,7 @@ import emulated_networks
 from emulated_networks import NODES, TIMEOUT_S, MadeNetwork
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.network import Direction, LinkAsked, LinkChanges, LinkSettings, all_directions, both_directions
-from plinth.network import NetworkLayout
-from plinth.network.namespaces import delete_namespace, network_daemons
+from plinth.network.namespaces import NetworkLayout, delete_namespace, network_daemons
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.journal import Journal
 from plinth.system.paths import work_dir

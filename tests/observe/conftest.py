@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from plinth.model.base import SettingValue
-from plinth.server import Server
+from plinth.server.server import Server
 from servers import EVERY_VERSION, StartServer, new_servers
 
 _SETTINGS: dict[str, SettingValue] = {

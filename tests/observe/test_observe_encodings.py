@@ -9,8 +9,9 @@ import psycopg
 import pytest
 
 from plinth.model.connection import Connection
-from plinth.server import Server, connect
 from plinth.server.facts import external_facts
+from plinth.server.server import Server
+from plinth.system.database import connect
 from watching import watching
 
 ROLE = b'"caf\xe9"'

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plinth.observe import host_facts
 from plinth.observe.diskstats import Devices, real_devices
+from plinth.observe.facts import host_facts
 from plinth.observe.host import CPU_MODES, HostActivity, HostCpu, HostMemory, HostStat, cpu_seconds, pressure
 from plinth.observe.proc import number_of
 from plinth.observe.source import Source

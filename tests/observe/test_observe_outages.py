@@ -9,7 +9,7 @@ import pytest
 
 from plinth.observe.processes import RunProcesses
 from plinth.observe.views import VIEWS
-from plinth.server import Server
+from plinth.server.server import Server
 from waiting import wait_until
 from watching import INTERVAL_S, ask, client, watching
 

@@ -12,7 +12,7 @@ from plinth.model.waits import ALL
 from plinth.observe.postgres import view_sources
 from plinth.observe.session import Session
 from plinth.observe.views import SLOTS, SLOW_VIEWS, VIEWS, Extension, Traits, build_query
-from plinth.server import Server
+from plinth.server.server import Server
 from plinth.system.log_file import LogFile
 from waiting import wait_until
 from watching import INTERVAL_S, ask, client, major, watching

@@ -17,7 +17,7 @@ from plinth.observe.host import HostStat
 from plinth.observe.proc import KeptFiles
 from plinth.observe.process_sources import GroupSums, ProcessCpu, ProcessIo
 from plinth.observe.processes import POSTGRES_GROUPS, Processes, RunProcesses, children_by_search, group_of_title
-from plinth.server import Server
+from plinth.server.server import Server
 from waiting import wait_until
 from watching import ask, client, watching
 

@@ -11,7 +11,7 @@ from plinth.observe.gaps import Outages
 from plinth.observe.latest import latest_figures
 from plinth.observe.sampler import Sampler, stop_all, to_samples
 from plinth.observe.source import Reading, Readout, Unreadable
-from plinth.server import Server
+from plinth.server.server import Server
 from waiting import wait_until
 from watching import client, watching
 

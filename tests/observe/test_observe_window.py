@@ -10,7 +10,7 @@ from plinth.analyse.window import measured_phase
 from plinth.model.trial import Trial
 from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.source import Reading, Readout
-from plinth.server import Server
+from plinth.server.server import Server
 from sampled import by_metric
 from waiting import wait_until
 from watching import Watched, ask, client, major, watching

@@ -11,7 +11,7 @@ from plinth.model.errors import ExperimentError
 from plinth.model.experiment import Experiment
 from plinth.model.storage_graph import mounted_storages
 from plinth.report.sections.published import compare_with_published
-from plinth.run import make_plan
+from plinth.run.planning.make_plan import make_plan
 
 ONLY_IN_WORDS = ("ten-billion-rows-shared-buffers",)
 """Whose study gives no figure for the question."""

@@ -8,7 +8,7 @@ import pytest
 
 from plinth.experiment import read_experiment_text
 from plinth.model.builtin import BUILTINS
-from plinth.run import make_plan
+from plinth.run.planning.make_plan import make_plan
 
 GUIDES = Path(__file__).parents[2] / "docs/guides"
 HEAD = """\

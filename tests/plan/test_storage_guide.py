@@ -8,7 +8,7 @@ import pytest
 from plinth.experiment import read_experiment_text
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import mounted_storages
-from plinth.run import make_plan
+from plinth.run.planning.make_plan import make_plan
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/storages.md"
 HEAD = """\

@@ -13,7 +13,8 @@ from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered
 from plinth.run.power_cuts.power_cut import start_server
-from plinth.server import Server, connect
+from plinth.server.server import Server
+from plinth.system.database import connect
 from plinth.system.runner import Runner
 from plinth.workload.dataset import Dataset
 from plinth.workload.survival import Survival

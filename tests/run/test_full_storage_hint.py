@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plinth.model.errors import RunError
-from plinth.run.faults.full_storage import hint_at_full_storage
+from plinth.system.full import hint_at_full_storage
 
 EXTEND = 'could not extend file "base/5/16399": No space left on device (SQLSTATE 53100)'
 CREATE = 'could not create file "base/5/16400": No space left on device (SQLSTATE 53100)'

@@ -8,7 +8,7 @@ from plinth.bundle import read_manifest
 from plinth.cli.live import PlainLines
 from plinth.model.errors import UsageError
 from plinth.model.step import Step, Undo
-from plinth.run import resume_bundle
+from plinth.run.resume.resume import resume_bundle
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import pending_journals
 from plinth.system.directory import make_directory

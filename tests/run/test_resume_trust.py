@@ -13,7 +13,7 @@ from killed_runs import MISSING, begun
 from plinth.bundle import read_manifest
 from plinth.cli.live import PlainLines
 from plinth.model.errors import PlinthError, Refused, UsageError
-from plinth.run import resume_bundle
+from plinth.run.resume.resume import resume_bundle
 from plinth.system.paths import keys_dir
 from plinth.system.run_key import create_key, forget_key, read_key
 

@@ -17,10 +17,13 @@ from plinth.run.power_cuts.cut_check import Findings, name_torn_pages
 from plinth.run.power_cuts.power import PowerLoss
 from plinth.run.power_cuts.power_cut import start_server
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Server, ServerLayout, connect, find_installation
+from plinth.server.installations.find import find_installation
 from plinth.server.integrity.amcheck import check_checksums, check_database
 from plinth.server.integrity.torn_pages import PAGE_BYTES, TornPlace
+from plinth.server.layout import ServerLayout
+from plinth.server.server import Server
 from plinth.storage.devices.disk_recording import read_recording
+from plinth.system.database import connect
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile

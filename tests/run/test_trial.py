@@ -15,7 +15,7 @@ from plinth.model.load import EngineCost, LoadError, LoadProgress, LoadResult, T
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, PlannedTrial, ScriptText, Variant
 from plinth.model.server_spec import ServerSpec
-from plinth.observe import Observer
+from plinth.observe.observer import Observer
 from plinth.run.context import RunContext
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.provisioner import Provisioner
@@ -23,8 +23,9 @@ from plinth.run.trial.clock import Clock
 from plinth.run.trial.trial import TrialOutput, TrialRunner
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.run.write_budget import WriteBudget
-from plinth.server import Server, connect
+from plinth.server.server import Server
 from plinth.system import cancel
+from plinth.system.database import connect
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 from servers import new_servers
@@ -244,7 +245,7 @@ def provision(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     context = RunContext("r", HOST, server.layout.owner, tmp_path)
     (planned,) = PLAN.clusters
     journal = Journal.create("a-trial", UNDO_HANDLERS)
-    cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Listener(), network=None)
+    cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Listener(), None)
     cluster.servers[PRIMARY] = server
     yield Provisioned(cluster)
     journal.close()

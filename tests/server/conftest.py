@@ -11,7 +11,8 @@ import pytest
 from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Server, ServerLayout
+from plinth.server.layout import ServerLayout
+from plinth.server.server import Server
 from plinth.system.directory import label_of, make_directory, remove_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from plinth.server import Server, connect
 from plinth.server.integrity.amcheck import check_database, check_unlogged
 from plinth.server.integrity.check_limits import limited, timeout_reason
+from plinth.server.server import Server
+from plinth.system.database import connect
 
 SETTINGS = {"max_prepared_transactions": 5}
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from plinth.server import Server, connect
+from plinth.server.server import Server
+from plinth.system.database import connect
 
 BREAKS = """\
 import sys

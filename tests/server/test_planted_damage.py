@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from plinth.server import Server, connect
 from plinth.server.integrity.amcheck import check_database
 from plinth.server.integrity.fingerprint import Fingerprint, compare_fingerprint, take_fingerprint
 from plinth.server.integrity.other_databases import check_other_databases
 from plinth.server.integrity.page_pointers import check_pointers, read_pointers
 from plinth.server.integrity.transaction_status import check_transaction_status
+from plinth.server.server import Server
+from plinth.system.database import connect
 from servers import StartServer, new_servers
 
 PAGE_BYTES = 8192

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from plinth.server import RelationReader, Server, connect, relations
+from plinth.server.prewarm import RelationReader, relations
+from plinth.server.server import Server
+from plinth.system.database import connect
 from servers import new_servers
 
 ROWS = 20_000

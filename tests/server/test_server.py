@@ -11,10 +11,11 @@ import pytest
 
 from plinth.model.errors import RunError
 from plinth.model.facts import Installation
-from plinth.server import Server, ServerLayout, connect
-from plinth.server.layout import MEMORY
+from plinth.server.layout import MEMORY, ServerLayout
 from plinth.server.processes import serving
+from plinth.server.server import Server
 from plinth.server.settings.probe import OWNED
+from plinth.system.database import connect
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandRecord, Runner

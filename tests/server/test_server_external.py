@@ -17,9 +17,12 @@ from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ExternalServer, Server, ServerLayout, connect
+from plinth.server.external.external_server import ExternalServer
 from plinth.server.external.schema import schema_of
+from plinth.server.layout import ServerLayout
+from plinth.server.server import Server
 from plinth.system.clean import clean
+from plinth.system.database import connect
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
@@ -244,7 +247,7 @@ def test_a_server_that_goes_away(string: str, host: Server) -> None:
 _DIES_WITH_A_SCHEMA = """
 import os, signal, sys
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ExternalServer
+from plinth.server.external.external_server import ExternalServer
 from plinth.system.journal import Journal
 
 ExternalServer(sys.argv[1], "killed").open(Journal.create("killed", UNDO_HANDLERS))

@@ -11,10 +11,12 @@ from plinth.model.errors import PlinthError, RunError
 from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Server, ServerLayout, connect
+from plinth.server.layout import ServerLayout
 from plinth.server.processes import serving
+from plinth.server.server import Server
 from plinth.server.tablespaces import check_wal_directory
 from plinth.system.clean import clean
+from plinth.system.database import connect
 from plinth.system.directory import LABEL_FILE, make_directory, remove_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile

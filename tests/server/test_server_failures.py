@@ -16,10 +16,12 @@ import pytest
 
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Server, ServerLayout, connect
 from plinth.server import server as server_module
+from plinth.server.layout import ServerLayout
 from plinth.server.processes import serving
+from plinth.server.server import Server
 from plinth.system.clean import clean
+from plinth.system.database import connect
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner
@@ -197,7 +199,9 @@ import os, signal, sys
 from pathlib import Path
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Server, ServerLayout, find_installation
+from plinth.server.installations.find import find_installation
+from plinth.server.layout import ServerLayout
+from plinth.server.server import Server
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner

@@ -11,8 +11,7 @@ import pytest
 from plinth.model.errors import MissingCapability
 from plinth.model.facts import Installation
 from plinth.model.server_spec import NEWEST_VERSION, ServerSpec
-from plinth.server import find_installation, find_installations
-from plinth.server.installations.find import Place, usual_places
+from plinth.server.installations.find import Place, find_installation, find_installations, usual_places
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from plinth.model.durability import Damage
-from plinth.server import Server, connect
 from plinth.server.integrity.amcheck import check_checksums, check_database, check_unlogged
+from plinth.server.server import Server
+from plinth.system.database import connect
 from plinth.system.runner import Runner
 
 PAGE_BYTES = 8192

@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plinth.model.facts import Installation
-from plinth.server import SettingsProbe
-from plinth.server.settings.probe import OWNED
+from plinth.server.settings.probe import OWNED, SettingsProbe
 from plinth.server.settings.values import bool_of, number_of
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandRecord, Runner

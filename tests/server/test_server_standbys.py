@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from plinth.model.errors import PlinthError, RunError
-from plinth.server import Server, Standby, await_caught_up, connect
 from plinth.server.replication import standby as module
+from plinth.server.replication.standby import Standby, await_caught_up
+from plinth.server.server import Server
+from plinth.system.database import connect
 from plinth.system.log_file import LogFile
 
 

@@ -13,8 +13,9 @@ import pytest
 from plinth.model.errors import Refused
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Server, ServerLayout
+from plinth.server.layout import ServerLayout
 from plinth.server.processes import end_server, kill_processes
+from plinth.server.server import Server
 from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.system.clean import clean
 from plinth.system.directory import make_directory

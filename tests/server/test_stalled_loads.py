@@ -13,7 +13,8 @@ from plinth.model.dataset import NumbersDataset
 from plinth.model.progress import Progress
 from plinth.run.faults.stall import StallWatch
 from plinth.run.provision.loading import DatasetSession
-from plinth.server import Server, connect
+from plinth.server.server import Server
+from plinth.system.database import connect
 from plinth.workload import dataset_of
 
 AFTER_S = 0.3

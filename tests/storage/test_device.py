@@ -13,7 +13,7 @@ from disks import MIB, SERIAL, WORD, Disk, command, digest, disk, in_private_mou
 from killing import kill_after
 from plinth.model.errors import Refused
 from plinth.model.storage import BtrfsStorage, DeviceStorage, LoopStorage, StorageSpec
-from plinth.observe import host_facts
+from plinth.observe.facts import host_facts
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import Storage, make
 from plinth.system.clean import clean

@@ -10,7 +10,7 @@ import pytest
 from disks import SERIAL, disk, in_private_mounts
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError
 from plinth.model.storage import DeviceStorage
-from plinth.observe import host_facts
+from plinth.observe.facts import host_facts
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import make
 from plinth.storage.devices.drive_cache import cache_commands, restore_cache, switch_cache

@@ -10,7 +10,7 @@ import pytest
 from disks import MIB, SERIAL, WORD, Disk, command, digest, in_private_mounts, loop_device, partitioned_disk
 from plinth.model.errors import Refused
 from plinth.model.storage import DeviceStorage
-from plinth.observe import host_facts
+from plinth.observe.facts import host_facts
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import make
 from plinth.storage.devices.block_device import BY_ID, BY_PARTUUID

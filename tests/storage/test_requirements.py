@@ -11,7 +11,7 @@ from disks import MIB, WORD, disk, in_private_mounts
 from making import Made, check_declared, declared_programs, from_toml, programs_of
 from plinth.model.errors import MissingCapability
 from plinth.model.storage import DeviceStorage
-from plinth.observe import host_facts
+from plinth.observe.facts import host_facts
 from plinth.run.undo import UNDO_HANDLERS, undo_step
 from plinth.storage import make
 from plinth.storage.registry import KINDS

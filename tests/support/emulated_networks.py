@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from plinth import _native
-from plinth.network import NetworkLayout
-from plinth.network.namespaces import network_daemons
+from plinth.network.namespaces import NetworkLayout, network_daemons
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.journal import Journal
 from plinth.system.paths import ensure, work_dir

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.fleet import FleetLoad
+from plinth.fleet.load import FleetLoad
 from plinth.load import LoadConfig
 
 HOSTS = ("client1", "client2", "client3")

@@ -7,7 +7,7 @@ from typing import Any
 from plinth import __version__
 from plinth.bundle import BundleWriter
 from plinth.model.plan import Plan, PlannedTrial
-from plinth.observe import host_facts
+from plinth.observe.facts import host_facts
 from plinth.system.run_key import create_key
 
 MISSING = (PlannedTrial(number=1, block=1, variant="disk", seed=1),)

@@ -18,7 +18,9 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import Plan, PlannedTrial, ScriptText, Variant
 from plinth.model.progress import Progress
 from plinth.model.trial import Trial
-from plinth.run import Listener, LiveSecond, make_plan, run_plan
+from plinth.run.conduct import run_plan
+from plinth.run.listener import Listener, LiveSecond
+from plinth.run.planning.make_plan import make_plan
 
 Levels = tuple[str, ...]
 Cases = Mapping[Levels, tuple[BottleneckKind, Mapping[str, Any]]]

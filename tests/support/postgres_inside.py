@@ -5,7 +5,7 @@ Run inside user-mode-linux by test_arrays.py, with four disks that have serial n
 
 from pathlib import Path
 
-from plinth.server import find_installations
+from plinth.server.installations.find import find_installations
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from short_load import run_short_load, storage_facts

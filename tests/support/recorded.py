@@ -23,7 +23,7 @@ from plinth.model.base import SettingValue
 from plinth.model.bottleneck import Bottleneck
 from plinth.model.plan import Plan
 from plinth.model.trial import Points, Samples, Trial
-from plinth.run import Listener
+from plinth.run.listener import Listener
 
 FOLDER = Path(__file__).parent.parent / "attribution" / "recorded"
 

@@ -15,7 +15,9 @@ from plinth.model.base import SettingValue
 from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Server, ServerLayout, find_installation, find_installations
+from plinth.server.installations.find import find_installation, find_installations
+from plinth.server.layout import ServerLayout
+from plinth.server.server import Server
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile

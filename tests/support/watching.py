@@ -9,9 +9,11 @@ from typing import Any
 import psycopg
 
 from plinth.model.trial import Sample
-from plinth.observe import Observation, Observer, RunProcesses
+from plinth.observe.observer import Observation, Observer
+from plinth.observe.processes import RunProcesses
 from plinth.observe.sampler import Series
-from plinth.server import Server, connect
+from plinth.server.server import Server
+from plinth.system.database import connect
 from waiting import wait_until
 
 INTERVAL_S = 0.1

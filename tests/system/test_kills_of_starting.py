@@ -21,7 +21,7 @@ import pytest
 from plinth.model.disk import DiskConfig
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import find_installation
+from plinth.server.installations.find import find_installation
 from plinth.server.processes import serving
 from plinth.storage.devices.disk_daemon import daemons, serve_command
 from plinth.system.clean import clean

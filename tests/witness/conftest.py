@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from native_server import Server
-from plinth.server import find_installation
+from plinth.server.installations.find import find_installation
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 

@@ -15,7 +15,7 @@ import pytest
 
 from emulated_disks import MIB, ServedDisk, run, served
 from plinth.model.disk import IgnoreFlush
-from plinth.server import find_installation
+from plinth.server.installations.find import find_installation
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.witness.rounds import WitnessFolder

@@ -24,8 +24,10 @@ from plinth.model.tpcc_tables import TABLES as TPCC_TABLES
 from plinth.model.trial import Check
 from plinth.run.provision.loading import DatasetSession
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Server, ServerLayout, connect
+from plinth.server.layout import ServerLayout
 from plinth.server.processes import KILL, end_server
+from plinth.server.server import Server
+from plinth.system.database import connect
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner

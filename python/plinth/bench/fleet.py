@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from plinth.bench.failure import BenchFailure
 from plinth.bench.libpq_messages import as_libpq
-from plinth.fleet import FleetLoad
 from plinth.fleet.executors import executor_of
+from plinth.fleet.load import FleetLoad
 from plinth.load.engine import OF_ENGINE
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, PlinthError

@@ -42,8 +42,7 @@ def help_text() -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    from plinth.cli.broken_output import run_with_output
-    from plinth.cli.standard_streams import open_standard_streams
+    from plinth.cli.standard_streams import open_standard_streams, run_with_output
 
     for name in open_standard_streams():
         print(f"note: {name} was closed: it is redirected to {os.devnull}", file=sys.stderr)
@@ -77,7 +76,7 @@ def _run(words: list[str]) -> int:
 
 def _bench(words: list[str]) -> int:
     from plinth.bench import run_bench
-    from plinth.cli.broken_output import die_interrupted
+    from plinth.cli.standard_streams import die_interrupted
     from plinth.exit_codes import INTERRUPTED
 
     code = run_bench(words)

@@ -5,7 +5,7 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, CycloptsError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from plinth import __version__, exit_codes
 from plinth.cli.commands import COMMANDS
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
     from plinth.cli.help import HelpFormatter
+
+OPTIONS = Parameter(negative="")
+"""What holds for options unless they say otherwise: a switch has no opposite."""
 
 
 class _HelpFormatter:
@@ -42,6 +45,7 @@ def application() -> App:
         version=__version__,
         help_format="plaintext",
         help_formatter=_HelpFormatter(),
+        default_parameter=OPTIONS,
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )

@@ -8,9 +8,7 @@ from plinth.cli.printing import print_plain
 
 Forget = Annotated[
     bool,
-    Parameter(
-        name="--forget", negative="", help="Remove the key of RUN-ID too: its bundle can then not be resumed any more."
-    ),
+    Parameter(name="--forget", help="Remove the key of RUN-ID too: its bundle can then not be resumed any more."),
 ]
 
 

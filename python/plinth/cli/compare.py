@@ -31,7 +31,6 @@ def compare(
         tuple[Metric, ...],
         Parameter(
             name="--metric",
-            negative="",
             help="What is compared. Default: tps, and of open loops latency_p99 too. May be repeated.",
         ),
     ] = (),
@@ -39,7 +38,6 @@ def compare(
         tuple[Allowance, ...],
         Parameter(
             name="--allow",
-            negative="",
             help="Compare although this differs (clients, dataset, driver, load of the machine), or although a run is incomplete. May be repeated.",
         ),
     ] = (),

@@ -31,7 +31,10 @@ def open_image(
         ),
     ] = None,
     start: Annotated[
-        bool, Parameter(name="--start", help="Start the server; without, the file systems are only mounted.")
+        bool,
+        Parameter(
+            name="--start", negative="--no-start", help="Start the server; without, the file systems are only mounted."
+        ),
     ] = True,
 ) -> int:
     """Serve an image in which damage was found, as it was before its recovery, until Ctrl-C.

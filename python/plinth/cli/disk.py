@@ -43,7 +43,6 @@ Changes = Annotated[
     tuple[str, ...],
     Parameter(
         name="--set",
-        negative="",
         help="Change one number of the profile, as in --set flush_latency=8ms; `plinth disk profiles` names them all. "
         "May be repeated.",
     ),
@@ -52,7 +51,6 @@ Faults = Annotated[
     tuple[str, ...],
     Parameter(
         name="--fault",
-        negative="",
         help="EIO, as in flush,nth=3 or read,offset=1MiB,length=4KiB,count=all. May be repeated.",
     ),
 ]
@@ -214,7 +212,7 @@ def fault(
     faults: Annotated[tuple[str, ...], Parameter(help="Such as flush,nth=3 or read,offset=1MiB,length=4KiB.")] = (),
     /,
     *,
-    clear: Annotated[bool, Parameter(negative="", help="Disarm all faults first.")] = False,
+    clear: Annotated[bool, Parameter(help="Disarm all faults first.")] = False,
     lie: Annotated[
         str | None,
         Parameter(help="About flushes from now on: none, ignore-flush, late-flush=FLUSHES or drop-fraction=FRACTION."),
@@ -245,7 +243,7 @@ def record(
     folder: Annotated[Path | None, Parameter(help="Where to record: an empty folder that is not on the disk.")] = None,
     /,
     *,
-    stop: Annotated[bool, Parameter(negative="", help="Stop recording.")] = False,
+    stop: Annotated[bool, Parameter(help="Stop recording.")] = False,
 ) -> int:
     """Record every change of a disk, so that a power cut at any moment can be examined later; or stop recording.
 

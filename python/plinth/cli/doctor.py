@@ -26,16 +26,13 @@ def doctor(
         tuple[float, ...] | None,
         Parameter(
             name="--noise",
-            negative="",
             consume_multiple=(0, 1),
             help=f"Measure this machine's noise, too: [SECONDS], default {_NOISE_S:g}. Writes 32 MiB in PATH.",
         ),
     ] = None,
     verbose: Annotated[
         bool,
-        Parameter(
-            name="--verbose", negative="", help="Also show checks without findings, and the source of each figure."
-        ),
+        Parameter(name="--verbose", help="Also show checks without findings, and the source of each figure."),
     ] = False,
     as_json: AsJson = False,
 ) -> int:

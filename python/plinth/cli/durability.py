@@ -208,7 +208,7 @@ def verify(
     ] = None,
     only_verdict: Annotated[
         bool,
-        Parameter(name="--verdict", negative="", help="Only say what all verified rounds show; no server is asked."),
+        Parameter(name="--verdict", help="Only say what all verified rounds show; no server is asked."),
     ] = False,
     as_json: AsJson = False,
 ) -> int:

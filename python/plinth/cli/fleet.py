@@ -12,7 +12,7 @@ from plinth.cli.options import AsJson, Overrides, SshConfig, Yes, checked_ssh_co
 from plinth.cli.printing import print_json, print_plain
 
 if TYPE_CHECKING:
-    from plinth.fleet import MachineCheck
+    from plinth.fleet.check import MachineCheck
     from plinth.tasks.fleet import FleetFound
 
 _LACKING, _NOT_STARTED = 5, 1

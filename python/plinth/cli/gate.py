@@ -16,7 +16,6 @@ FailOn = Annotated[
     tuple[RatioFinding, ...],
     Parameter(
         name="--fail-on",
-        negative="",
         help="End with exit code 99 if there is such a finding: regression, a verdict of worse; inconclusive, an undecided "
         "verdict, or a variant that is not compared. May be repeated.",
     ),

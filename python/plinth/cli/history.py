@@ -28,9 +28,7 @@ def history(
     ),
     /,
     *,
-    no_answers: Annotated[
-        bool, Parameter(name="--no-answers", negative="", help="Analyse nothing, which is much quicker.")
-    ] = False,
+    no_answers: Annotated[bool, Parameter(name="--no-answers", help="Analyse nothing, which is much quicker.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """List the bundles below a directory, the newest first: question, answer, machine, date and status.

@@ -27,9 +27,7 @@ def init(
     *,
     full: Annotated[
         bool,
-        Parameter(
-            name="--full", negative="", help="Write every key that there is, each with its meaning, most in comments."
-        ),
+        Parameter(name="--full", help="Write every key that there is, each with its meaning, most in comments."),
     ] = False,
     example: Annotated[
         str | None,

@@ -10,16 +10,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from plinth.cli.console import error_console
+from plinth.cli.console import error_console, stderr
 from plinth.cli.printing import print_plain
-from plinth.cli.stderr import stderr
 from plinth.model.figures import percent
 from plinth.model.load import LoadResult, Second
 from plinth.model.plan import PlannedTrial, Variant
 from plinth.model.progress import Progress
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration, format_size
-from plinth.run import Listener, LiveSecond
+from plinth.run.listener import Listener, LiveSecond
 
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARK_SECONDS = 40

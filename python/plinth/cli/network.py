@@ -47,7 +47,6 @@ def serve(
     node: Annotated[
         tuple[str, ...],
         Parameter(
-            negative="",
             help="NAME=NAMESPACE:DEVICE:ADDRESS: the file of a network namespace, a persistent TUN device in it, and the IPv4 "
             "address of that. Two or more.",
         ),
@@ -76,7 +75,7 @@ def serve(
 def status(socket: Socket, /, *, as_json: AsJson = False) -> int:
     """Show each direction of each link with its counters, and how late packets were."""
     from plinth.model.units import format_duration
-    from plinth.network import NetworkControl
+    from plinth.network.daemon import NetworkControl
 
     found = NetworkControl(socket).status()
     if as_json:
@@ -106,7 +105,7 @@ def set_links(
 ) -> int:
     """Change all links, or some, for packets that are sent from now on, and show the result."""
     from plinth.model.network import LinkChanges, all_directions
-    from plinth.network import NetworkControl
+    from plinth.network.daemon import NetworkControl
 
     wanted: LinkChanges = validated(LinkChanges, parse_changes(changes), {})
     control = NetworkControl(socket)

@@ -19,7 +19,6 @@ FailOnObjectives = Annotated[
     tuple[ObjectiveFinding, ...],
     Parameter(
         name="--fail-on",
-        negative="",
         help="End with exit code 99 if there is such a finding: objective, an [[objective]] that a variant does not meet; "
         "inconclusive, one that is inconclusive or was not measured. May be repeated.",
     ),

@@ -17,7 +17,6 @@ Overrides = Annotated[
     tuple[str, ...],
     Parameter(
         name="--set",
-        negative="",
         help="Replace one key, as in --set measure.repeats=3; a factor's key replaces its levels, a table's name the whole "
         "table. May be repeated.",
     ),
@@ -26,7 +25,6 @@ ScaleToFit = Annotated[
     bool,
     Parameter(
         name="--scale-to-fit",
-        negative="",
         help="Cut the dataset (its scale, its rows) until the experiment fits this machine.",
     ),
 ]
@@ -45,7 +43,6 @@ Full = Annotated[
     bool,
     Parameter(
         name="--full",
-        negative="",
         help="Ask for the published size, by the experiment's own [full]; says first what hours and space that takes.",
     ),
 ]
@@ -53,7 +50,6 @@ Destroy = Annotated[
     tuple[str, ...],
     Parameter(
         name="--destroy",
-        negative="",
         help="The last six characters of the serial number of a disk whose content may be destroyed. May be repeated. "
         "Nothing else takes its place: no file, no environment variable.",
     ),
@@ -66,10 +62,8 @@ SshConfig = Annotated[
         "experiment can name one.",
     ),
 ]
-Yes = Annotated[
-    bool, Parameter(name="--yes", negative="", help="Take the experiment of a bundle without asking; for scripts.")
-]
-AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON on stdout.")]
+Yes = Annotated[bool, Parameter(name="--yes", help="Take the experiment of a bundle without asking; for scripts.")]
+AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON on stdout.")]
 
 
 def with_shortcuts(

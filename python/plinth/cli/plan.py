@@ -34,7 +34,8 @@ def plan(
     from plinth.cli.plan_view import show_plan
     from plinth.experiment import read_experiment
     from plinth.report import check_viewer
-    from plinth.run import find_obstacles, make_plan
+    from plinth.run.checks.obstacles import find_obstacles
+    from plinth.run.planning.make_plan import make_plan
 
     loaded = read_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
     check_viewer()

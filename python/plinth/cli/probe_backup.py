@@ -33,14 +33,13 @@ def backup(
         tuple[str, ...],
         Parameter(
             name="--compress",
-            negative="",
             help="Kinds of backup: none, or what pg_basebackup --compress takes, as gzip, lz4, zstd:3 or server-zstd. Comma-separated, or "
             "repeated.",
         ),
     ] = ("none",),
     pg: Annotated[int, Parameter(name="--pg", help="Major version of the server.")] = 18,
     as_json: AsJson = False,
-    quiet: Annotated[bool, Parameter(negative="", help="No progress bar.")] = False,
+    quiet: Annotated[bool, Parameter(help="No progress bar.")] = False,
 ) -> int:
     """Measure how fast pg_basebackup copies a server that runs in PATH: what it takes to make a standby, or a backup.
 

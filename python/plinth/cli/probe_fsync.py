@@ -39,13 +39,12 @@ def fsync(
         tuple[str, ...],
         Parameter(
             name="--methods",
-            negative="",
             help=f"Only these of {', '.join(METHODS)}. Comma-separated, or repeated.",
         ),
     ] = (),
     only: Annotated[
         tuple[str, ...],
-        Parameter(name="--only", negative="", help=f"Only these questions of {', '.join(GROUPS)}."),
+        Parameter(name="--only", help=f"Only these questions of {', '.join(GROUPS)}."),
     ] = (),
     writers: Annotated[str, Parameter(help="How many writers at once, to see what group commit can gain.")] = ",".join(
         map(str, WRITERS)
@@ -53,7 +52,6 @@ def fsync(
     direct: Annotated[
         bool,
         Parameter(
-            negative="",
             help="Write past the page cache (O_DIRECT) also where pg_test_fsync does not measure.",
         ),
     ] = False,
@@ -65,7 +63,7 @@ def fsync(
     ] = format_block_size(WAL_BLOCK_BYTES),
     rounds: Annotated[int, Parameter(help="Rounds that the seconds are divided into; they show the noise.")] = 3,
     as_json: AsJson = False,
-    quiet: Annotated[bool, Parameter(negative="", help="No progress bar.")] = False,
+    quiet: Annotated[bool, Parameter(help="No progress bar.")] = False,
 ) -> int:
     """Measure how long PATHS take to make a write durable: what PostgreSQL waits for at each commit.
 

@@ -28,14 +28,13 @@ def io(
         tuple[str, ...],
         Parameter(
             name="--only",
-            negative="",
             help=f"Only these shapes of {', '.join(IO_SHAPES)}. Comma-separated, or repeated. Default: all but "
             "device_positions, for which the device is read, as only root may.",
         ),
     ] = (),
     grid: Annotated[
         bool,
-        Parameter(negative="", help="Instead of PostgreSQL's shapes: each block size at each depth, as a heat map."),
+        Parameter(help="Instead of PostgreSQL's shapes: each block size at each depth, as a heat map."),
     ] = False,
     grid_rw: Annotated[
         Literal["randread", "randwrite", "read", "write"], Parameter(help="What the grid does.")
@@ -48,7 +47,7 @@ def io(
         ),
     ] = None,
     as_json: AsJson = False,
-    quiet: Annotated[bool, Parameter(negative="", help="No progress bar.")] = False,
+    quiet: Annotated[bool, Parameter(help="No progress bar.")] = False,
 ) -> int:
     """Measure PATH by fio, in the shapes that PostgreSQL's I/O has.
 

@@ -12,14 +12,13 @@ from plinth.cli.printing import print_json, print_plain
 from plinth.cli.results import REPORT_OUTPUT, Results, show_summary, show_whole, write_html
 from plinth.model.errors import UsageError
 
-Html = Annotated[bool, Parameter(name="--html", negative="", help="Write one HTML file that opens offline.")]
-Markdown = Annotated[bool, Parameter(name="--markdown", negative="", help="Print Markdown.")]
-Csv = Annotated[bool, Parameter(name="--csv", negative="", help="Print CSV, a row for each trial.")]
+Html = Annotated[bool, Parameter(name="--html", help="Write one HTML file that opens offline.")]
+Markdown = Annotated[bool, Parameter(name="--markdown", help="Print Markdown.")]
+Csv = Annotated[bool, Parameter(name="--csv", help="Print CSV, a row for each trial.")]
 Plots = Annotated[
     bool,
     Parameter(
         name="--plots",
-        negative="",
         help="Draw charts below the table, in characters: a sweep's curves, throughput over time, latency percentiles.",
     ),
 ]
@@ -32,7 +31,6 @@ Whole = Annotated[
     bool,
     Parameter(
         name="--full",
-        negative="",
         help="All that a terminal can show: every warning, bottlenecks, writes, I/O, studies.",
     ),
 ]

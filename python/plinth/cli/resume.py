@@ -40,7 +40,7 @@ def resume(
     from plinth.bundle import read_plan
     from plinth.cli.live import open_listener
     from plinth.report import check_viewer
-    from plinth.run import resume_bundle
+    from plinth.run.resume.resume import resume_bundle
 
     check_forms(as_json, plots)
     check_viewer()

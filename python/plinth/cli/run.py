@@ -31,15 +31,16 @@ from plinth.model.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from plinth.cli.results import Results
-    from plinth.run import Listener, RunStatus
+    from plinth.run.conduct import RunStatus
+    from plinth.run.listener import Listener
 
 BundlePath = Annotated[
     Path | None, Parameter(name="--bundle", help="Folder to write the results to. Default: bundles/NAME-TIME.")
 ]
 RunPlots = Annotated[
-    bool, Parameter(name="--plots", negative="", help="Draw charts below the table, as `plinth report --plots` does.")
+    bool, Parameter(name="--plots", help="Draw charts below the table, as `plinth report --plots` does.")
 ]
-Quiet = Annotated[bool, Parameter(name="--quiet", negative="", help="No progress; errors and results only.")]
+Quiet = Annotated[bool, Parameter(name="--quiet", help="No progress; errors and results only.")]
 
 
 def run(
@@ -82,7 +83,8 @@ def run(
     from plinth.cli.plan_view import full_size_sentence
     from plinth.experiment import read_experiment
     from plinth.report import check_viewer
-    from plinth.run import make_plan, run_plan
+    from plinth.run.conduct import run_plan
+    from plinth.run.planning.make_plan import make_plan
 
     check_forms(as_json, plots)
     check_folder(junit, "--junit")

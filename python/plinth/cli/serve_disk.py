@@ -5,7 +5,6 @@ Without the command line's own imports, which would take longer than all that it
 
 import json
 import sys
-from typing import Any
 
 from plinth.cli.printing import print_json
 from plinth.model.errors import PlinthError
@@ -19,17 +18,13 @@ def main(words: list[str]) -> int:
     from plinth.storage.devices.disk_process import serve
 
     try:
-        serve(json.loads(words[words.index("--config") + 1]), _say)
+        serve(json.loads(words[words.index("--config") + 1]), lambda ready: print_json(json.dumps(ready), flush=True))
     except PlinthError as error:
         from plinth.cli.app import show_error
 
         show_error(error)
         return error.exit_code
     return 0
-
-
-def _say(ready: dict[str, Any]) -> None:
-    print_json(json.dumps(ready), flush=True)
 
 
 if __name__ == "__main__":

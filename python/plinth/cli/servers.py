@@ -14,7 +14,7 @@ def servers(*, as_json: AsJson = False) -> int:
 
       plinth servers
     """
-    from plinth.server import find_installations
+    from plinth.server.installations.find import find_installations
     from plinth.system.owner import server_owner
     from plinth.system.runner import Runner
 

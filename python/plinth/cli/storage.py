@@ -30,7 +30,7 @@ storage = App(
 )
 
 DryRun = Annotated[
-    bool, Parameter(name="--dry-run", negative="", help="Change nothing; print what would be done, command by command.")
+    bool, Parameter(name="--dry-run", help="Change nothing; print what would be done, command by command.")
 ]
 
 
@@ -166,7 +166,7 @@ def teardown(
 
 
 def _list_kinds(console: Console) -> None:
-    from plinth.observe import host_facts
+    from plinth.observe.facts import host_facts
     from plinth.storage.availability import filesystems, formatted_kinds, kinds
     from plinth.system.runner import Runner
 

@@ -23,17 +23,3 @@ ledger.py       commit ledgers, collected from all
 executors/      how agents are started: on this machine, by ssh, by Ray
 check.py        whether the machines of a fleet can drive a load
 """
-
-from typing import TYPE_CHECKING
-
-from plinth.common.lazy_exports import lazy_exports
-
-if TYPE_CHECKING:
-    from plinth.fleet.check import MachineCheck, check_fleet
-    from plinth.fleet.copying import FleetCopy
-    from plinth.fleet.load import FleetLoad
-
-__getattr__ = lazy_exports(
-    __name__, {"FleetCopy": "copying", "FleetLoad": "load", "MachineCheck": "check", "check_fleet": "check"}
-)
-__all__ = ["FleetCopy", "FleetLoad", "MachineCheck", "check_fleet"]

@@ -49,17 +49,3 @@ for one that reads tables and statements, whose transactions are rolled back.
 
 Events: checkpoint_start, checkpoint_end, checkpoint_warning, gap, gap_end.
 """
-
-from typing import TYPE_CHECKING
-
-from plinth.common.lazy_exports import lazy_exports
-
-if TYPE_CHECKING:
-    from plinth.observe.facts import host_facts
-    from plinth.observe.observer import Observation, Observer
-    from plinth.observe.processes import RunProcesses
-
-__getattr__ = lazy_exports(
-    __name__, {"Observation": "observer", "Observer": "observer", "RunProcesses": "processes", "host_facts": "facts"}
-)
-__all__ = ["Observation", "Observer", "RunProcesses", "host_facts"]

@@ -42,7 +42,6 @@ _AUXILIARY = re.compile(
 )
 POSTGRES_GROUPS = (BACKENDS, *(group for group, _ in _TITLES))
 """Groups of the server's processes. Parallel workers are backends: they do a backend's work."""
-PROCESS_GROUPS = (*POSTGRES_GROUPS, SHORT_LIVED, LOAD_ENGINE, OBSERVER, REST_OF_RUN, REST_OF_HOST)
 ENDED = (FileNotFoundError, ProcessLookupError)
 """Exceptions raised by reading a process that has ended."""
 _MOST_KEPT_FILES = 192

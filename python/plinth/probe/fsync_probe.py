@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from plinth import _native
@@ -51,7 +50,7 @@ class FsyncTarget:
             raise _not_made(error, self.directory) from error
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         probe, self._probe = self._probe, None
         if probe is None:
             return

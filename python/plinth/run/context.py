@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from plinth.model.facts import HostFacts
 from plinth.model.plan import PlannedCluster, PlannedNode
 from plinth.model.storage import StorageSpec
-from plinth.server import ServerLayout
+from plinth.server.layout import ServerLayout
 from plinth.storage import Storage, make
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
@@ -17,7 +17,7 @@ from plinth.system.paths import work_dir
 
 if TYPE_CHECKING:
     from plinth.bundle import BundleFolder
-    from plinth.network import NetworkLayout
+    from plinth.network.namespaces import NetworkLayout
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def network_layout(run_id: str, nodes: Sequence[str], seed: int) -> "NetworkLayo
     """Return the emulated network that joins these nodes, whose jitter and loss `seed` decides; None where there is none to join."""
     if len(nodes) < 2:
         return None
-    from plinth.network import NetworkLayout  # few experiments have one
+    from plinth.network.namespaces import NetworkLayout
 
     label = label_of(run_id)
     return NetworkLayout(label, work_dir() / f"{label}-network", nodes, seed)

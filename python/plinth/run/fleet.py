@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plinth.fleet import FleetCopy, FleetLoad, check_fleet
+from plinth.fleet.check import check_fleet
+from plinth.fleet.copying import FleetCopy
 from plinth.fleet.executors import executor_of
+from plinth.fleet.load import FleetLoad
 from plinth.load import LoadConfig
 from plinth.model.errors import MissingCapability, Problem
 from plinth.model.experiment import Experiment

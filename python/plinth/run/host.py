@@ -29,7 +29,7 @@ class ServerHost:
 
     def facts(self) -> HostFacts:
         """Return what the machine is."""
-        from plinth.observe import host_facts
+        from plinth.observe.facts import host_facts
 
         return host_facts()
 

@@ -4,7 +4,7 @@ from collections import ChainMap
 from typing import cast
 
 from plinth.model.step import Step
-from plinth.network import NETWORK_UNDO
+from plinth.network.namespaces import NETWORK_UNDO
 from plinth.server.undo import SERVER_UNDO
 from plinth.storage.registry import STORAGE_UNDO
 from plinth.system import undo

@@ -7,7 +7,6 @@ file counts once. The kernel counts per disk and not per writer: what others wri
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Self
 
 from plinth.model.base import Gap
@@ -80,9 +79,7 @@ class WriteBudget:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._stopped.set()
         self._thread.join()
 

@@ -2,10 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from plinth.model.step import Step
-from plinth.model.storage import PlacedStorage
+from plinth.model.storage import EmulatedStorage, FileStorage, LoopStorage, PlacedStorage
 from plinth.model.units import format_size
 from plinth.storage.actions import Action, make_labelled
 from plinth.storage.folder import FolderStorage
@@ -16,6 +16,7 @@ from plinth.system.owner import current_user
 from plinth.system.runner import Runner
 from plinth.system.timeout import call_with_timeout
 
+ImageSpec = TypeVar("ImageSpec", bound=FileStorage | LoopStorage | EmulatedStorage)
 _FULL_BYTES = 2**20  # less than that is no room to speak of
 
 
@@ -89,6 +90,31 @@ class Images:
 
     def _space_and_written(self) -> tuple[os.statvfs_result, int]:
         return os.statvfs(self.folder), sum(path.stat().st_blocks * 512 for path in self.paths)
+
+
+class OnImages(FolderStorage[ImageSpec]):
+    """A storage whose bytes are in sparse files, one a device."""
+
+    @property
+    def images(self) -> Images:
+        """The files that hold their data."""
+        return Images(self, self.spec, self.spec.size_bytes, self.spec.count)
+
+    def needs_from(self) -> Path | Storage[Any]:
+        """Return where the files are."""
+        return self.images.needs_from()
+
+    def needs_bytes(self) -> int:
+        """Return the total size of the files."""
+        return self.images.needs_bytes()
+
+    def capacity_bytes(self) -> int:
+        """Return the size of one device, which is the whole capacity when it is mounted."""
+        return self.spec.size_bytes
+
+    def failure(self) -> str | None:
+        """Return that the files cannot grow, or the failure as the storage has it without them."""
+        return self.images.failure() or super().failure()
 
 
 def _make_sparse(path: Path, size_bytes: int) -> None:

@@ -68,7 +68,9 @@ def check_new_directory(path: Path, owner: Owner, runner: Runner) -> None:
         raise MissingCapability("the file system is mounted read-only", where=str(parent), hint="choose another place")
     if not os.access(parent, os.W_OK | os.X_OK):
         raise MissingCapability(
-            "we may not write to the directory for a storage", where=str(parent), hint=f"give {_us()} the right to"
+            "we may not write to the directory for a storage",
+            where=str(parent),
+            hint=f"give user id {os.geteuid()} the right to",
         )
     is_full = space.f_blocks and space.f_bavail == 0  # some, such as ramfs, do not report how much there is
     if is_full or (space.f_files and space.f_favail == 0):
@@ -108,7 +110,3 @@ def _may_enter(directory: Path, owner: Owner, runner: Runner) -> bool:
             return False
         raise
     return True
-
-
-def _us() -> str:
-    return f"user id {os.geteuid()}"

@@ -3,7 +3,6 @@
 import contextlib
 import logging
 from collections.abc import Generator
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import psycopg
@@ -81,12 +80,7 @@ class ControlConnection(psycopg.Connection[tuple[Any, ...]]):
     def _connect_gen(cls, conninfo: str = "") -> PQGenConn[Self]:
         return (yield from _cancellable(super()._connect_gen(conninfo)))
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

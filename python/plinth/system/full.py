@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
+from plinth.model.errors import PlinthError
 from plinth.system.failures import lacks_inodes
 
 DISK_FULL = "53100"
@@ -72,3 +73,19 @@ def full_hint_by_inodes(said: Iterable[str], mount_points: Iterable[Path]) -> st
     if what_is_full(lines[0]) in _OF_STORAGES and any(lacks_inodes(place, lines) for place in mount_points):
         return _NO_INODES
     return full_hint(None, lines[0])
+
+
+def hint_at_full_storage(error: PlinthError, log: Iterable[str], mount_points: Iterable[Path]) -> None:
+    """Give `error` the hint that fits, where it or the server's `log` says that something is full."""
+    logged = [line for line in log if what_is_full(line) is not None]
+    found = full_hint_by_inodes([*logged, error.message, *error.details], mount_points)
+    by_words = next((full_hint(None, line) for line in (error.message, *error.details) if what_is_full(line)), None)
+    # A client is asked to connect again in a moment, or gets no hint; one that names what to load less of is kept.
+    if found is not None and (logged or error.hint is None or found != by_words):
+        error.hint = found
+
+
+def with_hint_at_full(failure: str, mount_points: Iterable[Path]) -> str:
+    """Return why a trial failed, with a hint if something was full."""
+    hint = full_hint_by_inodes([failure], mount_points)
+    return failure if hint is None else f"{failure} (hint: {hint})"

@@ -5,7 +5,6 @@ import ctypes
 import threading
 from collections.abc import Callable, Mapping
 from ctypes import c_char_p, c_int, c_size_t, c_void_p
-from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from plinth.common.libpq import function, make_conninfo, taken_options
@@ -110,9 +109,7 @@ class LibpqConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:

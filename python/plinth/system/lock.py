@@ -5,7 +5,6 @@ import fcntl
 import os
 import stat
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from plinth.model.errors import Refused
@@ -87,9 +86,7 @@ class DirectoryLock:
     def __enter__(self) -> Self:
         return self.acquire()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.release()
 
     def _open(self) -> int:

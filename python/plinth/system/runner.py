@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import IO, NamedTuple, Self
 
 from plinth.model.errors import MissingCapability, RunError
@@ -319,9 +318,7 @@ class Gate:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         os.close(self._ours)
         os.close(self.theirs)
 

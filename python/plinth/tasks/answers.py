@@ -37,13 +37,10 @@ def answer_of(folder: BundleFolder) -> BundleAnswer:
     if kept is not None and kept.state == state:
         return kept.answer
     analysis = analyse_bundle(folder)[1]
-    answer = BundleAnswer(text=_marked(analysis), headline=_headline(analysis))
+    text = f"Changed after its run: {analysis.answer}" if analysis.altered else analysis.answer
+    answer = BundleAnswer(text=text, headline=_headline(analysis))
     _write(file, _CachedAnswer(state=state, answer=answer))
     return answer
-
-
-def _marked(analysis: Analysis) -> str:
-    return f"Changed after its run: {analysis.answer}" if analysis.altered else analysis.answer
 
 
 def _headline(analysis: Analysis) -> ListedHeadline | None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plinth.experiment import ParsedExperiment
-from plinth.fleet import MachineCheck, check_fleet
+from plinth.fleet.check import MachineCheck, check_fleet
 from plinth.fleet.executors import NotStarted, executor_of
 from plinth.model.errors import RunError, UsageError
 from plinth.system.conninfo import resolve

@@ -14,8 +14,8 @@ from plinth.bundle import BundleFolder, read_authentic, read_cuts, read_manifest
 from plinth.model.durability import PowerCut, recording_name
 from plinth.model.errors import Refused, UsageError
 from plinth.model.facts import Installation
-from plinth.model.plan import Plan, PlannedCluster, Variant
-from plinth.observe import host_facts
+from plinth.model.plan import Variant
+from plinth.observe.facts import host_facts
 from plinth.run.context import RunContext
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.power_cuts.atlas import check_image
@@ -23,7 +23,7 @@ from plinth.run.power_cuts.cut_check import CutState, Findings
 from plinth.run.power_cuts.recorded_disks import ImageCut, RecordedDisks, ServerImage, image_name, read_kept
 from plinth.run.resume.resume import key_of_bundle
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ServerLayout
+from plinth.server.layout import ServerLayout
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.journal import Journal
@@ -119,7 +119,7 @@ def kept_image(bundle: Path, number: int, tell: Callable[[str], None]) -> Iterat
                 cut,
                 variant,
                 cluster.installation,
-                _dataset(plan, cluster),
+                dataset_of(cluster.dataset, plan.dataset_files),
                 read_kept(storages, folder.path / "recordings" / recording_name(cut)),
                 read_commit_ledger(folder.path / "ledgers" / recording_name(cut)),
                 context.layout(cluster, cluster.primary),
@@ -163,10 +163,6 @@ def minimise(image: KeptImage, report: Callable[[int, int], None]) -> Minimal:
     if whole < 0 and image.checked_at(before).damage:
         raise Refused("damage is in the image before the first change already: the recording began with it")
     return Minimal(image.disks.points_at(moments[damaged]), before, at_ns, found, tried)
-
-
-def _dataset(plan: Plan, cluster: PlannedCluster) -> Dataset:
-    return dataset_of(cluster.dataset, plan.dataset_files)
 
 
 def _cut_of(folder: BundleFolder, number: int) -> PowerCut:

@@ -13,14 +13,16 @@ from plinth.model.probe_backup import NO_COMPRESSION, BackupOptions, BackupProbe
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import DirectoryStorage
 from plinth.model.units import format_size
-from plinth.observe import host_facts
+from plinth.observe.facts import host_facts
 from plinth.probe.fsync_probe import check_directory
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Server, ServerLayout, connect, database_errors, find_installation
-from plinth.server.layout import SUPERUSER
+from plinth.server.installations.find import find_installation
+from plinth.server.layout import SUPERUSER, ServerLayout
+from plinth.server.server import Server
 from plinth.storage import Storage, describe, make
 from plinth.system import cancel
+from plinth.system.database import connect, database_errors
 from plinth.system.drop_caches import drop_page_cache
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile

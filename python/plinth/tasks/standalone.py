@@ -8,7 +8,7 @@ from plinth.experiment import ParsedExperiment
 from plinth.model.errors import UsageError
 from plinth.model.facts import StorageFacts
 from plinth.model.step import Step
-from plinth.observe import host_facts
+from plinth.observe.facts import host_facts
 from plinth.run.checks.destroy import check_destroy, destructive_targets
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS, undo_step

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -70,29 +71,21 @@ def serving(
             witness.close()
 
 
+@dataclass(eq=False)
 class Witness:
     """Receives the commits of loads. `wait` never returns normally; it raises what ends the work."""
 
-    def __init__(
-        self,
-        folder: WitnessFolder,
-        credentials: Credentials,
-        listener: socket.socket,
-        say: Callable[[str], None],
-        silence_s: float,
-        max_round_bytes: int,
-    ) -> None:
-        self._folder = folder
-        self._credentials = credentials
-        self._listener = listener
-        self._say = say
-        self._silence_s = silence_s
-        self._max_round_bytes = max_round_bytes
-        self._changing = threading.Lock()
-        self._connections: dict[threading.Thread, socket.socket] = {}
-        self._current_round: RoundWriter | None = None
-        self._is_busy = threading.Lock()
-        self._is_ending = False
+    _folder: WitnessFolder
+    _credentials: Credentials
+    _listener: socket.socket
+    _say: Callable[[str], None]
+    _silence_s: float
+    _max_round_bytes: int
+    _changing: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _connections: dict[threading.Thread, socket.socket] = field(default_factory=dict, init=False)
+    _current_round: RoundWriter | None = field(default=None, init=False)
+    _is_busy: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _is_ending: bool = field(default=False, init=False)
 
     def wait(self, on_progress: Callable[[RoundProgress], None]) -> None:
         """Serve until the work is cancelled; `on_progress` is called every second while a load is connected."""

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from plinth.model.errors import PlinthError, Refused, RunError
@@ -139,9 +138,7 @@ class LedgerStream:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.finish("load failed")
         for tail in self._tails:
             tail.close()

@@ -3,15 +3,13 @@
 from typing import TYPE_CHECKING
 
 from plinth.model.dataset import GeneratedDataset
-from plinth.model.plan import DatasetSize
-from plinth.workload.loading import Recipe, RecipeDataset
-from plinth.workload.table import Column, GeneratedTable
+from plinth.workload.table import Column, GeneratedTable, TableDataset
 
 if TYPE_CHECKING:
     import psycopg
 
 
-class Generated(RecipeDataset):
+class Generated(TableDataset):
     """The table of one specification."""
 
     def __init__(self, spec: GeneratedDataset) -> None:
@@ -27,14 +25,6 @@ class Generated(RecipeDataset):
             key=None if spec.key is None else f'"{spec.key}"',
             spec=spec,
         )
-
-    def size(self) -> DatasetSize:
-        """Estimate by the widths of the columns."""
-        return self._table.size()
-
-    def recipe(self) -> Recipe:
-        """Return the recipe of its table."""
-        return self._table.recipe()
 
     def variables(self) -> dict[str, str]:
         """Return how many rows there are; a scale of 1, as pgbench has it."""

@@ -12,8 +12,7 @@ from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.dataset import DatasetServer, numbers_of
 from plinth.workload.load_progress import ProgressTable
-from plinth.workload.loading import Recipe, RecipeDataset
-from plinth.workload.table import Column, GeneratedTable
+from plinth.workload.table import Column, GeneratedTable, TableDataset
 from plinth.workload.written import check_written, rows_written
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _AT_ONCE = 10_000
 _TASK = "update rows at random"
 
 
-class Numbers(RecipeDataset):
+class Numbers(TableDataset):
     """The numbers dataset at one size."""
 
     def __init__(self, spec: NumbersDataset) -> None:
@@ -49,10 +48,6 @@ class Numbers(RecipeDataset):
         tables_bytes, indexes_bytes, sorts = self._table.size()
         versions = 1 + self.spec.updates_per_row
         return DatasetSize(round(tables_bytes * versions), round(indexes_bytes * versions), sorts)
-
-    def recipe(self) -> Recipe:
-        """Return the recipe of its table."""
-        return self._table.recipe()
 
     def populate_s(self) -> float:
         """Estimate by its size and its updates."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from plinth.model.dataset import LoadedTables
 from plinth.model.generator import ColumnsGenerator, ColumnValues, SequenceValues
 from plinth.model.plan import DatasetSize
-from plinth.workload.loading import Recipe
+from plinth.workload.loading import Recipe, RecipeDataset
 from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.partitions import Partitioned
 
@@ -89,3 +89,17 @@ class GeneratedTable:
             sequence.first,
             sequence.step,
         )
+
+
+class TableDataset(RecipeDataset):
+    """A dataset of one generated table."""
+
+    _table: GeneratedTable
+
+    def size(self) -> DatasetSize:
+        """Estimate by the widths of the columns."""
+        return self._table.size()
+
+    def recipe(self) -> Recipe:
+        """Return the recipe of its table."""
+        return self._table.recipe()

@@ -136,7 +136,8 @@ class _Driver:
             if left_s <= 0:
                 raise RunError(f"Ray did not answer within {timeout_s:g} s", where="fleet.address")
             if cancel.poll({self._connection.fileno(): select.POLLIN}, left_s) and not self._receive():
-                raise RunError("the process that talks to Ray has ended", where="fleet.address", details=self._end())
+                last_lines = self._log.tail(_PIECE_BYTES).splitlines()[-10:]
+                raise RunError("the process that talks to Ray has ended", where="fleet.address", details=last_lines)
         return _read(Answer, line)
 
     def _listen(self) -> None:
@@ -167,10 +168,6 @@ class _Driver:
             return False
         self._received += piece
         return bool(piece)
-
-    def _end(self) -> list[str]:
-        """Return the last lines of the log."""
-        return self._log.tail(_PIECE_BYTES).splitlines()[-10:]
 
 
 def _connected(placed: Sequence[Placed], own: Identity, links: ExitStack) -> list[Link]:

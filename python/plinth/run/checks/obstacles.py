@@ -14,7 +14,8 @@ from plinth.model.plan import Need, Plan, PlannedCluster
 from plinth.run.checks.destroy import destroy_error
 from plinth.run.context import RunContext
 from plinth.run.interrupt import InterruptGuard
-from plinth.server import check_external, check_options, port
+from plinth.server import port
+from plinth.server.external.external_server import check_external, check_options
 from plinth.server.layout import SOCKET_PORT, ServerLayout
 from plinth.storage.preflight import check_reachable, nearest_existing
 from plinth.system.owner import Owner, server_owner

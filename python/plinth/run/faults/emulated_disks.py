@@ -9,8 +9,6 @@ from plinth.model.disk import Physics
 from plinth.run.trial.overlay import Overlay
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from plinth.storage.devices.disk_control import DiskControl
 
 
@@ -26,9 +24,7 @@ class TrialDisks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         for action in self._overlay.owners():
             self.restore(action)
 

@@ -6,7 +6,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
-from types import TracebackType
 from typing import Self
 
 from plinth.model.base import SettingValue
@@ -30,7 +29,6 @@ from plinth.model.outage import Rejoin, has_fsync
 from plinth.model.standby import PRIMARY
 from plinth.run.power_cuts.cut_check import inserted_lsn
 from plinth.run.power_cuts.power import Power
-from plinth.server import Server, Standby, connect, database_errors
 from plinth.server.replication.patroni import PatroniCluster
 from plinth.server.replication.pg_rewind import rejoin
 from plinth.server.replication.promotion import (
@@ -42,8 +40,11 @@ from plinth.server.replication.promotion import (
     switch_lsn,
     takes_writes,
 )
+from plinth.server.replication.standby import Standby
+from plinth.server.server import Server
 from plinth.storage.filling import fill_up, free_again
 from plinth.system import cancel
+from plinth.system.database import connect, database_errors
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
@@ -80,6 +81,7 @@ class Marks:
     rejoin: Rejoin | None = None
 
 
+@dataclass(eq=False)
 class ServerFaults:
     """What the actions of one trial do to its servers. Leaving it ends all of them, restores their power, frees what was filled, and
     makes `servers` what it was.
@@ -87,35 +89,26 @@ class ServerFaults:
     Their files are then as the faults have left them: they are restored before the next trial.
     """
 
-    def __init__(
-        self,
-        servers: dict[str, Server],
-        settings_of: Callable[[str], dict[str, SettingValue]],
-        standby_settings: Mapping[str, SettingValue],
-        power_of: Callable[[str], Power],
-        root_of: Callable[[OfPlace], Path],
-        runner: Runner,
-        journal: Journal,
-        patroni: PatroniCluster | None = None,
-    ) -> None:
-        self.marks = Marks()
-        self.primary = PRIMARY
-        """The node that takes writes, or did last."""
-        self._servers = servers
-        self._as_before = dict(servers)
-        self._upstreams = {name: one.upstream for name, one in servers.items() if isinstance(one, Standby)}
-        self._settings_of = settings_of
-        self._standby_settings = standby_settings
-        self._power_of = power_of
-        self._off: dict[str, Power] = {}
-        self._root_of = root_of
-        self._paused: set[str] = set()
-        self._full: set[Path] = set()
-        """The roots of file systems that are full."""
-        self._runner = runner
-        self._journal = journal
-        self._patroni = patroni
-        """None: the failover is Plinth's own sequence."""
+    _servers: dict[str, Server]
+    _settings_of: Callable[[str], dict[str, SettingValue]]
+    _standby_settings: Mapping[str, SettingValue]
+    _power_of: Callable[[str], Power]
+    _root_of: Callable[[OfPlace], Path]
+    _runner: Runner
+    _journal: Journal
+    _patroni: PatroniCluster | None = None
+    """None: the failover is Plinth's own sequence."""
+    marks: Marks = field(default_factory=Marks, init=False)
+    primary: str = field(default=PRIMARY, init=False)
+    """The node that takes writes, or did last."""
+    _off: dict[str, Power] = field(default_factory=dict, init=False)
+    _paused: set[str] = field(default_factory=set, init=False)
+    _full: set[Path] = field(default_factory=set, init=False)
+    """The roots of file systems that are full."""
+
+    def __post_init__(self) -> None:
+        self._as_before = dict(self._servers)
+        self._upstreams = {name: one.upstream for name, one in self._servers.items() if isinstance(one, Standby)}
 
     def begin(self) -> None:
         """Start what conducts the failover, on the servers as they run. Raises PlinthError when it does not come up."""
@@ -125,9 +118,7 @@ class ServerFaults:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         with cancel.masked():
             try:
                 if self._patroni is not None:

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from plinth.load import LoadConfig
@@ -58,9 +57,7 @@ class StallWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._ending.set()
         if (session := self._session) is not None:
             session.interrupt()

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from plinth import server
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import Installation
@@ -86,7 +85,9 @@ def _provision_steps(
     steps += [action.step for action in context.network.actions()] if context.network is not None else []
     for cluster in clusters:
         if cluster.is_external:
-            steps.append(server.external_step(context.run_id, cluster.id_of(cluster.primary)))
+            from plinth.server.external.external_server import external_step
+
+            steps.append(external_step(context.run_id, cluster.id_of(cluster.primary)))
         else:
             steps += context.layout(cluster, cluster.primary).steps()
         for step in dataset_of(cluster.dataset).steps():
@@ -194,7 +195,9 @@ def _start_step(
 ) -> Step:
     settings = variant.settings
     if node.upstream is not None:
-        settings = server.settings_of_standby(
+        from plinth.server.replication.standby import settings_of_standby
+
+        settings = settings_of_standby(
             variant.settings, variant.standby_settings.get(node.name, {}), [variant.settings]
         )
     shown = ", ".join(f"{name} = {value}" for name, value in settings.items()) or "defaults"

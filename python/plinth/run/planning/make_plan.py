@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,7 +28,7 @@ from plinth.run.planning.inputs import plan_inputs, without_steps
 from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.cache_state import cache_error
 from plinth.run.trial.load_config import check_load
-from plinth.server import find_installation
+from plinth.server.installations.find import find_installation
 from plinth.storage import check_answers, place_problems
 from plinth.system.owner import Owner, check_sees_servers, server_owner
 from plinth.system.runner import Runner
@@ -72,27 +72,23 @@ def make_plan(
         return plan
 
 
+@dataclass(eq=False)
 class _Planner:
     """Caches what does not change between the plans of --scale-to-fit."""
 
-    def __init__(
-        self,
-        loaded: ParsedExperiment,
-        run_id: str,
-        bundle: Path,
-        obstacles: Callable[[Plan], Obstacles] | None,
-    ) -> None:
-        self.loaded = loaded
-        self._obstacles = obstacles
-        self.run_id = run_id
-        self.bundle = bundle
-        self.host: HostFacts = HOST.facts()
-        self.owner: Owner = server_owner()
-        self.runner = Runner()
-        self._installations: dict[tuple[int, str | None], Installation] = {}
-        self._settings = SettingsCheck(loaded.experiment, self.owner, self.runner, self.host.memory_total_bytes)
-        self._shell_commands: dict[PlannedShell, None] = {}
-        self._script_errors: dict[str, UsageError] = {}
+    loaded: ParsedExperiment
+    run_id: str
+    bundle: Path
+    _obstacles: Callable[[Plan], Obstacles] | None
+    host: HostFacts = field(default_factory=HOST.facts, init=False)
+    owner: Owner = field(default_factory=server_owner, init=False)
+    runner: Runner = field(default_factory=Runner, init=False)
+    _installations: dict[tuple[int, str | None], Installation] = field(default_factory=dict, init=False)
+    _shell_commands: dict[PlannedShell, None] = field(default_factory=dict, init=False)
+    _script_errors: dict[str, UsageError] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._settings = SettingsCheck(self.loaded.experiment, self.owner, self.runner, self.host.memory_total_bytes)
 
     def plan(self, experiment: Experiment, cuts: tuple[str, ...] = ()) -> Plan:
         self._shell_commands.clear()

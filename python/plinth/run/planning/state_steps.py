@@ -9,7 +9,7 @@ from plinth.model.step import Step
 from plinth.run.context import RunContext
 from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.snapshots import live_snapshot
-from plinth.server import CopySteps
+from plinth.server.copies.loaded_copy import CopySteps
 from plinth.system.drop_caches import DROP_COMMAND, write_back_command
 
 

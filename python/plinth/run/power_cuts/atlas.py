@@ -35,10 +35,11 @@ from plinth.run.power_cuts.recorded_disks import (
     recording,
 )
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
-from plinth.server import Server, connect, database_errors
 from plinth.server.integrity.fingerprint import Fingerprint, take_fingerprint
+from plinth.server.server import Server
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
+from plinth.system.database import connect, database_errors
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger

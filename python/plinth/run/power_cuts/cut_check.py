@@ -12,7 +12,6 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.model.write_facts import SettingSeen
 from plinth.run.power_cuts.power import PowerLoss
-from plinth.server import Server, connect, database_errors
 from plinth.server.integrity.amcheck import CHECKSUMS, check_checksums, check_database, check_unlogged
 from plinth.server.integrity.check_limits import limited, timeout_reason
 from plinth.server.integrity.findings import Integrity, is_unanswered
@@ -21,7 +20,9 @@ from plinth.server.integrity.other_databases import check_other_databases
 from plinth.server.integrity.page_pointers import Pointers, check_pointers, read_pointers
 from plinth.server.integrity.torn_pages import torn_pages, with_torn_pages
 from plinth.server.integrity.transaction_status import check_transaction_status, last_commit_before
+from plinth.server.server import Server
 from plinth.server.written_relations import session_settings
+from plinth.system.database import connect, database_errors
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger
 from plinth.workload.commit_ledger_check import commit_levels_seen

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from plinth.load import LoadDriver
 from plinth.model.durability import CutMoment
 from plinth.model.errors import RunError
-from plinth.server import Server, connect
+from plinth.server.server import Server
 from plinth.system import cancel
+from plinth.system.database import connect
 from plinth.system.regular_file import open_regular_file, read_small_file
 
 if TYPE_CHECKING:

@@ -22,10 +22,11 @@ from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered,
 from plinth.run.power_cuts.cut_moments import during_moment, is_during_load, prepare_moment
 from plinth.run.power_cuts.power import Power, PowerLoss
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
-from plinth.server import Server, connect, database_errors
 from plinth.server.integrity.fingerprint import Fingerprint, take_fingerprint
 from plinth.server.postmaster import START_TIMEOUT_S, StartTooLong
+from plinth.server.server import Server
 from plinth.system import cancel
+from plinth.system.database import connect, database_errors
 from plinth.system.failures import from_os_error
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import read_commit_ledger

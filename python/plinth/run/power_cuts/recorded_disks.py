@@ -13,7 +13,8 @@ from plinth.model.disk_recording import ImageSource
 from plinth.model.durability import PlannedCut, PowerCut
 from plinth.model.errors import PlinthError
 from plinth.run.power_cuts.power import PowerLoss, torn_place
-from plinth.server import Server, ServerLayout
+from plinth.server.layout import ServerLayout
+from plinth.server.server import Server
 from plinth.storage import Storage
 from plinth.storage.devices.disk_recording import Recording, read_recording
 from plinth.storage.kinds.emulated import Emulated

@@ -9,15 +9,11 @@ from plinth.run.faults.stall import StallWatch
 from plinth.run.fleet import fleet_loader
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.loading import DatasetSession, populate_dataset
-from plinth.server import (
-    STANDBY_SETTINGS,
-    ExternalServer,
-    Server,
-    Standby,
-    base_backup,
-    connect,
-    database_errors,
-)
+from plinth.server.external.external_server import ExternalServer
+from plinth.server.replication.standby import Standby, base_backup
+from plinth.server.server import Server
+from plinth.server.settings.probe import STANDBY_SETTINGS
+from plinth.system.database import connect, database_errors
 from plinth.workload import dataset_of, settings_while_loading
 
 

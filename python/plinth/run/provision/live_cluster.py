@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -25,16 +26,12 @@ from plinth.run.provision.network import RunNetwork, TrialLinks
 from plinth.run.provision.restoring import loaded_copies
 from plinth.run.provision.topology import Node, Topology
 from plinth.run.trial.snapshots import TrialSnapshots, live_snapshot
-from plinth.server import (
-    ExternalServer,
-    LoadedCopy,
-    Server,
-    Standby,
-    await_caught_up,
-    server_step_id,
-    settings_of_standby,
-)
+from plinth.server.copies.loaded_copy import LoadedCopy
+from plinth.server.external.external_server import ExternalServer
+from plinth.server.layout import server_step_id
 from plinth.server.replication.patroni import PatroniCluster
+from plinth.server.replication.standby import Standby, await_caught_up, settings_of_standby
+from plinth.server.server import Server
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal
@@ -45,6 +42,7 @@ from plinth.system.runner import Runner
 _CRASH_LINES = 2_000
 
 
+@dataclass(eq=False)
 class LiveCluster:
     """The servers of one cluster of a plan.
 
@@ -52,31 +50,23 @@ class LiveCluster:
     Plinth has not made is `external`.
     """
 
-    def __init__(
-        self,
-        planned: PlannedCluster,
-        plan: Plan,
-        context: RunContext,
-        runner: Runner,
-        journal: Journal,
-        listener: Listener,
-        network: RunNetwork | None,
-    ) -> None:
-        self.planned = planned
-        self.plan = plan
-        self.context = context
-        self.runner = runner
-        self.journal = journal
-        self.listener = listener
-        self.servers: dict[str, Server] = {}
-        self.external: ExternalServer | None = None
-        self.storages = context.closure(planned.storages)
+    planned: PlannedCluster
+    plan: Plan
+    context: RunContext
+    runner: Runner
+    journal: Journal
+    listener: Listener
+    _network: RunNetwork | None
+    servers: dict[str, Server] = field(default_factory=dict, init=False)
+    external: ExternalServer | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.storages = self.context.closure(self.planned.storages)
         """Those that it is stored on, and all that they are built on, each after what it is built on."""
         self.storage_names = {storage.name for storage in self.storages}
-        self.steps = server_step_id(planned.id, "")
+        self.steps = server_step_id(self.planned.id, "")
         """What the ids of all steps of its servers begin with."""
-        self._roles = {node.name: node.roles for node in planned.nodes}
-        self._network = network
+        self._roles = {node.name: node.roles for node in self.planned.nodes}
 
     @property
     def primary(self) -> Server:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from plinth.model.connection import Connection
@@ -11,14 +11,14 @@ from plinth.model.errors import Refused
 from plinth.model.loaded import LoadedDataset, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
-from plinth.server import connect
+from plinth.system.database import connect
 from plinth.workload import Dataset, DatasetServer, loaded_tables
 from plinth.workload.bulk import Loader, bulk_loader
 
 if TYPE_CHECKING:
     import psycopg
 
-    from plinth.server import Server
+    from plinth.server.server import Server
 
 
 MakeFleetLoader = Callable[[dict[str, Any], float], Loader]
@@ -44,46 +44,38 @@ class TaskClock:
         return tuple(LoadTask(name=name, duration_s=last - first) for name, (first, last) in self._reported.items())
 
 
+@dataclass(eq=False)
 class DatasetSession:
     """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `server`
     one that is left alone. Rows are sent from this machine, or by the machines of a `fleet`. Closed at the end of its block."""
 
-    def __init__(
-        self,
-        control: "psycopg.Connection[Any]",
-        target: Connection,
-        server: "Server | None" = None,
-        fleet: MakeFleetLoader | None = None,
-    ) -> None:
-        self.control = control
-        self.target = target
-        self._server = server
-        self._fleet = fleet
+    control: "psycopg.Connection[Any]"
+    target: Connection
+    server: "Server | None" = None
+    fleet: MakeFleetLoader | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.control.close()
 
     def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
         """Return what sends rows of about `size_bytes`."""
-        return bulk_loader(config) if self._fleet is None else self._fleet(config, size_bytes)
+        return bulk_loader(config) if self.fleet is None else self.fleet(config, size_bytes)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """While it is entered, the server is shut down. Refused of one that Plinth has not started."""
-        if self._server is None:
+        if self.server is None:
             raise Refused(
                 "the server is not ours to stop", where=str(self.target.host), hint='take dataset.loader "copy"'
             )
-        settings = self._server.settings
+        settings = self.server.settings
         self.control.close()
-        self._server.shutdown()
+        self.server.shutdown()
         yield
-        self._server.start(settings)
+        self.server.start(settings)
         self.control = connect(self.target)
 
 

@@ -16,7 +16,8 @@ from plinth.model.network import (
     TrialNetwork,
 )
 from plinth.model.plan import PlannedCluster, Variant
-from plinth.network import NetworkLayout, measure_round_trips
+from plinth.network.daemon import measure_round_trips
+from plinth.network.namespaces import NetworkLayout
 from plinth.run.listener import Listener
 from plinth.run.trial.overlay import Overlay
 from plinth.system.journal import Journal

@@ -12,15 +12,14 @@ from plinth.run.checks.machine import examine_for_run, keep_examination
 from plinth.run.checks.obstacles import Obstacles
 from plinth.run.context import RunContext
 from plinth.run.faults.failures import Failures, reason_of
-from plinth.run.faults.full_storage import hint_at_full_storage
 from plinth.run.listener import Listener
 from plinth.run.provision.cluster_preparation import ClusterPreparation
-from plinth.run.provision.fsync_probe import StorageProbe
-from plinth.run.provision.io_probe import StorageIoProbe
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.network import RunNetwork
+from plinth.run.provision.probes import StorageIoProbe, StorageProbe
 from plinth.run.provision.storages import Storages
 from plinth.run.write_budget import WriteBudget
+from plinth.system.full import hint_at_full_storage
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.runner import Runner
 

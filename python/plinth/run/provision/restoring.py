@@ -10,7 +10,7 @@ from plinth.model.experiment import MeasureSpec, RestoreAsked
 from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import Plan, PlannedCluster, PlannedNode
 from plinth.run.context import RunContext
-from plinth.server import LoadedCopy, RestoreWay
+from plinth.server.copies.loaded_copy import LoadedCopy, RestoreWay
 from plinth.storage import Storage
 from plinth.storage.capacity import copies_share_blocks
 from plinth.system.journal import Journal

@@ -7,7 +7,8 @@ from plinth.model.plan import PRIMARY
 from plinth.system.log_file import LogFile
 
 if TYPE_CHECKING:
-    from plinth.server import ExternalServer, Server
+    from plinth.server.external.external_server import ExternalServer
+    from plinth.server.server import Server
 
 
 class Node(NamedTuple):

@@ -12,8 +12,9 @@ from plinth.run.provision.network import NETWORK_STEPS
 from plinth.run.provision.restoring import restoring_of
 from plinth.run.trial.snapshots import remove_left_snapshots
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import CopySteps, ServerLayout, external_step, remove_copies_command, remove_snapshot
-from plinth.server.layout import MEMORY
+from plinth.server.copies.loaded_copy import CopySteps, remove_copies_command, remove_snapshot
+from plinth.server.external.external_server import external_step
+from plinth.server.layout import MEMORY, ServerLayout
 from plinth.server.processes import serving
 from plinth.server.replication.patroni import PATRONI_STEPS
 from plinth.storage import Storage

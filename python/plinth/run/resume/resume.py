@@ -32,7 +32,8 @@ from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.planning.extension import extended_plan, last_block_with_more
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ExternalServer, installed_version
+from plinth.server.external.external_server import ExternalServer
+from plinth.server.installations.find import installed_version
 from plinth.system.clean import clean
 from plinth.system.lock import DirectoryLock
 from plinth.system.owner import check_sees_servers, server_owner

@@ -5,7 +5,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from plinth.model.action import Action, StatementAction
@@ -77,9 +76,7 @@ class ActionSchedule:
                 self._connection = connect(self._to)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Reported) and self._token is not None:
             self._token.cancel(error)
         self.end()

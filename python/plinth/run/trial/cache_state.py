@@ -14,8 +14,9 @@ from plinth.model.trial import CacheState, Check
 from plinth.model.units import format_size
 from plinth.run.host import HOST
 from plinth.run.provision.topology import Node
-from plinth.server import Relation, RelationReader, connect, database_errors, relations
+from plinth.server.prewarm import Relation, RelationReader, relations
 from plinth.system import cancel
+from plinth.system.database import connect, database_errors
 from plinth.system.drop_caches import DROP_CACHES
 from plinth.system.failures import from_os_error
 from plinth.system.timeout import call_with_timeout

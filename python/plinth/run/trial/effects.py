@@ -1,5 +1,6 @@
 """What the actions of a trial do to its links, disks and servers, and how that ends."""
 
+from dataclasses import dataclass, field
 from threading import Event
 
 from plinth.model.action import Action, DiskAction, NetworkAction
@@ -12,24 +13,18 @@ from plinth.run.provision.network import TrialLinks
 from plinth.run.trial.snapshots import TrialSnapshots
 
 
+@dataclass(eq=False)
 class Effects:
     """Does actions that are not SQL, each by what it is about; what is None is not part of the trial.
 
     `links`, `disks`, `faults` and `snapshots` are context managers of the trial, which undo what is left of it.
     """
 
-    def __init__(
-        self,
-        links: TrialLinks | None = None,
-        disks: TrialDisks | None = None,
-        faults: ServerFaults | None = None,
-        snapshots: TrialSnapshots | None = None,
-    ) -> None:
-        self.faults = faults
-        self._links = links
-        self._disks = disks
-        self._snapshots = snapshots
-        self._done: list[Action] = []
+    _links: TrialLinks | None = None
+    _disks: TrialDisks | None = None
+    faults: ServerFaults | None = None
+    _snapshots: TrialSnapshots | None = None
+    _done: list[Action] = field(default_factory=list, init=False)
 
     def lacks(self, action: TimedAction) -> str | None:
         """Return why an action has nothing to act on in this trial; None when it has."""

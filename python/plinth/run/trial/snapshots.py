@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import TracebackType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from plinth.model.action import Action
@@ -13,13 +12,13 @@ from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
 from plinth.run.context import RunContext
-from plinth.server import LiveSnapshot
+from plinth.server.copies.live_snapshot import LiveSnapshot
 from plinth.system import cancel
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
 if TYPE_CHECKING:
-    from plinth.server import Server
+    from plinth.server.server import Server
 
 
 @dataclass(frozen=True)
@@ -57,34 +56,24 @@ def _remove(snapshot: LiveSnapshot, journal: Journal, runner: Runner) -> None:
         journal.undo_only([mark], runner)
 
 
+@dataclass(eq=False)
 class TrialSnapshots:
     """Takes snapshots of one server. Leaving it removes all of them; the files are then those of whichever was gone back to last, and
     are restored before the next trial."""
 
-    def __init__(
-        self,
-        server: "Server",
-        settings: Mapping[str, SettingValue],
-        snapshot: Callable[[int], LiveSnapshot],
-        runner: Runner,
-        journal: Journal,
-        report: Report,
-    ) -> None:
-        self.server = server
-        self.settings = settings
-        self._snapshot = snapshot
-        self.runner = runner
-        self._journal = journal
-        self._report = report
-        self._begun: list[LiveSnapshot] = []
-        self._taken: list[TakenSnapshot] = []
+    server: "Server"
+    settings: Mapping[str, SettingValue]
+    _snapshot: Callable[[int], LiveSnapshot]
+    runner: Runner
+    _journal: Journal
+    _report: Report
+    _begun: list[LiveSnapshot] = field(default_factory=list, init=False)
+    _taken: list[TakenSnapshot] = field(default_factory=list, init=False)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         with cancel.masked():
             try:
                 for snapshot in reversed(self._begun):

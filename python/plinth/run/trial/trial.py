@@ -19,10 +19,9 @@ from plinth.model.standby import StandbyFacts
 from plinth.model.trial import Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
 from plinth.model.workload import Driver
 from plinth.model.write_facts import WriteFacts, as_settings, settings_in_force
-from plinth.observe import Observation, Observer
+from plinth.observe.observer import Observation, Observer
 from plinth.observe.processes import RunProcesses
 from plinth.run.faults.failures import reason_of
-from plinth.run.faults.full_storage import with_hint_at_full
 from plinth.run.faults.outage import after_faults
 from plinth.run.faults.server_faults import RETRY_CONNECT_S, ServerFaults, ended_well
 from plinth.run.faults.stall import StallWatch
@@ -43,8 +42,11 @@ from plinth.run.trial.load_config import STOP_TIMEOUT_S, load_of
 from plinth.run.trial.snapshots import TrialSnapshots
 from plinth.run.trial.warmup import WarmupWatch
 from plinth.run.trial.write_watch import WriteWatch
-from plinth.server import ExternalServer, Server, connect, database_errors
+from plinth.server.external.external_server import ExternalServer
+from plinth.server.server import Server
 from plinth.system import cancel
+from plinth.system.database import connect, database_errors
+from plinth.system.full import with_hint_at_full
 from plinth.workload import Dataset, await_sessions, dataset_of
 from plinth.workload.commit_ledger_check import prepare_ledger_tables
 from plinth.workload.dataset import Snapshot
@@ -124,28 +126,21 @@ class _Measured(NamedTuple):
     checked: _Checked
 
 
+@dataclass(eq=False)
 class TrialRunner:
     """Runs the trials of one plan on what was provisioned: each is prepared, loaded, checked, and gives one result."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        provisioner: Provisioner,
-        storages: Mapping[str, StorageFacts],
-        listener: Listener,
-        make_load: MakeLoad,
-        clock: Clock,
-        make_ledger: MakeLedger,
-    ) -> None:
-        self._plan = plan
-        self._measure = plan.experiment.measure
-        self._provisioner = provisioner
-        self._storages = storages
-        self._listener = listener
-        self._make_load = make_load
-        self._clock = clock
-        self._make_ledger = make_ledger
-        self._running: LoadDriver | None = None
+    _plan: Plan
+    _provisioner: Provisioner
+    _storages: Mapping[str, StorageFacts]
+    _listener: Listener
+    _make_load: MakeLoad
+    _clock: Clock
+    _make_ledger: MakeLedger
+    _running: LoadDriver | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._measure = self._plan.experiment.measure
 
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
         """Run one trial. A failure of server, load or storage gives a failed trial; Interrupted and UsageError pass through."""

@@ -30,13 +30,9 @@ def abort(mount: Mount) -> None:
     Only the number of the mount is used, so that a daemon that hangs does not hang us. The mount stays, and can be
     unmounted. Raises OSError when we may not.
     """
+    name = mount.device.partition(":")[2]  # of its connection: the device number, whose major number is 0
     with contextlib.suppress(FileNotFoundError), _connections() as folder:
-        _write(folder, f"{_number(mount)}/abort")
-
-
-def _number(mount: Mount) -> str:
-    """Return the name of the connection of a mount: its device number, whose major number is 0."""
-    return mount.device.partition(":")[2]
+        _write(folder, f"{name}/abort")
 
 
 @contextlib.contextmanager

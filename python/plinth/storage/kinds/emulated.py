@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from plinth.common.nearest import nearest
 from plinth.model.disk import DiskConfig, DiskProfile, Physics
@@ -34,9 +34,8 @@ from plinth.storage.devices.loop_device import (
     confirm_attached,
 )
 from plinth.storage.disk_image import DiskImage, RecordedFilesystem
-from plinth.storage.images import Images
+from plinth.storage.images import OnImages
 from plinth.storage.preflight import check_new_directory
-from plinth.storage.protocol import Storage
 from plinth.storage.requirements import Requirements
 from plinth.system.daemon import ANSWER_TIMEOUT_S, log_tail
 from plinth.system.journal import Journal
@@ -47,7 +46,7 @@ from plinth.system.undo import UndoHandler, UndoHandlers
 from plinth.system.unmount import umount_command
 
 
-class Emulated(BlockStorage[EmulatedStorage]):
+class Emulated(OnImages[EmulatedStorage], BlockStorage[EmulatedStorage]):
     """Disks that are alike; each has its own daemon, seed and loop device."""
 
     requirements = LOOP_REQUIREMENTS.plus(Requirements(programs=("umount",), kernel=(FUSE,)))
@@ -62,11 +61,6 @@ class Emulated(BlockStorage[EmulatedStorage]):
             find_hung=lambda what: find_hung(Path(what.path), what.label),
         ),
     }
-
-    @property
-    def images(self) -> Images:
-        """The files that hold their data."""
-        return Images(self, self.spec, self.spec.size_bytes, self.spec.count)
 
     @property
     def configs(self) -> list[DiskConfig]:
@@ -95,18 +89,6 @@ class Emulated(BlockStorage[EmulatedStorage]):
 
     def power_cut_refusal(self) -> None:
         """Return None: the power of each disk can be cut, wherever its data is stored."""
-
-    def needs_from(self) -> Path | Storage[Any]:
-        """Return where their data is stored."""
-        return self.images.needs_from()
-
-    def needs_bytes(self) -> int:
-        """Return the total size of the files."""
-        return self.images.needs_bytes()
-
-    def capacity_bytes(self) -> int:
-        """Return the size of one device, which is the whole capacity when it is mounted."""
-        return self.spec.size_bytes
 
     def pace(self) -> Pace | None:
         """Return the pace of the profile, with the latencies that `physics` changes; None for an unknown profile."""
@@ -212,7 +194,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
                 return f"the daemon of the emulated disk of storage {self.name} has died; its log: {log_tail(self._log(path))}"
             if not found[0].answers():
                 return f"the daemon of the emulated disk of storage {self.name} (pid {found[0].pid}) does not answer"
-        return self.images.failure() or super().failure()
+        return super().failure()
 
     def start_recording(self, place: Path, runner: Runner, journal: Journal) -> tuple[RecordingBase, ...]:
         """Record every change of its disks from now on, in `place`, which is made, and goes when the run is undone.

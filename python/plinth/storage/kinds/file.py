@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from plinth.model.storage import FileStorage
 from plinth.storage.actions import Action
@@ -13,42 +12,23 @@ from plinth.storage.devices.loop_device import (
     check_loop_devices,
     confirm_attached,
 )
-from plinth.storage.folder import FolderStorage
-from plinth.storage.images import Images
-from plinth.storage.protocol import Storage
+from plinth.storage.images import OnImages
 from plinth.storage.requirements import Requirements
 from plinth.system.runner import Runner
 
 _TAKES_FILES = "zfs"
 
 
-class Files(FolderStorage[FileStorage]):
+class Files(OnImages[FileStorage]):
     """Files that are members of another storage, and never mounted."""
 
     requirements = LOOP_REQUIREMENTS
     undo_handlers = LOOP_UNDO
 
     @property
-    def images(self) -> Images:
-        """The paths of the files."""
-        return Images(self, self.spec, self.spec.size_bytes, self.spec.count)
-
-    @property
     def is_attached(self) -> bool:
         """Whether the storage built on them needs block devices."""
         return self.context.member_of != _TAKES_FILES
-
-    def needs_from(self) -> Path | Storage[Any]:
-        """Return where the files are."""
-        return self.images.needs_from()
-
-    def needs_bytes(self) -> int:
-        """Return the total size of the files."""
-        return self.images.needs_bytes()
-
-    def capacity_bytes(self) -> int:
-        """Return the size of one."""
-        return self.spec.size_bytes
 
     def member_paths(self) -> list[Path]:
         """Return the files, or links to their loop devices."""
@@ -84,7 +64,3 @@ class Files(FolderStorage[FileStorage]):
         if self.is_attached:
             for image, link in zip(self.images.paths, self.member_paths(), strict=True):
                 confirm_attached(image, link, self.spec.size_bytes, direct_io=True)
-
-    def failure(self) -> str | None:
-        """Return why the files have failed: because their base has, or because they cannot grow; None when they work."""
-        return self.images.failure() or super().failure()

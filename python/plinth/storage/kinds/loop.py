@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from plinth.model.storage import LoopStorage
 from plinth.storage.actions import Action
@@ -14,34 +14,16 @@ from plinth.storage.devices.loop_device import (
     check_loop_devices,
     confirm_attached,
 )
-from plinth.storage.images import Images
-from plinth.storage.protocol import Storage
+from plinth.storage.images import OnImages
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandlers
 
 
-class Loop(BlockStorage[LoopStorage]):
+class Loop(OnImages[LoopStorage], BlockStorage[LoopStorage]):
     """Files, each attached to a loop device."""
 
     requirements = LOOP_REQUIREMENTS
     undo_handlers: ClassVar[UndoHandlers] = {**BLOCK_UNDO, **LOOP_UNDO}
-
-    @property
-    def images(self) -> Images:
-        """The paths of the files."""
-        return Images(self, self.spec, self.spec.size_bytes, self.spec.count)
-
-    def needs_from(self) -> Path | Storage[Any]:
-        """Return where the files are."""
-        return self.images.needs_from()
-
-    def needs_bytes(self) -> int:
-        """Return the total size of the files."""
-        return self.images.needs_bytes()
-
-    def capacity_bytes(self) -> int:
-        """Return the size of one device, which is the whole capacity when it is mounted."""
-        return self.spec.size_bytes
 
     def device_paths(self) -> list[Path]:
         """Return links to the loop devices."""
@@ -72,7 +54,3 @@ class Loop(BlockStorage[LoopStorage]):
         """Raise RunError unless each file is attached as asked."""
         for image, link in zip(self.images.paths, self.device_paths(), strict=True):
             confirm_attached(image, link, self.spec.size_bytes, direct_io=self.spec.direct_io)
-
-    def failure(self) -> str | None:
-        """Return the failure as every file system does, or that its files cannot grow."""
-        return self.images.failure() or super().failure()
