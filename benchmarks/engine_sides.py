@@ -57,11 +57,12 @@ def run_pgbench(bindir: Path, to: Connection, row: Row, scale: int, seed: int, d
     with tempfile.TemporaryFile("w+") as output:
         child = subprocess.Popen(argv, stdout=output, stderr=output, env=libpq_environment(to))
         peak_kib = 0
-        pid = 0
-        while pid == 0:
+        while True:
             peak_kib = peak_memory_kib(child.pid) or peak_kib
             time.sleep(GLANCE_S)
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid != 0:
+                break
         child.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         text = output.read()

@@ -16,7 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from plinth.model.probe import FsyncOptions, Group
+from plinth.model.choices import Group
+from plinth.model.probe import FsyncOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))

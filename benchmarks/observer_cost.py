@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from plinth.model.experiment import ServerSpec  # noqa: E402
+from plinth.model.server_spec import ServerSpec  # noqa: E402
 from plinth.observe.observer import Observer  # noqa: E402
 from plinth.observe.processes import RunProcesses  # noqa: E402
 from plinth.run.undo import UNDO_HANDLERS  # noqa: E402

@@ -40,18 +40,18 @@ FALSE_ALARMS = (0.0, 0.05)
 
 
 class Result(NamedTuple):
-    """A share of `count` simulated experiments, and between what it must be."""
+    """A share of the `simulated` experiments, and between what it must be."""
 
     statistic: str
     share: float
-    count: int
+    simulated: int
     bounds: tuple[float, float]
 
     @property
     def holds(self) -> bool:
         """Return whether it is within three standard errors of its bounds."""
         low, high = (
-            bound + side * 3 * math.sqrt(bound * (1 - bound) / self.count)
+            bound + side * 3 * math.sqrt(bound * (1 - bound) / self.simulated)
             for bound, side in zip(self.bounds, (-1, 1), strict=True)
         )
         return low <= self.share <= high
@@ -218,7 +218,7 @@ PARTS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Simulate everything; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--factor", type=float, default=1.0, help="of the numbers of simulated experiments")
     parser.add_argument("--only", nargs="+", choices=[part.__name__ for part in PARTS], help="some of the parts")
     options = parser.parse_args(arguments)
@@ -231,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             low, high = one.bounds
             mark = "ok  " if one.holds else "FAIL"
             print(
-                f"{mark} {one.share:7.2%} of {one.count:6,} (within {low:.0%} to {high:.0%})  {one.statistic}",
+                f"{mark} {one.share:7.2%} of {one.simulated:6,} (within {low:.0%} to {high:.0%})  {one.statistic}",
                 flush=True,
             )
     print(f"{failed} outside of their bounds" if failed else "all within their bounds")

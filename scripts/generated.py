@@ -30,7 +30,7 @@ from plinth.model.disk import Physics
 from plinth.model.doctor import DoctorRecord
 from plinth.model.durability import DurabilitySpec
 from plinth.model.endurance import DriveSpec, Endurance
-from plinth.model.experiment import Experiment, MeasureSpec, WorkloadSpec
+from plinth.model.experiment import Experiment, MeasureSpec
 from plinth.model.live import LiveProtocol
 from plinth.model.load_config import LoadConfig
 from plinth.model.objective import Objective
@@ -42,6 +42,7 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import DATASET, MKFS, MOUNT, POOL, QueueSpec, StorageSpec
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration
+from plinth.model.workload import WorkloadSpec
 from plinth.report import schema
 from plinth.storage.devices.disk_daemon import disk_profiles
 from study_pages import study_pages
