@@ -10,7 +10,7 @@ from cyclopts import App
 from plinth import __version__
 from plinth.bench.help import HELP as BENCH_HELP
 from plinth.cli import COMMANDS, help_text
-from plinth.cli.app import OPTIONS, application
+from plinth.cli.application import OPTIONS, application
 
 
 def man_pages() -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 from cyclopts import CycloptsError, MissingArgumentError
 
-from plinth.cli.app import application
+from plinth.cli.application import application
 from small_bundles import CONTENTS
 from written_bundles import write_bundle
 

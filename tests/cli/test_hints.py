@@ -12,7 +12,7 @@ import pytest
 from cyclopts import CycloptsError, MissingArgumentError
 
 from plinth.bench.help import HELP as BENCH_HELP
-from plinth.cli.app import application
+from plinth.cli.application import application
 from plinth.experiment import json_schema
 
 PACKAGE = Path(__file__).parents[2] / "python" / "plinth"

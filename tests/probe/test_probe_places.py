@@ -75,7 +75,7 @@ def test_no_permission(scratch: Path, in_child):
     closed.mkdir(mode=0o700)
 
     def as_another(place: Path) -> str:
-        from plinth.cli.app import application
+        from plinth.cli.application import application
         from plinth.model.errors import MissingCapability
 
         with pytest.raises(MissingCapability) as refusal:

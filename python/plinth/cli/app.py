@@ -1,58 +1,14 @@
-"""Parses the command line, calls the command and converts its exceptions to exit codes."""
+"""Calls the command of a command line and converts its exceptions to exit codes."""
 
 import shlex
 import sys
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import CycloptsError, UnusedCliTokensError
 
-from plinth import __version__, exit_codes
-from plinth.cli.commands import COMMANDS
+from plinth import exit_codes
+from plinth.cli.application import application
 from plinth.cli.printing import print_plain
 from plinth.model.errors import ExperimentError, Reported, Several
-
-if TYPE_CHECKING:
-    from cyclopts.help import HelpPanel
-    from rich.console import Console, ConsoleOptions
-
-    from plinth.cli.help import HelpFormatter
-
-OPTIONS = Parameter(negative="")
-"""What holds for options unless they say otherwise: a switch has no opposite."""
-
-
-class _HelpFormatter:
-    """`plinth.cli.help.HelpFormatter`, imported when help is printed."""
-
-    @cached_property
-    def _formatter(self) -> "HelpFormatter":
-        from plinth.cli.help import HelpFormatter
-
-        return HelpFormatter()
-
-    def __call__(self, console: "Console", options: "ConsoleOptions", panel: "HelpPanel") -> None:
-        self._formatter(console, options, panel)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._formatter, name)
-
-
-def application() -> App:
-    """Return the cyclopts application; modules of commands are imported when they are called."""
-    app = App(
-        name="plinth",
-        version=__version__,
-        help_format="plaintext",
-        help_formatter=_HelpFormatter(),
-        default_parameter=OPTIONS,
-        result_action="return_value",
-        suppress_keyboard_interrupt=False,
-    )
-    for command in COMMANDS:
-        if command.target is not None:
-            app.command(command.target, name=command.name)
-    return app
 
 
 def call(words: list[str]) -> int:

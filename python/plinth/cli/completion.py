@@ -57,7 +57,7 @@ def _chosen(words: list[str]) -> Shell:
 
 
 def _application() -> "App":
-    from plinth.cli.app import application
+    from plinth.cli.application import application
 
     app = application()
 
