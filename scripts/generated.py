@@ -4,7 +4,7 @@
     python scripts/generated.py --check   exit 1 and name those that are out of date
 
 docs/reference/ and the man pages come from the models and from the commands' own help, the pages of studies and the gallery from
-scripts/study_pages.py.
+scripts/study_pages.py, the catalogue of experiments from scripts/experiment_catalogue.py.
 """
 
 import json
@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args, get_origin
 from cyclopts import App
 from pydantic import BaseModel
 
+from experiment_catalogue import PAGE, experiment_catalogue
 from man_pages import man_pages
 from plinth.cli import COMMANDS, help_text
 from plinth.cli.disk_view import cache_text, physics_text
@@ -307,6 +308,7 @@ def generated() -> dict[str, str]:
         "docs/reference/commands.md": cli_reference(),
         "docs/reference/disk-profiles.md": disk_reference(),
         **{f"wheel-data/data/share/man/man1/{name}": text for name, text in man_pages().items()},
+        PAGE: experiment_catalogue(),
         **study_pages(),
     }
 
