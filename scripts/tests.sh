@@ -27,6 +27,7 @@ for file in $(find tests -name 'test_*.py' | sort); do
     tests/e2e/test_[f-p]*) name=runs-f-to-p ;;
     tests/e2e/*) name=runs-q-to-z ;;
     tests/engine/*) name=engine ;;
+    tests/analyse/* | tests/bundle/* | tests/cli/* | tests/experiment/* | tests/plan/* | tests/report/*) name=reports ;;
     *) name="the rest" ;;
   esac
   files[$name]+="$file "
@@ -69,7 +70,7 @@ wait_for_one() {
   ended "${under_way[$pid]}" "$code"
   unset "under_way[$pid]"
 }
-for name in "the rest" engine runs-f-to-p runs-q-to-z runs-a-to-e storages units; do # the longest first
+for name in runs-f-to-p engine "the rest" reports runs-q-to-z runs-a-to-e storages units; do # the longest first
   [ ${#under_way[@]} -lt 4 ] || wait_for_one
   if [ "$name" = units ]; then part units units & else part "$name" tests & fi
   under_way[$!]=$name

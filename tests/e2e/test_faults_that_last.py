@@ -88,7 +88,9 @@ def test_each_fault_does_what_it_says_and_ends_in_time(project, nothing_left):
     assert "without writes" in done.stdout
     latencies = plinth.open_bundle(project.bundle).histograms().numpy()
     slow = (latencies["scope"] == "transaction") & (latencies["value_ns"] >= 100_000_000)
-    assert latencies["bucket_count"][slow].sum() >= 8, "commits wait for flushes of 100 ms; the two pauses delay four at most"
+    assert latencies["bucket_count"][slow].sum() >= 8, (
+        "commits wait for flushes of 100 ms; the two pauses delay four at most"
+    )
     errors = {error["sqlstate"] for error in trial["errors"]}
     assert errors == {"53100"}, "no space left on device, and nothing else failed"
     nothing_left()

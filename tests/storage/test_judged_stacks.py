@@ -11,6 +11,7 @@ from plinth.model.plan import DATA_ROLE
 from plinth.server.facts import preloaded
 from plinth.system.runner import Runner
 from plinth.system.unmount import umount_command
+from waiting import wait_until
 
 TOP = '[storage.s]\nkind = "loop"\nsize = "64MiB"\non = "base"\n'
 BASES = {
@@ -140,8 +141,8 @@ def test_libraries_before_a_servers_own_are_found() -> None:
         ["sleep", "60"], env={"LD_PRELOAD": "/nowhere/libeatmydata.so:/nowhere/b.so"}, stderr=subprocess.DEVNULL
     ) as child:
         try:
-            while not Path(f"/proc/{child.pid}/exe").resolve().name.startswith("sleep"):
-                pass
+            # While a program begins, its environment is empty, although /proc/PID/exe is the program already.
+            wait_until(lambda: b"LD_PRELOAD" in Path(f"/proc/{child.pid}/environ").read_bytes().split(b"=")[0])
             libraries, gaps = preloaded(child.pid)
         finally:
             child.kill()
