@@ -212,7 +212,7 @@ class Dying(DatasetSession):
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        assert self._server is not None
+        assert self.server is not None
         with super().stopped():
             if self.at == "writing":
                 threading.Thread(target=self._die_once_seen, daemon=True).start()
@@ -222,8 +222,8 @@ class Dying(DatasetSession):
         os.kill(os.getpid(), signal.SIGKILL)
 
     def _die_once_seen(self) -> None:
-        assert self._server is not None
-        while not any(self._server.layout.data_directory.glob("base/*/*.plinth")):
+        assert self.server is not None
+        while not any(self.server.layout.data_directory.glob("base/*/*.plinth")):
             pass
         os.kill(os.getpid(), signal.SIGKILL)
 
