@@ -77,12 +77,14 @@ class DryStart:
 
     @cached_property
     def _library_folder(self) -> str:
-        """Return the folder of libraries; "" for an installation without pg_config."""
+        """Return the folder of libraries. Without pg_config it is where an installation has PL/pgSQL; "" if that is nowhere."""
+        bindir = Path(self._installation.bindir)
         try:
-            words = [f"{self._installation.bindir}/pg_config", "--pkglibdir"]
+            words = [str(bindir / "pg_config"), "--pkglibdir"]
             return self._runner.run(words, owner=self._owner, timeout_s=_TIMEOUT_S).stdout.strip()
         except PlinthError:
-            return ""
+            places = (bindir.parent / "lib/postgresql", bindir.parent / "lib")
+            return next((str(place) for place in places if (place / "plpgsql.so").exists()), "")
 
     @cached_property
     def _libraries(self) -> tuple[str, ...]:
