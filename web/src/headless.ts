@@ -6,6 +6,13 @@ import { paretoCaption, paretoKey, paretoOption } from "./charts/pareto";
 import { flushChart, percentilesKey, percentilesOption, variantCurves } from "./charts/percentiles";
 import { OUTCOMES, powerCutOption } from "./charts/power_cut";
 import {
+  comparedLines,
+  publishedCaption,
+  publishedHeight,
+  publishedKey,
+  publishedOption,
+} from "./charts/published";
+import {
   hockeyStickOption,
   STICK_CAPTION,
   scalingCaption,
@@ -73,6 +80,7 @@ function drawn(
 function drawings(report: Report): Drawing[] {
   return [
     ...scaling(report),
+    ...published(report),
     ...trials(report),
     ...powerCut(report),
     ...latency(report),
@@ -117,6 +125,20 @@ function tradeOffs(report: Report): Drawing[] {
       caption: paretoCaption(dots),
       height: TALL,
       option: (theme) => paretoOption(dots, NO_ATTENTION, theme),
+    },
+  ];
+}
+
+function published(report: Report): Drawing[] {
+  const lines = report.published ? comparedLines(report.published) : [];
+  if (lines.length === 0) return [];
+  return [
+    {
+      title: "Published ratios and ours",
+      key: publishedKey(),
+      caption: publishedCaption(lines),
+      height: publishedHeight(lines),
+      option: (theme) => publishedOption(lines, theme),
     },
   ];
 }

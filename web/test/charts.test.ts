@@ -4,46 +4,12 @@ import { echarts } from "../src/charts/echarts";
 import { panelOption } from "../src/charts/panel";
 import { percentilesKey, percentilesOption, reading, variantCurves } from "../src/charts/percentiles";
 import { binText, powerCutOption } from "../src/charts/power_cut";
-import { type Theme, withTheme } from "../src/charts/theme";
+import { withTheme } from "../src/charts/theme";
 import { describe, trialDots, trialsOption } from "../src/charts/trials";
 import type { CurvePoint } from "../src/format/report";
 import { FIRST_LOOK, looksOf, NO_ATTENTION } from "../src/model/looks";
 import { panelsOf, spans } from "../src/model/timeline";
-import { point, report, trial, variant } from "./sample";
-
-const THEME: Theme = {
-  ink: "#111111",
-  muted: "#555555",
-  rule: "#dddddd",
-  paper: "#ffffff",
-  warmup: "#eeeeee",
-  checkpoint: "#ffeecc",
-  action: "#ddeeff",
-  font: "sans-serif",
-  colours: {
-    "c-1": "#c10001",
-    "c-2": "#c20002",
-    "c-3": "#c30003",
-    "c-4": "#c40004",
-    "c-5": "#c50005",
-    "c-6": "#c60006",
-    "c-7": "#c70007",
-    "c-8": "#c80008",
-    "c-9": "#c90009",
-    "c-10": "#ca0010",
-    "c-11": "#cb0011",
-    "c-12": "#cc0012",
-    "c-13": "#cd0013",
-    "c-14": "#ce0014",
-    "c-15": "#cf0015",
-    "c-16": "#cff016",
-    "shade-1": "#510001",
-    "shade-2": "#520002",
-    "shade-3": "#530003",
-    ink: "#111111",
-    bad: "#bad000",
-  },
-};
+import { point, report, THEME, trial, variant } from "./sample";
 
 function drawn(option: Parameters<typeof withTheme>[0]): string {
   const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: 600, height: 300 });

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
+import { comparedLines, publishedCaption, publishedOption } from "../src/charts/published";
 import type { PublishedComparison } from "../src/format/report";
 import { figureLines, NOT_HERE, ratioAxis, ratioLines } from "../src/model/published";
+import { THEME } from "./sample";
 
 const ours = {
   value: 3,
@@ -98,4 +100,41 @@ test("every mark and 1 stand on the axis", () => {
   }
   expect(at(3.2)).toBeGreaterThan(at(3));
   expect(ticks).toEqual([1, 10]);
+});
+
+test("the chart has what was published and measured, and says which dots have no interval", () => {
+  const lines = comparedLines(beside);
+  expect(lines.map(({ name }) => name)).toEqual(["zfs", "fsync off (for rows 1,000)"]);
+  const { series, yAxis } = publishedOption(lines, THEME);
+  const [theirRanges, ourRanges, theirs, ours] = series as { data: { value?: number[] }[] }[];
+  expect(theirs?.data.map(({ value }) => value)).toEqual([
+    [3.12, 2],
+    [2, 1],
+    [3, 1],
+  ]);
+  expect(ours?.data.map(({ value }) => value)).toEqual([
+    [3, 2],
+    [3, 1],
+  ]);
+  expect(theirRanges?.data).toContainEqual([2, 1]);
+  expect(ourRanges?.data).toContainEqual([2.8, 2]);
+  const { formatter } = (yAxis as { axisLabel: { formatter: (row: number) => string } }).axisLabel;
+  expect(formatter(2)).toBe("zfs");
+  expect(publishedCaption(lines)).toContain("without an interval");
+});
+
+test("a baseline alone makes no chart", () => {
+  const [zfs] = beside.figures;
+  const baseline = { ...zfs, published_ratio: 1, ratio: { ...ours, value: 1, interval: null } };
+  expect(comparedLines({ ...beside, figures: [baseline], ratios: [] } as PublishedComparison)).toEqual([]);
+});
+
+test("findings of one name are told by their variants", () => {
+  const [ratio] = beside.ratios;
+  const slow = { ...ratio, variant: "off, slow", to: "on, slow" };
+  const lines = comparedLines({ ...beside, figures: [], ratios: [ratio, slow] } as PublishedComparison);
+  expect(lines.map(({ name }) => name)).toEqual([
+    "fsync off (for rows 1,000): off / on",
+    "fsync off (for rows 1,000): off, slow / on, slow",
+  ]);
 });

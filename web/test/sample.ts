@@ -1,4 +1,5 @@
 /** A small report for tests: invented figures, two variants and an A/A twin, two trials each. */
+import type { Theme } from "../src/charts/theme";
 import type { Report, ReportTrial, SettingRow, Sweep, VariantResult } from "../src/format/report";
 
 export const estimate = (value: number) => ({
@@ -345,3 +346,38 @@ export function report(changes: Partial<Report> = {}): Report {
     ...changes,
   };
 }
+
+/** A colour for each name. */
+export const THEME: Theme = {
+  ink: "#111111",
+  muted: "#555555",
+  rule: "#dddddd",
+  paper: "#ffffff",
+  warmup: "#eeeeee",
+  checkpoint: "#ffeecc",
+  action: "#ddeeff",
+  font: "sans-serif",
+  colours: {
+    "c-1": "#c10001",
+    "c-2": "#c20002",
+    "c-3": "#c30003",
+    "c-4": "#c40004",
+    "c-5": "#c50005",
+    "c-6": "#c60006",
+    "c-7": "#c70007",
+    "c-8": "#c80008",
+    "c-9": "#c90009",
+    "c-10": "#ca0010",
+    "c-11": "#cb0011",
+    "c-12": "#cc0012",
+    "c-13": "#cd0013",
+    "c-14": "#ce0014",
+    "c-15": "#cf0015",
+    "c-16": "#cff016",
+    "shade-1": "#510001",
+    "shade-2": "#520002",
+    "shade-3": "#530003",
+    ink: "#111111",
+    bad: "#bad000",
+  },
+};

@@ -5,6 +5,8 @@ import { interval, latency, number, ratioParts, spread } from "./units";
 /** A line of a table: two marks on the axis of ratios, and the figures. `ours` is null where there is none. */
 export interface PublishedLine {
   readonly name: string;
+  /** Which of our variants the ratio is of; null of a figure, which has its variant's name. */
+  readonly variants: string | null;
   readonly note: string | null;
   readonly published: readonly [number, number] | null;
   readonly ours: {
@@ -22,6 +24,7 @@ export const NOT_HERE = "n/a: not measured here";
 export function figureLines(compared: PublishedComparison): PublishedLine[] {
   return compared.figures.map((row) => ({
     name: named(row.label, row.stands_for),
+    variants: null,
     note: row.note,
     published: row.published_ratio === null ? null : [row.published_ratio, row.published_ratio],
     ours: mark(row),
@@ -43,6 +46,7 @@ export function figureLines(compared: PublishedComparison): PublishedLine[] {
 export function ratioLines(compared: PublishedComparison): PublishedLine[] {
   return compared.ratios.map((row) => ({
     name: named(row.what, row.stands_for),
+    variants: row.variant === null ? null : `${row.variant} / ${row.to}`,
     note: row.note,
     published: [row.published_low, row.published_high],
     ours: mark(row),
