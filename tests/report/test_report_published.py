@@ -6,9 +6,18 @@ from dataclasses import replace
 
 import report_bundles
 from plinth.model.experiment import Experiment
-from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, PublishedStatement
-from plinth.model.report import PublishedComparison
+from plinth.model.loaded import LoadedDataset, LoadedIndex, LoadedTable
+from plinth.model.published import (
+    PublishedDataset,
+    PublishedFact,
+    PublishedFigure,
+    PublishedFsync,
+    PublishedRatio,
+    PublishedStatement,
+)
+from plinth.model.report import FlushFigure, PublishedComparison, StorageFlushes
 from plinth.report import render_markdown, render_terminal
+from plinth.report.sections.published import compare_with_published
 from reported import Reported, reported
 
 
@@ -140,3 +149,65 @@ def test_what_the_io_probe_measured_is_shown_with_the_published_figure(studied: 
     assert "dd to the disk" not in render_terminal(studied.report, width=200, color=False)
     text = render_terminal(probed.report, width=200, color=False)
     assert f"dd to the disk: {with_ours}" in text
+
+
+def test_the_fsync_probe_is_shown_with_the_published_one(studied: Reported) -> None:
+    def fact(storage: str, fsync: str, per_unit: float = 1) -> PublishedFact:
+        by = PublishedFsync(storage=storage, fsync=fsync, per_unit=per_unit)
+        return PublishedFact(what=f"{fsync} on {storage}", value=1, unit="per s", measured_by=by)
+
+    facts = (
+        fact("disk", "fdatasync"),
+        fact("disk", "fdatasync", 1000),
+        fact("disk", "fsync_writethrough"),
+        fact("tape", "fsync"),
+    )
+    study = report_bundles.published().model_copy(update={"fact": facts})
+    plan = report_bundles.with_reference(report_bundles.ramdisk(), study).plan
+    figures = (
+        FlushFigure(
+            label="fdatasync",
+            kind="write",
+            ops_per_s=860,
+            latency_p50_ns=1_000_000,
+            latency_p99_ns=None,
+            unavailable=None,
+        ),
+        FlushFigure(
+            label="fsync_writethrough",
+            kind="write",
+            ops_per_s=None,
+            latency_p50_ns=None,
+            latency_p99_ns=None,
+            unavailable="only macOS and Windows have it",
+        ),
+    )
+    flushes = StorageFlushes(storage="disk", verdict="plausible", reasons=(), figures=figures)
+    found = compare_with_published(plan, studied.analysis, flushes=[flushes])
+    assert found is not None and [row.ours for row in found.facts] == [860, 0.86, None, None]
+
+
+def test_what_was_loaded_is_shown_with_the_published_size_only_if_it_has_as_many_rows() -> None:
+    def fact(figure: str, **given: object) -> PublishedFact:
+        by = PublishedDataset.model_validate({"rows": 1_000_000, "figure": figure, **given})
+        return PublishedFact(what=figure, value=1, unit="MB", measured_by=by)
+
+    facts = (
+        fact("table_bytes", per_unit=1e6),
+        fact("index_bytes", per_unit=1e6),
+        fact("load_s"),
+        fact("load_s", loader="copy"),
+        fact("load_s", loader="pages"),
+        fact("table_bytes", rows=1_000_000_000),
+    )
+    table = LoadedTable(
+        name="numbers",
+        rows=1_003_000,  # by the estimate of ANALYZE
+        size_bytes=44_000_000,
+        indexes=(LoadedIndex(name="numbers_pkey", size_bytes=22_000_000, levels=2, lookup_buffers=4),),
+    )
+    loaded = LoadedDataset(cluster="1-disk", kind="tpcb", load_s=14.5, tasks=(), tables=(table,))
+    study = report_bundles.published().model_copy(update={"fact": facts})
+    contents = report_bundles.with_reference(report_bundles.ramdisk(), study)
+    of = reported(replace(contents, datasets={"1-disk": loaded}))
+    assert [row.ours for row in compared(of).facts] == [44, 22, 14.5, 14.5, None, None]

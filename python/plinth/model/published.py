@@ -66,6 +66,31 @@ class PublishedIo(Frozen):
     )
 
 
+class PublishedFsync(Frozen):
+    """The durable writes a second of one case of the fsync probe, in the unit of the fact that they are compared with."""
+
+    storage: str = Field(description="The experiment's storage.", examples=["volume"])
+    fsync: str = Field(description="The case, as pg_test_fsync names it: of one write of 8 kB.", examples=["fdatasync"])
+    per_unit: float = Field(default=1.0, gt=0, description="That many of them make one of the fact's unit.")
+
+
+class PublishedDataset(Frozen):
+    """A figure of the dataset as it was once loaded, in the unit of the fact that it is compared with."""
+
+    rows: int = Field(gt=0, description="Of its largest table; another size is not compared.", examples=[1_000_000_000])
+    figure: Literal["table_bytes", "index_bytes", "load_s"] = Field(
+        description="Of that table without its indexes, of its largest index, or the time it took to load the dataset."
+    )
+    loader: str | None = Field(
+        default=None,
+        description="What loaded it, where that matters; what another loaded is not compared.",
+        examples=["copy"],
+    )
+    per_unit: float = Field(
+        default=1.0, gt=0, description="That many of it make one of the fact's unit.", examples=[3600]
+    )
+
+
 class PublishedStatement(Frozen):
     """The mean latency of a statement, in the unit of the fact that it is compared with."""
 
@@ -80,9 +105,10 @@ class PublishedFact(Frozen):
     what: str = Field(min_length=1, examples=["fdatasync of one 64 kB write, on the pool"])
     value: FiniteFloat = Field(examples=[778])
     unit: str = Field(min_length=1, description="As a reader wants it.", examples=["per s"])
-    measured_by: PublishedIo | PublishedStatement | None = Field(
+    measured_by: PublishedIo | PublishedFsync | PublishedDataset | PublishedStatement | None = Field(
         default=None,
-        description="What is measured of it here, by measure.probe_io or of a statement of the load, to be compared with it.",
+        description="What is measured of it here, by measure.probe_io, by the fsync probe, at loading or of a statement of the "
+        "load, to be compared with it.",
     )
 
 

@@ -14,15 +14,34 @@ from plinth.model.analysis import Analysis, Comparison, VariantResult
 from plinth.model.experiment import Experiment, factor_path, with_levels
 from plinth.model.figures import NOT_AVAILABLE, Estimate, number
 from plinth.model.level import Level, level_text
+from plinth.model.loaded import LoadedDataset
 from plinth.model.plan import Plan, Variant
 from plinth.model.probe_io import StorageIo
-from plinth.model.published import Levels, PublishedFigure, PublishedIo, PublishedRatio, PublishedStatement
-from plinth.model.report import PublishedComparison, PublishedFactRow, PublishedRatioRow, PublishedRow, Report
+from plinth.model.published import (
+    Levels,
+    PublishedDataset,
+    PublishedFact,
+    PublishedFigure,
+    PublishedFsync,
+    PublishedIo,
+    PublishedRatio,
+    PublishedStatement,
+)
+from plinth.model.report import (
+    PublishedComparison,
+    PublishedFactRow,
+    PublishedRatioRow,
+    PublishedRow,
+    Report,
+    StorageFlushes,
+)
 from plinth.report.sections.io import published_io
 from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
 from plinth.report.text import latency, rate, ratio
 
 _ABSENT = object()
+_ROWS_ERROR = 0.01
+"""Of a table's rows, which are the estimate of ANALYZE."""
 _FIGURE_HEADS = (
     "Variant",
     "tps, published",
@@ -37,23 +56,43 @@ _RATIO_HEADS = ("Finding", "Our variants", "Ratio, published", "Ratio, ours", "N
 _NOT_MEASURED = f"{NOT_AVAILABLE}: not measured here"
 
 
-def compare_with_published(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = ()) -> PublishedComparison | None:
+def compare_with_published(
+    plan: Plan,
+    analysis: Analysis,
+    *,
+    io: Sequence[StorageIo] = (),
+    flushes: Sequence[StorageFlushes] = (),
+    datasets: Sequence[LoadedDataset] = (),
+) -> PublishedComparison | None:
     """Compare this run with the study that the experiment refers to; None if it refers to none."""
     if plan.reference is None:
         return None
-    match = _Match(plan, analysis)
-    figures = [row for figure in plan.reference.figure for row in _figure_rows(figure, match)]
-    ratios = [row for ratio in plan.reference.ratio for row in _ratio_rows(ratio, match)]
-    covered = [match.covers(figure.levels) for figure in plan.reference.figure]
-    covered += [match.covers(ratio.levels) and match.covers(ratio.to) for ratio in plan.reference.ratio]
+    matched = _Match(plan, analysis)
+    figures = [row for figure in plan.reference.figure for row in _figure_rows(figure, matched)]
+    ratios = [row for ratio in plan.reference.ratio for row in _ratio_rows(ratio, matched)]
+    covered = [matched.covers(figure.levels) for figure in plan.reference.figure]
+    covered += [matched.covers(ratio.levels) and matched.covers(ratio.to) for ratio in plan.reference.ratio]
+
+    def ours(fact: PublishedFact) -> float | None:
+        match fact.measured_by:
+            case PublishedIo() as wanted:
+                return published_io(wanted, io)
+            case PublishedFsync() as wanted:
+                return _flushes_per_s(wanted, flushes)
+            case PublishedDataset() as wanted:
+                loader = getattr(plan.experiment.dataset, "loader", None)
+                return _of_dataset(wanted, datasets) if wanted.loader in (None, loader) else None
+            case PublishedStatement() as wanted:
+                return matched.mean_of(wanted)
+            case None:
+                return None
+
     return PublishedComparison(
         reference=plan.reference,
         figures=tuple(figures),
         ratios=tuple(ratios),
         facts=tuple(
-            PublishedFactRow(
-                what=fact.what, unit=fact.unit, published=fact.value, ours=_measured(fact.measured_by, match, io)
-            )
+            PublishedFactRow(what=fact.what, unit=fact.unit, published=fact.value, ours=ours(fact))
             for fact in plan.reference.fact
             if fact.measured_by is not None
         ),
@@ -61,9 +100,30 @@ def compare_with_published(plan: Plan, analysis: Analysis, io: Sequence[StorageI
     )
 
 
-def _measured(wanted: PublishedIo | PublishedStatement, match: "_Match", io: Sequence[StorageIo]) -> float | None:
-    """Return our figure for a published one, in its unit; None if it was not measured."""
-    return published_io(wanted, io) if isinstance(wanted, PublishedIo) else match.mean_of(wanted)
+def _flushes_per_s(wanted: PublishedFsync, flushes: Sequence[StorageFlushes]) -> float | None:
+    """Return our rate of a case of the fsync probe, in the unit of the published one; None if it was not measured."""
+    rates = [
+        figure.ops_per_s
+        for storage in flushes
+        for figure in storage.figures
+        if storage.storage == wanted.storage and figure.label == wanted.fsync and figure.ops_per_s is not None
+    ]
+    return rates[0] / wanted.per_unit if rates else None
+
+
+def _of_dataset(wanted: PublishedDataset, datasets: Sequence[LoadedDataset]) -> float | None:
+    """Return our figure of a dataset of as many rows, in the unit of the published one; None if none has as many."""
+    for loaded in datasets:
+        largest = loaded.tables[0] if loaded.tables else None
+        if largest is None or abs(largest.rows - wanted.rows) > _ROWS_ERROR * wanted.rows:
+            continue
+        figure = {
+            "table_bytes": largest.size_bytes,
+            "index_bytes": max((index.size_bytes for index in largest.indexes), default=None),
+            "load_s": loaded.load_s,
+        }[wanted.figure]
+        return None if figure is None else figure / wanted.per_unit
+    return None
 
 
 def _other_figures(count: int) -> str:
