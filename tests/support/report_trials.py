@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -86,7 +87,7 @@ def invented_trial(
         series=series,
         histograms=histograms,
         events=events,
-        read_samples=lambda: by_metric(_samples(np.random.default_rng(seed), pace, series)),
+        read_samples=cache(lambda: by_metric(_samples(np.random.default_rng(seed), pace, series))),
     )
 
 

@@ -8,17 +8,13 @@ from plinth.model.analysis import LatencyPercentiles, StatementLatency
 from plinth.model.histogram import Buckets, median_of_trials
 from plinth.model.load import Histogram
 
-_OF_TRIALS = ("p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns")
+_SHARES = {"p50_ns": 0.5, "p90_ns": 0.9, "p95_ns": 0.95, "p99_ns": 0.99, "p999_ns": 0.999}
 
 
 def percentiles(of: Buckets) -> LatencyPercentiles:
     """Return the figures that every table shows of a histogram that is not empty."""
     return LatencyPercentiles(
-        p50_ns=of.percentile_ns(0.5),
-        p90_ns=of.percentile_ns(0.9),
-        p95_ns=of.percentile_ns(0.95),
-        p99_ns=of.percentile_ns(0.99),
-        p999_ns=of.percentile_ns(0.999),
+        **{name: of.percentile_ns(share) for name, share in _SHARES.items()},
         max_ns=of.max_ns,
         mean_ns=of.mean_ns(),
         count=of.count,
@@ -37,8 +33,9 @@ def percentiles_of(trials: Iterable[Buckets]) -> LatencyPercentiles | None:
     merged = Buckets()
     for one in known:
         merged.merge(one)
-    each = [percentiles(one) for one in known]
-    medians = {name: round(median_of_trials([getattr(one, name) for one in each])) for name in _OF_TRIALS}
+    medians = {
+        name: round(median_of_trials([one.percentile_ns(share) for one in known])) for name, share in _SHARES.items()
+    }
     return percentiles(merged).model_copy(update=medians)
 
 

@@ -31,6 +31,7 @@ HIGHEST_NS = 3_600_000_000_000
 """Latencies above this, an hour, fall into its bucket."""
 NARROWEST_BITS = 9
 """Width of the narrowest buckets, as a power of two: 512 ns."""
+_HALF_BITS = NARROWEST_BITS - 1
 LOWEST_BITS = 20
 """Length of the lowest range, as a power of two: 2048 buckets; each further range is twice as long, with buckets twice as wide."""
 
@@ -98,10 +99,7 @@ class Buckets:
         """Return the latency that `share` (0 to 1) do not exceed. Raises ValueError if there are no latencies."""
         if not self.count:
             raise ValueError("a histogram without latencies has no percentiles")
-        if self._sorted is None:
-            values = sorted(self.counts)
-            self._sorted = values, list(accumulate(self.counts[value] for value in values))
-        values, cumulative = self._sorted
+        values, cumulative = self._in_order()
         return min(values[bisect_left(cumulative, nearest_rank(share, self.count))], self.max_ns)
 
     def mean_ns(self) -> float:
@@ -110,13 +108,22 @@ class Buckets:
 
     def stddev_ns(self) -> float:
         """Return the standard deviation. Raises ZeroDivisionError if there are no latencies."""
-        mean_ns = self.mean_ns()
-        squares = 0.0
-        for highest_ns in sorted(self.counts):
-            width = 1 << max(NARROWEST_BITS, highest_ns.bit_length() - LOWEST_BITS + NARROWEST_BITS)
-            middle_ns = min(max(highest_ns + 1 - width // 2, self.min_ns), self.max_ns)
-            squares += self.counts[highest_ns] * (middle_ns - mean_ns) ** 2
+        mean_ns, counts = self.mean_ns(), self.counts
+        values, _ = self._in_order()
+        middles = [
+            value + 1 - (1 << max(_HALF_BITS, value.bit_length() - LOWEST_BITS + _HALF_BITS)) for value in values
+        ]
+        for place in (0, -1):  # of the others every latency is between the shortest and the longest
+            middles[place] = min(max(middles[place], self.min_ns), self.max_ns)
+        squares = sum(counts[value] * (middle - mean_ns) ** 2 for value, middle in zip(values, middles, strict=True))
         return math.sqrt(squares / self.count)
+
+    def _in_order(self) -> tuple[list[int], list[int]]:
+        """Return the buckets, ascending, and the cumulative counts."""
+        if self._sorted is None:
+            values = sorted(self.counts)
+            self._sorted = values, list(accumulate(self.counts[value] for value in values))
+        return self._sorted
 
     def sorted_counts(self) -> tuple[tuple[int, int], ...]:
         """Return (highest latency of a bucket, count) pairs, ascending."""
