@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,13 +47,18 @@ def pgbouncer(
             os.chown(path, owner.uid, owner.gid)
     process = runner.spawn([program, str(configuration)], owner=owner, cwd=folder, log=LogFile(folder / "log"))
     try:
-        socket = folder / f".s.PGSQL.{PORT}"
-        wait_until(lambda: socket.exists() or process.has_ended())
+        wait_until(lambda: _listens(folder / f".s.PGSQL.{PORT}") or process.has_ended())
         assert not process.has_ended(), (folder / "log").read_text()
         yield f"host={folder} port={PORT} user=bench dbname=postgres"
     finally:
         os.kill(process.pid, signal.SIGINT)
         process.wait()
+
+
+def _listens(path: Path) -> bool:
+    """Whether connections are taken: the file of a socket is there before that."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(path)) == 0
 
 
 def made_in(string: str) -> list[tuple[str, str]]:
