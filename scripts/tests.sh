@@ -78,8 +78,8 @@ done
 while [ ${#under_way[@]} -gt 0 ]; do wait_for_one; done
 echo "Longest (seconds, of the clock):"
 sed -nE 's/^([0-9.]+)s (call|setup|teardown) +(.*)/\1 \2 \3/p' "$logs"/* 2>/dev/null | sort -rn | head -n 40
-echo "Not run, since they take long (make test-long): ten times as many comparisons with pgbench, and"
-grep :: <<<"$long"
+echo "Not run, since they take long (make test-long): the engine's tests on Debian's PostgreSQL, ten times as many comparisons with pgbench, and"
+grep :: <<<"$long" | grep -v '^tests/engine/.*debian' | sed 's/\[.*//' | uniq -c
 for name in "${failed[@]}"; do
   echo "=== $name failed:"
   grep -E '^(FAILED|ERROR|error|test .* FAILED|thread .* panicked|failures:|=+ .* in .*=+$)' "$logs/$name" || tail -n 40 "$logs/$name"

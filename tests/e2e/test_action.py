@@ -75,6 +75,7 @@ def test_every_line_of_a_block_counts(project, newline):
     assert Path(said["comment"]).read_text() == (project.folder / "runner" / "summary").read_text()
 
 
+@pytest.mark.long
 def test_without_findings_a_run_that_decides_nothing_passes(project):
     done, said = acted(project, ARGUMENTS="--repeats 2")
     assert done.returncode == 0, done.stderr

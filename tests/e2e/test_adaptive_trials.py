@@ -116,6 +116,7 @@ def test_interrupted_it_is_resumed_to_the_same_end(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_the_budget_ends_them_and_more_of_the_planned_blocks_are_run_when_asked(project, nothing_left):
     write(project)
     done = project.run("--set", "measure.budget=1s")

@@ -96,6 +96,7 @@ def test_the_shortest_damaged_beginning_of_a_recording_is_found(atlas):
     assert project.left_behind() == []
 
 
+@pytest.mark.long
 def test_a_ledger_without_space_fails_each_recording_separately_and_says_so(project, nothing_left):
     """The place of the bundle is filled once the trial is over."""
     small = project.folder / "small"

@@ -43,7 +43,7 @@ sys.exit(main())
     [
         ("await_first_commit", 1),  # the disk is being recorded
         pytest.param("start_server", 1, marks=pytest.mark.long),  # an image is mounted
-        ("check_recovered", 2),  # servers of images run
+        pytest.param("check_recovered", 2, marks=pytest.mark.long),  # servers of images run
         pytest.param("name_torn_pages", IMAGES, marks=pytest.mark.long),  # others are checked
     ],
 )
@@ -70,6 +70,7 @@ def all_tested_once_resumed(project, before):
     assert project.status() == "complete"
 
 
+@pytest.mark.long
 def test_an_image_that_could_not_be_served_is_tested_by_the_next_resume(project, nothing_left):
     """The folder of one image is there already, and not Plinth's."""
     project.write(ATLAS)

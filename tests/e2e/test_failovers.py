@@ -80,6 +80,7 @@ def test_a_killed_primary_is_failed_over_and_comes_back(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_what_sessions_wait_for_decides_what_a_failover_may_lose(project):
     """The database says local, although the server names a standby to wait for."""
     schema = "CREATE TABLE t (text text);\nDO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = local', current_database()); END $$;\n"
@@ -112,6 +113,7 @@ def test_a_standby_that_is_ahead_of_the_promoted_one_is_named_as_one_that_cannot
     nothing_left()
 
 
+@pytest.mark.long
 def test_two_nodes_that_take_writes_fail_the_trial(project, nothing_left):
     promote = '[[measure.action]]\nat = "300ms"\ndo = "promote"\nnode = "a"\n'
     project.write(EXPERIMENT.replace('"5s"', '"1s"') + promote)

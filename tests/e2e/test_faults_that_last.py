@@ -96,6 +96,7 @@ def test_each_fault_does_what_it_says_and_ends_in_time(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_paused_primary_is_fenced_and_failed_over(project, nothing_left):
     failover = action("300ms", "failover", 'probe_interval = "100ms"', "probes = 1")
     project.write(EXPERIMENT + STANDBY + action("200ms", "pause") + failover)
@@ -111,6 +112,7 @@ def test_a_paused_primary_is_fenced_and_failed_over(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_partition_ends_automatically(project, nothing_left):
     cut = action("500ms", "network", 'link = "primary-a"', "partitioned = true", 'for = "300ms"')
     network = '[network]\ndelay = "1ms"\n'

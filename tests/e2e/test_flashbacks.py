@@ -60,7 +60,7 @@ def write(project, storage: str, *changes: tuple[str, str]) -> None:
     ("storage", "kind", "commands"),
     [
         (BTRFS, "btrfs", ("btrfs subvolume snapshot", ".replaced-2")),
-        (ZFS, "ZFS", ("zfs snapshot", "zfs rollback", "zfs destroy")),
+        pytest.param(ZFS, "ZFS", ("zfs snapshot", "zfs rollback", "zfs destroy"), marks=pytest.mark.long),
     ],
 )
 def test_every_commit_of_before_is_there_and_none_of_after(project, nothing_left, storage, kind, commands):

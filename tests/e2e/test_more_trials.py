@@ -114,6 +114,7 @@ def test_a_number_that_cannot_be_added_changes_nothing(complete):
         assert contents(complete.bundle) == files
 
 
+@pytest.mark.long
 def test_what_was_altered_gets_no_more_trials(complete):
     """Its plan by the key of the run, all else by the seal; also what an extension itself wrote."""
     extended = complete.plinth("resume", complete.bundle, "--more", 1)

@@ -158,7 +158,8 @@ exit $code
 """A command in namespaces of its own, and what shared memory it has left there."""
 
 
-@pytest.mark.parametrize("cuts", [3, pytest.param(30, marks=[pytest.mark.long, pytest.mark.timeout(900)], id="many")])
+@pytest.mark.long
+@pytest.mark.parametrize("cuts", [3, pytest.param(30, marks=pytest.mark.timeout(900), id="many")])
 def test_servers_that_lost_their_power_leave_no_shared_memory(project, nothing_left, cuts):
     project.write(
         experiment(cuts=cuts, durability='moments = ["load", "checkpoint", "recovery"]\nmodes = ["drop"]', honest="")

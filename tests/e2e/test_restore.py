@@ -86,10 +86,10 @@ def check(project, how: str) -> None:
     ("filesystem", "restore"),
     [
         ("ext4", "auto"),
-        ("xfs", "auto"),
+        pytest.param("xfs", "auto", marks=pytest.mark.long),
         pytest.param("btrfs", "auto", marks=pytest.mark.long),
         ("btrfs", "snapshot"),
-        ("zfs", "auto"),
+        pytest.param("zfs", "auto", marks=pytest.mark.long),
     ],
 )
 def test_each_trial_begins_with_what_was_loaded(project, nothing_left, filesystem, restore):
@@ -119,7 +119,7 @@ def test_without_it_a_trial_begins_with_what_others_left(project):
         pytest.param("ext4", signal.SIGINT, "auto", marks=pytest.mark.long),
         ("ext4", signal.SIGKILL, "auto"),
         pytest.param("xfs", signal.SIGKILL, "auto", marks=pytest.mark.long),
-        ("btrfs", signal.SIGKILL, "snapshot"),
+        pytest.param("btrfs", signal.SIGKILL, "snapshot", marks=pytest.mark.long),
     ],
 )
 def test_a_restoration_that_is_cut_short_is_undone_and_resumed(project, nothing_left, filesystem, number, restore):

@@ -44,7 +44,7 @@ def _prepared(server: Server) -> Server:
     return server
 
 
-@pytest.fixture(scope="session", params=["debian", "18"])
+@pytest.fixture(scope="session", params=[pytest.param("debian", marks=pytest.mark.long), "18"])
 def server(request: pytest.FixtureRequest, installations: dict[str, Installation], owner: Owner) -> Iterator[Server]:
     """Each of the servers in turn, with pgbench's tables of scale 1, for tests that leave it running."""
     server = Server(installations[request.param], owner)

@@ -31,6 +31,14 @@ MIB = 2**20
 QUICK = ("--seconds", "0.05", "--size", "8MiB", "--quiet")
 
 
+def printed(as_json: str) -> str:
+    """What the command prints of figures that it gave as JSON."""
+    console = Console(file=StringIO(), width=100)
+    print_io(IoProbe.model_validate_json(as_json), console)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
 def test_every_shape_is_measured(probe: Command, scratch: Path):
     done = probe("io", scratch, *QUICK, "--json")
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -106,7 +114,7 @@ def test_positions_go_from_the_beginning_of_the_file_to_its_end(probe: Command, 
     assert [result.job.position for result in results] == [pytest.approx(place / 20) for place in range(20)]
     assert [result.job.parameters["offset"] for result in results] == [f"{place * 5}%" for place in range(20)]
     assert all(result.read is not None and result.read.ios == 2 and result.write is None for result in results)
-    shown = probe("io", scratch, "--size", "1MiB", "--only", "positions", "--quiet").stdout
+    shown = printed(done.stdout)
     assert "Sequential reads over the file, from its beginning to its end" in shown
     assert "last over first: " in shown and len(re.findall(r"^ +\d+ %  +[\d.,]+  #*$", shown, re.MULTILINE)) == 20
 
@@ -130,8 +138,7 @@ def test_the_device_is_the_topmost_one_below_the_place(probe: Command, scratch: 
         assert done.exit_code == 0, done.stdout
         found = IoProbe.model_validate_json(done.stdout).results
         assert {result.device for result in found} == {device.name}
-        shown = probe("io", place, "--size", "1MiB", "--only", "device_positions", "--quiet").stdout
-        assert f"over /dev/{device.name}, from its beginning" in shown
+        assert f"over /dev/{device.name}, from its beginning" in printed(done.stdout)
     with mounted(scratch / "m", "-t", "tmpfs", "none") as point:
         done = probe("io", point, "--size", "1MiB", "--only", "device_positions", "--quiet")
         assert done.exit_code == 1 and done.stdout.count("n/a: no block device is known below this place") == 1

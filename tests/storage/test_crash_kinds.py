@@ -178,7 +178,10 @@ def test_clean_after_kill_at_every_step_of_making_it(foreign: Callable[[], None]
     assert points > at_least, points
 
 
-@pytest.mark.parametrize(("kind", "at_least"), [("loop", 12), ("zram", 9), ("emulated", 3), ("btrfs", 6), ("zfs", 6)])
+@pytest.mark.parametrize(
+    ("kind", "at_least"),
+    [("loop", 12), ("zram", 9), ("emulated", 3), ("btrfs", 6), pytest.param("zfs", 6, marks=pytest.mark.long)],
+)
 def test_clean_after_kill_at_every_step_of_a_clean(foreign: Callable[[], None], kind: str, at_least: int) -> None:
     def die_in_use() -> None:
         make_all(kind)

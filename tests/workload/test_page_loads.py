@@ -168,7 +168,8 @@ TPCC_ROWS = "SELECT count(*), sum(hashtextextended(t::text, 0)) FROM {} t"
 TPCC_KEYS = "SELECT count(*) FILTER (WHERE indisprimary), count(*), bool_and(indisvalid) FROM pg_index i JOIN pg_class c ON c.oid = indrelid WHERE relkind = 'r' AND relname <> 'plinth_load' AND relnamespace = 'public'::regnamespace"
 
 
-@pytest.mark.parametrize("version", ["18", pytest.param("debian", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["18", "debian"])
 def test_pages_of_tpcc_have_the_rows_and_keys_of_copy(
     folder: Path, installations: dict[str, Installation], owner: Owner, version: str
 ) -> None:
@@ -266,7 +267,7 @@ def test_a_load_that_was_killed_is_resumed(
     assert not list(layout.data_directory.rglob("*.plinth"))
 
 
-@pytest.mark.parametrize("at", ["writing", "written"])
+@pytest.mark.parametrize("at", ["writing", pytest.param("written", marks=pytest.mark.long)])
 def test_a_load_of_tpcc_that_was_killed_is_resumed(
     folder: Path, installations: dict[str, Installation], owner: Owner, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
