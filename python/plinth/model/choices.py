@@ -16,6 +16,8 @@ Group = Literal[
     "group_commit",
     "independent",
 ]
+WriteGroup = Literal["one_block", "two_blocks", "ladder", "other_descriptor", "unsynced"]
+"""The groups that pg_test_fsync has, too."""
 METHODS: tuple[SyncMethod, ...] = get_args(SyncMethod)
 GROUPS: tuple[Group, ...] = get_args(Group)
 DEFAULT_METHOD: SyncMethod = "fdatasync"

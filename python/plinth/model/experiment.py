@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 from plinth.model.action import Action
 from plinth.model.action_base import check_times
 from plinth.model.base import Frozen, Name, SettingValue
-from plinth.model.choices import IoShape
+from plinth.model.choices import LARGEST_BLOCK_BYTES, SMALLEST_BLOCK_BYTES, WAL_BLOCK_BYTES, IoShape, WriteGroup
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import DurabilitySpec
 from plinth.model.endurance import DriveSpec
@@ -152,6 +152,21 @@ class MeasureSpec(Frozen):
         description="For which each case of the fsync probe is measured on each storage, once it is made: what a durable "
         "write takes there, and how many commits group commit lets through. 0: not at all.",
         examples=["1s"],
+    )
+    probe_only: tuple[WriteGroup, ...] = Field(
+        default=("one_block",),
+        description="Of the cases that pg_test_fsync has, too: those that the fsync probe measures, as `plinth probe fsync --only`.",
+        examples=[["one_block", "two_blocks", "other_descriptor", "unsynced"]],
+    )
+    probe_block_bytes: SizeBytes = Field(
+        default=WAL_BLOCK_BYTES,
+        ge=SMALLEST_BLOCK_BYTES,
+        le=LARGEST_BLOCK_BYTES,
+        multiple_of=SMALLEST_BLOCK_BYTES,
+        alias="probe_block",
+        description="Length of one write in these cases, as of pg_test_fsync of a PostgreSQL that was built with another "
+        "--with-wal-blocksize.",
+        examples=["64KiB"],
     )
     probe_io: tuple[IoShape, ...] = Field(
         default=(),

@@ -6,7 +6,7 @@ server's stop ends with, writes the pages that the trial has changed, and waits 
 
 from collections.abc import Mapping, Sequence
 
-from plinth.model.choices import IoShape
+from plinth.model.choices import IoShape, WriteGroup
 from plinth.model.dataset import NumbersDataset
 from plinth.model.experiment import Experiment, MeasureSpec
 from plinth.model.flashback import SnapshotAction
@@ -15,8 +15,15 @@ from plinth.plan.needs import StoragePlace
 from plinth.plan.preparation import bytes_without_copy, cache_s, restore_s
 
 _INITDB_S = 3.0
-_PROBE_CASES = 8
-"""Of the fsync probe on one storage, with one method and one number of clients."""
+_COMMIT_CASES = 3
+"""Of the fsync probe on one storage, with one method and one number of clients: commits, and writes into a segment that is there."""
+_CASES_OF_GROUP: dict[WriteGroup, int] = {
+    "one_block": 5,
+    "two_blocks": 5,
+    "ladder": 5,
+    "other_descriptor": 2,
+    "unsynced": 1,
+}
 JOBS_OF_SHAPE: dict[IoShape, int] = {
     "random_read": 7,
     "sequential": 5,
@@ -89,7 +96,8 @@ def estimated_s(
     )
     storages = {storage for cluster in clusters for storage in cluster.storages}
     filling_s = sum(map(_filling_s, places.values()))
-    probing_s = len(storages) * _PROBE_CASES * experiment.measure.probe_s
+    probe_cases = _COMMIT_CASES + sum(_CASES_OF_GROUP[group] for group in experiment.measure.probe_only)
+    probing_s = len(storages) * probe_cases * experiment.measure.probe_s
     trial_s = experiment.measure.longest_trial_s
     measure = experiment.measure
     snapshots = sum(isinstance(action, SnapshotAction) for action in measure.actions)

@@ -1,14 +1,20 @@
 """The fsync probe: durable writes by storage, and the commit rate that each variant's storage permits."""
 
 from collections.abc import Mapping
+from typing import get_args
 
+from plinth.model.choices import WAL_BLOCK_BYTES, WriteGroup
 from plinth.model.figures import NOT_AVAILABLE, number, percent
-from plinth.model.probe import FsyncProbe, FsyncResult
+from plinth.model.pg_units import format_block_size
+from plinth.model.probe import FsyncCase, FsyncProbe, FsyncResult
 from plinth.model.report import FlushFigure, Report, StorageFlushes
 from plinth.report.curves import percentile_curve
 from plinth.report.sections.section import Section, Table
 from plinth.report.text import latency, variant_name
 
+_WRITES: tuple[WriteGroup, ...] = get_args(WriteGroup)
+_DRAWN = ("one_block", "group_commit")
+"""The others would be too many curves."""
 _HEADS = ("Variant", "Flush, median", "One client, commits/s", "All clients, commits/s", "Reached")
 
 
@@ -19,7 +25,7 @@ def storage_flushes(probes: Mapping[str, FsyncProbe]) -> tuple[StorageFlushes, .
             storage=storage,
             verdict=probe.plausibility.verdict,
             reasons=probe.plausibility.reasons,
-            figures=tuple(_figure(result) for result in (*probe.of("one_block"), *probe.of("group_commit"))),
+            figures=tuple(_figure(result) for group in (*_WRITES, "group_commit") for result in probe.of(group)),
         )
         for storage, probe in probes.items()
     )
@@ -28,14 +34,30 @@ def storage_flushes(probes: Mapping[str, FsyncProbe]) -> tuple[StorageFlushes, .
 def _figure(result: FsyncResult) -> FlushFigure:
     figure = result.figure
     return FlushFigure(
-        label=result.case.label,
+        label=_label(result.case),
         kind="commits" if result.case.group == "group_commit" else "write",
         ops_per_s=figure.ops_per_s if figure else None,
         latency_p50_ns=figure.median_ns if figure else None,
         latency_p99_ns=figure.percentiles_ns["99"] if figure else None,
-        latency_curve=percentile_curve(figure.buckets) if figure else (),
+        latency_curve=percentile_curve(figure.buckets) if figure and result.case.group in _DRAWN else (),
         unavailable=result.unavailable,
     )
+
+
+def _label(case: FsyncCase) -> str:
+    """Return what the table calls a case: "fdatasync", "64 kB: fdatasync", "two of 64 kB: fsync", "8 kB: write, close, fsync"."""
+    block = format_block_size(case.block_bytes)
+    match case.group:
+        case "one_block":
+            return case.label if case.block_bytes == WAL_BLOCK_BYTES else f"{block}: {case.label}"
+        case "two_blocks":
+            return f"two of {block}: {case.label}"
+        case "other_descriptor":
+            return f"{block}: {case.label}"
+        case "unsynced":
+            return f"{block}, not synced"
+        case _:
+            return case.label
 
 
 def _blocks(report: Report) -> list[Table]:

@@ -8,6 +8,7 @@ from plinth.bundle import BundleWriter, read_io, read_probes
 from plinth.model.base import Gap
 from plinth.model.choices import DEFAULT_METHOD, METHODS, SyncMethod
 from plinth.model.errors import PlinthError, StorageBroken
+from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Plan
 from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe, Plausibility
@@ -57,7 +58,7 @@ class StorageProbe:
         variants = [variant for variant in self._plan.variants if storage.name in self._storages_of(variant.cluster)]
         methods = dict.fromkeys(str(variant.settings.get("wal_sync_method", DEFAULT_METHOD)) for variant in variants)
         clients = {variant.workload.clients for variant in variants}
-        planned = _cases([method for method in METHODS if method in methods], clients)
+        planned = _cases(self._plan.experiment.measure, [method for method in METHODS if method in methods], clients)
         place = Path(storage.mount_point)
         (found,) = probe_cases({place: describe(place)}, planned, duration_s, lambda case, path: None)
         return found
@@ -66,9 +67,9 @@ class StorageProbe:
         return next(planned.storages for planned in self._plan.clusters if planned.id == cluster)
 
 
-def _cases(methods: Iterable[SyncMethod], clients: set[int]) -> tuple[FsyncCase, ...]:
-    """Return each method of PostgreSQL's once; of those that are used, what one client and what all clients can commit."""
-    planned = [*cases(FsyncOptions(groups=("one_block",)))]
+def _cases(measure: MeasureSpec, methods: Iterable[SyncMethod], clients: set[int]) -> tuple[FsyncCase, ...]:
+    """Return the writes that were asked for, by every method; of methods that are used, what one client and what all clients can commit."""
+    planned = [*cases(FsyncOptions(groups=measure.probe_only, block_bytes=measure.probe_block_bytes))]
     for method in methods:
         of_method = FsyncOptions(
             methods=(method,), groups=("preallocated", "group_commit"), writers=tuple(sorted({1} | clients))
