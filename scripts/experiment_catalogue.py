@@ -5,11 +5,11 @@ scripts/generated.py writes it and checks that it is up to date.
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kept_reports import read_kept
+from kept_reports import read_kept, studies
 from plinth.experiment import read_experiment
 from plinth.model.experiment import Experiment
 from plinth.report.markdown_text import plain
@@ -17,7 +17,6 @@ from plinth.report.markdown_text import plain
 ROOT = Path(__file__).resolve().parent.parent
 EXPERIMENTS = ROOT / "experiments"
 CATALOGUE = ROOT / "scripts/catalogue.toml"
-STUDIES = ROOT / "scripts/studies.toml"
 PAGE = "docs/experiments-catalogue.md"
 _MADE = "<!-- Made by scripts/generated.py from experiments/ and scripts/catalogue.toml: change it there. -->"
 _LEAD = """\
@@ -167,7 +166,7 @@ def _full_needs(experiment: Experiment) -> Iterator[str]:
 
 def _study(experiment: Experiment, entry: Mapping[str, Any]) -> Iterator[str]:
     if "study" in entry:
-        titles = {study["page"]: study["title"] for study in _studies()}
+        titles = {study["page"]: study["title"] for study in studies()}
         said = "" if experiment.reference else "; the report shows none of its figures"
         yield f"[{titles[entry['study']]}](studies/{entry['study']}.md){said}"
     elif experiment.reference:
@@ -177,15 +176,8 @@ def _study(experiment: Experiment, entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _answers(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
-    for study in _studies():
-        if name in _runs(study):
-            yield f"[report, figures and charts](studies/{study['page']}.md#{read_kept(name).analysis.experiment})"
+    for study in studies():
+        for run in study["run"]:
+            if run.get("experiment", run["name"]) == name and read_kept(run["name"]):
+                yield f"[report, figures and charts](studies/{study['page']}.md#{run['name']})"
     yield from (f"[{text}]({target})" for target, text in entry.get("answers", {}).items())
-
-
-def _studies() -> list[dict[str, Any]]:
-    return tomllib.loads(STUDIES.read_text(encoding="utf-8"))["study"]
-
-
-def _runs(study: Mapping[str, Any]) -> Iterable[str]:
-    return [run["name"] for run in study["run"]]

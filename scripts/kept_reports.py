@@ -1,6 +1,9 @@
 """Reports in small form: what the repository keeps of a run, for the pages of docs/studies and their charts.
 
-    python scripts/kept_reports.py BUNDLE...    keep the reports of these bundles in docs/studies/data/
+    python scripts/kept_reports.py [NAME=]BUNDLE...    keep the reports of these bundles in docs/studies/data/
+
+Each is kept under the name of its experiment, or of NAME, as a run of scripts/studies.toml; one that breaks the rule of
+scripts/publication_rule.py is refused.
 
 The small form is the JSON of the report without what only its bundle and its machine need: time series, commands, evidence, bytes and
 statements of each variant, settings that did not differ, what is below a storage, what other processes were called. Of paths the last part is kept, as [...]/NAME. It is read as a
@@ -11,7 +14,9 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -19,9 +24,11 @@ from plinth.model.analysis import VariantResult
 from plinth.model.doctor import DoctorRecord, Examination
 from plinth.model.report import PanelGap, Report, ReportTrial
 from plinth.report.sections import page_tables, section_texts
+from publication_rule import objections
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/studies/data"
+STUDIES = ROOT / "scripts/studies.toml"
 NOT_KEPT = "the small form of a report, which this page was made from, has no time series"
 HIDDEN = "[...]"
 _DIGITS = 9
@@ -84,7 +91,6 @@ def _small_variant(variant: VariantResult) -> VariantResult:
         update={
             "statements": (),
             "process_io": None,
-            "work": None,
             "endurance": None,
             "bottleneck": found
             and found.model_copy(update={"finding": found.finding.model_copy(update={"evidence": ()})}),
@@ -151,9 +157,34 @@ def folders_of_one_machine(text: str) -> list[str]:
     return sorted(set(_ABSOLUTE.findall(text)) - _OF_ANY_MACHINE)
 
 
-def read_kept(name: str) -> Report:
-    """Return the kept report of this name."""
-    return report_of((DATA / f"{name}.json").read_text(encoding="utf-8"))
+@cache
+def studies() -> tuple[dict[str, Any], ...]:
+    """Return the studies of scripts/studies.toml, each with its runs."""
+    return tuple(tomllib.loads(STUDIES.read_text(encoding="utf-8"))["study"])
+
+
+def study_runs() -> dict[str, dict[str, Any]]:
+    """Return the runs of all studies by name."""
+    return {run["name"]: run for study in studies() for run in study["run"]}
+
+
+def broken_rules(run: dict[str, Any], report: Report) -> list[str]:
+    """Return why this report of a run of scripts/studies.toml may not be published."""
+    return objections(report, of_speed=run.get("of_speed", True))
+
+
+@cache
+def read_kept(name: str) -> Report | None:
+    """Return the kept report of this name; None if there is none. One that breaks the rule of publication ends the program."""
+    path = DATA / f"{name}.json"
+    if not path.exists():
+        return None
+    report = report_of(path.read_text(encoding="utf-8"))
+    if name in study_runs() and (broken := broken_rules(study_runs()[name], report)):
+        raise SystemExit(
+            f"{path.relative_to(ROOT)} may not be published: {'; '.join(broken)}. Run it again, or delete it"
+        )
+    return report
 
 
 def report_of(text: str) -> Report:
@@ -164,20 +195,31 @@ def report_of(text: str) -> Report:
 
 
 def main(bundles: list[str]) -> int:
-    """Keep the report of each bundle under the name of its experiment."""
+    """Keep the report of each bundle."""
     if not bundles:
         print(__doc__, file=sys.stderr)
         return 2
-    for bundle in bundles:
-        done = subprocess.run(
-            [sys.executable, "-m", "plinth", "report", bundle, "--json"], stdout=subprocess.PIPE, text=True, check=True
-        )
-        report = Report.model_validate_json(done.stdout)
-        places = (str(ROOT), str(Path(bundle).resolve().parent), str(Path.home()))
-        path = DATA / f"{report.analysis.experiment}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(kept_text(report, places), encoding="utf-8")
-        print(f"wrote {path.relative_to(ROOT)}, {path.stat().st_size:,} B")
+    return max(_keep(each) for each in bundles)
+
+
+def _keep(named: str) -> int:
+    name, _, bundle = named.partition("=") if "=" in named else ("", "", named)
+    done = subprocess.run(
+        [sys.executable, "-m", "plinth", "report", bundle, "--json"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    report = Report.model_validate_json(done.stdout)
+    name = name or report.analysis.experiment
+    if name not in study_runs():
+        print(f"{bundle}: no run of {STUDIES.name} has the name {name}", file=sys.stderr)
+        return 1
+    if broken := broken_rules(study_runs()[name], report):
+        print(f"{bundle}: not kept: {'; '.join(broken)}", file=sys.stderr)
+        return 1
+    places = (str(ROOT), str(Path(bundle).resolve().parent), str(Path.home()))
+    path = DATA / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(kept_text(report, places), encoding="utf-8")
+    print(f"wrote {path.relative_to(ROOT)}, {path.stat().st_size:,} B")
     return 0
 
 

@@ -8,14 +8,15 @@ Text, tables and charts are part of what scripts/generated.py makes and checks.
 import re
 import shlex
 import sys
-import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kept_reports import DATA, ROOT, read_kept
+from kept_reports import DATA, ROOT, STUDIES, read_kept, studies, study_runs
+from plinth.experiment import read_experiment, read_reference
+from plinth.model.figures import Estimate
 from plinth.model.report import PublishedComparison, Report
 from plinth.model.units import format_size
 from plinth.report import render_html
@@ -23,11 +24,16 @@ from plinth.report.charts import Drawing, draw_charts
 from plinth.report.markdown import ranking_table
 from plinth.report.markdown_text import blocks, bullets, plain
 from plinth.report.sections.published import published_fact, published_tables
+from plinth.report.text import ratio
 
-STUDIES = ROOT / "scripts/studies.toml"
+EXPERIMENTS = Path("experiments")
 PAGES = Path("docs/studies")
 CHARTS = PAGES / "charts"
 GALLERY = Path("docs/gallery.md")
+CARRIED_OVER = PAGES / "carried-over.md"
+_SHOWN = {"Published ratios and ours", "Every trial, tps", "Latency percentiles"}
+_SWEEP = re.compile("throughput over", re.I)
+"""What a run shows unless scripts/studies.toml says otherwise."""
 _MADE = "<!-- Made by scripts/generated.py from scripts/studies.toml and docs/studies/data: change it there. -->"
 
 
@@ -35,10 +41,13 @@ def study_pages() -> dict[str, str]:
     """Return every page and chart: path below the root -> text."""
     texts: dict[str, str] = {}
     cards: list[str] = []
-    for study in _studies()["study"]:
+    for study in studies():
         sections: list[str] = []
         for run in study["run"]:
             report = read_kept(run["name"])
+            if report is None:
+                sections.append(_not_yet(run))
+                continue
             charts = dict(_charts(run, report))
             texts.update({str(CHARTS / name): drawing.svg + "\n" for name, drawing in charts.items()})
             sections.append(_section(run, report, charts))
@@ -46,61 +55,65 @@ def study_pages() -> dict[str, str]:
         text = "\n\n".join([f"# {study['title']}", _MADE, study["text"].strip(), *_study(study), *sections]) + "\n"
         texts[str(PAGES / f"{study['page']}.md")] = text
     texts[str(GALLERY)] = _gallery(cards)
+    texts[str(CARRIED_OVER)] = _carried_over()
     return texts
 
 
 def unwanted() -> list[str]:
     """Return the kept reports and charts that no page shows, as paths below the root."""
-    wanted = {ROOT / name for name in study_pages()} | {DATA / f"{name}.json" for name in _run_names()}
+    wanted = {ROOT / name for name in study_pages()} | {DATA / f"{name}.json" for name in study_runs()}
     there = [*DATA.glob("*"), *(ROOT / CHARTS).glob("*")]
     return sorted(str(path.relative_to(ROOT)) for path in there if path not in wanted)
 
 
 @cache
-def _studies() -> dict[str, Any]:
-    return tomllib.loads(STUDIES.read_text(encoding="utf-8"))
-
-
-def _run_names() -> list[str]:
-    return [run["name"] for study in _studies()["study"] for run in study["run"]]
-
-
-@cache
 def _drawings(name: str) -> tuple[Drawing, ...]:
-    return tuple(draw_charts(read_kept(name)))
+    return tuple(draw_charts(report)) if (report := read_kept(name)) else ()
 
 
 def _charts(run: dict[str, Any], report: Report) -> Iterator[tuple[str, Drawing]]:
     """Yield file name and drawing of each chart that a run is to show, by its title."""
     drawn = {drawing.title: drawing for drawing in _drawings(run["name"])}
-    for title in run["charts"]:
+    for title in run.get("charts", [one for one in drawn if one in _SHOWN or _SWEEP.search(one)]):
         if title not in drawn:
             raise SystemExit(f"{STUDIES.name}: {run['name']} has no chart {title!r}, but {', '.join(map(repr, drawn))}")
         name = drawn[title].name.partition("-")[2]
-        yield f"{report.analysis.experiment}-{name}.svg", drawn[title]
+        yield f"{run['name']}-{name}.svg", drawn[title]
+
+
+def _experiment(run: dict[str, Any]) -> Path:
+    """Return the file of a run's experiment, below the root; it has the run's name unless the run says another."""
+    return EXPERIMENTS / f"{run.get('experiment', run['name'])}.toml"
 
 
 def _study(study: dict[str, Any]) -> Iterator[str]:
-    """Yield what was published, from the data that the experiments name."""
-    compared = read_kept(study["run"][0]["name"]).published
-    if compared is None:
-        raise SystemExit(f"{STUDIES.name}: {study['run'][0]['name']} names no published results")
-    of = compared.reference
+    """Yield what was published, from the data that the study's first experiment names."""
+    path = ROOT / _experiment(study["run"][0])
+    reference = read_experiment(path).experiment.reference
+    if reference is None:
+        return
+    of = read_reference(reference, path.parent)
     yield "## The study"
     yield f"{plain(of.title)}. {plain(of.source)}. {plain(of.machine)}. {plain(of.conditions)}."
     if of.finding:
         yield bullets(of.finding)
 
 
+def _not_yet(run: dict[str, Any]) -> str:
+    question = read_experiment(ROOT / _experiment(run)).experiment.question
+    return (
+        f"## {plain(run['name'])}\n\n**{plain(question)}** Not yet measured: no run of it meets the [rule of "
+        f"publication](README.md#when-a-report-is-published).\n\n"
+        f"<!-- not run by tests: minutes long -->\n```sh\nplinth run {_experiment(run)}\n```"
+    )
+
+
 def _section(run: dict[str, Any], report: Report, charts: dict[str, Drawing]) -> str:
     analysis = report.analysis
     parts = [
-        f"## {plain(analysis.experiment)}",
+        f"## {plain(run['name'])}",
         f"**{plain(analysis.question)}** {plain(analysis.answer)}",
-        *(
-            f"![{plain(drawing.title)}: {plain(analysis.experiment)}](charts/{name})"
-            for name, drawing in charts.items()
-        ),
+        *(f"![{plain(drawing.title)}: {plain(run['name'])}](charts/{name})" for name, drawing in charts.items()),
         ranking_table(report),
         plain(report.ranking),
         plain(report.noise),
@@ -108,8 +121,8 @@ def _section(run: dict[str, Any], report: Report, charts: dict[str, Drawing]) ->
         run.get("text", "").strip(),
         _limits(report),
         bullets(f"warning: {warning}" for warning in analysis.warnings),
-        f"<!-- not run by tests: minutes long -->\n```sh\n{_command(report)}\n```",
-        f"[The data of this section](data/{analysis.experiment}.json)",
+        f"<!-- not run by tests: minutes long -->\n```sh\n{_command(run, report)}\n```",
+        f"[The data of this section](data/{run['name']}.json)",
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -134,16 +147,17 @@ def _limits(report: Report) -> str:
     run, host, trials = report.run, report.host, report.analysis
     day = datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC)
     versions = ", ".join(f"{one.name} {one.version}" for one in report.reproduction.versions)
+    steady = sum(trial.steady is True for variant in trials.variants for trial in variant.trials)
     return (
-        f"Measured on {day:%Y-%m-%d} on {plain(_studies()['machine'])}, with {host.cores} cores ({plain(host.cpu_model)}) and "
-        f"{format_size(host.memory_total_bytes)} of memory; {plain(versions)}; "
-        f"{trials.trials_counted} of {trials.trials_planned} trials count. {plain(report.observation)}"
+        f"Measured on {day:%Y-%m-%d} on an idle virtual machine of {host.cores} cores ({plain(host.cpu_model)}) and "
+        f"{format_size(host.memory_total_bytes)} of memory; {plain(versions)}; {trials.trials_counted} of "
+        f"{trials.trials_planned} trials count, {steady} of them were steady. {plain(report.observation)}"
     )
 
 
-def _command(report: Report) -> str:
+def _command(run: dict[str, Any], report: Report) -> str:
     changes = "".join(f" \\\n    --set {shlex.quote(one)}" for one in report.reproduction.overrides if "=" in one)
-    return f"plinth run experiments/{report.analysis.experiment}.toml{changes}"
+    return f"plinth run {_experiment(run)}{changes}"
 
 
 def _card(study: dict[str, Any], run: dict[str, Any], report: Report, charts: dict[str, Drawing]) -> str:
@@ -173,11 +187,65 @@ def _gallery(cards: list[str]) -> str:
     return "\n\n".join(["# Gallery of reports", _MADE, lead, *cards]) + "\n"
 
 
+def _carried_over() -> str:
+    """Return the page of each published ratio, next to ours, with what became of it and why."""
+    lead = (
+        "Which findings of the five studies can be seen again on a small virtual machine and emulated drives, and which "
+        "cannot. *As published*: the published ratio is within our 95 % interval. *Same direction*: it is not, but faster is "
+        "faster and slower is slower. *Undecided*: our interval includes 1. *No*: we found something else. Only [kept "
+        "reports](README.md#when-a-report-is-published) count; each finding links to its own."
+    )
+    parts = ["# What carried over", _MADE, lead]
+    for study in studies():
+        rows = [
+            f"| {' | '.join(cells)} |"
+            for run in study["run"]
+            if (report := read_kept(run["name"]))
+            for cells in _findings(study, run, report)
+        ]
+        if rows or "carried_over" in study:
+            parts.append(f"## {study['title']}")
+        if rows:
+            parts.append("\n".join(["| finding | published | ours | carried over |", "|---|---|---|---|", *rows]))
+        elif "carried_over" in study:
+            parts.append("Not yet measured.")
+        parts.append(study.get("carried_over", "").strip())
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _findings(study: dict[str, Any], run: dict[str, Any], report: Report) -> Iterator[tuple[str, ...]]:
+    """Yield finding, published ratio, ours and what became of it, of each ratio that was measured, except baselines."""
+    if (compared := report.published) is None:
+        return
+    link = f"{study['page']}.md#{_anchor(run['name'])}"
+    for figure in compared.figures:
+        if figure.published_ratio is not None and figure.ratio is not None and figure.ratio.interval is not None:
+            of = figure.published_ratio
+            yield (f"[{plain(figure.label)}]({link})", f"{of:.3g}x", ratio(figure.ratio), _became(of, of, figure.ratio))
+    for row in compared.ratios:
+        if row.ratio is not None:
+            name = plain(row.what) + (f" ({plain(row.variant)})" if row.variant else "")
+            low, high = row.published_low, row.published_high
+            published = f"{low:.3g}x" if low == high else f"{low:.3g} to {high:.3g}x"
+            yield f"[{name}]({link})", published, ratio(row.ratio), _became(low, high, row.ratio)
+
+
+def _became(low: float, high: float, ours: Estimate) -> str:
+    if ours.interval is None:
+        return "n/a: ours has no interval"
+    if ours.interval.low <= high and low <= ours.interval.high:
+        return "as published"
+    if ours.interval.low <= 1 <= ours.interval.high:
+        return "undecided"
+    return "same direction" if (low > 1 and ours.value > 1) or (high < 1 and ours.value < 1) else "no"
+
+
 def main(folder: Path) -> int:
     """Write every kept report as an HTML page."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in _run_names():
-        (folder / f"{name}.html").write_text(render_html(read_kept(name)), encoding="utf-8")
+    for name in study_runs():
+        if report := read_kept(name):
+            (folder / f"{name}.html").write_text(render_html(report), encoding="utf-8")
     return 0
 
 

@@ -13,6 +13,8 @@ WIDTH = 100
 def test_its_blocks_are_parts_of_the_kept_report():
     blocks = re.findall(r"^```text\n(.+?)^```", (ROOT / "docs/annotated-report.md").read_text(), re.M | re.S)
     assert len(blocks) > 5
-    printed = render_terminal(read_kept("ramdisk"), width=WIDTH, color=False)
+    report = read_kept("ramdisk")
+    assert report is not None
+    printed = render_terminal(report, width=WIDTH, color=False)
     for block in blocks:
         assert block in printed

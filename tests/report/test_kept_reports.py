@@ -2,11 +2,25 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kept_reports import DATA, HIDDEN, ROOT, folders_of_one_machine, kept_text, read_kept, report_of, small_form
+import kept_reports
+from kept_reports import (
+    DATA,
+    HIDDEN,
+    ROOT,
+    folders_of_one_machine,
+    kept_text,
+    read_kept,
+    report_of,
+    small_form,
+    studies,
+    study_runs,
+)
+from plinth.model.report import Report
 from plinth.report import render_html
 from plinth.report.charts import draw_charts
 from reported import Reported
@@ -15,6 +29,40 @@ from study_pages import GALLERY, main, study_pages, unwanted
 KEPT = sorted(path.stem for path in DATA.glob("*.json"))
 MOST_BYTES = 2_000_000
 """Of all that the pages of studies and the gallery add to the repository."""
+
+
+def kept(name: str) -> Report:
+    report = read_kept(name)
+    assert report is not None
+    return report
+
+
+@pytest.fixture
+def no_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of kept reports that has none yet."""
+    folder = tmp_path / "docs/studies/data"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(kept_reports, "ROOT", tmp_path)
+    monkeypatch.setattr(kept_reports, "DATA", folder)
+    read_kept.cache_clear()
+    yield folder
+    read_kept.cache_clear()
+
+
+def test_pages_say_what_was_not_yet_measured(no_reports: Path) -> None:
+    pages = study_pages()
+    for study in studies():
+        page = pages[f"docs/studies/{study['page']}.md"]
+        assert page.count("Not yet measured: no run of it meets the [rule") == len(study["run"])
+    assert "\n## " not in pages[str(GALLERY)]
+
+
+def test_a_kept_report_that_breaks_the_rule_of_publication_stops_the_pages(no_reports: Path, ramdisk: Reported) -> None:
+    (no_reports / "ramdisk.json").write_text(kept_text(ramdisk.report, ["/srv/"]))
+    with pytest.raises(
+        SystemExit, match=r"data/ramdisk.json may not be published: the doctor did not examine the machine"
+    ):
+        study_pages()
 
 
 def test_the_small_form_is_a_report_and_draws_the_same_charts(studied: Reported) -> None:
@@ -57,15 +105,15 @@ def test_what_is_computed_to_many_digits_is_kept_with_nine(ramdisk: Reported) ->
 
 def test_each_kept_report_is_shown_and_readable_and_names_no_machine() -> None:
     assert unwanted() == []
-    assert len(KEPT) >= 5
+    assert KEPT
     for name in KEPT:
-        assert read_kept(name).analysis.experiment == name
+        assert kept(name).analysis.experiment == study_runs()[name].get("experiment", name)
         assert folders_of_one_machine((DATA / f"{name}.json").read_text()) == []
 
 
 def test_pages_have_the_answers_and_only_links_that_lead_somewhere(tmp_path: Path) -> None:
     pages = {name: text for name, text in study_pages().items() if name.endswith(".md")}
-    assert len(pages) == 6
+    assert len(pages) == len(studies()) + 2
     main(tmp_path / "docs/gallery")
     for name, text in pages.items():
         for link in re.findall(r"\]\(([^)#]+)", text):
@@ -74,7 +122,7 @@ def test_pages_have_the_answers_and_only_links_that_lead_somewhere(tmp_path: Pat
             assert target.exists() or made.exists(), f"{name}: {link}"
     gallery = pages[str(GALLERY)]
     for name in KEPT:
-        assert read_kept(name).analysis.answer.split("(")[0] in gallery
+        assert kept(name).analysis.answer.split("(")[0] in gallery
         assert "plinth-report" in (tmp_path / f"docs/gallery/{name}.html").read_text()
 
 

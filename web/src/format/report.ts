@@ -2757,9 +2757,9 @@ export interface PublishedFact {
    */
   unit: string;
   /**
-   * What is measured of it here, by measure.probe_io or of a statement of the load, to be compared with it.
+   * What is measured of it here, by measure.probe_io, by the fsync probe, at loading or of a statement of the load, to be compared with it.
    */
-  measured_by: PublishedIo | PublishedStatement | null;
+  measured_by: PublishedIo | PublishedFsync | PublishedDataset | PublishedStatement | null;
 }
 /**
  * A figure of the I/O probe, in the unit of the fact that it is compared with.
@@ -2781,6 +2781,44 @@ export interface PublishedIo {
    * Which of its figures. A clat is fio's completion latency, without the time that submission takes.
    */
   figure: "iops" | "bytes_per_s" | "p50_ns" | "p99_ns" | "clat_p50_ns" | "clat_p99_ns";
+  /**
+   * That many of it make one of the fact's unit.
+   */
+  per_unit: number;
+}
+/**
+ * The durable writes a second of one case of the fsync probe, in the unit of the fact that they are compared with.
+ */
+export interface PublishedFsync {
+  /**
+   * The experiment's storage.
+   */
+  storage: string;
+  /**
+   * The case, as pg_test_fsync names it: of one write of 8 kB.
+   */
+  fsync: string;
+  /**
+   * That many of them make one of the fact's unit.
+   */
+  per_unit: number;
+}
+/**
+ * A figure of the dataset as it was once loaded, in the unit of the fact that it is compared with.
+ */
+export interface PublishedDataset {
+  /**
+   * Of its largest table; another size is not compared.
+   */
+  rows: number;
+  /**
+   * Of that table without its indexes, of its largest index, or the time it took to load the dataset.
+   */
+  figure: "table_bytes" | "index_bytes" | "load_s";
+  /**
+   * What loaded it, where that matters; what another loaded is not compared.
+   */
+  loader: string | null;
   /**
    * That many of it make one of the fact's unit.
    */
