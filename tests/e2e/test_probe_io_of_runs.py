@@ -1,4 +1,4 @@
-"""measure.probe_io: raw I/O of the storages in a run, in every form of its report, and next to what a study published."""
+"""The probes in a run: of raw I/O and of fsync, in every form of its report, and next to what a study published."""
 
 import json
 
@@ -82,4 +82,48 @@ def test_without_fio_it_is_a_gap_with_its_reason_and_the_run_continues(project, 
         assert f"- {DD}: published 362 MB/s; ours n/a: not measured here" in markdown
 
     in_private_mounts(attempt)
+    nothing_left()
+
+
+PG_TEST_FSYNC = """\
+spec = 1
+name = "probed"
+question = "What does pg_test_fsync find there?"
+reference = "s3-zfs-slog"
+storage.zfs = { kind = "directory" }
+workload = { builtin = "select-only", clients = 1 }
+dataset = { kind = "tpcb", scale = 1 }
+
+[measure]
+warmup = "0s"
+duration = "300ms"
+repeats = 1
+aa = false
+probe = "50ms"
+probe_block = "64KiB"
+probe_only = ["one_block", "two_blocks", "other_descriptor", "unsynced"]
+"""
+
+
+def test_the_cases_of_pg_test_fsync_are_measured_with_writes_of_the_length_that_is_asked_for(project, nothing_left):
+    project.write(PG_TEST_FSYNC)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stderr
+    report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
+    (place,) = report["flushes"]
+    rates = {figure["label"]: figure["ops_per_s"] for figure in place["figures"]}
+    assert {
+        "64 kB: fdatasync",
+        "two of 64 kB: fsync",
+        "64 kB: write, close, fsync",
+        "64 kB, not synced",
+        "1 writer, fdatasync",
+    } <= rates.keys()
+    assert rates["64 kB, not synced"] > rates["64 kB: fdatasync"] > 0
+    facts = {fact["what"]: fact["ours"] for fact in report["published"]["facts"]}
+    assert facts["fsync probe on the pool, two writes of 64 kB: fsync"] == rates["two of 64 kB: fsync"]
+    assert facts["fsync probe on the pool: writes that are not synced"] == rates["64 kB, not synced"]
+    assert (
+        "fsync probe on the pool, one write of 64 kB: fdatasync: published 778 per s; ours " in project.whole_report()
+    )
     nothing_left()

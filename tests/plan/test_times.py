@@ -123,6 +123,16 @@ def test_the_cache_that_trials_begin_with_takes_time() -> None:
     assert of("warm", slow) - of("as-is", slow) > 3 * 100
 
 
+def test_each_case_of_the_fsync_probe_takes_time_on_each_storage() -> None:
+    def of(*groups: str) -> float:
+        measure = MEASURE | {"probe": "2s", **({"probe_only": groups} if groups else {})}
+        e = experiment(**ONE, matrix={"storage": ["disk"]}, measure=measure)
+        return plan_of(e, places={"disk": StoragePlace(), "wal": StoragePlace()}).estimated_s
+
+    assert of("one_block", "unsynced") - of() == approx(2.0)
+    assert of("one_block", "two_blocks", "ladder") - of("one_block") == approx(10 * 2.0)
+
+
 def test_the_machines_of_a_fleet_begin_together_in_each_trial() -> None:
     def of(**fleet: object) -> float:
         e = experiment(**ONE, matrix={"storage": ["disk"]}, measure=MEASURE, workload={"builtin": "tpcb-like"}, **fleet)

@@ -122,6 +122,10 @@ class ServerFacts(Frozen):
         default=(),
         description="Libraries that LD_PRELOAD or /etc/ld.so.preload put before the server's own, of one that Plinth started.",
     )
+    memory_limit_bytes: int | None = Field(
+        default=None,
+        description="Of its processes and their page cache, read back from the control group that they are in; None: no limit.",
+    )
     standby: StandbyFacts | None = Field(default=None, description="None of a server that is no standby.")
     on_this_machine: bool | None = Field(
         default=None,

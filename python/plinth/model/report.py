@@ -111,6 +111,7 @@ class ReportServer(Frozen):
     run_as: str
     run_as_reason: str
     data_checksums: bool | None
+    memory_limit_bytes: int | None = Field(default=None, description="None: it may use all of the machine's.")
     data_directories: tuple[str, ...]
     variants: tuple[str, ...]
 

@@ -10,10 +10,13 @@ from plinth.common.connection_keys import check_keys
 from plinth.model.base import Frozen, Name, SettingValue
 from plinth.model.patroni import PatroniSpec
 from plinth.model.standby import Standbys, check_standbys
+from plinth.model.units import SizeBytes
 
 OLDEST_VERSION, NEWEST_VERSION = 13, 18
 """The major versions whose settings, views and files Plinth knows, each tested on its own binaries."""
 _OPTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
+LEAST_MEMORY_BYTES = 2**26
+"""With less not even an idle server runs."""
 DEFAULT_TABLESPACE = "pg_default"
 """The tablespace that every cluster has: within its data directory."""
 
@@ -74,6 +77,14 @@ class ServerSpec(Frozen):
         description='With listen = "tcp": the numeric address of this machine that a managed server listens on, for a load from '
         "other machines. Everybody who reaches it may try to log in; a random password is needed. Default: 127.0.0.1.",
         examples=["192.0.2.10"],
+    )
+    memory_bytes: SizeBytes | None = Field(
+        default=None,
+        ge=LEAST_MEMORY_BYTES,
+        alias="memory",
+        description="Of a managed server, and of each of its standbys: the most memory that its processes may use, with the page cache of "
+        "what they read and write, by a control group; needs root. Default: the machine's.",
+        examples=["16GiB"],
     )
     data_checksums: bool = Field(default=True, description="initdb with data checksums.")
     wal_segment_size_mb: int | None = Field(
@@ -174,6 +185,12 @@ class ServerSpec(Frozen):
             raise ValueError(f"listen_address: got {self.listen_address}; one address of this machine is needed")
         if self.listen != "tcp":
             raise ValueError('listen_address: only with listen = "tcp"')
+        return self
+
+    @model_validator(mode="after")
+    def _memory_is_limited_by_us(self) -> "ServerSpec":
+        if self.memory_bytes is not None and self.failover == "patroni":
+            raise ValueError('memory: not with failover = "patroni", which starts the servers')
         return self
 
     @model_validator(mode="after")

@@ -149,6 +149,7 @@ def _servers(servers: Mapping[str, ServerFacts]) -> tuple[ReportServer, ...]:
             run_as=facts.run_as,
             run_as_reason=facts.run_as_reason,
             data_checksums=facts.data_checksums,
+            memory_limit_bytes=facts.memory_limit_bytes,
             data_directories=(),
             variants=(),
         )

@@ -11,7 +11,9 @@ from plinth.model.network import NodePlace
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, tablespace_role
 from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
+from plinth.model.units import format_size
 from plinth.server.shared_memory import Guarded
+from plinth.system.control_group import group_path
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
@@ -67,6 +69,11 @@ class ServerLayout:
         digest = hashlib.sha256(f"{self.run_id}/{self.name}".encode()).hexdigest()[:12]
         return (self.socket_root or Path(tempfile.gettempdir())) / f"plinth-{digest}"
 
+    @property
+    def memory_group(self) -> Path | None:
+        """Return the control group that limits its memory; None where nothing does."""
+        return None if self.spec.memory_bytes is None else group_path(f"{self.label}-{self.name}")
+
     def check_socket_path(self, port: int) -> None:
         """Raise UsageError where the path of the socket would be too long for one."""
         check_socket_path(
@@ -75,12 +82,14 @@ class ServerLayout:
 
     def steps(self) -> tuple[Step, ...]:
         """Return the steps of making and starting this server, in order."""
+        limited = () if (step := self.memory_limit_step()) is None else (step,)
         if self.upstream is not None:
-            return (self.backup_step(self.upstream.spec.port), self.sockets_step(), self.start_step())
+            return (self.backup_step(self.upstream.spec.port), self.sockets_step(), *limited, self.start_step())
         return (
             self.initdb_step(),
             *(self.directory_step(name) for name in self.tablespaces),
             self.sockets_step(),
+            *limited,
             self.start_step(),
             *(self.tablespace_step(name) for name in self.tablespaces),
         )
@@ -139,6 +148,17 @@ class ServerLayout:
             f"directory-{tablespace}",
             f"make the directory {path} for tablespace {tablespace}",
             undo=Undo(kind="remove_directory", path=str(path), label=self.label),
+        )
+
+    def memory_limit_step(self) -> Step | None:
+        """Return the step that limits its memory; None where nothing does. It stays while the server is stopped, with the page cache."""
+        group, limit_bytes = self.memory_group, self.spec.memory_bytes
+        if group is None or limit_bytes is None:
+            return None
+        return Step(
+            id=self.step_id("memory-limit"),
+            title=f"make the control group {group}, of at most {format_size(limit_bytes)} of memory",
+            undo=Undo(kind="remove_control_group", path=str(group), label=self.label),
         )
 
     def tablespace_step(self, tablespace: str) -> Step:

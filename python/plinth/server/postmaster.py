@@ -8,6 +8,7 @@ from time import monotonic
 
 from plinth.model.errors import RunError
 from plinth.server.layout import ServerLayout
+from plinth.system.control_group import enter_group
 from plinth.system.log_file import LogFile
 from plinth.system.process import all_exit
 from plinth.system.regular_file import read_small_file
@@ -36,6 +37,7 @@ class Postmaster:
         self._data_directory = layout.data_directory
         self._version = layout.installation.version
         self._log = ServerLog(layout.log)
+        group = layout.memory_group
         # There from its first instant, since the journal knows a server by the directory that it works in.
         self._process = runner.spawn(
             step.argv,
@@ -43,6 +45,7 @@ class Postmaster:
             cwd=layout.data_directory,
             env=None if layout.place is None else layout.owner.named_in_environment(),
             log=layout.log,
+            at_gate=None if group is None else lambda pid: enter_group(group, pid),
         )
 
     @property

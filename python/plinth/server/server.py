@@ -34,6 +34,7 @@ from plinth.server.settings.readback import check_taken, read_rows
 from plinth.server.settings.values import setting_text
 from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.server.tablespaces import check_wal_directory, create_tablespaces
+from plinth.system.control_group import make_group
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
 from plinth.system.drop_caches import write_back_command
@@ -122,6 +123,7 @@ class Server:
         try:
             self._entries.append(self._make_directory(self.layout.sockets_step(), self.layout.socket_directory))
             self._write(settings)
+            self._limit_memory()
             self._entries.append(self._journal.record(self.layout.memory_step(Guarded.at(self.layout.data_directory))))
             self._entries.append(self._journal.record(self.layout.start_step()))
             self._postmaster = Postmaster(self.layout, self._runner)
@@ -132,6 +134,19 @@ class Server:
             self._clear_away()
             raise
         self.settings = dict(settings)
+
+    def _limit_memory(self) -> None:
+        """Make the control group of the server, which stays until the run is undone: the page cache is counted where it was read."""
+        step, group, limit_bytes = (
+            self.layout.memory_limit_step(),
+            self.layout.memory_group,
+            self.layout.spec.memory_bytes,
+        )
+        if step is None or group is None or limit_bytes is None:
+            return
+        if not self._journal.has(step.id):
+            self._journal.record(step)
+        make_group(group, limit_bytes)
 
     def apply(self, settings: Mapping[str, SettingValue]) -> Applied:
         """Change to `settings`, with those left out at their defaults: by restart where required, else by reload.

@@ -174,8 +174,11 @@ class Runner:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         pass_fds: Collection[int] = (),
+        at_gate: Callable[[int], object] | None = None,
     ) -> Child:
         """Start `argv` and leave it running, its output appended to `log`; `pass_fds` are open in it, too.
+
+        `at_gate` gets the pid while the process waits to become `argv`; if it raises, the process ends without having done anything.
 
         It outlives us: journal it first. When we die before it has become `argv`, it ends without having done anything
         (`gate`). MissingCapability when there is no such program; that its owner may not execute it is said in its log.
@@ -187,6 +190,13 @@ class Runner:
             process = _start(
                 gated(argv), place, stdin=gate.theirs, stdout=output, stderr=subprocess.STDOUT, pass_fds=pass_fds
             )
+            try:
+                if at_gate is not None:
+                    at_gate(process.pid)
+            except BaseException:
+                process.kill()  # the shell that waits, which has started nothing
+                process.wait()
+                raise
             gate.open()
         self._record(CommandRecord(tuple(argv), owner.name if owner else None, None, None, "", ""))
         return Child(process)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.step import Step, Undo
+from plinth.system.control_group import remove_group
 from plinth.system.directory import nearest_label, remove_directory
 from plinth.system.failures import from_os_error
 from plinth.system.runner import Runner
@@ -89,6 +90,10 @@ SYSTEM_UNDO: UndoHandlers = {
         lambda what: f"unmount {what.path}",
         lambda what: umount_command(Path(what.path)),
         unmounts=True,
+    ),
+    "remove_control_group": UndoHandler(
+        lambda what, runner: remove_group(Path(what.path), what.label),
+        lambda what: f"remove the control group {what.path}",
     ),
 }
 

@@ -1825,6 +1825,10 @@ export interface ReportServer {
   run_as: string;
   run_as_reason: string;
   data_checksums: boolean | null;
+  /**
+   * None: it may use all of the machine's.
+   */
+  memory_limit_bytes: number | null;
   data_directories: string[];
   variants: string[];
 }

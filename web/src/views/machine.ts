@@ -56,6 +56,10 @@ function serverBox(report: Report, server: ReportServer): HTMLElement {
         server.data_directories.length > 0 ? server.data_directories.join(", ") : "n/a: external",
       ),
       row("data checksums", checksums),
+      row(
+        "memory",
+        server.memory_limit_bytes == null ? "all of the machine's" : `at most ${size(server.memory_limit_bytes)}`,
+      ),
       row("variants", shortList(server.variants.map((id) => labelOf(report, id)))),
     ),
   );

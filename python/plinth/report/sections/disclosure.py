@@ -126,7 +126,11 @@ def _hardware(contents: BundleContents, analysis: Analysis) -> _Score:
 
 def _data_size(contents: BundleContents, analysis: Analysis) -> _Score:
     sizes = [cluster.data_bytes for cluster in contents.plan.clusters]
-    evidence = f"about {format_size(max(sizes, default=0))}, memory {format_size(contents.host.memory_total_bytes)}"
+    limits = {one.memory_limit_bytes for one in contents.servers.values() if one.memory_limit_bytes is not None}
+    limited = f", limited to {', '.join(map(format_size, sorted(limits)))} for the server" if limits else ""
+    evidence = (
+        f"about {format_size(max(sizes, default=0))}, memory {format_size(contents.host.memory_total_bytes)}{limited}"
+    )
     return _yes_or_no(bool(sizes), f"{evidence} (an estimate of the plan)")
 
 

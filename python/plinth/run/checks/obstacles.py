@@ -18,6 +18,7 @@ from plinth.server import port
 from plinth.server.external.external_server import check_external, check_options
 from plinth.server.layout import SOCKET_PORT, ServerLayout
 from plinth.storage.preflight import check_reachable, nearest_existing
+from plinth.system.control_group import check_memory_groups
 from plinth.system.owner import Owner, server_owner
 from plinth.system.paths import ensure, state_dir
 from plinth.system.runner import Runner
@@ -189,6 +190,8 @@ def _check_place(layout: ServerLayout) -> None:
         address = spec.listen_address or port.LOCALHOST
         port.check_free(spec.port, address) if spec.port is not None else port.find_free(address)
     layout.check_socket_path(spec.port or SOCKET_PORT)
+    if spec.memory_bytes is not None:
+        check_memory_groups()
 
 
 def _error_of(check: Callable[[], object]) -> PlinthError | None:

@@ -67,7 +67,8 @@ class SettingsCheck:
                 lacking[variant.id] = f"this build of the server lacks it: {reasons}"
             elif not wrong:
                 refused += self._combined(judges, variant)
-                if reason := judges.dry_start.lacking(variant.settings, probe.definitions):
+                limit_bytes = clusters[variant.cluster].server.memory_bytes
+                if reason := judges.dry_start.lacking(variant.settings, probe.definitions, limit_bytes):
                     lacking[variant.id] = f"the server would not start: {reason}"
             found += (at_its_factor(problem, variant.levels) for problem in refused)
         if len(of_builds) == len(expanded.variants):

@@ -56,6 +56,7 @@ class ClusterPreparation:
         with StallWatch(f"load into {planned.id}", primary.connection, listener.note, local=True) as stalls:
             self._load(cluster, primary, writer, stalls, resuming=is_there)
         primary.shutdown()
+        cluster.forget_page_cache()
         if planned.standbys:
             primary.start(alone)
             self._prepare_standbys(cluster, first, writer)
@@ -83,6 +84,7 @@ class ClusterPreparation:
             standby.start(cluster.settings_of(first, node.name))
         cluster.await_standbys()
         cluster.stop()
+        cluster.forget_page_cache()
 
     def _prepare_external(self, cluster: LiveCluster, writer: BundleWriter | None) -> None:
         planned, listener = cluster.planned, cluster.listener

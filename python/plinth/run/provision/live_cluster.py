@@ -110,9 +110,17 @@ class LiveCluster:
     def restart_cold(self, variant: Variant) -> Topology:
         """Stop the servers, drop the page cache of their machine, and start them as they were."""
         self.stop()
+        self._drop_page_cache()
+        return self.activate(variant)
+
+    def forget_page_cache(self) -> None:
+        """Drop the page cache where servers have a memory limit: what Plinth read or wrote for them is not counted as theirs."""
+        if self.planned.primary.server.memory_bytes is not None:
+            self._drop_page_cache()
+
+    def _drop_page_cache(self) -> None:
         mounts = [self.context.storages[name].mount_point for name in self.planned.storages]
         HOST.drop_page_cache(mounts, self.runner)
-        return self.activate(variant)
 
     def copies(self) -> list[LoadedCopy]:
         """Return the copies of the files as loaded, one for each node; none where trials do not restore them."""
@@ -127,6 +135,7 @@ class LiveCluster:
             return None
         self.stop()
         restored = {copy.node: copy.restore(self.listener.progress) for copy in copies}
+        self.forget_page_cache()
         return Restored(
             how={
                 role if node == PRIMARY else f"{role} of {node}": how

@@ -91,8 +91,13 @@ class DryStart:
         """Return what the installation could load; nothing where that cannot be seen."""
         return tuple(sorted(file.stem for file in Path(self._library_folder or "/nonexistent").glob("*.so")))
 
-    def lacking(self, settings: Mapping[str, SettingValue], definitions: Mapping[str, SettingDefinition]) -> str | None:
-        """Return why this machine cannot give a server with these settings its shared memory; None where it can."""
+    def lacking(
+        self,
+        settings: Mapping[str, SettingValue],
+        definitions: Mapping[str, SettingDefinition],
+        limit_bytes: int | None = None,
+    ) -> str | None:
+        """Return why this machine, or a memory limit of the server, cannot give it the shared memory of these settings; None where it can."""
         asked = {
             name: setting_text(value)
             for name, value in settings.items()
@@ -102,6 +107,8 @@ class DryStart:
         pages = None if buffers is None else number_of(buffers, _BUFFER_UNIT)
         if pages is not None and pages * 8192 > self._memory_total_bytes:
             return f"shared_buffers = {buffers}: this machine has {format_size(self._memory_total_bytes)} of memory"
+        if pages is not None and limit_bytes is not None and pages * 8192 > limit_bytes:
+            return f"shared_buffers = {buffers}: server.memory allows {format_size(limit_bytes)}"
         return self._cached("memory", asked)
 
     def _cached(self, what: str, asked: Mapping[str, str]) -> str | None:
