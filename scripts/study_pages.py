@@ -221,22 +221,28 @@ def _findings(study: dict[str, Any], run: dict[str, Any], report: Report) -> Ite
     for figure in compared.figures:
         if figure.published_ratio is not None and figure.ratio is not None and figure.ratio.interval is not None:
             of = figure.published_ratio
-            yield (f"[{plain(figure.label)}]({link})", f"{of:.3g}x", ratio(figure.ratio), _became(of, of, figure.ratio))
+            yield (
+                f"[{plain(figure.label)}]({link})",
+                f"{of:.3g}x",
+                ratio(figure.ratio),
+                carried_over(of, of, figure.ratio),
+            )
     for row in compared.ratios:
         if row.ratio is not None:
             name = plain(row.what) + (f" ({plain(row.variant)})" if row.variant else "")
             low, high = row.published_low, row.published_high
             published = f"{low:.3g}x" if low == high else f"{low:.3g} to {high:.3g}x"
-            yield f"[{name}]({link})", published, ratio(row.ratio), _became(low, high, row.ratio)
+            yield f"[{name}]({link})", published, ratio(row.ratio), carried_over(low, high, row.ratio)
 
 
-def _became(low: float, high: float, ours: Estimate) -> str:
+def carried_over(low: float, high: float, ours: Estimate) -> str:
+    """Return what became of a published ratio, given as its range: whether ours, with its interval, says the same."""
     if ours.interval is None:
         return "n/a: ours has no interval"
+    if ours.interval.low <= 1 <= ours.interval.high and not low <= 1 <= high:
+        return "undecided"
     if ours.interval.low <= high and low <= ours.interval.high:
         return "as published"
-    if ours.interval.low <= 1 <= ours.interval.high:
-        return "undecided"
     return "same direction" if (low > 1 and ours.value > 1) or (high < 1 and ours.value < 1) else "no"
 
 

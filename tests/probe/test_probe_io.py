@@ -1,5 +1,6 @@
 """`plinth probe io`: fio in PostgreSQL's shapes, on nothing but the probe's own file."""
 
+import os
 import re
 import select
 import signal
@@ -142,6 +143,19 @@ def test_the_device_is_the_topmost_one_below_the_place(probe: Command, scratch: 
     with mounted(scratch / "m", "-t", "tmpfs", "none") as point:
         done = probe("io", point, "--size", "1MiB", "--only", "device_positions", "--quiet")
         assert done.exit_code == 1 and done.stdout.count("n/a: no block device is known below this place") == 1
+
+
+def test_the_device_is_read_though_its_file_system_is_full(probe: Command, scratch: Path):
+    """As a drive's curve after a load that fills it: nothing is written for it."""
+    with served(scratch, size_bytes=64 * MIB) as disk, disk.filesystem() as place:
+        free = os.statvfs(place)
+        (place / "rows").write_bytes(bytes(int(0.98 * free.f_bavail * free.f_frsize)))
+        refused = probe("io", place, "--size", "16MiB", "--only", "wal", "--quiet")
+        assert refused.exit_code != 0 and "no room for" in refused.stderr
+        done = probe("io", place, "--size", "16MiB", "--only", "device_positions", "--json", "--quiet")
+        assert done.exit_code == 0, done.stderr
+        assert all(result.read is not None for result in IoProbe.model_validate_json(done.stdout).results)
+        assert [path.name for path in place.iterdir() if path.name != "lost+found"] == ["rows"]
 
 
 def test_no_shape_but_writes_of_the_probes_file_writes():

@@ -20,11 +20,12 @@ from kept_reports import (
     studies,
     study_runs,
 )
+from plinth.model.figures import Estimate, Interval
 from plinth.model.report import Report
 from plinth.report import render_html
 from plinth.report.charts import draw_charts
 from reported import Reported
-from study_pages import GALLERY, main, study_pages, unwanted
+from study_pages import GALLERY, carried_over, main, study_pages, unwanted
 
 KEPT = sorted(path.stem for path in DATA.glob("*.json"))
 MOST_BYTES = 2_000_000
@@ -130,3 +131,25 @@ def test_all_of_it_stays_small() -> None:
     made = sum(len(text.encode()) for text in study_pages().values())
     kept = sum(path.stat().st_size for path in DATA.glob("*"))
     assert made + kept < MOST_BYTES
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "became"),
+    [
+        ((3, 3), (2.8, 3.1), "as published"),
+        ((2, 3), (2.9, 4), "as published"),
+        ((9, 9), (1.8, 2.0), "same direction"),
+        ((0.2, 0.2), (0.5, 0.7), "same direction"),
+        ((3, 3), (0.8, 1.4), "undecided"),
+        ((3, 3), (0.8, 3.4), "undecided"),
+        ((1, 1), (0.9, 1.2), "as published"),
+        ((3, 3), (0.5, 0.7), "no"),
+        ((0.2, 0.2), (1.5, 1.7), "no"),
+        ((1, 1), (1.5, 1.7), "no"),
+        ((3, 3), None, "n/a: ours has no interval"),
+    ],
+)
+def test_what_carried_over(published: tuple[float, float], ours: tuple[float, float] | None, became: str) -> None:
+    bounds = None if ours is None else Interval(low=ours[0], high=ours[1], level=0.95)
+    value = 1.0 if ours is None else sum(ours) / 2
+    assert carried_over(*published, Estimate(value=value, interval=bounds, n=5, method="test")) == became

@@ -26,7 +26,8 @@ def probe_jobs(
     duration_s: float,
     tell: Callable[[IoJob], None],
 ) -> IoProbe:
-    """Run `jobs` on a new file of `size_bytes` in the directory `path`; it is removed when this returns or raises.
+    """Run `jobs` on a new file of `size_bytes` in the directory `path`; it is removed when this returns or raises. Jobs that only read
+    the device below need none.
 
     Jobs of one group run at the same time, each on a separate file: on one file the flushes of one would write what
     the others left, and file systems let writes of a file wait for one another.
@@ -37,7 +38,8 @@ def probe_jobs(
     runner = Runner()
     version = fio_version(runner)
     steps = _steps(jobs)
-    with own_files(path, size_bytes, max((len(step) for step in steps), default=1)) as files:
+    at_once = max((len(step) for step in steps if step[0].target != "device"), default=0)
+    with own_files(path, size_bytes, at_once) as files:
         results = tuple(_measured(steps, files, topmost_device(facts), runner, tell))
     left = tuple(Gap(what=f"removal of {file.path}", reason=file.left) for file in files if file.left is not None)
     return IoProbe(

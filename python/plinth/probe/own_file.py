@@ -83,7 +83,8 @@ class OwnFile:
 def own_files(directory: Path, size_bytes: int, count: int) -> Iterator[tuple[OwnFile, ...]]:
     """Create `count` files of that size each for a `with` block, as `own_file` does, once there is room for all."""
     try:
-        _check_room(directory, [size_bytes] * count)
+        if count:
+            _check_room(directory, [size_bytes] * count)
     except OSError as error:
         raise from_os_error(error, "make the probe's files", directory) from error
     with ExitStack() as stack:
