@@ -30,7 +30,9 @@ plinth plan mine.toml
 
 Times are those of the file's header or, where it has none, the estimate of `plinth plan`, for a machine with two cores;
 `plinth plan` estimates yours. "Yes" under *root* means that `plinth run` needs root, because it makes and mounts devices
-or networks. [`--full`](guides/experiments.md#the-published-size) asks for the published size, which takes hours and much
+or networks. Under *measured*, "a report" is one that meets the [rule of
+publication](studies/README.md#when-a-report-is-published); "first figures" are on a page, or in the header of the file,
+that says how far to trust them. [`--full`](guides/experiments.md#the-published-size) asks for the published size, which takes hours and much
 more space."""
 _TAKES = re.compile(r"\b(?:runs(?: here)? in about|Ran in) ([\w ]+?)(?: on (\d+(?: busy)? cores))?(?=[.,;])", re.I)
 _WITHOUT_ROOT = {"directory", "tmpfs"}
@@ -70,9 +72,17 @@ def _row(name: str, experiment: Experiment, text: str, entry: Mapping[str, Any])
         plain(experiment.question),
         _takes(name, text, entry).removeprefix("about "),
         "yes" if _needs_root(experiment) else "no",
-        "yes" if list(_answers(name, entry)) else "in its header" if entry.get("in_header") else "not yet",
+        _measured(name, entry),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _measured(name: str, entry: Mapping[str, Any]) -> str:
+    if list(_reports(name)):
+        return "a report"
+    if entry.get("answers") or entry.get("in_header"):
+        return "first figures"
+    return "not yet"
 
 
 def _entry(name: str, experiment: Experiment, text: str, entry: Mapping[str, Any]) -> str:
@@ -175,9 +185,14 @@ def _study(experiment: Experiment, entry: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _answers(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+def _reports(name: str) -> Iterator[str]:
+    """Yield links to the kept reports of an experiment."""
     for study in studies():
         for run in study["run"]:
             if run.get("experiment", run["name"]) == name and read_kept(run["name"]):
                 yield f"[report, figures and charts](studies/{study['page']}.md#{run['name']})"
+
+
+def _answers(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    yield from _reports(name)
     yield from (f"[{text}]({target})" for target, text in entry.get("answers", {}).items())

@@ -58,7 +58,9 @@ function serverBox(report: Report, server: ReportServer): HTMLElement {
       row("data checksums", checksums),
       row(
         "memory",
-        server.memory_limit_bytes == null ? "all of the machine's" : `at most ${size(server.memory_limit_bytes)}`,
+        server.memory_limit_bytes == null
+          ? "all of the machine's"
+          : `at most ${size(server.memory_limit_bytes)}`,
       ),
       row("variants", shortList(server.variants.map((id) => labelOf(report, id)))),
     ),
