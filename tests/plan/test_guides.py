@@ -63,4 +63,4 @@ def test_an_example_can_be_planned(toml: str, state_dir: Path, scratch: Path) ->
 
 
 def test_every_example_is_looked_at() -> None:
-    assert len(EXAMPLES) == 11
+    assert len(EXAMPLES) == 12

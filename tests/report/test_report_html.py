@@ -23,6 +23,7 @@ def check(page: str, folder: Path, only: str | None = None) -> tuple[int, dict[s
     return check_report(file, only)
 
 
+@pytest.mark.long
 def test_the_check_says_when_a_page_is_drawn_too_late(probed: Reported, tmp_path: Path) -> None:
     """No page is drawn within 0 ms; how long a page takes is no matter of tests."""
     file = tmp_path / "report.html"

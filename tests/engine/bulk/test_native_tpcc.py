@@ -101,6 +101,7 @@ def whole(loaded: Place) -> dict[str, tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("server", ["debian"], indirect=True)
 def test_partitions_by_warehouse_have_the_rows_of_whole_tables(
     server: Server, whole: dict[str, tuple[Any, ...]]
