@@ -44,7 +44,8 @@ def id_leads_to_another(target: Disk, scratch: Path, undo: ExitStack) -> None:
 def mounted(target: Disk, scratch: Path, undo: ExitStack) -> None:
     command("mkfs.ext4", "-q", target.node)
     (scratch / "here").mkdir()
-    command("mount", target.node, scratch / "here")
+    # Read only: ext4 writes to what is mounted whenever it likes, and here nobody may have written.
+    command("mount", "-o", "ro,noload", target.node, scratch / "here")
     undo.callback(command, "umount", scratch / "here")
 
 
