@@ -215,7 +215,8 @@ def _keep(named: str) -> int:
     if broken := broken_rules(study_runs()[name], report):
         print(f"{bundle}: not kept: {'; '.join(broken)}", file=sys.stderr)
         return 1
-    places = (str(ROOT), str(Path(bundle).resolve().parent), str(Path.home()))
+    checkouts = {server.origin.partition("/.venv/")[0] for server in report.servers if "/.venv/" in server.origin}
+    places = (str(ROOT), *checkouts, str(Path(bundle).resolve().parent), str(Path.home()))
     path = DATA / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(kept_text(report, places), encoding="utf-8")

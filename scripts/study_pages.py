@@ -19,7 +19,7 @@ from plinth.experiment import read_experiment, read_reference
 from plinth.model.figures import Estimate
 from plinth.model.report import PublishedComparison, Report
 from plinth.model.units import format_size
-from plinth.report import render_html
+from plinth.report import render_html, render_markdown
 from plinth.report.charts import Drawing, draw_charts
 from plinth.report.markdown import ranking_table
 from plinth.report.markdown_text import blocks, bullets, plain
@@ -51,7 +51,8 @@ def study_pages() -> dict[str, str]:
             charts = dict(_charts(run, report))
             texts.update({str(CHARTS / name): drawing.svg + "\n" for name, drawing in charts.items()})
             sections.append(_section(run, report, charts))
-            cards.append(_card(study, run, report, charts))
+            if charts:
+                cards.append(_card(study, run, report, charts))
         text = "\n\n".join([f"# {study['title']}", _MADE, study["text"].strip(), *_study(study), *sections]) + "\n"
         texts[str(PAGES / f"{study['page']}.md")] = text
     texts[str(GALLERY)] = _gallery(cards)
@@ -73,6 +74,8 @@ def _drawings(name: str) -> tuple[Drawing, ...]:
 
 def _charts(run: dict[str, Any], report: Report) -> Iterator[tuple[str, Drawing]]:
     """Yield file name and drawing of each chart that a run is to show, by its title."""
+    if not run.get("of_speed", True):
+        return
     drawn = {drawing.title: drawing for drawing in _drawings(run["name"])}
     for title in run.get("charts", [one for one in drawn if one in _SHOWN or _SWEEP.search(one)]):
         if title not in drawn:
@@ -110,6 +113,8 @@ def _not_yet(run: dict[str, Any]) -> str:
 
 def _section(run: dict[str, Any], report: Report, charts: dict[str, Drawing]) -> str:
     analysis = report.analysis
+    if not run.get("of_speed", True):
+        return _what_was_found(run, report)
     parts = [
         f"## {plain(run['name'])}",
         f"**{plain(analysis.question)}** {plain(analysis.answer)}",
@@ -125,6 +130,21 @@ def _section(run: dict[str, Any], report: Report, charts: dict[str, Drawing]) ->
         f"[The data of this section](data/{run['name']}.json)",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _what_was_found(run: dict[str, Any], report: Report) -> str:
+    """Return the section of a run whose trials are too short to compare speeds: the parts of its report that it is to show."""
+    parts = dict(re.findall(r"^## (.+)\n\n((?:(?!## ).*\n?)*)", render_markdown(report), re.M))
+    return "\n\n".join(
+        [
+            f"## {plain(run['name'])}",
+            f"**{plain(report.analysis.question)}** What was found; its trials are too short to compare speeds.",
+            *(parts[title].strip() for title in run["shows"]),
+            _limits(report),
+            f"<!-- not run by tests: minutes long -->\n```sh\n{_command(run, report)}\n```",
+            f"[The data of this section](data/{run['name']}.json)",
+        ]
+    )
 
 
 def _published(compared: PublishedComparison | None) -> str:
@@ -147,11 +167,12 @@ def _limits(report: Report) -> str:
     run, host, trials = report.run, report.host, report.analysis
     day = datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC)
     versions = ", ".join(f"{one.name} {one.version}" for one in report.reproduction.versions)
-    steady = sum(trial.steady is True for variant in trials.variants for trial in variant.trials)
+    judged = [trial.steady for variant in trials.variants for trial in variant.trials if trial.steady is not None]
+    steady = f", {sum(judged)} of {len(judged)} were steady" if judged else ""
     return (
         f"Measured on {day:%Y-%m-%d} on an idle virtual machine of {host.cores} cores ({plain(host.cpu_model)}) and "
         f"{format_size(host.memory_total_bytes)} of memory; {plain(versions)}; {trials.trials_counted} of "
-        f"{trials.trials_planned} trials count, {steady} of them were steady. {plain(report.observation)}"
+        f"{trials.trials_planned} trials count{steady}. {plain(report.observation)}"
     )
 
 
