@@ -24,6 +24,7 @@ from plinth.model.analysis import VariantResult
 from plinth.model.doctor import DoctorRecord, Examination
 from plinth.model.report import PanelGap, Report, ReportTrial
 from plinth.report.sections import page_tables, section_texts
+from plinth.system.paths import state_dir
 from publication_rule import objections
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +39,7 @@ _BELOW_HIDDEN = re.compile(r"\[\.\.\.\](?:/[\w.+-]+)+?(?=/[\w.+-]+(?![\w.+/-]))"
 """What is between a hidden place and the last part of a path below it."""
 _PROCESSES = re.compile(r"(other processes took [\d.]+ of \d+ processors): .*?(?=; \d+ more in the report|$)")
 _SERVERS = re.compile(r"(another PostgreSQL runs) \(pid \d+\) on .*")
-_OF_ANY_MACHINE = {"/dev", "/etc", "/proc", "/run", "/sys", "/usr", "/var"}
+_OF_ANY_MACHINE = {"/dev", "/etc", "/proc", "/run", "/sys", "/usr"}
 
 
 def small_form(report: Report) -> Report:
@@ -212,11 +213,14 @@ def _keep(named: str) -> int:
     if name not in study_runs():
         print(f"{bundle}: no run of {STUDIES.name} has the name {name}", file=sys.stderr)
         return 1
+    if lacking := sorted(set(study_runs()[name].get("set", ())) - set(report.reproduction.overrides)):
+        print(f"{bundle}: not kept: {name} is a run with --set {', '.join(lacking)}", file=sys.stderr)
+        return 1
     if broken := broken_rules(study_runs()[name], report):
         print(f"{bundle}: not kept: {'; '.join(broken)}", file=sys.stderr)
         return 1
     checkouts = {server.origin.partition("/.venv/")[0] for server in report.servers if "/.venv/" in server.origin}
-    places = (str(ROOT), *checkouts, str(Path(bundle).resolve().parent), str(Path.home()))
+    places = (str(ROOT), *checkouts, str(Path(bundle).resolve().parent), str(Path.home()), str(state_dir()))
     path = DATA / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(kept_text(report, places), encoding="utf-8")

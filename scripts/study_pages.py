@@ -19,10 +19,12 @@ from plinth.experiment import read_experiment, read_reference
 from plinth.model.figures import Estimate
 from plinth.model.report import PublishedComparison, Report
 from plinth.model.units import format_size
-from plinth.report import render_html, render_markdown
+from plinth.report import render_html
+from plinth.report.build import EXPERIMENT_FILE
 from plinth.report.charts import Drawing, draw_charts
 from plinth.report.markdown import ranking_table
 from plinth.report.markdown_text import blocks, bullets, plain
+from plinth.report.sections import SECTIONS
 from plinth.report.sections.published import published_fact, published_tables
 from plinth.report.text import ratio
 
@@ -104,10 +106,10 @@ def _study(study: dict[str, Any]) -> Iterator[str]:
 
 def _not_yet(run: dict[str, Any]) -> str:
     question = read_experiment(ROOT / _experiment(run)).experiment.question
+    words = ("plinth", "run", str(_experiment(run)), *(word for one in run.get("set", ()) for word in ("--set", one)))
     return (
         f"## {plain(run['name'])}\n\n**{plain(question)}** Not yet measured: no run of it meets the [rule of "
-        f"publication](README.md#when-a-report-is-published).\n\n"
-        f"<!-- not run by tests: minutes long -->\n```sh\nplinth run {_experiment(run)}\n```"
+        f"publication](README.md#when-a-report-is-published).\n\n{_to_repeat(shlex.join(words))}"
     )
 
 
@@ -126,7 +128,7 @@ def _section(run: dict[str, Any], report: Report, charts: dict[str, Drawing]) ->
         run.get("text", "").strip(),
         _limits(report),
         bullets(f"warning: {warning}" for warning in analysis.warnings),
-        f"<!-- not run by tests: minutes long -->\n```sh\n{_command(run, report)}\n```",
+        _to_repeat(_command(run, report)),
         f"[The data of this section](data/{run['name']}.json)",
     ]
     return "\n\n".join(part for part in parts if part)
@@ -134,17 +136,24 @@ def _section(run: dict[str, Any], report: Report, charts: dict[str, Drawing]) ->
 
 def _what_was_found(run: dict[str, Any], report: Report) -> str:
     """Return the section of a run whose trials are too short to compare speeds: the parts of its report that it is to show."""
-    parts = dict(re.findall(r"^## (.+)\n\n((?:(?!## ).*\n?)*)", render_markdown(report), re.M))
+    parts = {section.id: blocks(section.blocks(report)) for section in SECTIONS if section.id in run["shows"]}
+    if missing := [name for name in run["shows"] if not parts.get(name)]:
+        raise SystemExit(f"{STUDIES.name}: {run['name']} shows {', '.join(missing)}, of which its report has nothing")
     return "\n\n".join(
         [
             f"## {plain(run['name'])}",
             f"**{plain(report.analysis.question)}** What was found; its trials are too short to compare speeds.",
-            *(parts[title].strip() for title in run["shows"]),
+            *parts.values(),
             _limits(report),
-            f"<!-- not run by tests: minutes long -->\n```sh\n{_command(run, report)}\n```",
+            bullets(f"warning: {warning}" for warning in report.analysis.warnings),
+            _to_repeat(_command(run, report)),
             f"[The data of this section](data/{run['name']}.json)",
         ]
     )
+
+
+def _to_repeat(command: str) -> str:
+    return f"<!-- not run by tests: minutes long -->\n```sh\n{command}\n```"
 
 
 def _published(compared: PublishedComparison | None) -> str:
@@ -177,8 +186,9 @@ def _limits(report: Report) -> str:
 
 
 def _command(run: dict[str, Any], report: Report) -> str:
-    changes = "".join(f" \\\n    --set {shlex.quote(one)}" for one in report.reproduction.overrides if "=" in one)
-    return f"plinth run {_experiment(run)}{changes}"
+    """Return the command that repeats a run, each change on a line of its own."""
+    command = next(one for one in report.reproduction.commands if one.startswith("plinth run "))
+    return command.replace(EXPERIMENT_FILE, str(_experiment(run)), 1).replace(" --set ", " \\\n    --set ")
 
 
 def _card(study: dict[str, Any], run: dict[str, Any], report: Report, charts: dict[str, Drawing]) -> str:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every test that is not long. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then the
-# others in parts, five at a time: what makes storages, and whole runs, wait more than they work; the rest keeps two
-# processors busy meanwhile (four left a seventh of their time idle). At the end it lists what was not run, and what failed.
+# others in parts, four at a time: what makes storages, and whole runs, wait more than they work; the rest keeps two
+# processors busy meanwhile. At the end it lists what was not run, and what failed.
 # One or two tests that failed are run again alone. Those that pass then are reported as unstable, with their first
 # failure: each is a fault to be found, of the test or of what it tests, but does not tell whether this change is sound.
 set -uo pipefail
@@ -71,7 +71,7 @@ wait_for_one() {
   unset "under_way[$pid]"
 }
 for name in runs-f-to-p storages "the rest" reports engine runs-q-to-z runs-a-to-e units; do # the longest first
-  [ ${#under_way[@]} -lt 5 ] || wait_for_one
+  [ ${#under_way[@]} -lt 4 ] || wait_for_one
   if [ "$name" = units ]; then part units units & else part "$name" tests & fi
   under_way[$!]=$name
 done

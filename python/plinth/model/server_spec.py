@@ -16,7 +16,7 @@ OLDEST_VERSION, NEWEST_VERSION = 13, 18
 """The major versions whose settings, views and files Plinth knows, each tested on its own binaries."""
 _OPTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
 LEAST_MEMORY_BYTES = 2**26
-"""With less not even an idle server runs."""
+"""A smaller one is a mistaken unit rather than a wish."""
 DEFAULT_TABLESPACE = "pg_default"
 """The tablespace that every cluster has: within its data directory."""
 

@@ -1,5 +1,4 @@
 /** Published ratios and ours, a line for each figure and finding: open marks are published, filled ones ours. */
-import { format } from "echarts/core";
 import type { PublishedComparison } from "../format/report";
 import { endLabels, logAxis } from "../model/axis";
 import { FIRST_LOOK, type KeyEntry, lineSwatch, markerOf, markerSwatch } from "../model/looks";
@@ -82,12 +81,7 @@ export function publishedOption(lines: readonly PublishedLine[], theme: Theme): 
     symbolSize: size,
     itemStyle: itemStyle ?? {},
     z: 3,
-    data: lines.flatMap((line, place) =>
-      valuesOf(line).map((value) => ({
-        value: [value, rows[place] ?? 0],
-        name: format.encodeHTML(`${line.name}: ${name} ${number(value)}×`),
-      })),
-    ),
+    data: lines.flatMap((line, place) => valuesOf(line).map((value) => [value, rows[place] ?? 0])),
   });
   const ranges = (
     name: string,

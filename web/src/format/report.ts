@@ -2799,7 +2799,7 @@ export interface PublishedFsync {
    */
   storage: string;
   /**
-   * The case, as pg_test_fsync names it: of one write of 8 kB.
+   * The case, as the report's table of durable writes names it.
    */
   fsync: string;
   /**
