@@ -170,7 +170,10 @@ def _settings(contents: BundleContents, variant: Variant) -> dict[str, Any]:
     if server is None:
         return {}
     read = {one.name: setting_text(one.value, one.unit) for one in server.settings if one.name not in PLACES}
-    return read | {"data_checksums": server.data_checksums, "memory limit": server.memory_limit_bytes and format_size(server.memory_limit_bytes)}
+    return read | {
+        "data_checksums": server.data_checksums,
+        "memory limit": server.memory_limit_bytes and format_size(server.memory_limit_bytes),
+    }
 
 
 def _conditions(kind: ConditionKind, values: Mapping[str, Any]) -> Iterator[Condition]:

@@ -70,7 +70,10 @@ class PublishedFsync(Frozen):
     """The durable writes a second of one case of the fsync probe, in the unit of the fact that they are compared with."""
 
     storage: str = Field(description="The experiment's storage.", examples=["volume"])
-    fsync: str = Field(description="The case, as the report's table of durable writes names it.", examples=["fdatasync", "two of 64 kB: fsync"])
+    fsync: str = Field(
+        description="The case, as the report's table of durable writes names it.",
+        examples=["fdatasync", "two of 64 kB: fsync"],
+    )
     per_unit: float = Field(default=1.0, gt=0, description="That many of them make one of the fact's unit.")
 
 

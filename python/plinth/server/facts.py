@@ -14,7 +14,6 @@ from plinth.server.layout import ServerLayout
 from plinth.server.settings.readback import read_rows, settings_of
 from plinth.server.settings.values import SettingRow
 from plinth.server.tablespaces import read_tablespaces, read_wal_directory
-from plinth.system.control_group import limit_of_group
 from plinth.system.failures import from_os_error
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ def managed_facts(
 ) -> ServerFacts:
     """Read the facts of a server that we started, whose postmaster has this pid."""
     rows = read_rows(control)
+    group = layout.memory_group
     libraries, gaps = ((), ()) if postmaster_pid is None else preloaded(postmaster_pid)
     return ServerFacts(
         **_version(rows),
@@ -43,15 +43,9 @@ def managed_facts(
         tablespaces=read_tablespaces(control),
         settings=settings_of(rows, asked),
         preloaded=libraries,
-        memory_limit_bytes=_memory_limit_bytes(layout, postmaster_pid),
+        memory_limit_bytes=None if group is None or postmaster_pid is None else group.limit_of(postmaster_pid),
         gaps=gaps,
     )
-
-
-def _memory_limit_bytes(layout: ServerLayout, postmaster_pid: int | None) -> int | None:
-    if layout.memory_group is None or postmaster_pid is None:
-        return None
-    return limit_of_group(layout.memory_group, postmaster_pid)
 
 
 def preloaded(pid: int, everywhere: Path = Path("/etc/ld.so.preload")) -> tuple[tuple[str, ...], tuple[Gap, ...]]:

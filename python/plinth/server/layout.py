@@ -13,7 +13,7 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
 from plinth.model.units import format_size
 from plinth.server.shared_memory import Guarded
-from plinth.system.control_group import group_path
+from plinth.system.cgroup import MemoryGroup, memory_group
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
@@ -70,9 +70,10 @@ class ServerLayout:
         return (self.socket_root or Path(tempfile.gettempdir())) / f"plinth-{digest}"
 
     @property
-    def memory_group(self) -> Path | None:
+    def memory_group(self) -> MemoryGroup | None:
         """Return the control group that limits its memory; None where nothing does."""
-        return None if self.spec.memory_bytes is None else group_path(f"{self.label}-{self.name}")
+        limit_bytes = self.spec.memory_bytes
+        return None if limit_bytes is None else memory_group(f"{self.label}-{self.name}", limit_bytes)
 
     def check_socket_path(self, port: int) -> None:
         """Raise UsageError where the path of the socket would be too long for one."""
@@ -82,7 +83,7 @@ class ServerLayout:
 
     def steps(self) -> tuple[Step, ...]:
         """Return the steps of making and starting this server, in order."""
-        limited = () if (step := self.memory_limit_step()) is None else (step,)
+        limited = () if self.memory_group is None else (self.memory_limit_step(self.memory_group),)
         if self.upstream is not None:
             return (self.backup_step(self.upstream.spec.port), self.sockets_step(), *limited, self.start_step())
         return (
@@ -150,15 +151,12 @@ class ServerLayout:
             undo=Undo(kind="remove_directory", path=str(path), label=self.label),
         )
 
-    def memory_limit_step(self) -> Step | None:
-        """Return the step that limits its memory; None where nothing does. It stays while the server is stopped, with the page cache."""
-        group, limit_bytes = self.memory_group, self.spec.memory_bytes
-        if group is None or limit_bytes is None:
-            return None
+    def memory_limit_step(self, group: MemoryGroup) -> Step:
+        """Return the step that limits its memory. The group stays while the server is stopped, with the page cache."""
         return Step(
             id=self.step_id("memory-limit"),
-            title=f"make the control group {group}, of at most {format_size(limit_bytes)} of memory",
-            undo=Undo(kind="remove_control_group", path=str(group), label=self.label),
+            title=f"make the control group {group.path}, of at most {format_size(group.limit_bytes)} of memory",
+            undo=Undo(kind="remove_control_group", path=str(group.path), label=self.label),
         )
 
     def tablespace_step(self, tablespace: str) -> Step:

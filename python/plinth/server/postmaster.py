@@ -8,7 +8,6 @@ from time import monotonic
 
 from plinth.model.errors import RunError
 from plinth.server.layout import ServerLayout
-from plinth.system.control_group import enter_group
 from plinth.system.log_file import LogFile
 from plinth.system.process import all_exit
 from plinth.system.regular_file import read_small_file
@@ -45,7 +44,7 @@ class Postmaster:
             cwd=layout.data_directory,
             env=None if layout.place is None else layout.owner.named_in_environment(),
             log=layout.log,
-            at_gate=None if group is None else lambda pid: enter_group(group, pid),
+            at_gate=None if group is None else group.enter,
         )
 
     @property

@@ -34,7 +34,6 @@ from plinth.server.settings.readback import check_taken, read_rows
 from plinth.server.settings.values import setting_text
 from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.server.tablespaces import check_wal_directory, create_tablespaces
-from plinth.system.control_group import make_group
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
 from plinth.system.drop_caches import write_back_command
@@ -137,16 +136,13 @@ class Server:
 
     def _limit_memory(self) -> None:
         """Make the control group of the server, which stays until the run is undone: the page cache is counted where it was read."""
-        step, group, limit_bytes = (
-            self.layout.memory_limit_step(),
-            self.layout.memory_group,
-            self.layout.spec.memory_bytes,
-        )
-        if step is None or group is None or limit_bytes is None:
+        group = self.layout.memory_group
+        if group is None:
             return
+        step = self.layout.memory_limit_step(group)
         if not self._journal.has(step.id):
             self._journal.record(step)
-        make_group(group, limit_bytes)
+        group.make()
 
     def apply(self, settings: Mapping[str, SettingValue]) -> Applied:
         """Change to `settings`, with those left out at their defaults: by restart where required, else by reload.

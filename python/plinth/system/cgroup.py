@@ -1,14 +1,27 @@
-"""Processors and memory that this process may use: by its affinity and its control groups, version 1 or 2."""
+"""Control groups, version 1 or 2 (cgroups(7)): the processors and memory that this process may use by them and by its affinity,
+and groups that limit the memory of what is started in them, page cache included."""
 
+import errno
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple
 
-from plinth.system.mounts import mounts
+from plinth.model.errors import MissingCapability, Refused, RunError
+from plinth.model.units import format_size
+from plinth.system.cancel import sleep
+from plinth.system.failures import from_os_error
+from plinth.system.mounts import Mount, mounts
 
 _ROOT = Path("/")
+_USUAL = Path("/sys/fs/cgroup")
+_LIMIT_V1, _LIMIT_V2 = "memory.limit_in_bytes", "memory.max"
+_PROCESSES = "cgroup.procs"
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_EMPTY_TIMEOUT_S = 5.0
+_LOOK_AGAIN_S = 0.05
 _UNLIMITED_BYTES = 1 << 60
 """Version 1 writes "no limit" as a number near 2^63, rounded to pages."""
 
@@ -47,8 +60,8 @@ def memory_limit(root: Path = _ROOT) -> MemoryLimit | None:
     limits = []
     for folder in _folders("memory", root):
         for limit, usage, reclaimable in (
-            ("memory.max", "memory.current", "inactive_file"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+            (_LIMIT_V2, "memory.current", "inactive_file"),
+            (_LIMIT_V1, "memory.usage_in_bytes", "total_inactive_file"),
         ):
             if not (source := folder / limit).exists():
                 continue
@@ -60,19 +73,21 @@ def memory_limit(root: Path = _ROOT) -> MemoryLimit | None:
     return min(limits, key=lambda limit: limit.available_bytes, default=None)
 
 
+def _mounted(controller: str, root: Path) -> Iterator[Mount]:
+    """Yield the mounts of version 2, and of version 1 that of the controller."""
+    for mount in mounts(root):
+        if mount.filesystem == "cgroup2" or (mount.filesystem == "cgroup" and controller in mount.super_options):
+            yield mount
+
+
 def _folders(controller: str, root: Path) -> Iterator[Path]:
     """Yield the directory of our group of a controller, and its ancestors that are mounted (cgroups(7))."""
     paths = {}
     for line in (root / "proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         paths |= dict.fromkeys(controllers.split(","), path)
-    for mount in mounts(root):
-        if mount.filesystem == "cgroup2":
-            path = paths.get("")
-        elif mount.filesystem == "cgroup" and controller in mount.super_options:
-            path = paths.get(controller)
-        else:
-            continue
+    for mount in _mounted(controller, root):
+        path = paths.get("" if mount.filesystem == "cgroup2" else controller)
         top = root / mount.point.lstrip("/")
         if path is not None:
             inside = Path(path).relative_to(mount.root) if Path(path).is_relative_to(mount.root) else Path()
@@ -94,3 +109,107 @@ def available_memory_bytes() -> int:
     limit = memory_limit()
     available = int(found[1]) * 1024
     return available if limit is None else min(available, limit.available_bytes)
+
+
+class MemoryGroup(NamedTuple):
+    """A control group of ours, and the most memory that the processes in it, and the page cache of what they read and write, may use."""
+
+    path: Path
+    limit_bytes: int
+
+    def make(self) -> None:
+        """Make it, unless it is there, and read its limit back. What is in it gets no swap beyond that.
+
+        Raises MissingCapability where there are no such groups, and RunError when the kernel took another limit.
+        """
+        folder = folder_of_memory_groups()
+        is_v1 = (folder / _LIMIT_V1).exists()
+        try:
+            self.path.mkdir(exist_ok=True)
+            (self.path / (_LIMIT_V1 if is_v1 else _LIMIT_V2)).write_text(str(self.limit_bytes))
+            # Of version 1 it is of memory and swap together.
+            swap = self.path / ("memory.memsw.limit_in_bytes" if is_v1 else "memory.swap.max")
+            if swap.exists():
+                swap.write_text(str(self.limit_bytes) if is_v1 else "0")
+            taken = self._taken()
+        except OSError as error:
+            raise from_os_error(error, "make the control group", self.path) from error
+        if abs(taken - self.limit_bytes) >= _PAGE_BYTES:
+            raise RunError(
+                f"the kernel took a limit of {format_size(taken)} instead of {format_size(self.limit_bytes)}",
+                where=str(self.path),
+            )
+
+    def enter(self, pid: int) -> None:
+        """Move a process into it, and with it all that it will start."""
+        try:
+            (self.path / _PROCESSES).write_text(str(pid))
+        except OSError as error:
+            raise from_os_error(error, "move a process into the control group", self.path) from error
+
+    def limit_of(self, pid: int) -> int:
+        """Return its limit as the kernel has it. Raises RunError when the process `pid` is not in it."""
+        try:
+            inside = str(pid) in (self.path / _PROCESSES).read_text().split()
+            taken = self._taken()
+        except OSError as error:
+            raise from_os_error(error, "read the control group", self.path) from error
+        if not inside:
+            raise RunError(f"process {pid} is not in its control group: its memory has no limit", where=str(self.path))
+        return taken
+
+    def _taken(self) -> int:
+        return next(
+            int(limit.read_text()) for limit in map(self.path.joinpath, (_LIMIT_V1, _LIMIT_V2)) if limit.exists()
+        )
+
+
+def memory_group(name: str, limit_bytes: int) -> MemoryGroup:
+    """Return the group of this name, which need not be there; of a machine without such groups, where it would be."""
+    try:
+        return MemoryGroup(folder_of_memory_groups() / name, limit_bytes)
+    except MissingCapability:
+        return MemoryGroup(_USUAL / name, limit_bytes)
+
+
+def folder_of_memory_groups(root: Path = _ROOT) -> Path:
+    """Return the folder in which groups with a memory limit can be made. Raises MissingCapability where this process cannot."""
+    for mount in _mounted("memory", root):
+        folder = root / mount.point.lstrip("/")
+        if mount.filesystem == "cgroup2" and "memory" not in _given_to_children(folder):
+            continue
+        if not os.access(folder, os.W_OK):
+            raise MissingCapability(
+                "a memory limit needs the right to make control groups",
+                where=str(folder),
+                hint="run as root, where it is not mounted read-only; or leave server.memory out",
+            )
+        return folder
+    raise MissingCapability(
+        "a memory limit needs control groups with the memory controller",
+        where=str(_USUAL),
+        hint="version 1: mount its memory hierarchy; version 2: write +memory into cgroup.subtree_control; or leave server.memory out",
+    )
+
+
+def _given_to_children(folder: Path) -> list[str]:
+    try:
+        return (folder / "cgroup.subtree_control").read_text().split()
+    except OSError:
+        return []
+
+
+def remove_group(path: Path, label: str) -> None:
+    """Remove a group of ours, whose processes have ended; one that is gone is no error. What it had in the page cache stays there."""
+    if not path.name.startswith(f"{label}-"):
+        raise Refused(f"its name does not begin with our label, {label!r}", where=str(path))
+    deadline = monotonic() + _EMPTY_TIMEOUT_S
+    while True:
+        try:
+            return path.rmdir()
+        except FileNotFoundError:
+            return None
+        except OSError as error:  # the kernel may still be about to end the last process
+            if error.errno != errno.EBUSY or monotonic() > deadline:
+                raise from_os_error(error, "remove the control group", path) from error
+        sleep(_LOOK_AGAIN_S)

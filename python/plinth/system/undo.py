@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.step import Step, Undo
-from plinth.system.control_group import remove_group
+from plinth.system.cgroup import remove_group
 from plinth.system.directory import nearest_label, remove_directory
 from plinth.system.failures import from_os_error
 from plinth.system.runner import Runner

@@ -14,11 +14,12 @@ from plinth.model.plan import Need, Plan, PlannedCluster
 from plinth.run.checks.destroy import destroy_error
 from plinth.run.context import RunContext
 from plinth.run.interrupt import InterruptGuard
+from plinth.run.trial.cache_state import drop_error
 from plinth.server import port
 from plinth.server.external.external_server import check_external, check_options
 from plinth.server.layout import SOCKET_PORT, ServerLayout
 from plinth.storage.preflight import check_reachable, nearest_existing
-from plinth.system.control_group import check_memory_groups
+from plinth.system.cgroup import folder_of_memory_groups
 from plinth.system.owner import Owner, server_owner
 from plinth.system.paths import ensure, state_dir
 from plinth.system.runner import Runner
@@ -191,7 +192,10 @@ def _check_place(layout: ServerLayout) -> None:
         port.check_free(spec.port, address) if spec.port is not None else port.find_free(address)
     layout.check_socket_path(spec.port or SOCKET_PORT)
     if spec.memory_bytes is not None:
-        check_memory_groups()
+        folder_of_memory_groups()
+        # What Plinth loads and restores is in the page cache, and not counted as the server's.
+        if error := drop_error("server.memory", "or leave it out"):
+            raise error
 
 
 def _error_of(check: Callable[[], object]) -> PlinthError | None:

@@ -40,12 +40,19 @@ class Prepared(NamedTuple):
 
 def cache_error(measure: MeasureSpec) -> MissingCapability | None:
     """Return an error where `measure.cache` asks for what this process may not do."""
-    if measure.cache != "cold" or HOST.may_drop_page_cache():
+    if measure.cache != "cold":
+        return None
+    return drop_error('measure.cache = "cold"', "else take as-is, of which only shared buffers begin empty")
+
+
+def drop_error(key: str, otherwise: str) -> MissingCapability | None:
+    """Return an error for a key that needs the page cache dropped, where this process may not do that."""
+    if HOST.may_drop_page_cache():
         return None
     return MissingCapability(
-        'measure.cache = "cold" needs the right to drop the page cache',
+        f"{key} needs the right to drop the page cache",
         where=str(DROP_CACHES),
-        hint="run as root, where /proc/sys may be written to; else take as-is, of which only shared buffers begin empty",
+        hint=f"run as root, where /proc/sys may be written to; {otherwise}",
     )
 
 
