@@ -1,11 +1,17 @@
 """How long a run is said to take: as on a common SSD, and longer by what a storage is known to be slow in."""
 
+from typing import get_args
+
+import pytest
 from pytest import approx
 
 from plan_inputs import GIB, experiment, plan_of
+from plinth.model.choices import WriteGroup
 from plinth.model.dataset import NumbersDataset
 from plinth.model.plan import DatasetSize, Pace
+from plinth.model.probe import FsyncOptions
 from plinth.plan import StoragePlace
+from plinth.probe.fsync_probe import cases
 from plinth.workload.loading import typical_populate_s
 
 MEASURE = {"warmup": "1s", "duration": "9s", "repeats": 3, "aa": False}
@@ -131,6 +137,15 @@ def test_each_case_of_the_fsync_probe_takes_time_on_each_storage() -> None:
 
     assert of("one_block", "unsynced") - of() == approx(2.0)
     assert of("one_block", "two_blocks", "ladder") - of("one_block") == approx(10 * 2.0)
+
+
+@pytest.mark.parametrize("group", get_args(WriteGroup))
+def test_the_probe_has_as_many_cases_as_its_time_is_planned_for(group: WriteGroup) -> None:
+    def of(*groups: WriteGroup) -> float:
+        e = experiment(**ONE, matrix={"storage": ["disk"]}, measure=MEASURE | {"probe": "1s", "probe_only": groups})
+        return plan_of(e, places={"disk": StoragePlace(), "wal": StoragePlace()}).estimated_s
+
+    assert of(group) - of() == approx(len(cases(FsyncOptions(groups=(group,)))))
 
 
 def test_the_machines_of_a_fleet_begin_together_in_each_trial() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.model.errors import Interrupted, MissingCapability
+from plinth.model.errors import Interrupted, MissingCapability, RunError
 from plinth.run.interrupt import InterruptGuard
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
@@ -194,6 +194,28 @@ def test_what_is_started_has_its_own_session_and_its_log(scratch: Path) -> None:
     assert lines == ["before", "out", "err"]
     assert int(session) == process.pid != os.getsid(0)
     assert (records[0].exit_code, records[0].duration_s) == (None, None)
+
+
+def test_what_is_done_at_its_gate_is_done_before_it_starts_and_keeps_it_from_starting_when_it_fails(
+    scratch: Path,
+) -> None:
+    log, seen = LogFile(scratch / "log"), []
+
+    def look(pid: int) -> None:
+        seen.append((pid, (scratch / "started").exists()))
+
+    process = Runner().spawn(sh(f"touch {scratch}/started"), log=log, at_gate=look)
+    assert process.wait() == 0
+    assert seen == [(process.pid, False)] and (scratch / "started").exists()
+
+    def refuse(pid: int) -> None:
+        seen.append((pid, False))
+        raise RunError("no")
+
+    with pytest.raises(RunError, match="no"):
+        Runner().spawn(sh(f"touch {scratch}/never"), log=log, at_gate=refuse)
+    assert not Path(f"/proc/{seen[-1][0]}").exists(), "it was waited for"
+    assert not (scratch / "never").exists()
 
 
 def test_what_is_started_outlives_us(scratch: Path) -> None:
