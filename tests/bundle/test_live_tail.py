@@ -59,6 +59,18 @@ def test_it_reads_on_where_it_was(log):
     assert whole(reader) == ["b", "c"]
 
 
+def test_what_was_written_before_the_log_was_removed_is_read(log):
+    """As at the end of a run, whose last lines are the end of its last trial."""
+    log.write_bytes(began() + note("a"))
+    reader = tail(log)
+    assert whole(reader) == ["began", "a"]
+    append(log, note("the last"))
+    log.unlink()
+    assert whole(reader) == ["the last"]
+    reader.close()
+    assert whole(reader) == []
+
+
 def test_a_reader_that_reconnects_continues_at_its_place(log):
     log.write_bytes(began() + b"".join(note(str(number)) for number in range(10)))
     chunk = tail(log).read()

@@ -50,21 +50,32 @@ class LiveChunk(NamedTuple):
 
 
 class LiveTail:
-    """Reads a log from a position, or from the beginning if the log was replaced."""
+    """Reads a log from a position, or from the beginning if the log was replaced; `close` it afterwards.
+
+    The log that was read last stays open: its writer removes it at the end of the run, perhaps before its last lines are read.
+    """
 
     def __init__(self, folder: BundleFolder, after: LivePlace | None = None) -> None:
         self._folder = folder
         self._place = after
         self._is_in_long_line = False
         self._problem: str | None = None
+        self._descriptor: int | None = None
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def read(self) -> LiveChunk | None:
         """Return the next part of what was written since, None if there is nothing; call it until it returns None."""
         try:
-            if self._folder.entry(LIVE) is None:
-                return None
-            with self._folder.opened(LIVE) as descriptor:
-                return self._read(descriptor)
+            if self._folder.entry(LIVE) is not None:
+                with self._folder.opened(LIVE) as descriptor:
+                    self.close()
+                    self._descriptor = os.dup(descriptor)
+            return None if self._descriptor is None else self._read(self._descriptor)
         except PlinthError as error:
             if error.message == self._problem:  # already reported
                 return None

@@ -88,6 +88,7 @@ class LiveStreams:
                 yield event
         finally:
             self._open -= 1
+            tail.close()
             folder.close()
 
     async def _events(self, folder: BundleFolder, tail: LiveTail) -> AsyncIterator[str]:
