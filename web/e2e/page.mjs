@@ -244,11 +244,24 @@ export function lowContrast() {
     );
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
+  const layers = new Map(); // one list for all elements below the same backgrounds
   const backgrounds = (element) => {
-    const layers = [];
-    for (let each = element; each; each = each.parentElement)
-      layers.unshift(getComputedStyle(each).backgroundColor);
-    return ["white", ...layers];
+    if (element === null) return ["white"];
+    if (!layers.has(element)) {
+      const behind = backgrounds(element.parentElement);
+      const own = getComputedStyle(element).backgroundColor;
+      layers.set(element, own === "rgba(0, 0, 0, 0)" ? behind : [...behind, own]);
+    }
+    return layers.get(element);
+  };
+  const measured = new Map();
+  const contrastOf = (colour, behind) => {
+    const key = [...behind, colour].join();
+    if (!measured.has(key)) {
+      const [a, b] = [luminance(paint([...behind, colour])), luminance(paint(behind))];
+      measured.set(key, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
+    }
+    return measured.get(key);
   };
   const found = new Map();
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -260,8 +273,7 @@ export function lowContrast() {
     const style = getComputedStyle(element);
     const behind = backgrounds(element);
     const colour = element instanceof SVGElement ? style.fill : style.color;
-    const [a, b] = [luminance(paint([...behind, colour])), luminance(paint(behind))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const contrast = contrastOf(colour, behind);
     const large = Number.parseFloat(style.fontSize) >= 24;
     if (contrast < (large ? 3 : 4.5)) {
       found.set(
