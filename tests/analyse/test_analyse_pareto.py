@@ -111,7 +111,7 @@ def test_every_form_of_the_report_has_it(tmp_path: Path) -> None:
     assert drawing.svg.count("transactions per second") == 1
     file = tmp_path / "report.html"
     file.write_text(render_html(run.report), encoding="utf-8")
-    _, found = check_report(file)
+    _, found = check_report(file, "light")
     assert [text for text in found["failures"] if not text.startswith(("cursor", "selector"))] == []
     (chart,) = [chart for chart in found["charts"] if chart["id"] == "trade-offs"]
     assert chart["series"] == 9, "a dot and its intervals for each variant, and a cross on that which loses commits"

@@ -49,7 +49,8 @@ storage = ["disk", "memory"]
 [measure]
 warmup = "100ms"
 duration = "400ms"
-repeats = 2
+repeats = 1
+aa = false
 probe = "10ms"
 """
 
@@ -216,6 +217,12 @@ def project(scratch: Path) -> Iterator[Project]:
     """A project; what a failed test leaves behind is cleaned up by Plinth itself."""
     with project_in(scratch) as made:
         yield made
+
+
+@pytest.fixture
+def repeated(project: Project) -> None:
+    """Gives the project's experiment two trials of each variant, and the A/A pair."""
+    project.write(project.experiment.replace("repeats = 1\naa = false", "repeats = 2"))
 
 
 @pytest.fixture(scope="module")

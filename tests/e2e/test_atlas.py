@@ -15,7 +15,7 @@ from plinth.tasks.kept_images import kept_image
 from power_cut_experiment import LEDGER, TPCB, TPCB_WITH_LEDGER, experiment
 
 DURABILITY = (
-    'atlas = 4\nrecordings = 2\nrecord = "1s"\nmodes = ["drop", "torn"]\nmoments = ["load", "checkpoint"]\n'
+    'atlas = 4\nrecordings = 2\nrecord = "500ms"\nmodes = ["drop", "torn"]\nmoments = ["load", "checkpoint"]\n'
     'points = ["change"]\ntear_sizes = [512]\nstop_after = 9'
 )
 ATLAS = experiment(
@@ -86,6 +86,7 @@ def test_a_damaged_image_is_opened_with_its_server_until_the_interrupt(atlas):
     assert project.left_behind() == []
 
 
+@pytest.mark.long
 def test_the_shortest_damaged_beginning_of_a_recording_is_found(atlas):
     project, cuts = atlas
     number = next(cut.number for cut in cuts if cut.damage)

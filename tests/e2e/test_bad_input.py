@@ -105,6 +105,7 @@ def serves_clients(storage):
     return False
 
 
+@pytest.mark.long
 def test_space_that_runs_out_in_the_middle_of_a_trial(project):
     """All that the clients see is that the server is gone; why it is, it has written to its log."""
     small = project.folder / "small"

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 MIB = 2**20
 EXPERIMENT = """\
 spec = 1
@@ -77,6 +79,7 @@ def test_a_cold_cache_is_read_from_the_device_and_memory_is_said_not_to_be_cold(
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_warm_cache_is_not_read_from_the_device(project, nothing_left):
     trials = run(project, "warm")
     disk, memory = trials["looped"], trials["memory"]

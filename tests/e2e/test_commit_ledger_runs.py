@@ -64,6 +64,7 @@ def test_a_script_without_a_transaction_block_is_refused_by_the_plan(project):
     assert "put its statements between BEGIN; and COMMIT;" in " ".join(planned.stderr.split())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reconnect", [False, True])
 def test_sessions_that_an_administrator_terminates_are_failures_of_a_complete_trial(project, nothing_left, reconnect):
     terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plinth'"

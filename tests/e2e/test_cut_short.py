@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("repeated")
+
 ONCE = ("--set", "measure.repeats=1")
 # Either signal in turn: what reads them does not know the phase.
 PHASES = {

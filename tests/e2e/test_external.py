@@ -4,6 +4,7 @@ import json
 import signal
 
 import psycopg
+import pytest
 
 from external_experiment import EXTERNAL
 
@@ -104,6 +105,7 @@ def test_a_server_that_cannot_be_reached_is_said_so(project):
     assert not list(project.state.glob("keys/*"))
 
 
+@pytest.mark.long
 def test_trials_are_added_on_a_server_that_can_be_reached_and_a_bundle_is_not_opened_for_one_that_cannot(
     project, service
 ):

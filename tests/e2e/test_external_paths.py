@@ -91,6 +91,7 @@ def test_names_that_point_at_nothing(project, server, dataset, matrix, said):
     assert project.left_behind() == []
 
 
+@pytest.mark.long
 def test_a_storages_field_as_a_factor(project, nothing_left):
     """One loop file a level: made side by side, named by the level, undone."""
     text = (project.folder / "x.toml").read_text().partition("[matrix]")[0]

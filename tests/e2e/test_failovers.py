@@ -137,6 +137,7 @@ def test_commits_that_wait_for_a_dead_standby_end_with_the_trial_and_count_as_lo
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_fault_whose_turn_did_not_come_fails_the_trial(project, nothing_left):
     """It was complete, and said nothing of a kill that had not been done."""
     slow = '[[measure.action]]\nat = "100ms"\ndo = "sql"\nsql = "SELECT pg_sleep(60)"\n'

@@ -103,6 +103,7 @@ def test_a_server_that_dies_after_its_snapshot_is_brought_back_to_it(project, no
     nothing_left()
 
 
+@pytest.mark.long
 def test_data_that_the_experiment_spoils_before_the_snapshot_are_found(project, nothing_left):
     """The load's own check still finds them, so that they go only in the snapshot: a row comes back afterwards."""
     hidden = "CREATE TABLE kept AS SELECT * FROM plinth_ledger_commits WHERE number = 1; DELETE FROM plinth_ledger_commits WHERE number = 1"

@@ -50,6 +50,7 @@ def test_two_machines_load_drive_and_are_reported(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_the_clients_of_a_driver_are_on_all_machines(project, nothing_left):
     _write(project, workload='driver = "psycopg"\n', scale=1)
     planned = project.plinth("plan", "x.toml")

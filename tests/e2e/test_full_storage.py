@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 EXPERIMENT = """\
 spec = 1
 name = "inodes"
@@ -28,6 +30,7 @@ size = "1GiB"
 HINT = "hint: the storage has space, but no inodes left for further files"
 
 
+@pytest.mark.long
 def test_no_inodes_are_distinguished_from_no_space_in_the_load_and_in_initdb(project, nothing_left) -> None:
     project.write(EXPERIMENT)
     done = project.run()

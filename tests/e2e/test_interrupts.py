@@ -75,6 +75,7 @@ def interrupt_often(project, nothing_left, count):
     return late, seed
 
 
+@pytest.mark.long
 def test_interrupted_at_random_instants(interrupted_project, nothing_left):
     interrupt_often(interrupted_project, nothing_left, INTERRUPTS)
 

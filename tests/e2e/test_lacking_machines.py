@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import pytest
+
 from disks import MIB, WORD, command, dev_without, disk, in_private_mounts, without_program
 
 HEAD = """\
@@ -75,6 +77,7 @@ def test_what_is_in_use_or_refused_or_not_installed(project, tmp_path) -> None:
     in_private_mounts(attempt)
 
 
+@pytest.mark.long
 def test_no_fuse_and_no_loop_device_left(project) -> None:
     def attempt() -> None:
         dev_without("fuse", "loop[0-9]*")

@@ -12,8 +12,8 @@ from serving import Served
 from waiting import wait_until
 
 WATCH = ROOT / "web" / "e2e" / "live.mjs"
-SHORT = ("--set", "measure.repeats=2", "--set", "measure.duration=4s", "--set", "measure.aa=false")
-LONG = ("--set", "measure.repeats=50", "--set", "measure.duration=4s", "--set", "measure.aa=false")
+SHORT = ("--set", "measure.repeats=2", "--set", "measure.duration=4s", "--set", "workload.rate=300")
+LONG = ("--set", "measure.repeats=50", "--set", "measure.duration=4s", "--set", "workload.rate=300")
 
 
 @contextmanager

@@ -115,7 +115,7 @@ def small(project):
 def test_a_device_that_gives_errors_in_mid_run(project, nothing_left, small):
     storages = f'[storage.shaky]\nkind = "loop"\nsize = "1GiB"\npath = "{small}"\n'
     experiment(project, storages, '["shaky", "disk"]', duration="3s", repeats=3)
-    running = project.start()
+    running = project.start("--set", "workload.rate=300")
     running.wait_for("trial 1 of")
     leave_free(small, 0)  # its device cannot write any more
     begun = time.monotonic()

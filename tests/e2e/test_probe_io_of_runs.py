@@ -47,6 +47,7 @@ def io_of(project) -> list[dict]:
     return report["io"]
 
 
+@pytest.mark.long
 def test_it_is_measured_at_each_moment_and_shown_in_every_form(project, nothing_left):
     project.write(EXPERIMENT)
     done = project.run()

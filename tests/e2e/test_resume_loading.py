@@ -92,6 +92,7 @@ def piece_loaded(project):
     raise AssertionError("no piece was loaded")
 
 
+@pytest.mark.long
 def test_what_does_not_stand_any_more_is_made_again(project, nothing_left):
     project.write(EXPERIMENT.format(storage=STORAGES["directory"]))
     running = project.start()

@@ -19,7 +19,7 @@ spec = 1
 name = "kinds"
 question = "What can PostgreSQL run on?"
 dataset = { kind = "tpcb", scale = 1 }
-workload = { builtin = "tpcb-like", clients = 2 }
+workload = { builtin = "tpcb-like", clients = 2, rate = 200 }
 matrix = { storage = LEVELS }
 measure = { warmup = "100ms", duration = "500ms", repeats = 1, aa = false }
 

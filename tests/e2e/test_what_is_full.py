@@ -55,6 +55,7 @@ def test_a_small_dev_shm_is_named_and_the_hint_helps(project, nothing_left) -> N
     nothing_left()
 
 
+@pytest.mark.long
 def test_without_parallel_workers_a_small_dev_shm_is_enough(project, nothing_left) -> None:
     """The load fails, with the hint for the cluster; what it says to leave out, leaves the failure out."""
     storage = '[storage.disk]\nkind = "directory"\n[server]\nstorage = "disk"\n[server.settings]\n'
@@ -111,6 +112,7 @@ def limited(module_scratch: Path) -> Iterator[Path]:
         subprocess.run(["umount", point], check=True)
 
 
+@pytest.mark.long
 def test_a_quota_is_named_and_raising_it_helps(project, nothing_left, limited: Path) -> None:
     storage = f'[storage.disk]\nkind = "directory"\npath = "{limited}"\n[server]\nstorage = "disk"\n'
     write(project, MANY.format(2_000_000), "SELECT 1;\n", storage)

@@ -307,7 +307,7 @@ def test_a_trial_with_figures_that_no_agent_sends_fails_with_the_machine(
     change: Callable[[str, Message], Message], config: MakeConfig, tmp_path: Path
 ) -> None:
     log = LogFile(tmp_path / "log")
-    load = FleetLoad(config(duration_s=2.0), Relayed(log, change), "local")
+    load = FleetLoad(config("SELECT pg_sleep(0.01);", duration_s=2.0), Relayed(log, change), "local")
     with pytest.raises(RunError, match="machine local-2 "):
         load.start()
         while not load.wait(0.5):

@@ -157,6 +157,7 @@ def test_merged_seconds_are_the_engine_s_own(config: MakeConfig) -> None:
         assert merged.latency_stddev_ns == pytest.approx(row.latency_stddev_ns, rel=1e-9)
 
 
+@pytest.mark.long
 def test_a_warm_up_of_open_length_ends_with_the_same_second_everywhere(fleet: MakeFleet, config: MakeConfig) -> None:
     load = fleet(FleetSpec(address="local", machines=2), config(warmup_s=0.0, warmup_max_s=30.0))
     load.start()

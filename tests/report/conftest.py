@@ -45,5 +45,5 @@ def trouble() -> Reported:
 
 @pytest.fixture(scope="session")
 def many() -> Reported:
-    """60 variants, 5 trials of 60 s each."""
-    return reported(report_bundles.many())
+    """60 variants, 3 trials of 5 s each."""
+    return reported(report_bundles.many(repeats=3, seconds=5))

@@ -39,6 +39,6 @@ def test_markdown_has_a_row_for_each_and_its_reason() -> None:
 def test_the_page_shows_them(tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(render_html(made().report), encoding="utf-8")
-    _, found = check_report(file)
+    _, found = check_report(file, "light")
     assert found["failures"] == []
     assert "Objectives" in file.read_text(encoding="utf-8")

@@ -92,14 +92,14 @@ def test_the_page_draws_curves_intervals_and_what_was_published(clients: Reporte
 
 
 def test_an_open_loop_has_latency_over_throughput(tmp_path: Path) -> None:
-    found = drawn(made({"workload.rate": [500, 1000, 2000, 4000, 8000]}), tmp_path)
+    found = drawn(made({"workload.rate": [500, 1000, 2000, 4000, 8000]}), tmp_path, only="light")
     points = {chart["id"]: chart["points"] for chart in found["charts"]}
     assert points["latency-over-throughput-0"] == 5
 
 
 def test_two_numbers_are_a_heat_map_and_three_factors_small_multiples(tmp_path: Path) -> None:
     two = {"server.settings.shared_buffers": ["1MB", "8MB"], "workload.clients": [1, 2, 4, 16]}
-    found = drawn(made(two), tmp_path)
+    found = drawn(made(two), tmp_path, only="light")
     heat = found["tables"]["Throughput over shared_buffers and clients"]
     assert [row[0] for row in heat] == ["1MB", "8MB"] and [len(row) for row in heat] == [5, 5]
     three = drawn(made({"storage": ["disk", "memory"], **two}), tmp_path, only="light")

@@ -25,7 +25,7 @@ clients = 2
 storage = [{names}]
 [measure]
 warmup = "100ms"
-duration = "1s"
+duration = "300ms"
 repeats = 1
 aa = false
 probe = "0s"

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from plinth.model.facts import Installation
 
 PROGRAM = Path(__file__).parents[3] / "benchmarks" / "engine_vs_pgbench.py"
 
 
+@pytest.mark.long
 def test_the_benchmark_shows_what_was_aimed_for_and_reached(
     installations: dict[str, Installation], tmp_path: Path
 ) -> None:

@@ -269,6 +269,7 @@ def test_strangers_that_are_asked_for_tls(load: Load, answer: bytes, words: str)
     assert words in raised.value.message
 
 
+@pytest.mark.long
 def test_a_thousand_sessions_from_one_thread(
     installations: dict[str, Installation], owner: Owner, load: Load, finished: Finished
 ) -> None:
