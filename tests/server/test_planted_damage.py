@@ -37,7 +37,7 @@ def start() -> Iterator[StartServer]:
         yield start
 
 
-@pytest.fixture(scope="module", params=["18", "debian"])
+@pytest.fixture(scope="module", params=["18", pytest.param("debian", marks=pytest.mark.long)])
 def server(request: pytest.FixtureRequest, start: StartServer) -> Server:
     """PostgreSQL 18 and 15, without checksums of pages."""
     return start(request.param)
