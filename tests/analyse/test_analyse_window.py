@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from plinth.analyse.machine_cpu import machine_cpu
 from plinth.analyse.window import Window, measured_phase
 from plinth.model.trial import Points, Trial
 
@@ -74,3 +75,24 @@ def test_a_counter_that_began_again_has_no_growth(values: tuple[float, ...]) -> 
 
 def test_a_gauge_has_the_readings_within_only() -> None:
     assert seen([(0.9, 100.0), (1.5, 1.0), (2.5, 3.0), (3.1, 100.0)], 1, 2).mean(*KEY) == 2
+
+
+def test_a_window_can_end_earlier() -> None:
+    phase = seen([(t, 100.0 * t) for t in range(11)], 2, 8).until(5 * S)
+    assert (phase.begin_ns, phase.end_ns) == (2 * S, 5 * S)
+    assert phase.growth(*KEY) == pytest.approx(300)
+    assert seen([(t, 100.0 * t) for t in range(11)], 2, 8).until(20 * S).end_ns == 10 * S
+
+
+def test_what_is_used_after_the_server_ended_is_not_the_neighbours() -> None:
+    """A standby takes over at 4 s: its processes are not the observed server's, and are no other program's."""
+    t_ns = np.arange(0, 11) * S
+    backends, rest = t_ns <= 4 * S, np.where(t_ns <= 4 * S, 0.0, (t_ns / S - 4) * 0.5)
+    samples = {
+        ("process_cpu", "backends", time): Points(t_ns[backends], (t_ns / S * 0.2)[backends])
+        for time in ("user_s", "system_s")
+    } | {("process_cpu", "rest of host", time): Points(t_ns, rest) for time in ("user_s", "system_s")}
+    used = machine_cpu(Window(0, 10 * S, samples), cores=2)
+    assert used is not None
+    assert used.neighbours == 0.0
+    assert used.server == pytest.approx(0.4)

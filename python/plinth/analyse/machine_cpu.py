@@ -47,7 +47,11 @@ class MachineCpu(NamedTuple):
 
 
 def machine_cpu(seen: Window, cores: int) -> MachineCpu | None:
-    """Return who used the CPU; None where the server's processes were not read: what they use is then the rest's."""
+    """Return who used the CPU, while the server's processes were read: what they, or a standby that was promoted in their place,
+    use afterwards is the rest's. None where they were not read at all."""
+    read = seen.samples.get((SOURCE, "backends", TIMES[0]))
+    if read is not None and read.t_ns[-1] < seen.end_ns:
+        seen = seen.until(int(read.t_ns[-1]))
     server, rest = seen.rates(SOURCE, SERVER, *TIMES), [seen.rates(SOURCE, _REST, time) for time in TIMES]
     if seen.rates(SOURCE, ["backends"], *TIMES) is None or server is None or rest[0] is None or rest[1] is None:
         return None

@@ -32,6 +32,14 @@ class Window:
         """Return the same window with the samples of these sources only."""
         return replace(self, samples={key: points for key, points in self.samples.items() if key[0] in sources})
 
+    def until(self, end_ns: int) -> "Window":
+        """Return the part of the window up to `end_ns`."""
+        cut = {key: np.searchsorted(points.t_ns, end_ns, side="right") for key, points in self.samples.items()}
+        samples = {
+            key: Points(self.samples[key].t_ns[:end], self.samples[key].values[:end]) for key, end in cut.items() if end
+        }
+        return Window(self.begin_ns, min(self.end_ns, end_ns), samples)
+
     def growth(self, source: str, of: str, metric: str) -> float | None:
         """Return how far a counter advanced; None where it was not read twice, or began again in between."""
         values = self._counted(source, of, metric).values
