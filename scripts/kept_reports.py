@@ -35,6 +35,8 @@ HIDDEN = "[...]"
 _DIGITS = 9
 """Significant ones: those of a quantile in parts of a billion."""
 _ABSOLUTE = re.compile(r"(?<![\w.\]/:-])/[a-z][\w.-]*(?=/)")
+_SOCKETS = re.compile(r"/tmp/plinth-[0-9a-f]{12}")
+"""Directories of managed servers' sockets."""
 _BELOW_HIDDEN = re.compile(r"\[\.\.\.\](?:/[\w.+-]+)+?(?=/[\w.+-]+(?![\w.+/-]))")
 """What is between a hidden place and the last part of a path below it."""
 _PROCESSES = re.compile(r"(other processes took [\d.]+ of \d+ processors): .*?(?=; \d+ more in the report|$)")
@@ -139,7 +141,7 @@ def kept_text(report: Report, places: Iterable[str]) -> str:
     )
     for place in sorted(set(places), key=len, reverse=True):
         text = text.replace(json.dumps(place)[1:-1], HIDDEN)
-    text = _BELOW_HIDDEN.sub(HIDDEN, text)
+    text = _BELOW_HIDDEN.sub(HIDDEN, _SOCKETS.sub(HIDDEN, text))
     if left := folders_of_one_machine(text):
         raise ValueError(f"the report names folders of this machine: {', '.join(left)}; hide them, or run elsewhere")
     return text + "\n"
