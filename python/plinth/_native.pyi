@@ -71,6 +71,23 @@ class ProbeError(EngineError):
     """What the system said, if it was the system that said no."""
     message: str
 
+class LogError(EngineError):
+    """A server's log that could not be read."""
+
+    path: str | None
+    """The file, if it is about one."""
+    errno: int | None
+    """What the system said, if it was the system that said no."""
+    message: str
+
+def check_log(config_json: str, progress: Callable[[int, int, int], object] | None = None) -> str:
+    """Reads a server's log, for JSON of `files`, `log_line_prefix` and `classes` (how many to list): JSON of
+    `plinth.model.replay.LogCheck`.
+
+    `progress` is called now and then with the bytes read without compression, the number of the file and how many there are; what
+    it raises ends the reading. Raises LogError.
+    """
+
 def parse_script(name: str, source: str, known_variables: list[str] | None) -> str:
     """Checks a script in pgbench's language.
 

@@ -3,6 +3,7 @@
 A block that no test can run has a comment above it: <!-- not run by tests: REASON -->
 """
 
+import gzip
 import os
 import re
 import shlex
@@ -74,6 +75,12 @@ workload = { builtin = "select-only", clients = 1 }
 matrix.storage = ["fast"]
 measure = { warmup = "0s", duration = "200ms", repeats = 1, aa = false, probe = "10ms" }
 """
+LOG_TEXT = "2026-11-27 12:41:01.123 UTC [7] app@shop LOG:  statement: SELECT 1\n"
+LOG_LINE = """{"timestamp":"2026-11-27 12:41:01.123 UTC","session_id":"1.7","message":"statement: SELECT 1"}\n"""
+LOG_RECORD = (
+    '2026-11-27 12:41:01.123 UTC,"app","shop",7,"[local]",1.7,1,"",2026-11-27 12:41:00 UTC,3/7,0,LOG,00000,'
+    '"statement: SELECT 1",,,,,,,,,"till"\n'
+)
 OBJECTIVE = """
 [[objective]]
 metric = "tps"
@@ -164,6 +171,10 @@ def folder(scratch: Path, bundles: Path) -> Path:
     (scratch / "experiment.toml").write_text(EXPERIMENT)
     (scratch / "mine.toml").write_text(EXPERIMENT + OBJECTIVE)
     (scratch / "mine.fio").write_text(JOB_FILE)
+    (scratch / "log").mkdir()
+    (scratch / "log/postgresql-1.json").write_text(LOG_LINE)
+    (scratch / "log/postgresql-1.csv").write_text(LOG_RECORD)
+    (scratch / "postgresql.log.gz").write_bytes(gzip.compress(LOG_TEXT.encode()))
     return scratch
 
 

@@ -6,6 +6,7 @@ use plinth_disk::DiskError as EmulatedDiskError;
 use plinth_load::{PrepareError, RunError, ScriptError as LoadScriptError};
 use plinth_network::NetworkError as EmulatedNetworkError;
 use plinth_probe::ProbeError as FsyncError;
+use plinth_replay::LogError as ServerLogError;
 use plinth_script::ParseError;
 use pyo3::prelude::*;
 use pyo3::{create_exception, exceptions::PyException};
@@ -56,6 +57,13 @@ create_exception!(
     ProbeError,
     EngineError,
     "A probe that failed: path, errno, message."
+);
+
+create_exception!(
+    plinth._native,
+    LogError,
+    EngineError,
+    "A server's log that could not be read: path, errno, message."
 );
 
 /// A script that cannot be parsed.
@@ -150,5 +158,16 @@ pub(crate) fn probe_error(py: Python<'_>, error: &FsyncError) -> PyErr {
         .setattr("path", error.path())
         .and_then(|()| value.setattr("errno", error.errno()))
         .and_then(|()| value.setattr("message", error.to_string()));
+    attributes.err().unwrap_or(exception)
+}
+
+/// A log that could not be read.
+pub(crate) fn log_error(py: Python<'_>, error: &ServerLogError) -> PyErr {
+    let exception = LogError::new_err(Text(error.to_string()));
+    let value = exception.value(py);
+    let attributes = value
+        .setattr("path", error.path())
+        .and_then(|()| value.setattr("errno", error.errno()))
+        .and_then(|()| value.setattr("message", Text(error.to_string())));
     attributes.err().unwrap_or(exception)
 }

@@ -11,12 +11,13 @@ mod json;
 mod load;
 mod network;
 mod probe;
+mod replay;
 mod script;
 mod text;
 
 use pyo3::prelude::*;
 
-/// The native module: the load engine, the bulk loader, the page writer, the script language, the emulated disk and network, and the fsync probe.
+/// The native module: the load engine, the bulk loader, the page writer, the script language, the emulated disk and network, the fsync probe, and the reader of servers' logs.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
@@ -39,6 +40,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ProbeError", py.get_type::<errors::ProbeError>())?;
     module.add_class::<probe::FsyncProbe>()?;
     module.add_function(wrap_pyfunction!(probe::fsync_plan, module)?)?;
+    module.add("LogError", py.get_type::<errors::LogError>())?;
+    module.add_function(wrap_pyfunction!(replay::check_log, module)?)?;
     module.add_function(wrap_pyfunction!(disk::disk_profiles, module)?)?;
     module.add_function(wrap_pyfunction!(disk::read_disk_recording, module)?)?;
     module.add_function(wrap_pyfunction!(script::parse_script, module)?)?;

@@ -42,6 +42,7 @@ COMMANDS = (
         "Test a real machine's durability by a power cut, or open a damaged image.",
     ),
     Command("probe", "plinth.cli.probe:probe", "Measure durable writes and raw I/O of a directory, without a server."),
+    Command("replay", "plinth.cli.replay:replay", "Read the statements that a server has logged."),
     Command("bench", None, "Run pgbench's command line on Plinth's load engine."),
     Command("servers", "plinth.cli.servers:servers", "List the PostgreSQL installations that can be used."),
     Command("schema", "plinth.cli.schema:schema", "Print the JSON Schema of experiment files, for editors."),

@@ -1,0 +1,633 @@
+//! Statements and sessions from the entries of a log: what belongs together stands in several entries of a session.
+
+use std::collections::HashMap;
+
+use crate::entry::{Entry, SessionKey, Severity};
+use crate::message::{Executed, Said, Timed, read};
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Index of the file.
+    pub(crate) file: usize,
+    /// Number of the line, from 1.
+    pub(crate) line: u64,
+}
+
+/// The protocol by which a statement came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Simple,
+    Extended,
+}
+
+/// A statement that was recorded.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Statement<'a> {
+    pub(crate) session: u32,
+    /// When it began, in microseconds since 1970: what was logged at its end says how long it took.
+    pub(crate) start_us: i64,
+    /// With parsing and binding. None if the log does not say.
+    pub(crate) duration_us: Option<u64>,
+    pub(crate) form: Form,
+    pub(crate) text: &'a [u8],
+    /// The entry's DETAIL, with its parameters if it has any.
+    pub(crate) detail: &'a [u8],
+    /// The code of the error by which it failed.
+    pub(crate) sqlstate: Option<[u8; 5]>,
+    pub(crate) place: Place,
+}
+
+/// What a session is known by.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SessionFacts {
+    pub(crate) number: u32,
+    pub(crate) user: Vec<u8>,
+    pub(crate) database: Vec<u8>,
+    pub(crate) application: Vec<u8>,
+    pub(crate) first_us: i64,
+    pub(crate) last_us: i64,
+    /// Whether its connection, and its end, are in the log.
+    pub(crate) has_beginning: bool,
+    pub(crate) has_end: bool,
+    pub(crate) statements: u64,
+}
+
+/// What takes the statements.
+pub(crate) trait Sink {
+    fn statement(&mut self, statement: &Statement<'_>);
+    /// A session after its last statement.
+    fn session(&mut self, session: &SessionFacts);
+    fn fastpath_call(&mut self, place: Place);
+    fn fetch(&mut self);
+    fn replication_command(&mut self);
+    /// An error of a client's session outside of statements that were logged.
+    fn other_error(&mut self);
+}
+
+/// Puts entries together, which have to come in the order of the log.
+#[derive(Default)]
+pub(crate) struct Assembler {
+    sessions: HashMap<SessionKey, Session>,
+    count: u32,
+}
+
+#[derive(Default)]
+struct Session {
+    facts: SessionFacts,
+    is_authorized: bool,
+    open: Option<Open>,
+    /// Durations of parsing and binding before their execution, and when the first of them began.
+    before: Option<Before>,
+}
+
+struct Open {
+    start_us: i64,
+    before_us: u64,
+    form: Form,
+    text: Vec<u8>,
+    detail: Vec<u8>,
+    sqlstate: Option<[u8; 5]>,
+    place: Place,
+}
+
+struct Before {
+    start_us: i64,
+    duration_us: u64,
+    /// With the parameters, of the binding: all that is known of them if the execution fails.
+    detail: Vec<u8>,
+}
+
+impl Assembler {
+    /// Takes the next entry. Entries without a client are ignored.
+    pub(crate) fn entry(&mut self, entry: &Entry<'_>, place: Place, sink: &mut impl Sink) {
+        if entry.session == SessionKey::None || !entry.is_of_client {
+            return;
+        }
+        let said = read(&entry.message);
+        let is_new_process = matches!(said, Said::ConnectionReceived)
+            || (matches!(said, Said::ConnectionAuthorized(..))
+                && !self.has_just_begun(entry.session));
+        if is_new_process {
+            self.end(entry.session, sink); // a pid that is used again
+        }
+        if matches!(said, Said::Other)
+            && entry.severity == Severity::Log
+            && !self.sessions.contains_key(&entry.session)
+        {
+            return; // a process of the server itself, or a session that has nothing to replay yet
+        }
+        let session = self.session(entry);
+        session.facts.last_us = session.facts.last_us.max(entry.time_us);
+        match said {
+            Said::ConnectionReceived => session.facts.has_beginning = true,
+            Said::ConnectionAuthorized(user, database, application) => {
+                session.facts.has_beginning = true;
+                session.is_authorized = true;
+                session.name(user, database, application);
+            }
+            Said::Disconnection => {
+                session.facts.has_end = true;
+                self.end(entry.session, sink);
+            }
+            Said::ReplicationCommand => sink.replication_command(),
+            Said::FastpathCall => {
+                session.flush(None, sink);
+                sink.fastpath_call(place);
+            }
+            Said::Statement(text) => session.begin(Form::Simple, text, entry, place, sink),
+            Said::Execute(Executed { is_fetch: true, .. }) => {
+                session.flush(None, sink);
+                sink.fetch();
+            }
+            Said::Execute(executed) => {
+                session.begin(Form::Extended, executed.text, entry, place, sink)
+            }
+            Said::Duration(duration_us, timed) => {
+                session.took(duration_us, &timed, entry, place, sink)
+            }
+            Said::Other if entry.severity != Severity::Log => {
+                session.failed(entry, place, sink);
+                if entry.severity == Severity::Fatal {
+                    session.facts.has_end = true;
+                    self.end(entry.session, sink);
+                }
+            }
+            Said::Other => {}
+        }
+    }
+
+    /// Hands over what is left.
+    pub(crate) fn finish(&mut self, sink: &mut impl Sink) {
+        let mut rest: Vec<Session> = self.sessions.drain().map(|(_, session)| session).collect();
+        rest.sort_unstable_by_key(|session| session.facts.number);
+        for session in rest {
+            session.end(sink);
+        }
+    }
+
+    /// Whether a session's process has been started, and its user has not been authorized yet.
+    fn has_just_begun(&self, key: SessionKey) -> bool {
+        self.sessions
+            .get(&key)
+            .is_some_and(|session| session.facts.has_beginning && !session.is_authorized)
+    }
+
+    fn session(&mut self, entry: &Entry<'_>) -> &mut Session {
+        let count = &mut self.count;
+        let session = self.sessions.entry(entry.session).or_insert_with(|| {
+            let mut session = Session::default();
+            session.facts.number = *count;
+            session.facts.first_us = entry.time_us;
+            session.facts.last_us = entry.time_us;
+            *count += 1;
+            session
+        });
+        session.name(&entry.user, &entry.database, &entry.application);
+        session
+    }
+
+    fn end(&mut self, key: SessionKey, sink: &mut impl Sink) {
+        if let Some(session) = self.sessions.remove(&key) {
+            session.end(sink);
+        }
+    }
+}
+
+impl Session {
+    fn name(&mut self, user: &[u8], database: &[u8], application: &[u8]) {
+        let facts = &mut self.facts;
+        for (known, said) in [
+            (&mut facts.user, user),
+            (&mut facts.database, database),
+            (&mut facts.application, application),
+        ] {
+            if known.is_empty() && !said.is_empty() {
+                *known = said.to_vec();
+            }
+        }
+    }
+
+    /// A statement that log_statement logs when it begins.
+    fn begin(
+        &mut self,
+        form: Form,
+        text: &[u8],
+        entry: &Entry<'_>,
+        place: Place,
+        sink: &mut impl Sink,
+    ) {
+        self.flush(None, sink);
+        let before = self.before.take();
+        self.open = Some(Open {
+            start_us: before
+                .as_ref()
+                .map_or(entry.time_us, |before| before.start_us),
+            before_us: before.map_or(0, |before| before.duration_us),
+            form,
+            text: text.to_vec(),
+            detail: entry.detail.to_vec(),
+            sqlstate: None,
+            place,
+        });
+    }
+
+    /// A duration, which is logged at the end.
+    fn took(
+        &mut self,
+        duration_us: u64,
+        timed: &Timed<'_>,
+        entry: &Entry<'_>,
+        place: Place,
+        sink: &mut impl Sink,
+    ) {
+        let start_us = entry
+            .time_us
+            .saturating_sub(i64::try_from(duration_us).unwrap_or(i64::MAX));
+        match timed {
+            Timed::Before if self.open.is_some() => self.flush(Some(duration_us), sink),
+            Timed::Before | Timed::Parse | Timed::Bind => {
+                let before = self.before.get_or_insert_with(|| Before {
+                    start_us,
+                    duration_us: 0,
+                    detail: Vec::new(),
+                });
+                before.duration_us = before.duration_us.saturating_add(duration_us);
+                before.detail = entry.detail.to_vec();
+            }
+            Timed::Statement(text) => self.whole(
+                Form::Simple,
+                text,
+                start_us,
+                duration_us,
+                entry,
+                place,
+                sink,
+            ),
+            Timed::Execute(Executed { is_fetch: true, .. }) => sink.fetch(),
+            Timed::Execute(executed) => {
+                self.whole(
+                    Form::Extended,
+                    executed.text,
+                    start_us,
+                    duration_us,
+                    entry,
+                    place,
+                    sink,
+                );
+            }
+            Timed::FastpathCall => sink.fastpath_call(place),
+            Timed::Plan => {}
+        }
+    }
+
+    /// A statement whose text is logged with its duration.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the parts of one statement"
+    )]
+    fn whole(
+        &mut self,
+        form: Form,
+        text: &[u8],
+        start_us: i64,
+        duration_us: u64,
+        entry: &Entry<'_>,
+        place: Place,
+        sink: &mut impl Sink,
+    ) {
+        self.flush(None, sink);
+        let before = self.before.take();
+        self.facts.first_us = self.facts.first_us.min(start_us);
+        self.facts.statements += 1;
+        sink.statement(&Statement {
+            session: self.facts.number,
+            start_us: before.as_ref().map_or(start_us, |before| before.start_us),
+            duration_us: Some(
+                duration_us.saturating_add(before.map_or(0, |before| before.duration_us)),
+            ),
+            form,
+            text,
+            detail: &entry.detail,
+            sqlstate: None,
+            place,
+        });
+    }
+
+    /// An error: of the statement that is open, or of one that was not logged since it did not end.
+    fn failed(&mut self, entry: &Entry<'_>, place: Place, sink: &mut impl Sink) {
+        let code = entry.sqlstate.or(Some(*b"XX000"));
+        match &mut self.open {
+            Some(open) if entry.statement.is_empty() || *open.text == *entry.statement => {
+                open.sqlstate = code;
+                self.flush(None, sink);
+            }
+            _ if entry.statement.is_empty() => sink.other_error(),
+            _ => {
+                let form = if self.before.is_some() {
+                    Form::Extended
+                } else {
+                    Form::Simple
+                };
+                let bound = self.before.as_ref().map(|before| before.detail.clone());
+                self.begin(form, &entry.statement, entry, place, sink);
+                if let Some(open) = &mut self.open {
+                    open.sqlstate = code;
+                    open.detail = bound.unwrap_or_default(); // the entry's own is of the error
+                }
+                self.flush(None, sink);
+            }
+        }
+    }
+
+    /// Hands the open statement over.
+    fn flush(&mut self, duration_us: Option<u64>, sink: &mut impl Sink) {
+        if let Some(open) = self.open.take() {
+            self.facts.statements += 1;
+            sink.statement(&Statement {
+                session: self.facts.number,
+                start_us: open.start_us,
+                duration_us: duration_us
+                    .map(|duration_us| duration_us.saturating_add(open.before_us)),
+                form: open.form,
+                text: &open.text,
+                detail: &open.detail,
+                sqlstate: open.sqlstate,
+                place: open.place,
+            });
+        }
+    }
+
+    fn end(mut self, sink: &mut impl Sink) {
+        self.flush(None, sink);
+        sink.session(&self.facts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    /// Notes what it is given, a line each.
+    #[derive(Default)]
+    struct Notes(Vec<String>);
+
+    impl Sink for Notes {
+        fn statement(&mut self, one: &Statement<'_>) {
+            let text = String::from_utf8_lossy(one.text);
+            let detail = String::from_utf8_lossy(one.detail);
+            let code = one
+                .sqlstate
+                .map(|code| String::from_utf8(code.to_vec()).unwrap());
+            let form = if one.form == Form::Simple {
+                "simple"
+            } else {
+                "extended"
+            };
+            self.0.push(format!(
+                "{} {form} {text} [{detail}] at {} took {:?} failed {code:?}",
+                one.session, one.start_us, one.duration_us
+            ));
+        }
+        fn session(&mut self, one: &SessionFacts) {
+            self.0.push(format!(
+                "{} of {} from {} to {}, beginning {}, end {}, {} statements",
+                one.number,
+                String::from_utf8_lossy(&one.user),
+                one.first_us,
+                one.last_us,
+                one.has_beginning,
+                one.has_end,
+                one.statements
+            ));
+        }
+        fn fastpath_call(&mut self, _: Place) {
+            self.0.push("fastpath".into());
+        }
+        fn fetch(&mut self) {
+            self.0.push("fetch".into());
+        }
+        fn replication_command(&mut self) {
+            self.0.push("replication".into());
+        }
+        fn other_error(&mut self) {
+            self.0.push("other error".into());
+        }
+    }
+
+    struct Log {
+        assembler: Assembler,
+        notes: Notes,
+    }
+
+    impl Log {
+        fn new() -> Self {
+            Self {
+                assembler: Assembler::default(),
+                notes: Notes::default(),
+            }
+        }
+
+        fn put(&mut self, entry: Entry<'_>) {
+            self.assembler
+                .entry(&entry, Place::default(), &mut self.notes);
+        }
+
+        /// An entry of process `pid`, with a detail.
+        fn detailed(&mut self, pid: u32, time_us: i64, message: &str, detail: &str) {
+            self.put(Entry {
+                time_us,
+                session: SessionKey::Pid(pid),
+                message: Cow::Borrowed(message.as_bytes()),
+                detail: Cow::Borrowed(detail.as_bytes()),
+                is_of_client: true,
+                ..Entry::default()
+            });
+        }
+
+        fn said(&mut self, pid: u32, time_us: i64, message: &str) {
+            self.detailed(pid, time_us, message, "");
+        }
+
+        fn error(&mut self, time_us: i64, severity: Severity, statement: &str) {
+            self.put(Entry {
+                time_us,
+                session: SessionKey::Pid(1),
+                severity,
+                sqlstate: Some(*b"23505"),
+                message: Cow::Borrowed(b"no"),
+                statement: Cow::Borrowed(statement.as_bytes()),
+                is_of_client: true,
+                ..Entry::default()
+            });
+        }
+
+        fn notes(mut self) -> Vec<String> {
+            self.assembler.finish(&mut self.notes);
+            self.notes.0
+        }
+    }
+
+    #[test]
+    fn statements_and_durations_in_entries_of_their_own() {
+        let mut log = Log::new();
+        log.said(1, 10_000, "statement: BEGIN");
+        log.said(2, 10_500, "statement: SELECT 2");
+        log.said(1, 11_000, "duration: 0.9 ms");
+        log.said(1, 12_000, "statement: SELECT 1");
+        log.said(1, 13_000, "statement: COMMIT");
+        assert_eq!(
+            log.notes(),
+            [
+                "0 simple BEGIN [] at 10000 took Some(900) failed None",
+                "0 simple SELECT 1 [] at 12000 took None failed None",
+                "0 simple COMMIT [] at 13000 took None failed None",
+                "0 of  from 10000 to 13000, beginning false, end false, 3 statements",
+                "1 simple SELECT 2 [] at 10500 took None failed None",
+                "1 of  from 10500 to 10500, beginning false, end false, 1 statements",
+            ]
+        );
+    }
+
+    #[test]
+    fn parsing_and_binding_belong_to_the_execution() {
+        let mut log = Log::new();
+        log.said(1, 10_000, "duration: 0.100 ms  parse s1: SELECT $1");
+        log.said(1, 10_200, "duration: 0.050 ms  bind s1: SELECT $1");
+        log.detailed(
+            1,
+            10_500,
+            "duration: 0.200 ms  execute s1: SELECT $1",
+            "parameters: $1 = '7'",
+        );
+        log.said(1, 20_000, "duration: 0.100 ms  bind s1: SELECT $1");
+        log.detailed(
+            1,
+            20_500,
+            "duration: 0.200 ms  execute s1: SELECT $1",
+            "parameters: $1 = '8'",
+        );
+        let notes = log.notes();
+        assert_eq!(
+            notes[..2],
+            [
+                "0 extended SELECT $1 [parameters: $1 = '7'] at 9900 took Some(350) failed None",
+                "0 extended SELECT $1 [parameters: $1 = '8'] at 19900 took Some(300) failed None",
+            ]
+        );
+    }
+
+    #[test]
+    fn durations_of_parsing_come_before_what_log_statement_logs() {
+        let mut log = Log::new();
+        log.said(1, 10_000, "duration: 0.100 ms");
+        log.said(1, 10_100, "duration: 0.050 ms");
+        log.detailed(
+            1,
+            10_200,
+            "execute <unnamed>: SELECT $1",
+            "parameters: $1 = '7'",
+        );
+        log.said(1, 10_900, "duration: 0.700 ms");
+        assert_eq!(
+            log.notes()[0],
+            "0 extended SELECT $1 [parameters: $1 = '7'] at 9900 took Some(850) failed None"
+        );
+    }
+
+    #[test]
+    fn errors_are_of_the_open_statement_or_of_one_that_was_not_logged() {
+        let mut log = Log::new();
+        log.said(1, 10_000, "statement: INSERT");
+        log.error(10_500, Severity::Error, "INSERT");
+        log.error(11_000, Severity::Error, "UPDATE");
+        log.error(12_000, Severity::Fatal, "");
+        assert_eq!(
+            log.notes(),
+            [
+                "0 simple INSERT [] at 10000 took None failed Some(\"23505\")",
+                "0 simple UPDATE [] at 11000 took None failed Some(\"23505\")",
+                "other error",
+                "0 of  from 10000 to 12000, beginning false, end true, 2 statements",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_parameters_of_an_execution_that_failed_are_those_of_its_binding() {
+        let mut log = Log::new();
+        log.said(1, 10_000, "duration: 0.100 ms  parse <unnamed>: INSERT $1");
+        log.detailed(
+            1,
+            10_200,
+            "duration: 0.050 ms  bind <unnamed>: INSERT $1",
+            "parameters: $1 = '7'",
+        );
+        log.error(10_500, Severity::Error, "INSERT $1");
+        assert_eq!(
+            log.notes()[0],
+            "0 extended INSERT $1 [parameters: $1 = '7'] at 9900 took None failed Some(\"23505\")"
+        );
+    }
+
+    #[test]
+    fn a_pid_that_is_used_again_is_another_session() {
+        let mut log = Log::new();
+        log.said(1, 1_000, "connection received: host=x port=1");
+        log.said(
+            1,
+            1_050,
+            "connection authenticated: user=\"a\" method=trust (pg_hba.conf:1)",
+        );
+        log.said(1, 1_100, "connection authorized: user=a database=d");
+        log.said(1, 1_200, "statement: SELECT 1");
+        log.said(1, 2_000, "connection received: host=x port=2");
+        log.said(1, 2_100, "connection authorized: user=b database=d");
+        log.said(1, 2_200, "statement: SELECT 2");
+        log.said(
+            1,
+            2_300,
+            "disconnection: session time: 0:00:00.300 user=b database=d host=x port=2",
+        );
+        let notes = log.notes();
+        assert_eq!(
+            notes[1],
+            "0 of a from 1000 to 1200, beginning true, end false, 1 statements"
+        );
+        assert_eq!(
+            notes[3],
+            "1 of b from 2000 to 2300, beginning true, end true, 1 statements"
+        );
+    }
+
+    #[test]
+    fn what_is_not_of_a_client_or_says_nothing_is_no_session() {
+        let mut log = Log::new();
+        log.said(9, 1_000, "checkpoint starting: time");
+        log.put(Entry {
+            session: SessionKey::Pid(8),
+            message: Cow::Borrowed(b"statement: SELECT 1"),
+            ..Entry::default()
+        });
+        assert!(log.notes().is_empty());
+    }
+
+    #[test]
+    fn fetches_fastpath_calls_and_plans_are_no_statements() {
+        let mut log = Log::new();
+        log.said(1, 1_000, "duration: 5.0 ms  execute s/c: SELECT 1");
+        log.said(
+            1,
+            2_000,
+            "duration: 5.0 ms  execute fetch from s/c: SELECT 1",
+        );
+        log.said(1, 3_000, "execute fetch from s/c: SELECT 1");
+        log.said(1, 4_000, "fastpath function call: \"lo_open\" (OID 952)");
+        log.said(1, 5_000, "duration: 5.0 ms  plan:\nQuery Text: SELECT 1");
+        let notes = log.notes();
+        assert_eq!(notes[1..4], ["fetch", "fetch", "fastpath"]);
+        assert_eq!(notes.len(), 5);
+    }
+}

@@ -1,0 +1,89 @@
+"""The commands for the workload of a server of others, as its log has recorded it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from plinth.cli.console import error_console, output_console
+from plinth.cli.options import AsJson
+from plinth.cli.printing import print_json
+from plinth.model.errors import UsageError
+
+_NOTHING = 1
+_MOST_CLASSES = 10_000
+_EXAMPLE = """
+A server records its workload with
+
+  log_min_duration_statement = 0
+  log_connections = on
+  log_disconnections = on
+  log_parameter_max_length = -1
+  log_destination = 'jsonlog'
+"""
+
+replay = App(
+    name="replay",
+    help="Read the statements that a server has logged.",
+    help_epilogue=_EXAMPLE,
+    help_format="plaintext",
+)
+
+
+@replay.command
+def check(
+    logs: Annotated[tuple[Path, ...], Parameter(help="Files, or patterns in quotes; also compressed: .gz, .zst.")],
+    /,
+    *,
+    log_line_prefix: Annotated[
+        str | None,
+        Parameter(help="The server's setting, for a plain log. Default: that of PostgreSQL, or of Debian's packages."),
+    ] = None,
+    classes: Annotated[int, Parameter(help="How many classes of statements to list.")] = 10,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, Parameter(help="No progress bar.")] = False,
+) -> int:
+    """Say what LOGS hold: sessions, statements, durations, and what of them can be replayed.
+
+    Reads jsonlog, csvlog and plain logs of PostgreSQL, in any order of files; each statement that cannot be replayed is counted with
+    its reason and the line of the first. Statements are grouped without their constants, which are never shown.
+
+    Exit code 0 when a statement can be replayed, 1 when none can.
+
+      plinth replay check 'log/postgresql-*.json'
+      plinth replay check postgresql.log.gz --log-line-prefix '%m [%p] %q%u@%d '
+    """
+    from plinth.cli.replay_view import show_check
+    from plinth.workload.server_log import check_log, log_files
+
+    if not logs:
+        raise UsageError("no LOG to read", hint="for example: plinth replay check 'log/postgresql-*.json'")
+    if not 0 <= classes <= _MOST_CLASSES:
+        raise UsageError(f"--classes: got {classes}; allowed: 0 to {_MOST_CLASSES:,}")
+    files = log_files(logs)
+    with _progress(files, quiet) as advance:
+        found = check_log(files, log_line_prefix, classes, advance)
+    if as_json:
+        print_json(found.model_dump_json(indent=1))
+    else:
+        show_check(found, output_console())
+    return 0 if found.statements.replayable else _NOTHING
+
+
+@contextmanager
+def _progress(files: tuple[Path, ...], quiet: bool) -> Iterator[Callable[[int, int, int], object] | None]:
+    """Show on stderr, on a terminal, how much has been read."""
+    console = error_console()
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    is_compressed = any(file.suffix in (".gz", ".zst") for file in files)
+    total = None if is_compressed else sum(file.stat().st_size for file in files)
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.description}"), console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda read, number, count: bar.update(task, completed=read, description=f"file {number} of {count}")

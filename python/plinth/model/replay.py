@@ -1,0 +1,147 @@
+"""What a server's log holds, as `plinth replay check` reports it."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from plinth.model.base import Frozen
+
+LogFormat = Literal["jsonlog", "csvlog", "stderr"]
+NotReplayableReason = Literal[
+    "parameters_absent", "parameters_cut", "copy_data", "fastpath_call", "nul_byte", "too_long"
+]
+
+
+class LogFileFacts(Frozen):
+    """One file of a log."""
+
+    path: str
+    format: LogFormat
+    compression: Literal["none", "gzip", "zstd"]
+    size_bytes: int
+    content_bytes: int = Field(description="Without compression.")
+    entries: int
+    malformed: int = Field(description="Records that are no entries of this format.")
+    too_long: int = Field(description="Records longer than 64 MiB, which are skipped.")
+    first_us: int | None = Field(description="Time of its first entry, in microseconds since 1970.")
+    last_us: int | None
+
+
+class SessionCounts(Frozen):
+    """The sessions of a log."""
+
+    count: int
+    with_beginning: int = Field(description="Sessions whose connection is in the log.")
+    with_end: int = Field(description="Sessions whose end is in the log.")
+    most_at_once: int
+
+
+class StatementCounts(Frozen):
+    """The statements of a log."""
+
+    count: int
+    simple: int = Field(description="Of the simple protocol.")
+    extended: int = Field(description="Of the extended protocol: executions of portals.")
+    with_duration: int
+    failed: int
+    replayable: int
+    fetches: int = Field(description="More rows of portals, which are replayed with their statement.")
+    replication_commands: int
+    other_errors: int = Field(description="Errors of sessions outside of statements, such as a lost connection.")
+    duration_us: int = Field(description="Of all statements with a duration.")
+
+
+class LogExample(Frozen):
+    """The first of its kind."""
+
+    path: str
+    line: int
+    text: str
+
+
+class NotReplayable(LogExample):
+    """Statements that cannot be replayed for one reason."""
+
+    reason: NotReplayableReason
+    count: int
+
+
+class UnreadRecords(LogExample):
+    """Records that are no entries, for one reason; None of those that are too long."""
+
+    reason: str | None
+    count: int
+
+
+class StatementClass(Frozen):
+    """Statements that differ in nothing but constants, comments and spacing."""
+
+    text: str = Field(description="Without constants.")
+    count: int
+    failed: int
+    with_duration: int
+    duration_us: int = Field(description="Of all with a duration.")
+    longest_us: int
+    not_replayable: int
+
+
+class CountedName(Frozen):
+    """A database, user or application, empty if the log does not name it."""
+
+    name: str
+    sessions: int
+    statements: int
+
+
+class LogCheck(Frozen):
+    """What a log holds, and what of it can be replayed."""
+
+    files: tuple[LogFileFacts, ...] = Field(description="In the order of their first times.")
+    sessions: SessionCounts
+    statements: StatementCounts
+    not_replayable: tuple[NotReplayable, ...]
+    classes: tuple[StatementClass, ...] = Field(description="Those with the most time first.")
+    further_classes: int
+    further_statements: int
+    databases: tuple[CountedName, ...]
+    users: tuple[CountedName, ...]
+    applications: tuple[CountedName, ...]
+    unread: tuple[UnreadRecords, ...]
+    is_to_the_second: bool = Field(description="Whether no time has a fraction of a second.")
+    unknown_zones: tuple[str, str] | None = Field(
+        description="Two time zones, one of which is not known, between which times may jump."
+    )
+    steps_back: int = Field(description="How often a time is more than a second before the one before it.")
+
+    @property
+    def span_us(self) -> int | None:
+        """Time from the first to the last entry; None without entries."""
+        first = [one.first_us for one in self.files if one.first_us is not None]
+        last = [one.last_us for one in self.files if one.last_us is not None]
+        return max(last) - min(first) if first and last else None
+
+
+def advice(check: LogCheck) -> tuple[str, ...]:
+    """Return which settings of the server would put into its log what is missing there."""
+    statements, sessions = check.statements, check.sessions
+    reasons = {one.reason for one in check.not_replayable}
+    lines = []
+    if statements.count == 0:
+        lines.append("no statement is in the log: log_min_duration_statement = 0 logs all, with their durations")
+    elif statements.with_duration < statements.count - statements.failed:
+        lines.append(
+            "durations are missing: log_min_duration_statement = 0, or log_duration = on with log_statement = all"
+        )
+    if "parameters_absent" in reasons:
+        lines.append("parameters are missing: log_parameter_max_length = -1, and log_error_verbosity not terse")
+    if "parameters_cut" in reasons:
+        lines.append("parameters may be cut: log_parameter_max_length = -1")
+    if sessions.with_beginning < sessions.count:
+        lines.append("beginnings of sessions are missing: log_connections = on")
+    if sessions.with_end < sessions.count:
+        lines.append("ends of sessions are missing: log_disconnections = on")
+    if check.is_to_the_second and statements.count:
+        lines.append("times are to the second: %m in log_line_prefix instead of %t")
+    if check.unknown_zones:
+        lines.append("the time zone changes, and one of them is unknown: log_timezone = 'UTC'")
+    return tuple(lines)
