@@ -1,5 +1,6 @@
 """Fixtures for tests that change the machine: a state directory for each test, and child processes to be killed."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,6 +17,13 @@ from plinth.system.mounts import mounts_within
 # How fast a machine is decides no test.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Adds what is not run to the file that scripts/tests.sh names, to be listed at the end."""
+    if listed := os.environ.get("PLINTH_TESTS_NOT_RUN"):
+        with Path(listed).open("a") as file:
+            file.writelines(f"{item.nodeid.splitlines()[0]}\n" for item in items)
 
 
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:

@@ -10,7 +10,7 @@ import pytest
 @pytest.fixture(scope="module")
 def once(module_project):
     """A complete run of two repeats, whose report asks for more trials."""
-    done = module_project.run()
+    done = module_project.run("--set", "measure.repeats=2", "--set", "measure.aa=true")
     assert done.returncode == 3, done.stderr  # two trials decide nothing
     assert "more trials of each would be needed to tell" in done.stdout
     assert "plinth resume" in done.stdout and "--more 3" in done.stdout
@@ -137,6 +137,7 @@ def test_what_was_altered_gets_no_more_trials(complete):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("repeated")
 def test_a_resumed_run_gets_no_more_trials(project, nothing_left):
     running = project.start()
     running.wait_for("trial 1 of")
