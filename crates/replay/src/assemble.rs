@@ -5,6 +5,13 @@ use std::collections::HashMap;
 use crate::entry::{Entry, SessionKey, Severity};
 use crate::message::{Executed, Said, Timed, read};
 
+/// How much is held of statements that have not ended; a log that is made to hold more costs no memory.
+const MAX_HELD_BYTES: usize = 128 << 20;
+/// How many sessions may be open at once; PostgreSQL allows 262,143 connections.
+const MAX_OPEN_SESSIONS: usize = 1 << 18;
+/// Names are cut to this; PostgreSQL's have at most 63 bytes.
+const MAX_NAME_BYTES: usize = 256;
+
 /// Where an entry is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
@@ -70,6 +77,8 @@ pub(crate) trait Sink {
 pub(crate) struct Assembler {
     sessions: HashMap<SessionKey, Session>,
     count: u32,
+    /// Of all sessions.
+    held_bytes: usize,
 }
 
 #[derive(Default)]
@@ -79,6 +88,8 @@ struct Session {
     open: Option<Open>,
     /// Durations of parsing and binding before their execution, and when the first of them began.
     before: Option<Before>,
+    /// Its statement was handed over before its end was seen, to save memory.
+    is_handed_over: bool,
 }
 
 struct Open {
@@ -101,6 +112,34 @@ struct Before {
 impl Assembler {
     /// Takes the next entry. Entries without a client are ignored.
     pub(crate) fn entry(&mut self, entry: &Entry<'_>, place: Place, sink: &mut impl Sink) {
+        let before_bytes = self.held_bytes_of(entry.session);
+        self.take(entry, place, sink);
+        self.held_bytes += self.held_bytes_of(entry.session);
+        self.held_bytes -= before_bytes;
+        if self.sessions.len() > MAX_OPEN_SESSIONS {
+            self.finish(sink);
+        } else if self.held_bytes > MAX_HELD_BYTES {
+            self.hand_over(sink);
+        }
+    }
+
+    fn held_bytes_of(&self, key: SessionKey) -> usize {
+        self.sessions.get(&key).map_or(0, Session::held_bytes)
+    }
+
+    /// Hands all open statements over, whose durations stay unknown.
+    fn hand_over(&mut self, sink: &mut impl Sink) {
+        let mut sessions: Vec<&mut Session> = self.sessions.values_mut().collect();
+        sessions.sort_unstable_by_key(|session| session.facts.number);
+        for session in sessions {
+            session.is_handed_over |= session.open.is_some();
+            session.flush(None, sink);
+            session.before = None;
+        }
+        self.held_bytes = 0;
+    }
+
+    fn take(&mut self, entry: &Entry<'_>, place: Place, sink: &mut impl Sink) {
         if entry.session == SessionKey::None || !entry.is_of_client {
             return;
         }
@@ -159,6 +198,7 @@ impl Assembler {
 
     /// Hands over what is left.
     pub(crate) fn finish(&mut self, sink: &mut impl Sink) {
+        self.held_bytes = 0;
         let mut rest: Vec<Session> = self.sessions.drain().map(|(_, session)| session).collect();
         rest.sort_unstable_by_key(|session| session.facts.number);
         for session in rest {
@@ -203,7 +243,7 @@ impl Session {
             (&mut facts.application, application),
         ] {
             if known.is_empty() && !said.is_empty() {
-                *known = said.to_vec();
+                *known = said[..said.len().min(MAX_NAME_BYTES)].to_vec();
             }
         }
     }
@@ -218,6 +258,7 @@ impl Session {
         sink: &mut impl Sink,
     ) {
         self.flush(None, sink);
+        self.is_handed_over = false;
         let before = self.before.take();
         self.open = Some(Open {
             start_us: before
@@ -246,6 +287,7 @@ impl Session {
             .saturating_sub(i64::try_from(duration_us).unwrap_or(i64::MAX));
         match timed {
             Timed::Before if self.open.is_some() => self.flush(Some(duration_us), sink),
+            Timed::Before if self.is_handed_over => self.is_handed_over = false,
             Timed::Before | Timed::Parse | Timed::Bind => {
                 let before = self.before.get_or_insert_with(|| Before {
                     start_us,
@@ -356,6 +398,14 @@ impl Session {
                 place: open.place,
             });
         }
+    }
+
+    fn held_bytes(&self) -> usize {
+        let open = self
+            .open
+            .as_ref()
+            .map_or(0, |open| open.text.len() + open.detail.len());
+        open + self.before.as_ref().map_or(0, |before| before.detail.len())
     }
 
     fn end(mut self, sink: &mut impl Sink) {
@@ -599,6 +649,26 @@ mod tests {
         assert_eq!(
             notes[3],
             "1 of b from 2000 to 2300, beginning true, end true, 1 statements"
+        );
+    }
+
+    #[test]
+    fn statements_that_do_not_end_are_not_all_held() {
+        let mut log = Log::new();
+        let long = format!("statement: {}", "x".repeat(MAX_HELD_BYTES / 4));
+        for pid in 1..=6 {
+            log.said(pid, 1_000, &long);
+            assert!(log.assembler.held_bytes <= MAX_HELD_BYTES);
+        }
+        log.said(1, 2_000, "duration: 1.0 ms");
+        log.said(1, 3_000, "statement: SELECT 1");
+        log.said(1, 4_000, "duration: 2.0 ms");
+        let notes = log.notes();
+        assert_eq!(notes.iter().filter(|note| note.contains("xxx")).count(), 6);
+        let last = "0 simple SELECT 1 [] at 3000 took Some(2000) failed None";
+        assert!(
+            notes.iter().any(|note| note == last),
+            "a duration is of its own statement"
         );
     }
 

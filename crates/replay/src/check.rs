@@ -19,8 +19,10 @@ use crate::timestamp::Zones;
 /// How many classes of statements are told from one another; a log that is made to have more costs no memory.
 const MAX_CLASSES: usize = 50_000;
 /// How many texts are known by heart: an application sends the same ones over and over.
-const MAX_KNOWN_TEXTS: usize = 50_000;
-const MAX_KNOWN_TEXT_BYTES: usize = 4_096;
+const MAX_KNOWN_TEXTS: usize = 20_000;
+const MAX_KNOWN_TEXT_BYTES: usize = 2_048;
+/// How many sessions are remembered for the most at one time.
+const MAX_SPANS: usize = 4_000_000;
 /// How many reasons for which records are no entries are told from one another.
 const MAX_UNREAD_REASONS: usize = 100;
 /// How much of a text is shown.
@@ -77,8 +79,8 @@ struct Sessions {
     /// Whose connection, and whose end, are in the log.
     with_beginning: u64,
     with_end: u64,
-    /// The most at one time, from first to last entry.
-    most_at_once: u64,
+    /// The most at one time, from first to last entry; None if there are too many to tell.
+    most_at_once: Option<u64>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -289,7 +291,9 @@ impl Sink for Counts {
         self.sessions.count += 1;
         self.sessions.with_beginning += u64::from(session.has_beginning);
         self.sessions.with_end += u64::from(session.has_end);
-        self.spans.push((session.first_us, session.last_us));
+        if self.spans.len() < MAX_SPANS {
+            self.spans.push((session.first_us, session.last_us));
+        }
         for (counted, name) in [
             (&mut self.databases, &session.database),
             (&mut self.users, &session.user),
@@ -338,7 +342,8 @@ impl Reading {
             text,
         };
         let mut counts = self.counts;
-        counts.sessions.most_at_once = most_at_once(&counts.spans);
+        counts.sessions.most_at_once =
+            (counts.spans.len() < MAX_SPANS).then(|| most_at_once(&counts.spans));
         for (reason, count, place, text) in &self.unread {
             if reason.is_none() {
                 counts

@@ -58,9 +58,10 @@ def _summary(check: LogCheck) -> list[str]:
     if first is not None and span is not None:
         began = datetime.fromtimestamp(first / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         when = f", {format_duration(span / 1e6)} from {began}"
+    at_once = "" if sessions.most_at_once is None else f", at most {sessions.most_at_once:,} at once"
     lines = [
         f"{_count(len(check.files), 'file')} of {' and '.join(formats)}, {format_decimal_size(sizes)}{when}",
-        f"{_count(sessions.count, 'session')}, at most {sessions.most_at_once:,} at once; "
+        f"{_count(sessions.count, 'session')}{at_once}; "
         f"{sessions.with_beginning:,} began and {sessions.with_end:,} ended in the log",
         f"{_count(statements.count, 'statement')}: {statements.simple:,} of the simple protocol, "
         f"{statements.extended:,} of the extended; {statements.failed:,} failed",

@@ -33,7 +33,7 @@ class SessionCounts(Frozen):
     count: int
     with_beginning: int = Field(description="Sessions whose connection is in the log.")
     with_end: int = Field(description="Sessions whose end is in the log.")
-    most_at_once: int
+    most_at_once: int | None = Field(description="None if there are too many sessions to tell.")
 
 
 class StatementCounts(Frozen):
