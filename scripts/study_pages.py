@@ -135,21 +135,21 @@ def _section(run: dict[str, Any], report: Report, charts: dict[str, Drawing]) ->
 
 
 def _what_was_found(run: dict[str, Any], report: Report) -> str:
-    """Return the section of a run whose trials are too short to compare speeds: the parts of its report that it is to show."""
+    """Return the section of a run whose speeds are not published: the parts of its report that it is to show."""
     parts = {section.id: blocks(section.blocks(report)) for section in SECTIONS if section.id in run["shows"]}
     if missing := [name for name in run["shows"] if not parts.get(name)]:
         raise SystemExit(f"{STUDIES.name}: {run['name']} shows {', '.join(missing)}, of which its report has nothing")
-    return "\n\n".join(
-        [
-            f"## {plain(run['name'])}",
-            f"**{plain(report.analysis.question)}** What was found; its trials are too short to compare speeds.",
-            *parts.values(),
-            _limits(report),
-            bullets(f"warning: {warning}" for warning in report.analysis.warnings),
-            _to_repeat(_command(run, report)),
-            f"[The data of this section](data/{run['name']}.json)",
-        ]
-    )
+    found = [
+        f"## {plain(run['name'])}",
+        f"**{plain(report.analysis.question)}** What was found; {run.get('why', 'its trials are too short to compare speeds')}.",
+        run.get("text", "").strip(),
+        *parts.values(),
+        _limits(report),
+        bullets(f"warning: {warning}" for warning in report.analysis.warnings),
+        _to_repeat(_command(run, report)),
+        f"[The data of this section](data/{run['name']}.json)",
+    ]
+    return "\n\n".join(part for part in found if part)
 
 
 def _to_repeat(command: str) -> str:
@@ -231,7 +231,7 @@ def _carried_over() -> str:
         rows = [
             f"| {' | '.join(cells)} |"
             for run in study["run"]
-            if (report := read_kept(run["name"]))
+            if run.get("of_speed", True) and (report := read_kept(run["name"]))
             for cells in _findings(study, run, report)
         ]
         if rows or "carried_over" in study:
