@@ -150,7 +150,6 @@ def test_as_a_member_it_is_guarded_by_who_takes_it(state_dir: Path, scratch: Pat
     in_private_mounts(attempt)
 
 
-@pytest.mark.long
 def test_clean_after_kill_at_every_call_gives_the_disk_back(state_dir: Path, scratch: Path) -> None:
     def whole(target: Disk) -> Callable[[], None]:
         def run() -> None:
