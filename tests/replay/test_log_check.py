@@ -193,8 +193,8 @@ def test_a_pattern_without_a_file_is_an_error(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_directory_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "check", str(tmp_path)]) == 1
-    assert "not a regular file" in capsys.readouterr().err
+    assert main(["replay", "check", str(tmp_path)]) == 2
+    assert "is not a regular file" in capsys.readouterr().err
 
 
 def test_a_line_of_any_length_takes_bounded_memory(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ pub(crate) struct Statement<'a> {
     pub(crate) text: &'a [u8],
     /// The entry's DETAIL, with its parameters if it has any.
     pub(crate) detail: &'a [u8],
-    /// The code of the error by which it failed.
+    pub(crate) has_failed: bool,
+    /// The code of the error by which it failed, if the log has it.
     pub(crate) sqlstate: Option<[u8; 5]>,
     pub(crate) place: Place,
 }
@@ -68,6 +69,8 @@ pub(crate) trait Sink {
     fn fastpath_call(&mut self, place: Place);
     fn fetch(&mut self);
     fn replication_command(&mut self);
+    /// A duration of a statement that is not logged.
+    fn lone_duration(&mut self);
     /// An error of a client's session outside of statements that were logged.
     fn other_error(&mut self);
 }
@@ -86,8 +89,8 @@ struct Session {
     facts: SessionFacts,
     is_authorized: bool,
     open: Option<Open>,
-    /// Durations of parsing and binding before their execution, and when the first of them began.
-    before: Option<Before>,
+    /// Durations of parsing and binding before their execution.
+    before: Before,
     /// Its statement was handed over before its end was seen, to save memory.
     is_handed_over: bool,
 }
@@ -98,15 +101,59 @@ struct Open {
     form: Form,
     text: Vec<u8>,
     detail: Vec<u8>,
+    has_failed: bool,
     sqlstate: Option<[u8; 5]>,
     place: Place,
 }
 
+/// What came before an execution. Where durations are logged without what they are of, they may be of statements that
+/// log_statement leaves out: at most the last two can be those of parsing and binding.
+#[derive(Default)]
 struct Before {
-    start_us: i64,
-    duration_us: u64,
+    /// When they began, and how long they took.
+    steps: Vec<(i64, u64)>,
+    /// How many of them are without what they are of.
+    unnamed: u64,
     /// With the parameters, of the binding: all that is known of them if the execution fails.
     detail: Vec<u8>,
+}
+
+impl Before {
+    fn push(
+        &mut self,
+        start_us: i64,
+        duration_us: u64,
+        is_named: bool,
+        detail: &[u8],
+        sink: &mut impl Sink,
+    ) {
+        if self.steps.len() == 2 {
+            self.steps.remove(0);
+            if self.unnamed > 0 {
+                self.unnamed -= 1;
+                sink.lone_duration();
+            }
+        }
+        self.steps.push((start_us, duration_us));
+        self.unnamed += u64::from(!is_named);
+        self.detail = detail.to_vec();
+    }
+
+    /// Takes them for the execution that follows: when the first began, and how long they took in all.
+    fn take(&mut self) -> Option<(i64, u64)> {
+        let steps = std::mem::take(self).steps;
+        let duration_us = steps
+            .iter()
+            .fold(0_u64, |sum, step| sum.saturating_add(step.1));
+        steps.first().map(|first| (first.0, duration_us))
+    }
+
+    /// They are of no statement that is logged.
+    fn drop_all(&mut self, sink: &mut impl Sink) {
+        for _ in 0..std::mem::take(self).unnamed {
+            sink.lone_duration();
+        }
+    }
 }
 
 impl Assembler {
@@ -134,7 +181,7 @@ impl Assembler {
         for session in sessions {
             session.is_handed_over |= session.open.is_some();
             session.flush(None, sink);
-            session.before = None;
+            session.before.drop_all(sink);
         }
         self.held_bytes = 0;
     }
@@ -259,15 +306,14 @@ impl Session {
     ) {
         self.flush(None, sink);
         self.is_handed_over = false;
-        let before = self.before.take();
+        let (start_us, before_us) = self.take_before(form, entry.time_us, sink);
         self.open = Some(Open {
-            start_us: before
-                .as_ref()
-                .map_or(entry.time_us, |before| before.start_us),
-            before_us: before.map_or(0, |before| before.duration_us),
+            start_us,
+            before_us,
             form,
             text: text.to_vec(),
             detail: entry.detail.to_vec(),
+            has_failed: false,
             sqlstate: None,
             place,
         });
@@ -289,13 +335,9 @@ impl Session {
             Timed::Before if self.open.is_some() => self.flush(Some(duration_us), sink),
             Timed::Before if self.is_handed_over => self.is_handed_over = false,
             Timed::Before | Timed::Parse | Timed::Bind => {
-                let before = self.before.get_or_insert_with(|| Before {
-                    start_us,
-                    duration_us: 0,
-                    detail: Vec::new(),
-                });
-                before.duration_us = before.duration_us.saturating_add(duration_us);
-                before.detail = entry.detail.to_vec();
+                let is_named = *timed != Timed::Before;
+                self.before
+                    .push(start_us, duration_us, is_named, &entry.detail, sink);
             }
             Timed::Statement(text) => self.whole(
                 Form::Simple,
@@ -339,18 +381,17 @@ impl Session {
         sink: &mut impl Sink,
     ) {
         self.flush(None, sink);
-        let before = self.before.take();
+        let (start_us, before_us) = self.take_before(form, start_us, sink);
         self.facts.first_us = self.facts.first_us.min(start_us);
         self.facts.statements += 1;
         sink.statement(&Statement {
             session: self.facts.number,
-            start_us: before.as_ref().map_or(start_us, |before| before.start_us),
-            duration_us: Some(
-                duration_us.saturating_add(before.map_or(0, |before| before.duration_us)),
-            ),
+            start_us,
+            duration_us: Some(duration_us.saturating_add(before_us)),
             form,
             text,
             detail: &entry.detail,
+            has_failed: false,
             sqlstate: None,
             place,
         });
@@ -358,26 +399,38 @@ impl Session {
 
     /// An error: of the statement that is open, or of one that was not logged since it did not end.
     fn failed(&mut self, entry: &Entry<'_>, place: Place, sink: &mut impl Sink) {
-        let code = entry.sqlstate.or(Some(*b"XX000"));
+        // Without its statement (log_min_error_statement), an ERROR is of the one that runs; a FATAL ends idle sessions, too.
+        let is_of_running = entry.statement.is_empty() && entry.severity == Severity::Error;
         match &mut self.open {
-            Some(open) if entry.statement.is_empty() || *open.text == *entry.statement => {
-                open.sqlstate = code;
+            Some(open) if is_of_running || *open.text == *entry.statement => {
+                (open.has_failed, open.sqlstate) = (true, entry.sqlstate);
                 self.flush(None, sink);
             }
             _ if entry.statement.is_empty() => sink.other_error(),
             _ => {
-                let form = if self.before.is_some() {
-                    Form::Extended
-                } else {
+                let form = if self.before.steps.is_empty() {
                     Form::Simple
+                } else {
+                    Form::Extended
                 };
-                let bound = self.before.as_ref().map(|before| before.detail.clone());
+                let bound = self.before.detail.clone();
                 self.begin(form, &entry.statement, entry, place, sink);
                 if let Some(open) = &mut self.open {
-                    open.sqlstate = code;
-                    open.detail = bound.unwrap_or_default(); // the entry's own is of the error
+                    (open.has_failed, open.sqlstate) = (true, entry.sqlstate);
+                    open.detail = bound; // the entry's own is of the error
                 }
                 self.flush(None, sink);
+            }
+        }
+    }
+
+    /// Returns when a statement began that is logged at `start_us`, and how long its parsing and binding took.
+    fn take_before(&mut self, form: Form, start_us: i64, sink: &mut impl Sink) -> (i64, u64) {
+        match form {
+            Form::Extended => self.before.take().unwrap_or((start_us, 0)),
+            Form::Simple => {
+                self.before.drop_all(sink); // that protocol has no such steps
+                (start_us, 0)
             }
         }
     }
@@ -394,6 +447,7 @@ impl Session {
                 form: open.form,
                 text: &open.text,
                 detail: &open.detail,
+                has_failed: open.has_failed,
                 sqlstate: open.sqlstate,
                 place: open.place,
             });
@@ -405,11 +459,12 @@ impl Session {
             .open
             .as_ref()
             .map_or(0, |open| open.text.len() + open.detail.len());
-        open + self.before.as_ref().map_or(0, |before| before.detail.len())
+        open + self.before.detail.len()
     }
 
     fn end(mut self, sink: &mut impl Sink) {
         self.flush(None, sink);
+        self.before.drop_all(sink);
         sink.session(&self.facts);
     }
 }
@@ -429,8 +484,12 @@ mod tests {
             let text = String::from_utf8_lossy(one.text);
             let detail = String::from_utf8_lossy(one.detail);
             let code = one
-                .sqlstate
-                .map(|code| String::from_utf8(code.to_vec()).unwrap());
+                .has_failed
+                .then(|| {
+                    one.sqlstate
+                        .map(|code| String::from_utf8(code.to_vec()).unwrap())
+                })
+                .flatten();
             let form = if one.form == Form::Simple {
                 "simple"
             } else {
@@ -458,6 +517,9 @@ mod tests {
         }
         fn fetch(&mut self) {
             self.0.push("fetch".into());
+        }
+        fn lone_duration(&mut self) {
+            self.0.push("lone duration".into());
         }
         fn replication_command(&mut self) {
             self.0.push("replication".into());
@@ -619,6 +681,44 @@ mod tests {
         assert_eq!(
             log.notes()[0],
             "0 extended INSERT $1 [parameters: $1 = '7'] at 9900 took None failed Some(\"23505\")"
+        );
+    }
+
+    #[test]
+    fn a_session_that_is_ended_while_idle_has_no_failed_statement() {
+        let mut log = Log::new();
+        log.said(1, 10_000, "statement: SELECT 1");
+        log.error(20_000, Severity::Fatal, "");
+        let notes = log.notes();
+        assert_eq!(notes[0], "other error");
+        assert_eq!(
+            notes[1],
+            "0 simple SELECT 1 [] at 10000 took None failed None"
+        );
+    }
+
+    #[test]
+    fn durations_of_statements_that_are_not_logged_are_of_no_other() {
+        let mut log = Log::new();
+        log.said(1, 10_000, "duration: 5.0 ms");
+        log.said(1, 11_000, "statement: INSERT");
+        log.said(1, 12_000, "duration: 1.0 ms");
+        for time_us in [20_000, 21_000, 22_000, 23_000] {
+            log.said(1, time_us, "duration: 0.1 ms");
+        }
+        log.said(1, 24_000, "execute <unnamed>: UPDATE");
+        log.said(1, 24_500, "duration: 0.5 ms");
+        log.said(1, 30_000, "duration: 9.0 ms");
+        assert_eq!(
+            log.notes()[..6],
+            [
+                "lone duration",
+                "0 simple INSERT [] at 11000 took Some(1000) failed None",
+                "lone duration",
+                "lone duration",
+                "0 extended UPDATE [] at 21900 took Some(700) failed None",
+                "lone duration",
+            ]
         );
     }
 

@@ -94,6 +94,8 @@ struct Statements {
     /// More rows of portals, which are replayed with their statement.
     fetches: u64,
     replication_commands: u64,
+    /// Durations of statements that are not logged.
+    lone_durations: u64,
     /// Errors of sessions outside of statements, such as a connection that was lost.
     other_errors: u64,
     duration_us: u64,
@@ -231,7 +233,7 @@ impl Sink for Counts {
             Form::Extended => all.extended += 1,
         }
         all.with_duration += u64::from(statement.duration_us.is_some());
-        all.failed += u64::from(statement.sqlstate.is_some());
+        all.failed += u64::from(statement.has_failed);
         let duration_us = statement.duration_us.unwrap_or(0);
         all.duration_us = all.duration_us.saturating_add(duration_us);
 
@@ -280,7 +282,7 @@ impl Sink for Counts {
             }
         };
         class.count += 1;
-        class.failed += u64::from(statement.sqlstate.is_some());
+        class.failed += u64::from(statement.has_failed);
         class.with_duration += u64::from(statement.duration_us.is_some());
         class.duration_us = class.duration_us.saturating_add(duration_us);
         class.longest_us = class.longest_us.max(duration_us);
@@ -321,6 +323,10 @@ impl Sink for Counts {
 
     fn replication_command(&mut self) {
         self.statements.replication_commands += 1;
+    }
+
+    fn lone_duration(&mut self) {
+        self.statements.lone_durations += 1;
     }
 
     fn other_error(&mut self) {
@@ -512,6 +518,23 @@ what is this
         assert_eq!(found["not_replayable"][0]["line"], 7);
         assert_eq!(found["classes"][0]["text"], "select $1;");
         assert_eq!(found["databases"][0]["name"], "shop");
+    }
+
+    #[test]
+    fn parameters_are_of_their_own_statement_only() {
+        let text = "\
+2026-11-27 12:00:00.000 UTC [7] app@shop LOG:  execute <unnamed>: SELECT $1
+2026-11-27 12:00:00.000 UTC [8] app@shop DETAIL:  parameters: $1 = '5'
+2026-11-27 12:00:00.100 UTC [7] app@shop LOG:  execute <unnamed>: SELECT $1
+of an archive_command
+2026-11-27 12:00:00.100 UTC [7] app@shop DETAIL:  parameters: $1 = '5'
+2026-11-27 12:00:00.200 UTC [7] app@shop LOG:  execute <unnamed>: SELECT $1
+2026-11-27 12:00:00.200 UTC [7] app@shop DETAIL:  parameters: $1 = '5'
+";
+        let found = checked(&[("a.log", text)], None).unwrap();
+        assert_eq!(found["not_replayable"][0]["reason"], "parameters_absent");
+        assert_eq!(found["not_replayable"][0]["count"], 2);
+        assert_eq!(found["statements"]["replayable"], 1);
     }
 
     #[test]

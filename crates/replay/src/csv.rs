@@ -36,7 +36,8 @@ pub(crate) fn parse<'a>(record: &'a [u8], zones: &mut Zones) -> Result<Entry<'a>
     let mut take = |column: usize| std::mem::take(&mut fields[column]);
     Ok(Entry {
         time_us,
-        session: SessionKey::parse(&take(SESSION_ID)).unwrap_or_default(),
+        session: SessionKey::parse(&take(SESSION_ID))
+            .ok_or("no record of csvlog: session_id is none")?,
         user: take(USER_NAME),
         database: take(DATABASE_NAME),
         application: take(APPLICATION_NAME),

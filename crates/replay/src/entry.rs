@@ -1,4 +1,4 @@
-//! One entry of a log, whatever its format.
+//! An entry of a log, in any format.
 
 use std::borrow::Cow;
 

@@ -21,7 +21,7 @@ pub(crate) enum Compression {
     Zstd,
 }
 
-/// An open file: its content without compression, and how many bytes of the file were read.
+/// An open file: its content without compression, and its size with it.
 pub(crate) struct LogFile {
     pub(crate) content: Box<dyn Read>,
     pub(crate) compression: Compression,
@@ -31,12 +31,13 @@ pub(crate) struct LogFile {
 /// Opens a regular file.
 pub(crate) fn open(path: &Path) -> Result<LogFile, LogError> {
     let fail = || LogError::io(path);
-    let file = File::open(path).map_err(fail())?;
-    let metadata = file.metadata().map_err(fail())?;
+    // Before it is opened: who opens a FIFO waits for its writer.
+    let metadata = std::fs::metadata(path).map_err(fail())?;
     if !metadata.is_file() {
         let source = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
         return Err(fail()(source));
     }
+    let file = File::open(path).map_err(fail())?;
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
     let compression = match reader.fill_buf().map_err(fail())? {
         [0x1f, 0x8b, ..] => Compression::Gzip,

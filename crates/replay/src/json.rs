@@ -82,7 +82,8 @@ pub(crate) fn parse<'a>(line: &'a [u8], zones: &mut Zones) -> Result<Entry<'a>, 
     let time = parse_time(&line.timestamp.0).ok_or("no line of jsonlog: timestamp is no time")?;
     Ok(Entry {
         time_us: zones.utc_us(&time),
-        session: SessionKey::parse(&line.session_id.0).unwrap_or_default(),
+        session: SessionKey::parse(&line.session_id.0)
+            .ok_or("no line of jsonlog: session_id is none")?,
         user: line.user.0,
         database: line.dbname.0,
         application: line.application_name.0,
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn bytes_of_other_encodings_stay_as_they_are() {
         let mut line =
-            br#"{"timestamp":"2026-11-27 12:41:01.123 UTC","message":"statement: SELECT 'X'"}"#
+            br#"{"timestamp":"2026-11-27 12:41:01.123 UTC","session_id":"1.7","message":"statement: SELECT 'X'"}"#
                 .to_vec();
         let place = line.iter().position(|&byte| byte == b'X').unwrap();
         line[place] = 0xe4;
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn errors_have_a_code_and_their_statement() {
-        let line = br#"{"timestamp":"2026-11-27 12:41:01.123 UTC","error_severity":"ERROR","state_code":"23505","message":"duplicate","statement":"INSERT"}"#;
+        let line = br#"{"timestamp":"2026-11-27 12:41:01.123 UTC","session_id":"1.7","error_severity":"ERROR","state_code":"23505","message":"duplicate","statement":"INSERT"}"#;
         let entry = parse(line, &mut Zones::default()).unwrap();
         assert_eq!(
             (entry.severity, entry.sqlstate),
@@ -149,6 +150,10 @@ mod tests {
             ("{}", "missing field `timestamp`"),
             (r#"{"timestamp":"yesterday"}"#, "timestamp is no time"),
             (r#"{"timestamp":7}"#, "invalid type"),
+            (
+                r#"{"timestamp":"2026-11-27 12:41:01.123 UTC"}"#,
+                "session_id is none",
+            ),
         ] {
             let error = parse(line.as_bytes(), &mut Zones::default()).unwrap_err();
             assert!(error.contains(reason), "{line}: {error}");

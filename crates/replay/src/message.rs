@@ -74,9 +74,7 @@ pub(crate) fn read(message: &[u8]) -> Said<'_> {
     if message.starts_with(b"fastpath function call: ") {
         return Said::FastpathCall;
     }
-    if message.starts_with(b"replication connection authorized: ")
-        || message.starts_with(b"received replication command: ")
-    {
+    if message.starts_with(b"received replication command: ") {
         return Said::ReplicationCommand;
     }
     Said::Other

@@ -217,6 +217,7 @@ pub(crate) fn read(
         } = record;
         if is_too_long {
             content.too_long += 1;
+            hand_over(&mut held, entries); // what follows belongs to the one that is skipped
             entries.unread(&Unread {
                 place,
                 reason: None,
@@ -236,15 +237,16 @@ pub(crate) fn read(
                 content.last_us = content.last_us.max(Some(entry.time_us));
                 if matches!(source.format, Format::Plain(_)) {
                     // What belongs to it follows.
-                    if let Some((before, place)) = held.replace((entry.into_owned(), place)) {
-                        entries.entry(&before, place);
-                    }
+                    hand_over(&mut held, entries);
+                    held = Some((entry.into_owned(), place));
                 } else {
                     entries.entry(&entry, place);
                 }
             }
-            Ok(Parsed::Further(further, text)) => {
-                if let Some((entry, _)) = &mut held {
+            Ok(Parsed::Further(further, session, text)) => {
+                if let Some((entry, _)) = &mut held
+                    && entry.session == session
+                {
                     match further {
                         Further::Detail => entry.detail = text.into_owned().into(),
                         Further::Statement => entry.statement = text.into_owned().into(),
@@ -255,6 +257,7 @@ pub(crate) fn read(
             Err(_) if bytes.is_empty() => {}
             Err(reason) => {
                 content.malformed += 1;
+                hand_over(&mut held, entries);
                 entries.unread(&Unread {
                     place,
                     reason: Some(reason),
@@ -266,9 +269,14 @@ pub(crate) fn read(
             }
         }
     }
-    if let Some((entry, place)) = held {
-        entries.entry(&entry, place);
-    }
+    hand_over(&mut held, entries);
     content.content_bytes = records.read_bytes;
     Ok(content)
+}
+
+/// Gives an entry of a plain log away, to which nothing more belongs.
+fn hand_over(held: &mut Option<(Entry<'static>, Place)>, entries: &mut impl Entries) {
+    if let Some((entry, place)) = held.take() {
+        entries.entry(&entry, place);
+    }
 }

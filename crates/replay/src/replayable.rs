@@ -36,7 +36,7 @@ pub(crate) fn reason(statement: &Statement<'_>, normalised: &Normalised) -> Opti
         return None;
     }
     // In the simple protocol $1 is an error of the original, too.
-    if statement.form == Form::Simple && statement.sqlstate.is_none() {
+    if statement.form == Form::Simple && !statement.has_failed {
         return None;
     }
     let Some(values) = parameters::read(statement.detail) else {
@@ -73,6 +73,7 @@ mod tests {
             form,
             text: text.as_bytes(),
             detail: detail.as_bytes(),
+            has_failed: false,
             sqlstate: None,
             place: Place::default(),
         };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use crate::entry::{Bytes, Entry, Severity, sqlstate};
+use crate::entry::{Bytes, Entry, SessionKey, Severity, sqlstate};
 use crate::json::is_of_client;
 use crate::prefix::Prefix;
 use crate::timestamp::Zones;
@@ -14,8 +14,8 @@ use crate::timestamp::Zones;
 pub(crate) enum Parsed<'a> {
     /// The beginning of an entry.
     Message(Entry<'a>),
-    /// What belongs to the entry before.
-    Further(Further, Bytes<'a>),
+    /// What belongs to the entry before, which is of the same session.
+    Further(Further, SessionKey, Bytes<'a>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,11 @@ pub(crate) fn parse<'a>(
         .ok_or("no line of this log_line_prefix, with a severity in English behind it")?;
     let (tag, text) = tagged(rest).unwrap_or((b"", b""));
     if let Some((_, further)) = FURTHER.iter().find(|(name, _)| *name == tag) {
-        return Ok(Parsed::Further(*further, without_indentation(text)));
+        return Ok(Parsed::Further(
+            *further,
+            values.session,
+            without_indentation(text),
+        ));
     }
     let is_of_code = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
     // log_error_verbosity = verbose puts the code before the message.
@@ -103,7 +107,6 @@ fn without_indentation(text: &[u8]) -> Bytes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::SessionKey;
 
     fn parsed(text: &str) -> Result<Parsed<'_>, String> {
         let prefix = Prefix::parse("%m [%p] ").unwrap();
@@ -134,7 +137,9 @@ mod tests {
         ] {
             let line = format!("2026-11-27 12:41:01.123 UTC [7] {tag}:  text");
             match parsed(&line).unwrap() {
-                Parsed::Further(found, text) => assert_eq!((found, &*text), (kind, &b"text"[..])),
+                Parsed::Further(found, _, text) => {
+                    assert_eq!((found, &*text), (kind, &b"text"[..]))
+                }
                 Parsed::Message(_) => panic!("{tag} begins no entry"),
             }
         }

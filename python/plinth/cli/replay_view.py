@@ -73,6 +73,7 @@ def _summary(check: LogCheck) -> list[str]:
     for count, what in (
         (statements.fetches, "fetches of further rows, which are replayed with their statements"),
         (statements.replication_commands, "commands of replication, which are not replayed"),
+        (statements.lone_durations, "durations of statements that are not logged"),
         (statements.other_errors, "errors outside of statements"),
         (check.steps_back, "steps of the clock back by more than a second"),
     ):

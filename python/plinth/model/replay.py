@@ -47,6 +47,7 @@ class StatementCounts(Frozen):
     replayable: int
     fetches: int = Field(description="More rows of portals, which are replayed with their statement.")
     replication_commands: int
+    lone_durations: int = Field(description="Durations of statements that are not logged.")
     other_errors: int = Field(description="Errors of sessions outside of statements, such as a lost connection.")
     duration_us: int = Field(description="Of all statements with a duration.")
 
@@ -127,10 +128,17 @@ def advice(check: LogCheck) -> tuple[str, ...]:
     reasons = {one.reason for one in check.not_replayable}
     lines = []
     if statements.count == 0:
-        lines.append("no statement is in the log: log_min_duration_statement = 0 logs all, with their durations")
+        lines.append(
+            "no statement is in the log: log_min_duration_statement = 0 logs all, with their durations; "
+            "messages have to be in English: lc_messages = 'C'"
+        )
     elif statements.with_duration < statements.count - statements.failed:
         lines.append(
             "durations are missing: log_min_duration_statement = 0, or log_duration = on with log_statement = all"
+        )
+    if statements.lone_durations:
+        lines.append(
+            "durations are of statements that are not logged: log_min_duration_statement = 0, or log_statement = all"
         )
     if "parameters_absent" in reasons:
         lines.append("parameters are missing: log_parameter_max_length = -1, and log_error_verbosity not terse")

@@ -28,8 +28,14 @@ def log_files(patterns: Sequence[Path]) -> tuple[Path, ...]:
             raise UsageError(f"no file {pattern}", hint="a file, or a pattern in quotes, as in 'log/postgresql-*.json'")
         found.update(dict.fromkeys(matching))
     for file in found:
-        if not str(file).isprintable():
-            raise UsageError(f"cannot read {shown(str(file))}: its name has bytes that are no text", hint="rename it")
+        try:
+            str(file).encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"cannot read {shown(str(file))}: its name is not UTF-8", hint="rename it") from error
+        if not file.is_file():
+            raise UsageError(
+                f"{file} is not a regular file", hint="a pattern for those in it, as in 'log/postgresql-*.json'"
+            )
     return tuple(found)
 
 
