@@ -88,6 +88,18 @@ def check_log(config_json: str, progress: Callable[[int, int, int], object] | No
     it raises ends the reading. Raises LogError.
     """
 
+def prepare_replay(config_json: str, progress: Callable[[int, int, int], object] | None = None) -> str:
+    """Makes a replay file of a server's log, for JSON of what `check_log` takes and of `output` (its path), `overwrite`, `users`,
+    `databases`, `applications` (only theirs, unless empty), `begin` and `end` (times as in the log, or null): JSON of
+    `plinth.model.replay.PreparedReplay`.
+
+    `progress` is as for `check_log`. Raises LogError.
+    """
+
+def replay_facts(path: str, classes: int) -> str:
+    """Returns JSON of `plinth.model.replay.ReplayFacts` for a replay file, with so many of its classes, those with the most time
+    first, and one of all others. Raises LogError for a file that is none."""
+
 def parse_script(name: str, source: str, known_variables: list[str] | None) -> str:
     """Checks a script in pgbench's language.
 

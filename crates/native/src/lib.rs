@@ -42,6 +42,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(probe::fsync_plan, module)?)?;
     module.add("LogError", py.get_type::<errors::LogError>())?;
     module.add_function(wrap_pyfunction!(replay::check_log, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::prepare_replay, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::replay_facts, module)?)?;
     module.add_function(wrap_pyfunction!(disk::disk_profiles, module)?)?;
     module.add_function(wrap_pyfunction!(disk::read_disk_recording, module)?)?;
     module.add_function(wrap_pyfunction!(script::parse_script, module)?)?;

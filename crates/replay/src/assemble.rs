@@ -25,13 +25,28 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Simple,
+    /// Extended, of a statement without a name: it is parsed each time.
     Extended,
+    /// Extended, of a prepared statement.
+    Prepared,
+}
+
+impl Form {
+    /// The form of an execution.
+    fn of(executed: &Executed<'_>) -> Self {
+        if executed.name.is_empty() {
+            Self::Extended
+        } else {
+            Self::Prepared
+        }
+    }
 }
 
 /// A statement that was recorded.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Statement<'a> {
-    pub(crate) session: u32,
+    /// What is known of its session so far.
+    pub(crate) session: &'a SessionFacts,
     /// When it began, in microseconds since 1970: what was logged at its end says how long it took.
     pub(crate) start_us: i64,
     /// With parsing and binding. None if the log does not say.
@@ -66,13 +81,25 @@ pub(crate) trait Sink {
     fn statement(&mut self, statement: &Statement<'_>);
     /// A session after its last statement.
     fn session(&mut self, session: &SessionFacts);
-    fn fastpath_call(&mut self, place: Place);
-    fn fetch(&mut self);
-    fn replication_command(&mut self);
+    fn further(&mut self, further: Further);
+    /// Whether there is a reason to go on.
+    fn wants_more(&self) -> bool {
+        true
+    }
+}
+
+/// What is no statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Further {
+    /// A function call by the fast path.
+    FastpathCall(Place),
+    /// More rows of a portal.
+    Fetch,
+    ReplicationCommand,
     /// A duration of a statement that is not logged.
-    fn lone_duration(&mut self);
+    LoneDuration,
     /// An error of a client's session outside of statements that were logged.
-    fn other_error(&mut self);
+    OtherError,
 }
 
 /// Puts entries together, which have to come in the order of the log.
@@ -131,7 +158,7 @@ impl Before {
             self.steps.remove(0);
             if self.unnamed > 0 {
                 self.unnamed -= 1;
-                sink.lone_duration();
+                sink.further(Further::LoneDuration);
             }
         }
         self.steps.push((start_us, duration_us));
@@ -151,7 +178,7 @@ impl Before {
     /// They are of no statement that is logged.
     fn drop_all(&mut self, sink: &mut impl Sink) {
         for _ in 0..std::mem::take(self).unnamed {
-            sink.lone_duration();
+            sink.further(Further::LoneDuration);
         }
     }
 }
@@ -216,18 +243,18 @@ impl Assembler {
                 session.facts.has_end = true;
                 self.end(entry.session, sink);
             }
-            Said::ReplicationCommand => sink.replication_command(),
+            Said::ReplicationCommand => sink.further(Further::ReplicationCommand),
             Said::FastpathCall => {
                 session.flush(None, sink);
-                sink.fastpath_call(place);
+                sink.further(Further::FastpathCall(place));
             }
             Said::Statement(text) => session.begin(Form::Simple, text, entry, place, sink),
             Said::Execute(Executed { is_fetch: true, .. }) => {
                 session.flush(None, sink);
-                sink.fetch();
+                sink.further(Further::Fetch);
             }
             Said::Execute(executed) => {
-                session.begin(Form::Extended, executed.text, entry, place, sink)
+                session.begin(Form::of(&executed), executed.text, entry, place, sink)
             }
             Said::Duration(duration_us, timed) => {
                 session.took(duration_us, &timed, entry, place, sink)
@@ -348,10 +375,10 @@ impl Session {
                 place,
                 sink,
             ),
-            Timed::Execute(Executed { is_fetch: true, .. }) => sink.fetch(),
+            Timed::Execute(Executed { is_fetch: true, .. }) => sink.further(Further::Fetch),
             Timed::Execute(executed) => {
                 self.whole(
-                    Form::Extended,
+                    Form::of(executed),
                     executed.text,
                     start_us,
                     duration_us,
@@ -360,7 +387,7 @@ impl Session {
                     sink,
                 );
             }
-            Timed::FastpathCall => sink.fastpath_call(place),
+            Timed::FastpathCall => sink.further(Further::FastpathCall(place)),
             Timed::Plan => {}
         }
     }
@@ -385,7 +412,7 @@ impl Session {
         self.facts.first_us = self.facts.first_us.min(start_us);
         self.facts.statements += 1;
         sink.statement(&Statement {
-            session: self.facts.number,
+            session: &self.facts,
             start_us,
             duration_us: Some(duration_us.saturating_add(before_us)),
             form,
@@ -406,7 +433,7 @@ impl Session {
                 (open.has_failed, open.sqlstate) = (true, entry.sqlstate);
                 self.flush(None, sink);
             }
-            _ if entry.statement.is_empty() => sink.other_error(),
+            _ if entry.statement.is_empty() => sink.further(Further::OtherError),
             _ => {
                 let form = if self.before.steps.is_empty() {
                     Form::Simple
@@ -427,7 +454,7 @@ impl Session {
     /// Returns when a statement began that is logged at `start_us`, and how long its parsing and binding took.
     fn take_before(&mut self, form: Form, start_us: i64, sink: &mut impl Sink) -> (i64, u64) {
         match form {
-            Form::Extended => self.before.take().unwrap_or((start_us, 0)),
+            Form::Extended | Form::Prepared => self.before.take().unwrap_or((start_us, 0)),
             Form::Simple => {
                 self.before.drop_all(sink); // that protocol has no such steps
                 (start_us, 0)
@@ -440,7 +467,7 @@ impl Session {
         if let Some(open) = self.open.take() {
             self.facts.statements += 1;
             sink.statement(&Statement {
-                session: self.facts.number,
+                session: &self.facts,
                 start_us: open.start_us,
                 duration_us: duration_us
                     .map(|duration_us| duration_us.saturating_add(open.before_us)),
@@ -497,7 +524,7 @@ mod tests {
             };
             self.0.push(format!(
                 "{} {form} {text} [{detail}] at {} took {:?} failed {code:?}",
-                one.session, one.start_us, one.duration_us
+                one.session.number, one.start_us, one.duration_us
             ));
         }
         fn session(&mut self, one: &SessionFacts) {
@@ -512,20 +539,17 @@ mod tests {
                 one.statements
             ));
         }
-        fn fastpath_call(&mut self, _: Place) {
-            self.0.push("fastpath".into());
-        }
-        fn fetch(&mut self) {
-            self.0.push("fetch".into());
-        }
-        fn lone_duration(&mut self) {
-            self.0.push("lone duration".into());
-        }
-        fn replication_command(&mut self) {
-            self.0.push("replication".into());
-        }
-        fn other_error(&mut self) {
-            self.0.push("other error".into());
+        fn further(&mut self, further: Further) {
+            self.0.push(
+                match further {
+                    Further::FastpathCall(_) => "fastpath",
+                    Further::Fetch => "fetch",
+                    Further::LoneDuration => "lone duration",
+                    Further::ReplicationCommand => "replication",
+                    Further::OtherError => "other error",
+                }
+                .into(),
+            );
         }
     }
 

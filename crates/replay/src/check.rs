@@ -1,26 +1,24 @@
 //! What a log holds: sessions, statements by class, and what of them can be replayed.
 
 use std::collections::HashMap;
-use std::collections::hash_map::{DefaultHasher, Entry as Slot};
-use std::hash::{Hash, Hasher};
+use std::collections::hash_map::Entry as Slot;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::assemble::{Assembler, Form, Place, SessionFacts, Sink, Statement};
+use crate::assemble::{Assembler, Form, Further, Place, SessionFacts, Sink, Statement};
+use crate::classifier::{Classified, Classifier};
 use crate::entry::Entry;
 use crate::error::LogError;
 use crate::files::Compression;
-use crate::normalise::{Normalised, normalise};
 use crate::reader::{self, Content, Entries, Progress, Source, Unread};
-use crate::replayable::{Reason, reason};
+use crate::replay_file::most_at_once;
+use crate::replayable::{Reason, parameters_of};
 use crate::timestamp::Zones;
 
 /// How many classes of statements are told from one another; a log that is made to have more costs no memory.
 const MAX_CLASSES: usize = 50_000;
 /// How many texts are known by heart: an application sends the same ones over and over.
-const MAX_KNOWN_TEXTS: usize = 20_000;
-const MAX_KNOWN_TEXT_BYTES: usize = 2_048;
 /// How many sessions are remembered for the most at one time.
 const MAX_SPANS: usize = 4_000_000;
 /// How many reasons for which records are no entries are told from one another.
@@ -149,74 +147,134 @@ pub fn check(
     config: &CheckConfig,
     keep_going: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Check, LogError> {
-    let sources = reader::sources(&config.files, config.log_line_prefix.as_deref())?;
-    let mut zones = Zones::default();
-    let mut reading = Reading {
-        assembler: Assembler::default(),
-        counts: Counts::default(),
-        last_us: i64::MIN,
-        steps_back: 0,
-        has_fraction: false,
-        unread: Vec::new(),
-    };
-    let mut contents = Vec::new();
-    let mut before_bytes = 0;
-    for (number, source) in sources.iter().enumerate() {
-        let mut ask = |read_bytes| {
-            keep_going(Progress {
-                content_bytes: before_bytes + read_bytes,
-                file: number + 1,
-                files: sources.len(),
-            })
-        };
-        let content = reader::read(source, number, &mut zones, &mut reading, &mut ask)?;
-        before_bytes += content.content_bytes;
-        contents.push(content);
-    }
-    reading.assembler.finish(&mut reading.counts);
-    Ok(reading.result(config.classes, &sources, contents, zones))
+    let counting = Counting::default();
+    let prefix = config.log_line_prefix.as_deref();
+    let reading = Reading::of(&config.files, prefix, counting, keep_going)?;
+    let (log, counting) = reading.finish();
+    Ok(counting.counts.result(config.classes, log))
 }
 
-struct Reading {
-    assembler: Assembler,
+/// Counts statements.
+#[derive(Default)]
+struct Counting {
+    classifier: Classifier,
     counts: Counts,
+}
+
+impl Sink for Counting {
+    fn statement(&mut self, statement: &Statement<'_>) {
+        let class = self.classifier.classify(statement.text);
+        let refused = parameters_of(statement, &class.normalised).err();
+        self.counts.statement(statement, &class, refused);
+    }
+
+    fn session(&mut self, session: &SessionFacts) {
+        self.counts.session(session);
+    }
+
+    fn further(&mut self, further: Further) {
+        self.counts.further(further);
+    }
+}
+
+/// The reading of a log, whose statements and sessions go to a sink.
+pub(crate) struct Reading<S> {
+    assembler: Assembler,
+    sink: S,
+    log: Log,
+}
+
+/// What a log's files hold, but for statements and sessions.
+pub(crate) struct Log {
+    sources: Vec<Source>,
+    contents: Vec<Content>,
+    zones: Zones,
     last_us: i64,
     steps_back: u64,
     has_fraction: bool,
     unread: Vec<(Option<String>, u64, Place, String)>,
 }
 
-impl Entries for Reading {
-    fn entry(&mut self, entry: &Entry<'_>, place: Place) {
-        self.has_fraction |= entry.time_us % 1_000_000 != 0;
-        self.steps_back += u64::from(entry.time_us.saturating_add(1_000_000) < self.last_us);
-        self.last_us = entry.time_us;
-        self.assembler.entry(entry, place, &mut self.counts);
+impl<S: Sink> Reading<S> {
+    /// Reads all files.
+    pub(crate) fn of(
+        files: &[PathBuf],
+        prefix: Option<&str>,
+        sink: S,
+        keep_going: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Self, LogError> {
+        let sources = reader::sources(files, prefix)?;
+        let mut zones = Zones::default();
+        let mut reading = Self {
+            assembler: Assembler::default(),
+            sink,
+            log: Log {
+                sources: Vec::new(),
+                contents: Vec::new(),
+                zones: Zones::default(),
+                last_us: i64::MIN,
+                steps_back: 0,
+                has_fraction: false,
+                unread: Vec::new(),
+            },
+        };
+        let mut before_bytes = 0;
+        for (number, source) in sources.iter().enumerate() {
+            let mut ask = |read_bytes| {
+                keep_going(Progress {
+                    content_bytes: before_bytes + read_bytes,
+                    file: number + 1,
+                    files: sources.len(),
+                })
+            };
+            let content = reader::read(source, number, &mut zones, &mut reading, &mut ask)?;
+            before_bytes += content.content_bytes;
+            reading.log.contents.push(content);
+        }
+        reading.assembler.finish(&mut reading.sink);
+        reading.log.sources = sources;
+        reading.log.zones = zones;
+        Ok(reading)
     }
 
-    fn unread(&mut self, unread: &Unread<'_>) {
-        let known = self
-            .unread
-            .iter()
-            .position(|(reason, ..)| *reason == unread.reason);
-        if let Some(known) = known {
-            self.unread[known].1 += 1;
-        } else if self.unread.len() < MAX_UNREAD_REASONS {
-            let beginning = shown(unread.beginning);
-            self.unread
-                .push((unread.reason.clone(), 1, unread.place, beginning));
-        }
+    pub(crate) fn finish(self) -> (Log, S) {
+        (self.log, self.sink)
     }
 }
 
+impl<S: Sink> Entries for Reading<S> {
+    fn entry(&mut self, entry: &Entry<'_>, place: Place) {
+        let log = &mut self.log;
+        log.has_fraction |= entry.time_us % 1_000_000 != 0;
+        log.steps_back += u64::from(entry.time_us.saturating_add(1_000_000) < log.last_us);
+        log.last_us = entry.time_us;
+        self.assembler.entry(entry, place, &mut self.sink);
+    }
+
+    fn unread(&mut self, unread: &Unread<'_>) {
+        let all = &mut self.log.unread;
+        let known = all.iter().position(|(reason, ..)| *reason == unread.reason);
+        if let Some(known) = known {
+            all[known].1 += 1;
+        } else if all.len() < MAX_UNREAD_REASONS {
+            let beginning = shown(unread.beginning);
+            all.push((unread.reason.clone(), 1, unread.place, beginning));
+        }
+    }
+
+    fn wants_more(&self) -> bool {
+        self.sink.wants_more()
+    }
+}
+
+/// Counts what a log holds.
 #[derive(Default)]
-struct Counts {
+pub(crate) struct Counts {
     sessions: Sessions,
     /// First and last time of each session.
     spans: Vec<(i64, i64)>,
     statements: Statements,
     not_replayable: HashMap<Reason, (u64, Place, String)>,
-    known: HashMap<Vec<u8>, (u64, Normalised)>,
     classes: HashMap<u64, Class>,
     further_statements: u64,
     databases: HashMap<Vec<u8>, (u64, u64)>,
@@ -224,36 +282,23 @@ struct Counts {
     applications: HashMap<Vec<u8>, (u64, u64)>,
 }
 
-impl Sink for Counts {
-    fn statement(&mut self, statement: &Statement<'_>) {
+impl Counts {
+    pub(crate) fn statement(
+        &mut self,
+        statement: &Statement<'_>,
+        class: &Classified,
+        refused: Option<Reason>,
+    ) {
         let all = &mut self.statements;
         all.count += 1;
         match statement.form {
             Form::Simple => all.simple += 1,
-            Form::Extended => all.extended += 1,
+            Form::Extended | Form::Prepared => all.extended += 1,
         }
         all.with_duration += u64::from(statement.duration_us.is_some());
         all.failed += u64::from(statement.has_failed);
         let duration_us = statement.duration_us.unwrap_or(0);
         all.duration_us = all.duration_us.saturating_add(duration_us);
-
-        let fresh;
-        let (hash, normalised) = match self.known.get(statement.text) {
-            Some(known) => known,
-            None => {
-                let normalised = normalise(statement.text);
-                let mut hasher = DefaultHasher::new();
-                normalised.text.hash(&mut hasher);
-                fresh = (hasher.finish(), normalised);
-                if statement.text.len() <= MAX_KNOWN_TEXT_BYTES
-                    && self.known.len() < MAX_KNOWN_TEXTS
-                {
-                    self.known.insert(statement.text.to_vec(), fresh.clone());
-                }
-                &fresh
-            }
-        };
-        let refused = reason(statement, normalised);
         match refused {
             None => self.statements.replayable += 1,
             Some(reason) => {
@@ -265,10 +310,10 @@ impl Sink for Counts {
             }
         }
         let has_room = self.classes.len() < MAX_CLASSES;
-        let class = match self.classes.entry(*hash) {
+        let counted = match self.classes.entry(class.hash) {
             Slot::Occupied(slot) => slot.into_mut(),
             Slot::Vacant(slot) if has_room => slot.insert(Class {
-                text: shown(&normalised.text),
+                text: shown(&class.normalised.text),
                 count: 0,
                 failed: 0,
                 with_duration: 0,
@@ -281,15 +326,15 @@ impl Sink for Counts {
                 return;
             }
         };
-        class.count += 1;
-        class.failed += u64::from(statement.has_failed);
-        class.with_duration += u64::from(statement.duration_us.is_some());
-        class.duration_us = class.duration_us.saturating_add(duration_us);
-        class.longest_us = class.longest_us.max(duration_us);
-        class.not_replayable += u64::from(refused.is_some());
+        counted.count += 1;
+        counted.failed += u64::from(statement.has_failed);
+        counted.with_duration += u64::from(statement.duration_us.is_some());
+        counted.duration_us = counted.duration_us.saturating_add(duration_us);
+        counted.longest_us = counted.longest_us.max(duration_us);
+        counted.not_replayable += u64::from(refused.is_some());
     }
 
-    fn session(&mut self, session: &SessionFacts) {
+    pub(crate) fn session(&mut self, session: &SessionFacts) {
         self.sessions.count += 1;
         self.sessions.with_beginning += u64::from(session.has_beginning);
         self.sessions.with_end += u64::from(session.has_end);
@@ -309,57 +354,39 @@ impl Sink for Counts {
         }
     }
 
-    fn fastpath_call(&mut self, place: Place) {
-        let (count, ..) =
-            self.not_replayable
-                .entry(Reason::FastpathCall)
-                .or_insert((0, place, String::new()));
-        *count += 1;
+    pub(crate) fn further(&mut self, further: Further) {
+        let all = &mut self.statements;
+        match further {
+            Further::FastpathCall(place) => {
+                let counted = self.not_replayable.entry(Reason::FastpathCall);
+                counted.or_insert((0, place, String::new())).0 += 1;
+            }
+            Further::Fetch => all.fetches += 1,
+            Further::ReplicationCommand => all.replication_commands += 1,
+            Further::LoneDuration => all.lone_durations += 1,
+            Further::OtherError => all.other_errors += 1,
+        }
     }
 
-    fn fetch(&mut self) {
-        self.statements.fetches += 1;
-    }
-
-    fn replication_command(&mut self) {
-        self.statements.replication_commands += 1;
-    }
-
-    fn lone_duration(&mut self) {
-        self.statements.lone_durations += 1;
-    }
-
-    fn other_error(&mut self) {
-        self.statements.other_errors += 1;
-    }
-}
-
-impl Reading {
-    fn result(
-        self,
-        listed: usize,
-        sources: &[Source],
-        contents: Vec<Content>,
-        zones: Zones,
-    ) -> Check {
+    /// Puts together what a log holds; `listed` classes are listed.
+    pub(crate) fn result(mut self, listed: usize, log: Log) -> Check {
+        let sources = &log.sources;
         let example = |place: Place, text: String| Example {
             path: sources[place.file].path.clone(),
             line: place.line,
             text,
         };
-        let mut counts = self.counts;
-        counts.sessions.most_at_once =
-            (counts.spans.len() < MAX_SPANS).then(|| most_at_once(&counts.spans));
-        for (reason, count, place, text) in &self.unread {
+        self.sessions.most_at_once =
+            (self.spans.len() < MAX_SPANS).then(|| most_at_once(self.spans.iter().copied()));
+        for (reason, count, place, text) in &log.unread {
             if reason.is_none() {
-                counts
-                    .not_replayable
+                self.not_replayable
                     .insert(Reason::TooLong, (*count, *place, text.clone()));
             }
         }
-        let mut not_replayable: Vec<_> = counts.not_replayable.into_iter().collect();
+        let mut not_replayable: Vec<_> = self.not_replayable.into_iter().collect();
         not_replayable.sort_by_key(|(reason, (count, ..))| (std::cmp::Reverse(*count), *reason));
-        let mut classes: Vec<Class> = counts.classes.into_values().collect();
+        let mut classes: Vec<Class> = self.classes.into_values().collect();
         classes.sort_by(|a, b| {
             (b.duration_us, b.count, &a.text).cmp(&(a.duration_us, a.count, &b.text))
         });
@@ -367,7 +394,7 @@ impl Reading {
         Check {
             files: sources
                 .iter()
-                .zip(contents)
+                .zip(log.contents)
                 .map(|(source, content)| CheckedFile {
                     path: source.path.clone(),
                     format: source.format.name(),
@@ -376,8 +403,8 @@ impl Reading {
                     content,
                 })
                 .collect(),
-            sessions: counts.sessions,
-            statements: counts.statements,
+            sessions: self.sessions,
+            statements: self.statements,
             not_replayable: not_replayable
                 .into_iter()
                 .map(|(reason, (count, place, text))| NotReplayable {
@@ -387,13 +414,13 @@ impl Reading {
                 })
                 .collect(),
             further_classes: further.len() as u64,
-            further_statements: counts.further_statements
+            further_statements: self.further_statements
                 + further.iter().map(|class| class.count).sum::<u64>(),
             classes,
-            databases: counted(counts.databases),
-            users: counted(counts.users),
-            applications: counted(counts.applications),
-            unread: self
+            databases: counted(self.databases),
+            users: counted(self.users),
+            applications: counted(self.applications),
+            unread: log
                 .unread
                 .into_iter()
                 .map(|(reason, count, place, text)| UnreadLines {
@@ -402,33 +429,14 @@ impl Reading {
                     example: example(place, text),
                 })
                 .collect(),
-            is_to_the_second: !self.has_fraction,
-            unknown_zones: zones
+            is_to_the_second: !log.has_fraction,
+            unknown_zones: log
+                .zones
                 .unknown_change
                 .map(|(before, after)| (shown(&before), shown(&after))),
-            steps_back: self.steps_back,
+            steps_back: log.steps_back,
         }
     }
-}
-
-/// Counts how many spans overlap at most.
-fn most_at_once(spans: &[(i64, i64)]) -> u64 {
-    let mut events: Vec<(i64, bool)> = Vec::with_capacity(2 * spans.len());
-    for &(first, last) in spans {
-        events.push((first, false));
-        events.push((last, true));
-    }
-    events.sort_unstable(); // what begins when another ends is there at the same time
-    let (mut now, mut most) = (0_u64, 0);
-    for (_, is_end) in events {
-        if is_end {
-            now -= 1;
-        } else {
-            now += 1;
-            most = most.max(now);
-        }
-    }
-    most
 }
 
 fn counted(counts: HashMap<Vec<u8>, (u64, u64)>) -> Vec<Counted> {
@@ -607,11 +615,5 @@ of an archive_command
             check(&config, &mut |_| false),
             Err(LogError::Interrupted)
         ));
-    }
-
-    #[test]
-    fn spans_that_overlap_are_counted() {
-        assert_eq!(most_at_once(&[]), 0);
-        assert_eq!(most_at_once(&[(0, 10), (5, 6), (6, 7), (11, 12)]), 3);
     }
 }

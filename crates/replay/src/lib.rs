@@ -1,4 +1,5 @@
-//! Reads PostgreSQL's server logs: which statements were recorded, by which sessions, when, and how long they took.
+//! Reads PostgreSQL's server logs: which statements were recorded, by which sessions, when, and how long they took. What of them
+//! can be replayed goes into a replay file, which the load engine reads.
 //!
 //! A log is untrusted: its texts are data, a line of any length takes bounded memory, and what cannot be read is counted
 //! with its place and skipped. Texts are bytes, since a log can hold several encodings.
@@ -6,6 +7,7 @@
 
 mod assemble;
 mod check;
+mod classifier;
 mod csv;
 mod entry;
 mod error;
@@ -15,12 +17,21 @@ mod message;
 mod normalise;
 mod parameters;
 mod prefix;
+mod prepare;
 mod reader;
 mod records;
+mod replay_file;
 mod replayable;
+mod sorted;
 mod stderr;
 mod timestamp;
+mod varint;
 
 pub use check::{CheckConfig, check};
 pub use error::LogError;
+pub use prepare::{PrepareConfig, prepare};
 pub use reader::Progress;
+pub use replay_file::{
+    RecordedClass, RecordedSession, RecordedStatement, RecordedText, ReplayFile, ReplayFileError,
+    Statements, most_at_once, parameters,
+};

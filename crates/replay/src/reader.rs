@@ -95,6 +95,8 @@ pub(crate) struct Unread<'a> {
 pub(crate) trait Entries {
     fn entry(&mut self, entry: &Entry<'_>, place: Place);
     fn unread(&mut self, unread: &Unread<'_>);
+    /// Whether to read on.
+    fn wants_more(&self) -> bool;
 }
 
 /// Looks at the files, and sorts them by their first times.
@@ -202,7 +204,9 @@ pub(crate) fn read(
     let mut count = 0_u64;
     loop {
         count += 1;
-        if count.is_multiple_of(ASK_EVERY_RECORDS) && !keep_going(records.read_bytes) {
+        if count.is_multiple_of(ASK_EVERY_RECORDS)
+            && !(entries.wants_more() && keep_going(records.read_bytes))
+        {
             return Err(LogError::Interrupted);
         }
         let Some(record) = records.next().map_err(LogError::io(&source.path))? else {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::assemble::{Form, Statement};
+use crate::entry::Bytes;
 use crate::normalise::Normalised;
 use crate::parameters;
 
@@ -24,31 +25,43 @@ pub(crate) enum Reason {
     TooLong,
 }
 
-/// Says why a statement cannot be replayed; None if it can.
-pub(crate) fn reason(statement: &Statement<'_>, normalised: &Normalised) -> Option<Reason> {
+/// Returns the parameters with which a statement can be replayed, or why it cannot be. None: by the simple protocol.
+pub(crate) fn parameters_of<'a>(
+    statement: &Statement<'a>,
+    normalised: &Normalised,
+) -> Result<Option<Vec<Option<Bytes<'a>>>>, Reason> {
     if memchr::memchr(0, statement.text).is_some() {
-        return Some(Reason::NulByte);
+        return Err(Reason::NulByte);
     }
     if is_copy_from_stdin(&normalised.text) {
-        return Some(Reason::CopyData);
+        return Err(Reason::CopyData);
     }
-    if normalised.highest_parameter == 0 {
-        return None;
-    }
-    // In the simple protocol $1 is an error of the original, too.
-    if statement.form == Form::Simple && !statement.has_failed {
-        return None;
+    let is_simple = statement.form == Form::Simple;
+    // In the simple protocol $1 is an error of the original, too. One that failed may have been of the other protocol.
+    if normalised.highest_parameter == 0 || (is_simple && !statement.has_failed) {
+        return Ok((!is_simple).then(Vec::new));
     }
     let Some(values) = parameters::read(statement.detail) else {
-        return Some(Reason::ParametersAbsent);
+        return Err(Reason::ParametersAbsent);
     };
     if (values.len() as u64) < u64::from(normalised.highest_parameter) {
-        return Some(Reason::ParametersAbsent);
+        return Err(Reason::ParametersAbsent);
     }
-    let mut known = values.iter().flatten();
-    known
+    if values
+        .iter()
+        .flatten()
         .any(|value| parameters::may_be_cut(value))
-        .then_some(Reason::ParametersCut)
+    {
+        return Err(Reason::ParametersCut);
+    }
+    if values
+        .iter()
+        .flatten()
+        .any(|value| memchr::memchr(0, value).is_some())
+    {
+        return Err(Reason::NulByte);
+    }
+    Ok(Some(values))
 }
 
 /// Whether one of the statements of a normalised text reads rows from the client.
@@ -62,12 +75,13 @@ fn is_copy_from_stdin(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::Place;
+    use crate::assemble::{Place, SessionFacts};
     use crate::normalise::normalise;
 
     fn reason_of(form: Form, text: &str, detail: &str) -> Option<Reason> {
+        let session = SessionFacts::default();
         let statement = Statement {
-            session: 0,
+            session: &session,
             start_us: 0,
             duration_us: None,
             form,
@@ -77,7 +91,7 @@ mod tests {
             sqlstate: None,
             place: Place::default(),
         };
-        reason(&statement, &normalise(text.as_bytes()))
+        parameters_of(&statement, &normalise(text.as_bytes())).err()
     }
 
     #[test]

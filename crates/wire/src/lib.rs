@@ -5,6 +5,7 @@ mod cursor;
 mod encode;
 mod methods;
 mod notice;
+mod recorded;
 mod rows;
 mod scan;
 mod scram;
@@ -20,7 +21,8 @@ pub use scram::{SaltedPasswords, ScramError};
 pub use startup::{ChannelBinding, Encryption, Login, SSL_REQUEST, Session, Startup, StartupError};
 pub use template::{Piece, Template, statement_text};
 
-/// Fixed messages of the client.
+/// Messages of the client.
 pub mod frontend {
     pub use crate::encode::{SYNC, TERMINATE, query};
+    pub use crate::recorded::{EXECUTE, write_bind, write_parse, write_query};
 }

@@ -26,7 +26,7 @@ A server records its workload with
 
 replay = App(
     name="replay",
-    help="Read the statements that a server has logged.",
+    help="Read the statements that a server has logged, to replay them.",
     help_epilogue=_EXAMPLE,
     help_format="plaintext",
 )
@@ -70,6 +70,61 @@ def check(
     else:
         show_check(found, output_console())
     return 0 if found.statements.replayable else _NOTHING
+
+
+@replay.command
+def prepare(
+    logs: Annotated[tuple[Path, ...], Parameter(help="Files, or patterns in quotes; also compressed: .gz, .zst.")],
+    /,
+    *,
+    output: Annotated[
+        Path, Parameter(name=["--output", "-o"], help="The replay file, which its owner alone may read.")
+    ],
+    log_line_prefix: Annotated[
+        str | None,
+        Parameter(help="The server's setting, for a plain log. Default: that of PostgreSQL, or of Debian's packages."),
+    ] = None,
+    user: Annotated[tuple[str, ...], Parameter(help="Only sessions of this user; may be repeated.")] = (),
+    database: Annotated[tuple[str, ...], Parameter(help="Only sessions of this database; may be repeated.")] = (),
+    application: Annotated[
+        tuple[str, ...], Parameter(help="Only sessions of this application_name; may be repeated.")
+    ] = (),
+    begin: Annotated[
+        str | None,
+        Parameter(help="Only statements that began then or later, as in the log: '2026-11-27 12:41:01 CET'."),
+    ] = None,
+    end: Annotated[str | None, Parameter(help="Only statements that began before.")] = None,
+    overwrite: Annotated[bool, Parameter(help="Replace FILE if it is there.")] = False,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, Parameter(help="No progress bar.")] = False,
+) -> int:
+    """Write what can be replayed of LOGS to a replay file, in the order of time: `[workload] replay` of an experiment.
+
+    The file has the statements with their constants and parameters, as the log has: it holds personal data if the log does.
+    What cannot be replayed is counted with its reason, as by `plinth replay check`.
+
+    Exit code 0 when a statement can be replayed, 1 when none can: there is no file then.
+
+      plinth replay prepare 'log/postgresql-*.json' -o shop.replay --database shop
+    """
+    from plinth.cli.replay_view import show_prepared
+    from plinth.workload.server_log import Chosen, log_files, prepare_replay
+
+    if not logs:
+        raise UsageError(
+            "no LOG to read", hint="for example: plinth replay prepare 'log/postgresql-*.json' -o shop.replay"
+        )
+    files = log_files(logs)
+    chosen = Chosen(user, database, application, begin, end)
+    with _progress(files, quiet) as advance:
+        prepared = prepare_replay(
+            files, output, log_line_prefix=log_line_prefix, chosen=chosen, overwrite=overwrite, progress=advance
+        )
+    if as_json:
+        print_json(prepared.model_dump_json(indent=1))
+    else:
+        show_prepared(prepared, output, output_console())
+    return 0 if prepared.written.statements else _NOTHING
 
 
 @contextmanager

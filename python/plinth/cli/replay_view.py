@@ -1,6 +1,7 @@
 """Prints what a server's log holds."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -8,7 +9,7 @@ from rich.text import Text
 
 from plinth.common.shown import shown
 from plinth.model.figures import percent
-from plinth.model.replay import LogCheck, LogExample, NotReplayableReason, advice
+from plinth.model.replay import LogCheck, LogExample, NotReplayableReason, PreparedReplay, advice
 from plinth.model.units import format_decimal_size, format_duration
 
 _REASONS: dict[NotReplayableReason, str] = {
@@ -46,6 +47,30 @@ def show_check(check: LogCheck, console: Console) -> None:
         console.print(Text("Settings of the server that would log more", style="bold"))
         for line in lines:
             console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def show_prepared(prepared: PreparedReplay, output: Path, console: Console) -> None:
+    """Print what was read of a log, and what of it is in the replay file `output`."""
+    check, written = prepared.check, prepared.written
+    for line in _summary(check):
+        console.print(Text(line), soft_wrap=True)
+    if prepared.left_out:
+        left_out = f"{_count(prepared.left_out, 'statement')} left out, of other sessions or times"
+        console.print(Text(left_out), soft_wrap=True)
+    if check.not_replayable:
+        console.print()
+        _show_not_replayable(check, console)
+    console.print()
+    if not written.statements:
+        console.print(Text("Nothing can be replayed: no file was written", style="bold"), soft_wrap=True)
+        return
+    console.print(
+        Text(
+            f"{shown(str(output))}: {_count(written.statements, 'statement')} of {_count(written.sessions, 'session')}, at most "
+            f"{written.sessions_at_once:,} at once, in {format_duration(written.span_us / 1e6)}; {format_decimal_size(written.size_bytes)}"
+        ),
+        soft_wrap=True,
+    )
 
 
 def _summary(check: LogCheck) -> list[str]:

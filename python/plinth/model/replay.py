@@ -5,6 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen
+from plinth.model.units import format_count
+from plinth.model.workload import WorkloadSpec
 
 LogFormat = Literal["jsonlog", "csvlog", "stderr"]
 NotReplayableReason = Literal[
@@ -120,6 +122,70 @@ class LogCheck(Frozen):
         first = [one.first_us for one in self.files if one.first_us is not None]
         last = [one.last_us for one in self.files if one.last_us is not None]
         return max(last) - min(first) if first and last else None
+
+
+class WrittenReplay(Frozen):
+    """What a replay file holds."""
+
+    statements: int
+    sessions: int = Field(description="Those with a statement.")
+    sessions_at_once: int
+    texts: int = Field(description="Texts that are kept once each.")
+    classes: int = Field(description="Texts that differ by more than their constants.")
+    size_bytes: int
+    span_us: int = Field(description="From the first to the last moment of a session.")
+
+
+class PreparedReplay(Frozen):
+    """What was read of a log, and written to a replay file."""
+
+    check: LogCheck = Field(description="Of the statements and sessions that were chosen.")
+    written: WrittenReplay
+    left_out: int = Field(description="Statements that were not chosen.")
+
+
+class RecordedClass(Frozen):
+    """A class of recorded statements, which takes the place of a script."""
+
+    name: str = Field(description="The text without constants.")
+    weight: int = Field(description="How many statements were recorded of it.")
+
+
+class PlannedRecording(Frozen):
+    """The recording that a variant replays."""
+
+    file: str = Field(description="The replay file.")
+    first_us: int = Field(description="Its beginning, in microseconds since 1970.")
+    span_us: int = Field(description="From the first to the last moment of a session.")
+    statements: int
+    sessions: int
+    sessions_at_once: int
+
+
+class ReplayFacts(Frozen):
+    """What a replay file says of its recording."""
+
+    first_us: int = Field(description="Its beginning, in microseconds since 1970.")
+    span_us: int = Field(description="From the first to the last moment of a session.")
+    statements: int
+    sessions: int
+    sessions_at_once: int
+    classes: tuple[RecordedClass, ...] = Field(
+        description="Those with the most time when they were recorded, then one of all further statements."
+    )
+    databases: tuple[str, ...]
+    users: tuple[str, ...]
+    with_duration: int = Field(description="Statements whose duration is known.")
+    duration_us: int = Field(description="Of all of them.")
+
+
+def recording_words(recording: PlannedRecording, workload: WorkloadSpec) -> str:
+    """Return what is replayed, and how: "12,345 recorded statements of 8 sessions, at 2x speed, through 4 connections"."""
+    speed = "closed loop" if workload.speed == "closed" else f"at {workload.speed:g}x speed"
+    pool = "" if workload.connections is None else f", through {format_count(workload.connections, 'connection')}"
+    writes = "" if workload.writes else ", read-only"
+    statements = f"{recording.statements:,} recorded statement{'s' * (recording.statements != 1)}"
+    return f"{statements} of {format_count(recording.sessions, 'session')}, {speed}{pool}{writes}"
 
 
 def advice(check: LogCheck) -> tuple[str, ...]:
