@@ -76,12 +76,21 @@ pub(crate) struct OpenLoopAggregates {
 
 impl Aggregates {
     pub(crate) fn new(is_open_loop: bool) -> Self {
+        Self::of(is_open_loop, Latencies::new)
+    }
+
+    /// Of many scripts, some of which stay empty.
+    pub(crate) fn without_room(is_open_loop: bool) -> Self {
+        Self::of(is_open_loop, Latencies::without_room)
+    }
+
+    fn of(is_open_loop: bool, latencies: fn() -> Latencies) -> Self {
         Self {
             totals: Totals::default(),
-            latencies: Latencies::new(),
+            latencies: latencies(),
             open_loop: is_open_loop.then(|| OpenLoopAggregates {
-                service: Latencies::new(),
-                lag: Latencies::new(),
+                service: latencies(),
+                lag: latencies(),
             }),
         }
     }

@@ -12,7 +12,6 @@ use crate::commit_ledger::{Ledger, NewLedger};
 use crate::config::Config;
 use crate::control::Control;
 use crate::log::{Columns, Log};
-use crate::program::Programs;
 use crate::report::unix_ns;
 use crate::seconds::nanoseconds;
 use crate::started::Started;
@@ -27,7 +26,6 @@ pub(crate) struct Assignment<'a> {
     pub(crate) thread_of_load: usize,
     pub(crate) config: &'a Config,
     pub(crate) dialer: &'a Arc<Dialer>,
-    pub(crate) programs: &'a Programs,
     pub(crate) control: &'a Control,
     pub(crate) seeds: &'a ThreadSeeds,
     /// Times the arrivals that all parts of a load share.
@@ -44,10 +42,10 @@ impl Assignment<'_> {
     }
 
     /// Numbers of the thread's clients that are to have a connection before the load begins: of those that get one for
-    /// each transaction only the first, to see whether there is one to be had.
+    /// each transaction, or when a recording says so, only the first, to see whether there is one to be had.
     pub(crate) fn numbers_to_connect(&self, all: bool) -> Range<usize> {
         let Range { start, end } = self.seeds.clients.clone();
-        let end = if all || !self.config.reconnect {
+        let end = if all || !self.config.connects_later() {
             end
         } else {
             end.min(start + 1)

@@ -15,6 +15,7 @@ use crate::log::LogConfig;
 use crate::pacing;
 use crate::part::Part;
 use crate::protocol::Protocol;
+use crate::replay::ReplayConfig;
 use crate::seconds::{LONGEST_S, nanoseconds};
 use crate::source::TransactionSource;
 
@@ -30,8 +31,12 @@ pub struct Config {
     pub threads: usize,
     /// How statements are sent.
     pub protocol: Protocol,
-    /// What the clients run, chosen again for each transaction, by weight.
+    /// What the clients run, chosen again for each transaction, by weight. Nothing in a replay.
+    #[serde(default)]
     pub scripts: Vec<TransactionSource>,
+    /// Or: a recording that is replayed. `clients` is then how many connections there are at most at one time.
+    #[serde(default)]
+    pub replay: Option<ReplayConfig>,
     /// They are dealt from a deck, without replacement, that has as many cards of each as its weight says.
     #[serde(default)]
     pub deck: bool,
@@ -44,7 +49,7 @@ pub struct Config {
     /// The warm-up continues until [`crate::LoadRun::begin_measuring`], but no longer than this; `warmup_s` is then its minimum.
     #[serde(default)]
     pub warmup_max_s: Option<f64>,
-    /// How long it is measured.
+    /// How long it is measured. A replay ends with its recording at the latest, and needs none.
     pub duration_s: Option<f64>,
     /// Or: how many transactions of each client are measured.
     pub transactions_per_client: Option<u64>,
@@ -148,10 +153,14 @@ impl Config {
     /// # Errors
     /// The first key that is wrong.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        let scripts = match self.replay {
+            Some(_) => 1,
+            None => self.scripts.len(),
+        };
         for (key, count) in [
             ("clients", self.clients),
             ("threads", self.threads),
-            ("scripts", self.scripts.len()),
+            ("scripts", scripts),
         ] {
             if count == 0 {
                 return Err(ConfigError::new(key, "got 0, at least 1 is needed"));
@@ -161,7 +170,10 @@ impl Config {
             let message = format!("got {}, at most {MOST_CLIENTS} are allowed", self.clients);
             return Err(ConfigError::new("clients", message));
         }
-        if self.scripts.iter().all(|script| script.weight == 0) {
+        if let Some(replay) = &self.replay {
+            replay.validate()?;
+            self.validate_beside_replay()?;
+        } else if self.scripts.iter().all(|script| script.weight == 0) {
             return Err(ConfigError::new(
                 "scripts",
                 "all weights are 0: none would ever be chosen",
@@ -192,6 +204,7 @@ impl Config {
                 ));
             }
             (None, Some(_)) => LONGEST_S,
+            (None, None) if self.replay.is_some() => LONGEST_S,
             _ => {
                 return Err(ConfigError::new(
                     "duration_s",
@@ -250,6 +263,36 @@ impl Config {
         pacing::validate(&self.scripts, self.rate.is_some())?;
         self.log.as_ref().map_or(Ok(()), LogConfig::validate)?;
         self.ledger.as_ref().map_or(Ok(()), LedgerConfig::validate)
+    }
+
+    /// What has no meaning in a replay.
+    fn validate_beside_replay(&self) -> Result<(), ConfigError> {
+        let given = [
+            ("scripts", !self.scripts.is_empty()),
+            ("deck", self.deck),
+            (
+                "transactions_per_client",
+                self.transactions_per_client.is_some(),
+            ),
+            ("rate", self.rate.is_some()),
+            ("latency_limit_s", self.latency_limit_s.is_some()),
+            ("reconnect", self.reconnect),
+            ("command_latencies", self.command_latencies),
+            ("log", self.log.is_some()),
+            ("ledger", self.ledger.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => Err(ConfigError::new(
+                key,
+                "not in a replay: the recording says what is run, and when",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether clients get their connections only when something is to be sent.
+    pub(crate) fn connects_later(&self) -> bool {
+        self.reconnect || self.replay.as_ref().is_some_and(|replay| !replay.pooled)
     }
 
     /// What cannot be told beforehand when the end of the warm-up is not known.

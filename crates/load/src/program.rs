@@ -11,6 +11,7 @@ use crate::commit_ledger;
 use crate::compiled::{CompiledStatement, TransactionType};
 use crate::config::Config;
 use crate::protocol::Protocol;
+use crate::report::{Labels, ScriptLabel};
 use crate::source::TransactionSource;
 use crate::statement::{Place, Statement};
 use crate::workloads::{Found, Workloads};
@@ -237,6 +238,20 @@ impl Programs {
     /// How many steps each script has.
     pub(crate) fn steps(&self) -> impl Iterator<Item = usize> {
         self.programs.iter().map(|program| program.steps.len())
+    }
+
+    pub(crate) fn labels(&self) -> Labels<'_> {
+        let scripts = self.programs.iter().zip(&self.weights);
+        Labels {
+            scripts: scripts
+                .map(|(program, &weight)| ScriptLabel {
+                    name: &program.name,
+                    weight,
+                    lines: &program.lines,
+                })
+                .collect(),
+            statements: &self.statements,
+        }
     }
 
     /// Whether a connection needs to prepare a statement only once.

@@ -11,6 +11,9 @@ use crate::latencies::Latencies;
 use crate::series::Series;
 use crate::timeline::{Phase, Timeline};
 
+/// More scripts than this get memory when they need it.
+const MANY_SCRIPTS: usize = 16;
+
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -64,6 +67,8 @@ pub(crate) struct Recorder {
     pub(crate) statements: Vec<Latencies>,
     /// By script and command, of the measured phase; nothing when commands are not timed.
     pub(crate) commands: Vec<Vec<Latencies>>,
+    /// By script, of the measured phase: how long what was done took when it was recorded. Nothing unless it is a replay.
+    pub(crate) recorded: Vec<Latencies>,
     /// New connections for transactions, of the measured phase.
     pub(crate) connecting: Latencies,
     pub(crate) errors: Errors,
@@ -88,7 +93,11 @@ impl Recorder {
         series: Arc<Series>,
         scope: Scope,
     ) -> Self {
-        let aggregates = vec![Aggregates::new(scope.is_open_loop); scope.scripts];
+        let aggregates = if scope.scripts > MANY_SCRIPTS {
+            vec![Aggregates::without_room(scope.is_open_loop); scope.scripts]
+        } else {
+            vec![Aggregates::new(scope.is_open_loop); scope.scripts]
+        };
         Self {
             thread,
             timeline,
@@ -102,6 +111,7 @@ impl Recorder {
             unbegun: Totals::default(),
             statements: vec![Latencies::new(); scope.statements],
             commands: Vec::new(),
+            recorded: Vec::new(),
             connecting: Latencies::new(),
             errors: Errors::default(),
             loop_lag: Latencies::new(),
@@ -113,6 +123,19 @@ impl Recorder {
         self.commands = steps
             .map(|steps| vec![Latencies::without_room(); steps])
             .collect();
+    }
+
+    /// From now on the recorded durations of what is replayed are kept.
+    pub(crate) fn keep_recorded(&mut self) {
+        self.recorded = vec![Latencies::without_room(); self.measured.len()];
+    }
+
+    /// What was done took that long when it was recorded.
+    #[inline]
+    pub(crate) fn recorded(&mut self, script: usize, duration_ns: u64) {
+        if self.is_measuring() {
+            self.recorded[script].record(duration_ns);
+        }
     }
 
     #[inline]

@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::aggregates::{Aggregates, Totals};
 use crate::errors::{Counted, ErrorKind, Errors};
 use crate::latencies::Latencies;
-use crate::program::Programs;
 use crate::recorder::Recorder;
+use crate::replay::ReplayCounts;
 use crate::series::SeriesRow;
 use crate::started::Started;
 use crate::statement::Statement;
@@ -28,6 +28,24 @@ pub(crate) struct Report {
     pub(crate) clients_aborted: u64,
     pub(crate) server_version: Option<String>,
     pub(crate) first_start_ns: Option<u64>,
+    /// Of a replay.
+    pub(crate) replay: Option<ReplayCounts>,
+}
+
+/// What the recorder's figures are of.
+#[derive(Debug)]
+pub(crate) struct Labels<'a> {
+    pub(crate) scripts: Vec<ScriptLabel<'a>>,
+    pub(crate) statements: &'a [Statement],
+}
+
+/// A script, as results name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScriptLabel<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) weight: u64,
+    /// Of its commands.
+    pub(crate) lines: &'a [usize],
 }
 
 /// The result of a run. Times named `_ns` are nanoseconds.
@@ -64,6 +82,8 @@ pub struct RunResult {
     pub errors: Vec<ErrorResult>,
     /// What the engine itself used.
     pub engine: EngineCost,
+    /// What became of a recording; none of other loads. A class of its statements is a script here.
+    pub replay: Option<ReplayCounts>,
 }
 
 /// The transactions of a script.
@@ -83,7 +103,8 @@ pub struct HistogramResult {
     /// `transaction`: from the intended start to the end. `service` and `schedule_lag`, only in an open loop: from the
     /// actual start to the end, and from the intended to the actual start. `statement`: from sending it to its end.
     /// `command`: a meta command, if they are timed.
-    /// `connect`: new connections for transactions.
+    /// `connect`: new connections for transactions, or for sessions of a recording. `recorded`: how long what was done took
+    /// when it was recorded.
     pub scope: &'static str,
     /// Name of the script; none of `connect`.
     pub script: Option<String>,
@@ -151,7 +172,7 @@ pub struct EngineCost {
 impl RunResult {
     /// Puts together what the threads brought home.
     pub(crate) fn merge(
-        programs: &Programs,
+        labels: &Labels<'_>,
         timeline: Timeline,
         started: Option<Started>,
         series: Vec<SeriesRow>,
@@ -160,12 +181,15 @@ impl RunResult {
         let mut totals = Totals::default();
         let mut measured = Totals::default();
         let is_open_loop = reports.iter().any(|report| report.recorder.is_open_loop());
-        let mut aggregates = vec![Aggregates::new(is_open_loop); programs.programs.len()];
-        let mut statements = vec![Latencies::new(); programs.statements.len()];
-        let mut commands: Vec<_> = programs
-            .steps()
-            .map(|steps| vec![Latencies::without_room(); steps])
+        let mut aggregates = vec![Aggregates::without_room(is_open_loop); labels.scripts.len()];
+        let mut statements = vec![Latencies::new(); labels.statements.len()];
+        let mut commands: Vec<_> = labels
+            .scripts
+            .iter()
+            .map(|script| vec![Latencies::without_room(); script.lines.len()])
             .collect();
+        let mut recorded = vec![Latencies::without_room(); labels.scripts.len()];
+        let mut replay: Option<ReplayCounts> = None;
         let mut errors = Errors::default();
         let mut connecting = Latencies::new();
         let mut lag = Latencies::new();
@@ -199,6 +223,12 @@ impl RunResult {
                     .zip(own)
                     .for_each(|(all, own)| all.merge(own));
             }
+            for (all, own) in recorded.iter_mut().zip(&recorder.recorded) {
+                all.merge(own);
+            }
+            if let Some(counts) = &report.replay {
+                replay.get_or_insert_default().merge(counts);
+            }
             connecting.merge(&recorder.connecting);
             errors.merge(recorder.errors);
             lag.merge(&recorder.loop_lag);
@@ -226,54 +256,60 @@ impl RunResult {
             measured,
             server_transactions,
             series,
-            scripts: script_results(programs, &aggregates),
-            histograms: histograms(programs, &aggregates, &statements, &commands, &connecting),
+            scripts: script_results(labels, &aggregates),
+            histograms: histograms(
+                labels,
+                &aggregates,
+                &statements,
+                &commands,
+                &recorded,
+                &connecting,
+            ),
             errors: errors
                 .into_counted()
                 .into_iter()
-                .map(|error| error_result(programs, error))
+                .map(|error| error_result(labels, error))
                 .collect(),
             engine,
+            replay,
         }
     }
 }
 
-fn script_results(programs: &Programs, aggregates: &[Aggregates]) -> Vec<ScriptResult> {
-    let scripts = programs
-        .programs
-        .iter()
-        .zip(&programs.weights)
-        .zip(aggregates);
+fn script_results(labels: &Labels<'_>, aggregates: &[Aggregates]) -> Vec<ScriptResult> {
+    let scripts = labels.scripts.iter().zip(aggregates);
     scripts
-        .map(|((program, &weight), aggregates)| ScriptResult {
-            name: program.name.clone(),
-            weight,
+        .map(|(script, aggregates)| ScriptResult {
+            name: script.name.to_owned(),
+            weight: script.weight,
             measured: aggregates.totals,
         })
         .collect()
 }
 
 fn histograms(
-    programs: &Programs,
+    labels: &Labels<'_>,
     aggregates: &[Aggregates],
     statements: &[Latencies],
     commands: &[Vec<Latencies>],
+    recorded: &[Latencies],
     connecting: &Latencies,
 ) -> Vec<HistogramResult> {
     let mut results = Vec::new();
-    for (program, aggregates) in programs.programs.iter().zip(aggregates) {
-        let script = Some(program.name.clone());
+    for ((script, aggregates), recorded) in labels.scripts.iter().zip(aggregates).zip(recorded) {
+        let name = Some(script.name.to_owned());
         let mut add = |scope, latencies: &Latencies| {
-            results.extend(HistogramResult::of(scope, script.clone(), None, latencies));
+            results.extend(HistogramResult::of(scope, name.clone(), None, latencies));
         };
         add("transaction", &aggregates.latencies);
         if let Some(open_loop) = &aggregates.open_loop {
             add("service", &open_loop.service);
             add("schedule_lag", &open_loop.lag);
         }
+        add("recorded", recorded);
     }
-    for (statement, latencies) in programs.statements.iter().zip(statements) {
-        let script = Some(programs.programs[statement.script].name.clone());
+    for (statement, latencies) in labels.statements.iter().zip(statements) {
+        let script = Some(labels.scripts[statement.script].name.to_owned());
         results.extend(HistogramResult::of(
             "statement",
             script,
@@ -281,10 +317,10 @@ fn histograms(
             latencies,
         ));
     }
-    for (program, commands) in programs.programs.iter().zip(commands) {
-        for (&line, latencies) in program.lines.iter().zip(commands) {
-            let script = Some(program.name.clone());
-            let result = HistogramResult::of("command", script, None, latencies);
+    for (script, commands) in labels.scripts.iter().zip(commands) {
+        for (&line, latencies) in script.lines.iter().zip(commands) {
+            let name = Some(script.name.to_owned());
+            let result = HistogramResult::of("command", name, None, latencies);
             let line = Some(line);
             results.extend(result.map(|result| HistogramResult { line, ..result }));
         }
@@ -317,14 +353,14 @@ impl HistogramResult {
     }
 }
 
-fn error_result(programs: &Programs, error: Counted) -> ErrorResult {
+fn error_result(labels: &Labels<'_>, error: Counted) -> ErrorResult {
     ErrorResult {
         kind: error.failure.kind,
         sqlstate: error.failure.sqlstate,
         script: error
             .place
             .script
-            .map(|script| programs.programs[script].name.clone()),
+            .map(|script| labels.scripts[script].name.to_owned()),
         statement: error.place.statement,
         line: error.place.line,
         message: error.failure.message,

@@ -23,7 +23,8 @@ use crate::control::{ConnectedClients, Control};
 use crate::events::Event;
 use crate::pacing::is_paced;
 use crate::program::{Programs, ScriptError, Step};
-use crate::report::{Report, RunResult};
+use crate::replay::Replay;
+use crate::report::{Labels, Report, RunResult};
 use crate::seconds::nanoseconds;
 use crate::series::SeriesRow;
 use crate::timeline::{Phase, Timeline};
@@ -151,9 +152,51 @@ struct Input {
 #[derive(Debug)]
 struct Prepared {
     config: Config,
-    programs: Programs,
+    task: Task,
     seeds: Seeds,
     control: Control,
+}
+
+/// What the clients do.
+#[derive(Debug)]
+enum Task {
+    Scripts(Programs),
+    Replay(Replay),
+}
+
+impl Task {
+    fn new(config: &Config, default_seed: Option<i64>) -> Result<Self, PrepareError> {
+        Ok(match &config.replay {
+            Some(replay) => Self::Replay(Replay::open(replay)?),
+            None => {
+                let workloads = Workloads::new(config)?;
+                Self::Scripts(Programs::compile(config, workloads, default_seed)?)
+            }
+        })
+    }
+
+    fn labels(&self) -> Labels<'_> {
+        match self {
+            Self::Scripts(programs) => programs.labels(),
+            Self::Replay(replay) => replay.labels(),
+        }
+    }
+
+    /// Options of the sessions, with those that the target has already.
+    fn session_options(&self, options: Option<String>) -> Option<String> {
+        match self {
+            Self::Scripts(programs) => programs.workloads.session_options(options),
+            Self::Replay(replay) => replay.session_options(options),
+        }
+    }
+
+    /// Whether transactions are due at set times.
+    fn is_open_loop(&self, config: &Config) -> bool {
+        match self {
+            Self::Scripts(_) => config.rate.is_some(),
+            Self::Replay(replay) => replay.is_open_loop(),
+        }
+    }
 }
 
 impl LoadRun {
@@ -170,21 +213,20 @@ impl LoadRun {
             config.threads(),
             draws_default_seed,
         );
-        let workloads = Workloads::new(&config)?;
-        let programs = Programs::compile(&config, workloads, seeds.default_seed)?;
+        let task = Task::new(&config, seeds.default_seed)?;
         let timeline = Timeline {
             warmup_ns: nanoseconds(config.longest_warmup_s()),
         };
         let control = Control::new(
             config.own_threads().len(),
             timeline,
-            config.rate.is_some(),
+            task.is_open_loop(&config),
             config.require_all_clients,
             config.part.is_some(),
         );
         let prepared = Prepared {
             config,
-            programs,
+            task,
             seeds,
             control,
         };
@@ -318,17 +360,23 @@ impl LoadRun {
 impl Prepared {
     /// Whether clients do something at a given time: transactions of an open loop or after a wait, or sleeps.
     fn keeps_time(&self) -> bool {
-        let sleeps = |step: &Step| matches!(step, Step::Meta(Command::Sleep(_)));
-        let mut steps = self.programs.programs.iter().flat_map(|one| &one.steps);
         let config = &self.config;
-        config.rate.is_some() || is_paced(&config.scripts) || steps.any(sleeps)
+        if self.task.is_open_loop(config) {
+            return true;
+        }
+        let Task::Scripts(programs) = &self.task else {
+            return false;
+        };
+        let sleeps = |step: &Step| matches!(step, Step::Meta(Command::Sleep(_)));
+        let mut steps = programs.programs.iter().flat_map(|one| &one.steps);
+        is_paced(&config.scripts) || steps.any(sleeps)
     }
 
     /// What each thread needs from the system.
     fn inputs(&self) -> Result<Vec<Input>, RunError> {
         let config = &self.config;
         let mut target = config.connection.clone();
-        target.options = self.programs.workloads.session_options(target.options);
+        target.options = self.task.session_options(target.options);
         let dialer = Dialer::new(target, Some(config.connect_timeout()))
             .map_err(|error| RunError::Connect { client: 0, error })?;
         let own_clients = config
@@ -368,7 +416,7 @@ impl Prepared {
             return Err(RunError::State("no client connected: there is no result"));
         }
         let merged = RunResult::merge(
-            &self.programs,
+            &self.task.labels(),
             control.timeline(),
             started,
             control.series().rows(),
@@ -418,7 +466,6 @@ impl Job for Prepared {
             thread_of_load,
             config: &self.config,
             dialer: &input.dialer,
-            programs: &self.programs,
             control: &self.control,
             seeds: &self.seeds.threads[thread_of_load],
             shared_throttle: self.seeds.threads[0].throttle,
@@ -428,7 +475,12 @@ impl Job for Prepared {
         let (clients, error) = (opened.opened.len(), opened.first_error.take());
         let connected = arrival.arrive(|connected| connected.add(clients, error));
         match connected.and_then(|connected| self.control.await_beginning(connected)) {
-            Some(started) => assignment.run(opened, input.log, input.ledger, started),
+            Some(started) => match &self.task {
+                Task::Scripts(programs) => {
+                    assignment.run(programs, opened, input.log, input.ledger, started)
+                }
+                Task::Replay(replay) => assignment.replay(replay, opened, started),
+            },
             None => Ok(None),
         }
     }

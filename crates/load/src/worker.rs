@@ -22,6 +22,7 @@ use crate::deck::Deck;
 use crate::errors::Place;
 use crate::log::Log;
 use crate::pacing::Pacing;
+use crate::program::Programs;
 use crate::readiness::Alarm;
 use crate::recorder::{Recorder, Scope};
 use crate::report::Report;
@@ -43,13 +44,14 @@ impl Assignment<'_> {
     /// Runs the load with the clients that connected, from `started` on. `None`: it was stopped before that.
     pub(crate) fn run(
         &self,
+        programs: &Programs,
         connected: Connected,
         log: Option<File>,
         ledger: Option<NewLedger>,
         started: Started,
     ) -> io::Result<Option<Report>> {
         // Before a part begins: what is made here takes a while, by which it would begin late.
-        let mut worker = Worker::new(self, connected, log, ledger, started)?;
+        let mut worker = Worker::new(self, programs, connected, log, ledger, started)?;
         if !started.wait(|| self.control.is_stopping()) {
             return Ok(None);
         }
@@ -86,6 +88,7 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     fn new(
         assignment: &'a Assignment<'a>,
+        programs: &'a Programs,
         connected: Connected,
         log: Option<File>,
         ledger: Option<NewLedger>,
@@ -94,7 +97,6 @@ impl<'a> Worker<'a> {
         let Assignment {
             thread,
             config,
-            programs,
             control,
             ..
         } = *assignment;
@@ -484,6 +486,7 @@ impl<'a> Worker<'a> {
             clients_aborted: self.context.clients_aborted,
             server_version: self.server_version,
             first_start_ns: self.first_start_ns,
+            replay: None,
         })
     }
 }

@@ -182,13 +182,14 @@ class Histogram(Frozen):
     transaction: from the intended start (in a closed loop, the start) to the successful end, retries included.
     service, schedule_lag: only in an open loop: from the actual start to the end, and from the intended to the actual start.
     statement: from sending to the end of the reply. command: a meta command, if `command_latencies` asks for them.
-    connect: what new connections for transactions took.
+    connect: what new connections for transactions, or for sessions of a recording, took. recorded: of a replay, how long the
+    statements that were done took when they were recorded.
 
     Sparse HDR buckets, 1 us to 1 h, 3 significant digits: (highest equivalent value in ns, count).
     All histograms have the same buckets, so that counts of equal values may be summed.
     """
 
-    scope: Literal["transaction", "service", "schedule_lag", "statement", "command", "connect"]
+    scope: Literal["transaction", "service", "schedule_lag", "statement", "command", "connect", "recorded"]
     script: str | None
     statement: int | None
     line: int | None
@@ -238,6 +239,20 @@ class EngineCost(Frozen):
     )
 
 
+class ReplayCounts(Frozen):
+    """What became of the statements of a recording, in the whole run."""
+
+    statements: int = Field(description="Of the recording.")
+    not_reached: int = Field(description="Those that the run ended before.")
+    failed_as_recorded: int = Field(
+        description="Of those done: they failed with the SQLSTATE that was recorded, or with any where none was."
+    )
+    no_longer_failing: int = Field(description="Of those done: they failed when they were recorded.")
+    refused_writes: int = Field(description="Skipped: the server refused them in a read-only transaction.")
+    connections: int = Field(description="Connections that were opened.")
+    connections_at_once: int
+
+
 class LoadResult(Frozen):
     """The result of a load."""
 
@@ -264,6 +279,7 @@ class LoadResult(Frozen):
     errors: tuple[LoadError, ...]
     engine: EngineCost
     fleet: FleetTrial | None = Field(default=None, description="None of a load by one process.")
+    replay: ReplayCounts | None = Field(default=None, description="None of loads that replay no recording.")
 
 
 class BulkProgress(Frozen):

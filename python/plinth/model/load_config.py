@@ -208,13 +208,45 @@ class ShellUser(Frozen):
     )
 
 
+class Recording(Finite):
+    """A recorded workload, which is replayed: a class of its statements takes the place of a script."""
+
+    file: str = Field(description="The replay file, which `plinth replay prepare` makes.")
+    speed: float | None = Field(
+        json_schema_extra=bounds(gt=0, le=1e6),
+        default=None,
+        description="Times of the recording are divided by this, and latency counts from then; None: each session begins its next "
+        "statement when the one before has ended.",
+    )
+    pooled: bool = Field(
+        default=False,
+        description="Sessions share the clients' connections, each for a transaction at a time; else each has a connection of its "
+        "own, opened and closed as recorded.",
+    )
+    read_only: bool = Field(
+        default=False,
+        description="Transactions are read-only unless they say otherwise; what the server refuses therefore is counted as skipped.",
+    )
+    classes: int = Field(
+        json_schema_extra=bounds(ge=1, le=10_000),
+        default=100,
+        description="Classes of statements with figures of their own: those with the most time when they were recorded.",
+    )
+
+
 class LoadConfig(Finite):
     """A load: who connects where and runs what, for how long, and what is reported."""
 
     connection: Connection
     scripts: Sequence[LoadScript | CompiledTransaction] = Field(
         json_schema_extra=bounds(min_length=1),
-        description="What the clients run, chosen independently for each transaction, by weight.",
+        default=(),
+        description="What the clients run, chosen independently for each transaction, by weight; nothing where a recording is "
+        "replayed.",
+    )
+    replay: Recording | None = Field(
+        default=None,
+        description="A recording that is replayed instead of scripts; clients are then the most connections at one time.",
     )
     deck: bool = Field(
         default=False,
@@ -241,7 +273,9 @@ class LoadConfig(Finite):
         description="The warm-up continues until it is ended (`begin_measuring`), but no longer than this; warmup_s is then its minimum.",
     )
     duration_s: float | None = Field(
-        json_schema_extra=bounds(gt=0, le=MAX_DURATION_S), default=None, description="How long it is measured."
+        json_schema_extra=bounds(gt=0, le=MAX_DURATION_S),
+        default=None,
+        description="How long it is measured; a replay ends with its recording at the latest, and needs none.",
     )
     transactions_per_client: int | None = Field(
         json_schema_extra=bounds(ge=1),
