@@ -27,6 +27,7 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     nopm: null,
     efficiency: null,
     transactions: [],
+    replayed: [],
     statements: [],
     failed: 0,
     retried: 0,

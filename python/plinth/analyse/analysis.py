@@ -21,6 +21,7 @@ from plinth.analyse.noise_floor import noise_floor, why_no_floor
 from plinth.analyse.objectives import judge_objectives
 from plinth.analyse.pareto import pareto_fronts
 from plinth.analyse.preparation import preparations
+from plinth.analyse.replayed import replayed_classes
 from plinth.analyse.safety import judge
 from plinth.analyse.schedule import (
     Order,
@@ -57,7 +58,12 @@ def analyse(contents: BundleContents) -> Analysis:
     kept = [one.baseline for one in design.strata if any(kept_of(measured[id_]) == "kept" for id_ in one.variants)]
     groups = group_variants(design, measured, noise, seed, kept)
     letters = {id_: text for one in groups if one.told_apart == "some" for id_, text in one.letters.items()}
-    results = _ordered([_result(one, contents, seed, letters) for one in measured.values()], design, orders)
+    replayed = replayed_classes(measured, design, noise, seed)
+    unordered = [
+        _result(one, contents, seed, letters).model_copy(update={"replayed": replayed.get(id_, ())})
+        for id_, one in measured.items()
+    ]
+    results = _ordered(unordered, design, orders)
     noise_missing = None if noise else why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
     outcomes = _outcomes(contents, measured, design, noise)
     target = contents.plan.experiment.measure.target

@@ -77,6 +77,6 @@ def _curve(factor: Factor, members: Sequence[Measured], seed: int) -> ScalingCur
 
 
 def _fit(members: Sequence[Measured], levels: Levels) -> ScalabilityFit | str:
-    if any(one.variant.workload.rate is not None for one in members):
+    if any(one.variant.workload.is_open_loop for one in members):
         return "the scalability law is about clients that begin when they have finished, not about a schedule"
     return scalability(levels)

@@ -27,7 +27,7 @@ def effects_of(design: Design, measured: Mapping[str, Measured], seed: int) -> E
     """Return None for fewer than two factors, of which the comparisons say all."""
     if len(design.factors) < 2:
         return None
-    if any(measured[id_].variant.workload.rate is not None for stratum in design.strata for id_ in stratum.variants):
+    if any(measured[id_].variant.workload.is_open_loop for stratum in design.strata for id_ in stratum.variants):
         return Effects(missing="the throughput of an open loop is what its schedule asks for")
     contrasts = [list(_contrasts(factor)) for factor in design.factors]
     wanted: list[tuple[Contrast, ...]] = [(one,) for own in contrasts for one in own if not one[0].is_workload]

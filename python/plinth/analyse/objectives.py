@@ -154,7 +154,7 @@ def _without_latency(measured: Measured, share_above: float) -> str | None:
     totals = [trial.contents.trial.measured for trial in measured.counted]
     known = [one for one in totals if one is not None]
     # In a closed loop those that are open at the end are cut off by it, however fast they were.
-    is_open = measured.variant.workload.rate is not None
+    is_open = measured.variant.workload.is_open_loop
     lost = sum(one.failed + one.skipped + (one.open if is_open else 0) for one in known)
     due = sum(one.scheduled for one in known)
     if not due or lost <= share_above * due:

@@ -57,7 +57,7 @@ def _variant(contents: BundleContents, variant: Variant, result: VariantResult) 
         levels=variant.levels,
         is_baseline=variant.is_baseline,
         is_aa_twin=variant.is_aa_twin,
-        is_open_loop=variant.workload.rate is not None,
+        is_open_loop=variant.workload.is_open_loop,
         safety=result.safety.grade,
         safety_basis=result.safety.basis,
         conditions=variant_conditions(contents, variant),
@@ -137,6 +137,7 @@ def _workload(variant: Variant) -> dict[str, Any]:
         if name in _CLIENTS | _DRIVER or getattr(variant.workload, name) != defaults[name]
     }
     given.pop("script", None)
+    given.pop("replay", None)  # a path; what it holds is in the classes
     return given | {"transactions": ", ".join(_transaction(script) for script in variant.scripts)}
 
 

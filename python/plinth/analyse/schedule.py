@@ -71,7 +71,9 @@ def by_schedule(variant: Measured, baseline: Measured) -> BySchedule | None:
     if of is None or to is None:
         return None
     if of == to == "kept":
-        return "same schedule" if variant.variant.workload.rate == baseline.variant.workload.rate else "as asked"
+        return (
+            "same schedule" if variant.variant.workload.schedule == baseline.variant.workload.schedule else "as asked"
+        )
     if "kept" not in (of, to):
         return "neither keeps up"
     if "kept in part" in (of, to):

@@ -163,7 +163,7 @@ def trial_patterns(measured: Mapping[str, Measured], seed: int) -> tuple[TrialPa
 
 def _metric_of(one: Measured) -> PatternMetric:
     """Return latency for an open loop, whose throughput is what its schedule asks for, otherwise throughput."""
-    return "tps" if one.variant.workload.rate is None else "latency_p99"
+    return "latency_p99" if one.variant.workload.is_open_loop else "tps"
 
 
 def _drift(variants: Sequence[Measured]) -> TrialPattern | None:

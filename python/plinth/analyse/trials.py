@@ -190,7 +190,7 @@ class Measured:
 
     def open_loop(self) -> OpenLoop | None:
         """Return what became of the schedule; None in a closed loop."""
-        if self.variant.workload.rate is None:
+        if not self.variant.workload.is_open_loop:
             return None
         totals = [trial.measured for trial in self._counted_trials() if trial.measured]
         return OpenLoop(
@@ -269,11 +269,13 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
     if excluded is None and trial.status == "complete" and not trial.tps:
         excluded = "no transaction was done in the measured phase"
     seen = work = bottleneck = writes = log_in_time = kept = machine = None
-    due, is_open = trial.measured, workload.rate is not None
+    due, is_open = trial.measured, workload.is_open_loop
     if trial.tps:
         log_in_time = math.log(trial.tps) + (log_share_in_time(due) if is_open else 0.0)
     if is_open and due is not None and due.scheduled:
-        kept = keeps_up(due, workload.clients)
+        # Of a recording, what is skipped was refused by the server, and not too late.
+        of_schedule = due if variant.recording is None else due.model_copy(update={"skipped": 0})
+        kept = keeps_up(of_schedule, variant.clients)
     if trial.status == "complete":
         phase = measured_phase(trial, contents.read_samples())
         seen = phase.of_sources(ATTRIBUTION_SOURCES)
@@ -282,7 +284,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
         ceiling = ceiling_of(bundle, variant, trial.tps, work.wal_bytes)
         machine = machine_cpu(seen, bundle.host.cores)
         bottleneck = attribute(
-            trial, seen, bundle.host.cores, workload.clients, is_open, ceiling, bundle.as_in_force(variant).settings
+            trial, seen, bundle.host.cores, variant.clients, is_open, ceiling, bundle.as_in_force(variant).settings
         )
     return JudgedTrial(
         contents,

@@ -54,6 +54,13 @@ Destroy = Annotated[
         "Nothing else takes its place: no file, no environment variable.",
     ),
 ]
+AllowWrites = Annotated[
+    bool,
+    Parameter(
+        name="--allow-writes",
+        help="Recorded statements (workload.replay) may write to an external server. Nothing else takes its place.",
+    ),
+]
 SshConfig = Annotated[
     Path | None,
     Parameter(

@@ -6,7 +6,17 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.options import AsJson, Clients, Duration, Full, Overrides, Repeats, ScaleToFit, with_shortcuts
+from plinth.cli.options import (
+    AllowWrites,
+    AsJson,
+    Clients,
+    Duration,
+    Full,
+    Overrides,
+    Repeats,
+    ScaleToFit,
+    with_shortcuts,
+)
 from plinth.cli.printing import print_json
 
 
@@ -20,6 +30,7 @@ def plan(
     clients: Clients = None,
     full: Full = False,
     scale_to_fit: ScaleToFit = False,
+    allow_writes: AllowWrites = False,
     as_json: AsJson = False,
 ) -> int:
     """Show what a run will do: variants, trials in order, every command, the time and space that it needs.
@@ -40,7 +51,7 @@ def plan(
     loaded = read_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
     check_viewer()
     bundle = Path("bundles/RUN")
-    made = make_plan(loaded, run_id="RUN", bundle=bundle, fit=scale_to_fit)
+    made = make_plan(loaded, run_id="RUN", bundle=bundle, fit=scale_to_fit, allow_writes=allow_writes)
     error = find_obstacles(made, bundle, loaded.connections).error()
     if as_json:
         print_json(made.model_dump_json(indent=1))

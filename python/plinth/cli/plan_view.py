@@ -17,6 +17,7 @@ from plinth.model.factors import Design, design_of
 from plinth.model.figures import percent
 from plinth.model.level import level_text
 from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster, Variant
+from plinth.model.replay import recording_words
 from plinth.model.step import Step
 from plinth.model.units import format_count, format_duration, format_size
 
@@ -156,8 +157,8 @@ def _described(variant: Variant, cluster: PlannedCluster, design: Design) -> dic
         "PostgreSQL": cluster.installation.version if cluster.installation else "external",
         "dataset": _dataset(cluster.dataset),
         "workload": _workload(variant),
-        "clients": str(variant.workload.clients),
-        "protocol": variant.workload.protocol,
+        "clients": str(variant.clients),
+        "protocol": variant.workload.protocol if variant.recording is None else "as recorded",
         **{
             factor.title: next((one.text for one in factor.levels if one.level == variant.levels.get(factor.name)), "")
             for factor in others
@@ -168,6 +169,8 @@ def _described(variant: Variant, cluster: PlannedCluster, design: Design) -> dic
 def _workload(variant: Variant) -> str:
     """ "tpcb-like", "numbers-select by psycopg", "read.sql@9, write.sql"."""
     by = "" if variant.workload.driver == "plinth" else f" by {variant.workload.driver}"
+    if variant.recording is not None:
+        return recording_words(variant.recording, variant.workload)
     names = (f"{script.name}@{script.weight}" if script.weight != 1 else script.name for script in variant.scripts)
     return ", ".join(names) + by
 

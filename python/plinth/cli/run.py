@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from plinth import exit_codes
 from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
 from plinth.cli.options import (
+    AllowWrites,
     AsJson,
     Clients,
     Destroy,
@@ -55,6 +56,7 @@ def run(
     scale_to_fit: ScaleToFit = False,
     bundle: BundlePath = None,
     destroy: Destroy = (),
+    allow_writes: AllowWrites = False,
     ssh_config: SshConfig = None,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -99,7 +101,9 @@ def run(
     ssh_config = checked_ssh_config(ssh_config, loaded.experiment.fleet)
     check_viewer()
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit, destroy=destroy)
+    made = make_plan(
+        loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit, destroy=destroy, allow_writes=allow_writes
+    )
     if full:
         print_plain(full_size_sentence(made), file=sys.stderr)
     with open_listener(quiet) as listener:

@@ -92,6 +92,69 @@ def read_named(folder: Path, name: str, key: Sequence[str], what: str = "file") 
     """Return the text of a file that the experiment in `folder` names at `key`. Raises Problem."""
     is_shared = is_bundle(folder)
     place = folder / (kept_path(name) if is_shared else name)
+    hint = "the path is relative to the experiment file"
+    try:
+        return read_text(place, may_read=_reading_rule(folder))
+    except UnreadableFile as error:
+        reason = f"cannot read the {what} {name!r}: {error}"
+        if isinstance(error, _Private):
+            hint = f"look at it, and copy it to the experiment file, in {folder}"
+        elif is_shared and (isinstance(error, _OutsideBundle) or not os.path.lexists(place)):
+            reason = f"the bundle does not hold the {what} {name!r}"
+            hint = "the experiment of a bundle reads nothing but what is in its folder files/"
+    raise Problem(reason, path=[*key], hint=hint)
+
+
+def resolve_paths(document: dict[str, Any], folder: Path) -> None:
+    """Make the path of a dump absolute, in a raw document with a flat matrix; paths are relative to `folder`."""
+    dataset, matrix = table_at(document, "dataset"), table_at(document, "matrix")
+    if dataset.get("kind") != "dump":
+        return
+    if isinstance(dataset.get("path"), str):
+        dataset["path"] = str((folder / dataset["path"]).absolute())
+    if "dataset.path" in matrix:
+        levels = list_of(matrix["dataset.path"])
+        matrix["dataset.path"] = [
+            str((folder / level).absolute()) if isinstance(level, str) else level for level in levels
+        ]
+
+
+def recorded_files(folder: Path, patterns: Sequence[str], key: Sequence[str]) -> tuple[Path, ...]:
+    """Return the regular files, by their real paths, that an experiment in `folder` names at `key` by paths or patterns.
+
+    Raises Problem where there is none, and for one that may not be read by the rule for all files of an experiment: texts of statements
+    go into the bundle.
+    """
+    if is_bundle(folder):
+        reason = "a bundle does not hold the recording that was replayed"
+        raise Problem(
+            reason, path=[*key], hint="give it: --set workload.replay=FILE with the experiment in another folder"
+        )
+    may_read = _reading_rule(folder)
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        path = folder / pattern
+        matching = [path] if path.exists() else sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        if not matching:
+            hint = "a path or a pattern, relative to the experiment file"
+            raise Problem(f"there is no file {pattern!r}", path=[*key], hint=hint)
+        for file in matching:
+            real = file.resolve()
+            status = real.stat()
+            try:
+                if not stat.S_ISREG(status.st_mode):
+                    raise UnreadableFile("it is not a regular file")
+                may_read(real, status)
+            except UnreadableFile as error:
+                hint = f"copy it to the experiment file, in {folder}" if isinstance(error, _Private) else None
+                raise Problem(f"cannot read {str(file)!r}: {error}", path=[*key], hint=hint) from error
+            found[real] = None
+    return tuple(found)
+
+
+def _reading_rule(folder: Path) -> MayRead:
+    """Return what decides whether a file that an experiment in `folder` names may be read."""
+    is_shared = is_bundle(folder)
     within = folder.resolve() / "files" if is_shared else folder.resolve()
 
     def may_read(real: Path, status: os.stat_result) -> None:
@@ -102,17 +165,7 @@ def read_named(folder: Path, name: str, key: Sequence[str], what: str = "file") 
         if os.geteuid() == 0 and not (_is_callers(status) or _is_public(real, status)):
             raise _Private
 
-    hint = "the path is relative to the experiment file"
-    try:
-        return read_text(place, may_read=may_read)
-    except UnreadableFile as error:
-        reason = f"cannot read the {what} {name!r}: {error}"
-        if isinstance(error, _Private):
-            hint = f"look at it, and copy it to the experiment file, in {folder}"
-        elif is_shared and (isinstance(error, _OutsideBundle) or not os.path.lexists(place)):
-            reason = f"the bundle does not hold the {what} {name!r}"
-            hint = "the experiment of a bundle reads nothing but what is in its folder files/"
-    raise Problem(reason, path=[*key], hint=hint)
+    return may_read
 
 
 def is_bundle(folder: Path) -> bool:

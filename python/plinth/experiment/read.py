@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from plinth.common.secrets import may_hold_secrets
 from plinth.experiment.clashes import clash_at
-from plinth.experiment.files import UnreadableFile, is_bundle, read_files, read_text
+from plinth.experiment.files import UnreadableFile, is_bundle, read_files, read_text, resolve_paths
 from plinth.experiment.full import at_full_size, check_full
 from plinth.experiment.locate import find, locate
 from plinth.experiment.matrix import check_matrix, flatten
@@ -52,6 +52,8 @@ class ParsedExperiment:
     full: bool = False
     removed_factors: tuple[str, ...] = ()
     connections: dict[str, str] = field(default_factory=dict, repr=False)
+    folder: Path = Path()
+    """What the paths in it are relative to."""
 
     def error(self, problems: list[Problem]) -> ExperimentError:
         """Return an error with file and line for problems found later, such as a setting unknown to the server."""
@@ -95,6 +97,7 @@ def read_experiment_text(
             raise _error([problem], text, file, overrides) from problem
     removed_factors = tuple(apply_overrides(document, overrides))
     document = flatten(document, "matrix")
+    resolve_paths(document, folder)
     problems: list[Problem] = []
     _complete_specs()
     try:
@@ -112,7 +115,7 @@ def read_experiment_text(
         raise _error(problems, text, file, overrides)
     kept_text = toml_text(written) if connections or may_hold_secrets(text) else text
     return ParsedExperiment(
-        experiment, file, text, kept_text, overrides, files, reference, full, removed_factors, connections
+        experiment, file, text, kept_text, overrides, files, reference, full, removed_factors, connections, folder
     )
 
 

@@ -133,6 +133,15 @@ KEYS: Mapping[str, KeyRights] = {
     "dataset.checks.NAME": KeyRights("confined", f"a number or an expression with variables, which {_SQL}"),
     "dataset.variables.NAME": KeyRights("confined", f"text of the dataset's SQL, which {_SQL}"),
     "workload.script": KeyRights("confined", f"{_FILE}; its SQL {_SQL}, its \\shell is run as the server's user"),
+    "workload.replay": KeyRights(
+        "confined", f"{_FILE}, of which the bundle holds texts without constants; its SQL {_SQL}"
+    ),
+    "workload.log_line_prefix": KeyRights("harmless", "how lines of a log are read"),
+    "workload.sessions.database": KeyRights("harmless", _COMPARED),
+    "workload.sessions.user": KeyRights("harmless", _COMPARED),
+    "workload.sessions.application_name": KeyRights("harmless", _COMPARED),
+    "workload.sessions.begin": KeyRights("harmless", _COMPARED),
+    "workload.sessions.end": KeyRights("harmless", _COMPARED),
     "workload.variables.NAME": KeyRights("confined", f"text of the scripts' SQL, which {_SQL}"),
     "measure.action.sql": KeyRights("confined", _SQL),
     "measure.baseline.NAME": KeyRights("harmless", _COMPARED),

@@ -487,6 +487,33 @@ class TransactionResult(Frozen):
     retries: int | None = Field(description="Further tries, all together.")
 
 
+TimeVerdict = Literal["slower", "faster", "no difference shown", "undecided"]
+
+
+class TimeRatio(Frozen):
+    """How a time compares with another one."""
+
+    ratio: Estimate = Field(description="More than 1 is slower.")
+    verdict: TimeVerdict = Field(description="Corrected for all classes and variants that are compared.")
+    p_value: float | None = Field(description="Corrected likewise; None where there are too few trials.")
+
+
+class ReplayedClass(Frozen):
+    """A class of replayed statements over a variant's counted trials; None: the recording does not say, or there is nothing to compare.
+
+    Times of the replay are from sending to the end of the reply, whenever a statement was due; recorded ones are the server's own.
+    """
+
+    name: str = Field(description="The text without constants.")
+    done: int
+    recorded_mean_ns: Estimate | None = Field(description="Of the same statements, when they were recorded.")
+    mean_ns: Estimate | None
+    p50_ns: int
+    p99_ns: int
+    to_recording: TimeRatio | None
+    to_baseline: TimeRatio | None = Field(description="Of the variant's stratum; None of the baseline itself.")
+
+
 class CommitCeiling(Frozen):
     """How many transactions a second the storage of a variant's WAL lets commit at best; a model of its fsync probe."""
 
@@ -537,6 +564,10 @@ class VariantResult(Frozen):
     transactions: tuple[TransactionResult, ...] = Field(
         default=(),
         description="Of a workload of several types of transactions, each type; else empty, and in analyses by earlier versions.",
+    )
+    replayed: tuple[ReplayedClass, ...] = Field(
+        default=(),
+        description="Classes of replayed statements, those with the most time first; empty of other workloads.",
     )
     nopm: Estimate | None = Field(
         default=None,

@@ -2,11 +2,18 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 """A name that can be part of a path: a letter, then letters, digits, - and _, at most 40."""
+
+Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+"""One name, or a list of them."""
 
 SettingValue = bool | int | float | str
 """The value of a server's setting, as an experiment has it."""

@@ -6,13 +6,13 @@ Field descriptions here are the reference: the JSON Schema, `plinth init` and do
 import re
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from plinth.model.action import Action
 from plinth.model.action_base import check_times
-from plinth.model.base import Frozen, Name, SettingValue
+from plinth.model.base import Frozen, Name, Names, SettingValue
 from plinth.model.choices import LARGEST_BLOCK_BYTES, SMALLEST_BLOCK_BYTES, WAL_BLOCK_BYTES, IoShape, WriteGroup
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import DurabilitySpec
@@ -40,12 +40,6 @@ LEAST_STEADY_WINDOW_S = 10.0
 """Fewer seconds do not show how far throughput varies without a cause."""
 FIRST_LOOK = 4
 """Trials of each variant before which measure.target decides nothing: fewer show too little of the spread."""
-Names = Annotated[
-    tuple[str, ...],
-    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
-]
-"""One name, or a list of them."""
 
 
 class MeasureSpec(Frozen):

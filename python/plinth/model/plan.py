@@ -16,6 +16,7 @@ from plinth.model.load_config import CompiledTransaction
 from plinth.model.network import NetworkSpec
 from plinth.model.patroni import PatroniSpec
 from plinth.model.published import Reference
+from plinth.model.replay import PlannedRecording, RecordedClass
 from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import PRIMARY as PRIMARY  # for those who import it from here
 from plinth.model.step import Step
@@ -168,8 +169,8 @@ class ScriptText(Frozen):
     weight: int = 1
 
 
-TransactionText = ScriptText | CompiledTransaction
-"""What a client runs: a script, or a transaction that is compiled into the load engine."""
+TransactionText = ScriptText | CompiledTransaction | RecordedClass
+"""What a client runs: a script, a transaction that is compiled into the load engine, or a class of recorded statements."""
 
 
 class PlannedShell(Frozen):
@@ -205,8 +206,16 @@ class Variant(Frozen):
     )
     workload: WorkloadSpec
     scripts: tuple[TransactionText, ...]
+    recording: PlannedRecording | None = Field(default=None, description="Of a workload that is replayed.")
     is_baseline: bool = False
     is_aa_twin: bool = False
+
+    @property
+    def clients(self) -> int:
+        """How many connections work at the same time; of a recording, the most."""
+        if self.recording is None:
+            return self.workload.clients
+        return self.workload.connections or self.recording.sessions_at_once
 
     @property
     def asked(self) -> dict[str, bool | int | float | str]:

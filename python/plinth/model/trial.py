@@ -7,7 +7,7 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.flashback import Flashback
-from plinth.model.load import EngineCost, FleetTrial, LoadError, ScriptTotals, Totals
+from plinth.model.load import EngineCost, FleetTrial, LoadError, ReplayCounts, ScriptTotals, Totals
 from plinth.model.network import TrialNetwork
 from plinth.model.outage import Outage
 from plinth.model.write_facts import WriteFacts
@@ -134,6 +134,7 @@ class Trial(Frozen):
     fleet: FleetTrial | None = Field(
         default=None, description="How each machine of a fleet drove the load; None where this machine did."
     )
+    replay: ReplayCounts | None = Field(default=None, description="None of a load that replays no recording.")
 
 
 SampleKey = tuple[str, str, str]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plinth.model.base import Frozen
+from plinth.model.base import Frozen, Names
 from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.files import MOST_WEIGHT, Files, weighted
@@ -29,6 +29,20 @@ class RateStage(Frozen):
 
 
 Driver = Literal["plinth", "psycopg", "sqlalchemy"]
+
+
+class SessionFilter(Frozen):
+    """Which sessions of a log, and which of their statements, are replayed."""
+
+    database: Names = Field(default=(), description="Only sessions of this database, or of these.", examples=["shop"])
+    user: Names = Field(default=(), description="Only sessions of this user, or of these.")
+    application_name: Names = Field(default=(), description="Only sessions of this application, or of these.")
+    begin: str | None = Field(
+        default=None,
+        description="Only statements that began then or later: a time as in the log, with its zone.",
+        examples=["2026-11-27 12:41:01 UTC"],
+    )
+    end: str | None = Field(default=None, description="Only statements that began before then.")
 
 
 class WorkloadSpec(TpccOptions):
@@ -70,6 +84,47 @@ class WorkloadSpec(TpccOptions):
         description="Path of a script in pgbench's language, relative to the experiment file; or a list, of which each "
         'transaction is drawn, by their weights as in "read.sql@9" (1 where none is said).',
         examples=["scripts/upsert.sql"],
+    )
+    replay: Files = Field(
+        default=(),
+        description="A recorded workload: a replay file, which `plinth replay prepare` makes, or the log of a server, from which one "
+        "is made while planning; paths or patterns, relative to the experiment file, or a list. Each statement is due as it was "
+        "recorded, and a class of statements, which differ in constants only, is a type of transaction.",
+        examples=["log/postgresql-*.json"],
+    )
+    speed: Annotated[float, Field(gt=0, le=1e6)] | Literal["closed"] = Field(
+        default=1.0,
+        description="Of replay: times of the recording are divided by this, and latency counts from then (an open loop); closed: "
+        "each session begins its next statement when the one before has ended.",
+        examples=[2.0],
+    )
+    sessions: Literal["all"] | SessionFilter = Field(
+        default="all",
+        description="Of replay of a log: which sessions; all, or by database, user, application and time.",
+    )
+    writes: bool = Field(
+        default=True,
+        description="Of replay: whether statements may write. False: sessions are read-only (default_transaction_read_only), and "
+        "what the server refuses therefore is counted as skipped.",
+    )
+    connections: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_CLIENTS,
+        description="Of replay: sessions share so many connections, each for a transaction at a time, as a pool has it. Default: a "
+        "connection for each session, opened and closed as recorded.",
+        examples=[200],
+    )
+    log_line_prefix: str | None = Field(
+        default=None,
+        description="Of replay of a plain log: the server's setting. Default: that of PostgreSQL, or of Debian's packages.",
+        examples=["%m [%p] %q%u@%d "],
+    )
+    classes: int = Field(
+        default=50,
+        ge=1,
+        le=1000,
+        description="Of replay: how many classes of statements have figures of their own, those with the most time when recorded.",
     )
     clients: int = Field(
         default=8, ge=1, le=MAX_CLIENTS, description="Connections that work at the same time.", examples=[16]
@@ -124,10 +179,20 @@ class WorkloadSpec(TpccOptions):
 
     @property
     def is_read_only(self) -> bool | None:
-        """Whether its transactions write no row; None where only the server knows, as for mixes and scripts."""
+        """Whether its transactions write no row; None where only the server knows, as for mixes, scripts and recordings."""
         if self.builtin is None or (writes := BUILTINS[self.builtin].writes) is None:
             return None
         return not writes
+
+    @property
+    def is_open_loop(self) -> bool:
+        """Whether transactions are due at set times: by a rate, or as recorded."""
+        return self.rate is not None or (bool(self.replay) and self.speed != "closed")
+
+    @property
+    def schedule(self) -> tuple[object, ...]:
+        """What says when transactions are due: equal in open loops that are asked for the same."""
+        return self.rate, self.replay, self.speed
 
     @property
     def keeps_ledger(self) -> bool:
@@ -146,8 +211,10 @@ class WorkloadSpec(TpccOptions):
 
     @model_validator(mode="after")
     def _one_source(self) -> "WorkloadSpec":
-        if (self.builtin is None) == (not self.script):
-            raise ValueError('give exactly one of builtin (such as "tpcb-like") and script (a path)')
+        if [self.builtin is not None, bool(self.script), bool(self.replay)].count(True) != 1:
+            raise ValueError(
+                'give exactly one of builtin (such as "tpcb-like"), script (a path) and replay (a recorded workload)'
+            )
         paths, weights = zip(*map(weighted, self.script or ("",)), strict=True)
         if len(set(paths)) < len(paths):
             raise ValueError("script: the same path is there twice")
@@ -155,6 +222,33 @@ class WorkloadSpec(TpccOptions):
             raise ValueError("script: every weight is 0: nothing would ever be run")
         if max(weights) > MOST_WEIGHT:
             raise ValueError(f"script: got a weight of {max(weights)}; allowed are at most {MOST_WEIGHT}")
+        return self
+
+    @model_validator(mode="after")
+    def _recording(self) -> "WorkloadSpec":
+        defaults = {
+            name: field.get_default(call_default_factory=True) for name, field in type(self).model_fields.items()
+        }
+        given = {name for name, default in defaults.items() if getattr(self, name) != default}
+        of_replay = ("speed", "sessions", "writes", "connections", "log_line_prefix", "classes")
+        if not self.replay and (idle := [name for name in of_replay if name in given]):
+            raise ValueError(f"{', '.join(idle)}: of replay only")
+        recorded = (
+            "clients",
+            "protocol",
+            "driver",
+            "max_tries",
+            "rate",
+            "arrivals",
+            "latency_limit_s",
+            "reconnect",
+            "ledger",
+        )
+        if self.replay and (refused := [name for name in (*recorded, "variables") if name in given]):
+            raise ValueError(
+                f"{', '.join(name.removesuffix('_s') for name in refused)}: not with replay, as the recording says who sends what, and "
+                "when; connections says how many there are at most"
+            )
         return self
 
     @model_validator(mode="after")

@@ -124,7 +124,7 @@ def _memory(host: HostFacts, variants: Sequence[Variant], in_memory: _Taken | No
         or DEFAULT_SHARED_BUFFERS_BYTES
         for variant in variants
     )
-    clients = max(variant.workload.clients for variant in variants)
+    clients = max(variant.clients for variant in variants)
     many = clients if clients > _FEW_CONNECTIONS else 0
     server_bytes = servers * buffers_bytes + many * _CONNECTION_BYTES
     taken = in_memory or _Taken(StoragePlace(), {}, {})

@@ -196,7 +196,7 @@ def _checkpoint_s(cluster: PlannedCluster, paces: Mapping[str, Pace], variant: V
         return _FLUSHES_OF_A_RESTART * flush_s
     at_random_s = data.page_write_s * cluster.data_bytes / _PAGE_BYTES
     if wal is not None and wal.flush_s > 0:
-        commits = variant.workload.clients * trial_s / max(wal.flush_s, _LEAST_COMMIT_S)
+        commits = variant.clients * trial_s / max(wal.flush_s, _LEAST_COMMIT_S)
         at_random_s = min(at_random_s, data.page_write_s * commits * _PAGES_CHANGED_BY_A_COMMIT)
     limit_s = cluster.data_bytes / data.write_bytes_per_s if data.write_bytes_per_s else at_random_s
     return min(at_random_s, limit_s) + _FLUSHES_OF_A_RESTART * flush_s

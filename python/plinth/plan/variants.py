@@ -18,6 +18,7 @@ from plinth.model.figures import number
 from plinth.model.level import Level, level_label, level_text, levels_label
 from plinth.model.patroni import PatroniSpec
 from plinth.model.plan import TransactionText, Variant
+from plinth.model.replay import PlannedRecording
 from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import upstream_first
 from plinth.model.storage import StorageSpec
@@ -113,7 +114,9 @@ class Expanded(NamedTuple):
 
 
 def expand(
-    experiment: Experiment, scripts_of: Callable[[WorkloadSpec, DatasetSpec], tuple[TransactionText, ...]]
+    experiment: Experiment,
+    scripts_of: Callable[[WorkloadSpec, DatasetSpec], tuple[TransactionText, ...]],
+    recording_of: Callable[[WorkloadSpec], PlannedRecording | None] = lambda _: None,
 ) -> Expanded:
     """Return every combination of levels as a variant, in the order of the file; the A/A twin comes last.
 
@@ -154,6 +157,7 @@ def expand(
                 patroni=server.patroni if server.failover == "patroni" else None,
                 workload=resolved.workload,
                 scripts=scripts_of(resolved.workload, resolved.dataset),
+                recording=recording_of(resolved.workload),
                 is_baseline=levels == baseline,
             )
         )
@@ -226,7 +230,7 @@ def _twin(baseline: Variant, taken: list[str]) -> Variant:
 
 def _with_connections(variants: list[Variant]) -> list[Variant]:
     """Return the variants with max_connections for all clients, equal in all unless a variant sets it."""
-    most = max(variant.workload.clients for variant in variants)
+    most = max(variant.clients for variant in variants)
     if most + SPARE_CONNECTIONS <= DEFAULT_MAX_CONNECTIONS:
         return variants
     room = most + SPARE_CONNECTIONS

@@ -9,6 +9,7 @@ from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.facts import ServerFacts
 from plinth.model.plan import Variant
+from plinth.model.replay import recording_words
 from plinth.model.report import (
     Command,
     CurvePoint,
@@ -117,18 +118,24 @@ def _run_info(contents: BundleContents, analysis: Analysis) -> RunInfo:
 
 
 def _variant(variant: Variant, contents: BundleContents, charts: bool) -> ReportVariant:
-    workload = variant.workload
-    what = workload.builtin or ", ".join(PurePath(script).name for script in workload.script)
-    driver = "" if workload.driver == "plinth" else f", driver {workload.driver}"
-    ledger = ", commit ledger" if workload.ledger else ""
     return ReportVariant(
         id=variant.id,
         label=variant.label,
         levels=variant.levels,
         storages=contents.cluster_of(variant).primary.roles,
-        workload=f"{what}, {format_count(workload.clients, 'client')}, {workload.protocol} protocol{driver}{ledger}",
+        workload=_workload(variant),
         latency_curve=_curve(variant.id, contents.trials) if charts else (),
     )
+
+
+def _workload(variant: Variant) -> str:
+    workload = variant.workload
+    if variant.recording is not None:
+        return recording_words(variant.recording, workload)
+    what = workload.builtin or ", ".join(PurePath(script).name for script in workload.script)
+    driver = "" if workload.driver == "plinth" else f", driver {workload.driver}"
+    ledger = ", commit ledger" if workload.ledger else ""
+    return f"{what}, {format_count(workload.clients, 'client')}, {workload.protocol} protocol{driver}{ledger}"
 
 
 def _curve(variant: str, trials: Iterable[TrialContents]) -> tuple[CurvePoint, ...]:

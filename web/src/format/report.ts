@@ -322,6 +322,10 @@ export interface VariantResult {
    */
   transactions: TransactionResult[];
   /**
+   * Classes of replayed statements, those with the most time first; empty of other workloads.
+   */
+  replayed: ReplayedClass[];
+  /**
    * New orders committed a minute, the median of the counted trials; None of other workloads than tpcc.
    */
   nopm: Estimate | null;
@@ -411,6 +415,58 @@ export interface TransactionResult {
    * Further tries, all together.
    */
   retries: number | null;
+}
+/**
+ * A class of replayed statements over a variant's counted trials; None: the recording does not say, or there is nothing to compare.
+ *
+ * Times of the replay are from sending to the end of the reply, whenever a statement was due; recorded ones are the server's own.
+ */
+export interface ReplayedClass {
+  /**
+   * The text without constants.
+   */
+  name: string;
+  done: number;
+  /**
+   * Of the same statements, when they were recorded.
+   */
+  recorded_mean_ns: Estimate | null;
+  mean_ns: Estimate | null;
+  p50_ns: number;
+  p99_ns: number;
+  to_recording: TimeRatio | null;
+  /**
+   * Of the variant's stratum; None of the baseline itself.
+   */
+  to_baseline: TimeRatio | null;
+}
+/**
+ * How a time compares with another one.
+ */
+export interface TimeRatio {
+  ratio: Estimate1;
+  /**
+   * Corrected for all classes and variants that are compared.
+   */
+  verdict: "slower" | "faster" | "no difference shown" | "undecided";
+  /**
+   * Corrected likewise; None where there are too few trials.
+   */
+  p_value: number | null;
+}
+/**
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
+ */
+export interface Estimate1 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
 }
 /**
  * Latency of one statement of a script over the variant's counted trials.
@@ -571,12 +627,12 @@ export interface GroupIo {
    */
   group: string;
   read_bytes_per_s: Estimate;
-  written_bytes_per_s: Estimate1;
+  written_bytes_per_s: Estimate2;
 }
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate1 {
+export interface Estimate2 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -1120,7 +1176,7 @@ export interface TrialTransactions {
 export interface Comparison {
   variant: string;
   baseline: string;
-  ratio: Estimate2;
+  ratio: Estimate3;
   /**
    * Two-sided, of the bootstrap that gave the interval, Holm-corrected; the verdict rests on it.
    */
@@ -1162,7 +1218,7 @@ export interface Comparison {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate2 {
+export interface Estimate3 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -1388,7 +1444,7 @@ export interface ScalingPoint {
  * Where the throughput of a curve bends downwards: two straight lines, of logarithms, meet there.
  */
 export interface Knee {
-  at: Estimate3;
+  at: Estimate4;
   /**
    * Percent more throughput for each percent more of the factor; where a level is 0, log(tps) per unit.
    */
@@ -1402,7 +1458,7 @@ export interface Knee {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate3 {
+export interface Estimate4 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -1417,9 +1473,9 @@ export interface Estimate3 {
  * The Universal Scalability Law, X(N) = l N / (1 + s (N - 1) + k N (N - 1)), fitted to throughput over clients.
  */
 export interface ScalabilityFit {
-  one_client_per_s: Estimate4;
-  contention: Estimate5;
-  coherency: Estimate6;
+  one_client_per_s: Estimate5;
+  contention: Estimate6;
+  coherency: Estimate7;
   /**
    * Where the fitted curve is highest; None where that is not within the measured levels.
    */
@@ -1444,20 +1500,6 @@ export interface ScalabilityFit {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate4 {
-  value: number;
-  interval: Interval | null;
-  n: number;
-  method: string;
-  note: string | null;
-  /**
-   * Where there are not enough trials for an interval: about how many more it takes.
-   */
-  more_trials: number | null;
-}
-/**
- * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
- */
 export interface Estimate5 {
   value: number;
   interval: Interval | null;
@@ -1473,6 +1515,20 @@ export interface Estimate5 {
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
 export interface Estimate6 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
+}
+/**
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
+ */
+export interface Estimate7 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -1567,12 +1623,12 @@ export interface Effect {
    * For each factor which level over which: "memory over disk".
    */
   labels: string[];
-  ratio: Estimate7;
+  ratio: Estimate8;
 }
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate7 {
+export interface Estimate8 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -3037,8 +3093,8 @@ export interface Noise {
 export interface WorkNoise {
   work: string;
   what: string;
-  rate_per_s: Estimate8;
-  pair: Estimate9;
+  rate_per_s: Estimate9;
+  pair: Estimate10;
   /**
    * The sides were distinguished although they are the same.
    */
@@ -3048,7 +3104,7 @@ export interface WorkNoise {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate8 {
+export interface Estimate9 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -3062,7 +3118,7 @@ export interface Estimate8 {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate9 {
+export interface Estimate10 {
   value: number;
   interval: Interval | null;
   n: number;

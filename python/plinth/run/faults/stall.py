@@ -132,7 +132,10 @@ class StallWatch:
 
 
 def _may_be_silent(measure: MeasureSpec, config: LoadConfig) -> bool:
-    """Return whether the experiment itself may let nothing end for `measure.stall_limit`: by its actions, or by a rate so low."""
+    """Return whether the experiment itself may let nothing end for `measure.stall_limit`: by its actions, a rate so low, or a recording
+    in which nothing happens for a while."""
+    if config.replay is not None and config.replay.speed is not None:
+        return True
     stages = () if config.rate is None else config.rate.stages
     lowest_tps = min((tps for stage in stages for tps in (stage.from_tps, stage.to_tps)), default=None)
     return bool(measure.actions) or (lowest_tps is not None and lowest_tps * measure.stall_limit_s < _MANY_DUE)

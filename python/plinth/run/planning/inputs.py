@@ -10,9 +10,9 @@ from plinth.model.facts import Installation
 from plinth.model.fleet import FleetSpec
 from plinth.model.network import link_sentences
 from plinth.model.plan import PlannedCluster, PlannedNode, PlannedTrial, Variant
+from plinth.model.replay import recording_words
 from plinth.model.step import Step
 from plinth.model.units import format_count
-from plinth.model.workload import WorkloadSpec
 from plinth.plan import MEMORY, PlanInputs, StoragePlace
 from plinth.run.checks.destroy import destructive_targets
 from plinth.run.context import RunContext
@@ -127,8 +127,14 @@ def _options(variant: Variant) -> str:
     return f", with {', '.join(options)} in its sessions" if variant.connection_options else ""
 
 
-def _driver(workload: WorkloadSpec) -> str:
-    return "" if workload.driver == "plinth" else f"driver {workload.driver}, "
+def _load_words(variant: Variant, fleet: FleetSpec | None) -> str:
+    workload = variant.workload
+    if variant.recording is not None:
+        return f"{recording_words(variant.recording, workload)}, "
+    names = ", ".join(script.name for script in variant.scripts)
+    driver = "" if workload.driver == "plinth" else f"driver {workload.driver}, "
+    clients = format_count(variant.clients, "client")
+    return f"{names} by {clients}{machines_words(fleet)}, {workload.protocol} protocol, {driver}"
 
 
 def _trial_steps(
@@ -144,9 +150,8 @@ def _trial_steps(
     ledger = "commit ledger, " if workload.keeps_ledger else ""
     checkpoint = "CHECKPOINT, then " if measure.cache == "as-is" else ""
     load = (
-        f"trial {trial.number}, {variant.label}: {checkpoint}{', '.join(s.name for s in variant.scripts)} by "
-        f"{format_count(workload.clients, 'client')}{machines_words(fleet)}, {workload.protocol} protocol, "
-        f"{_driver(workload)}{ledger}seed {trial.seed}{_options(variant)}"
+        f"trial {trial.number}, {variant.label}: {checkpoint}{_load_words(variant, fleet)}{ledger}seed {trial.seed}"
+        f"{_options(variant)}"
     )
     steps = [
         *cache_steps(context, trial, variant, cluster, measure),

@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import NoReturn
 
 from plinth.experiment import ParsedExperiment
+from plinth.experiment.files import recorded_files
 from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.errors import ExperimentError, PlinthError, Problem, UsageError, together
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText
+from plinth.model.replay import PlannedRecording, RecordedClass
+from plinth.model.units import format_duration
 from plinth.model.workload import WorkloadSpec
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_problems, scale_to_fit
 from plinth.run.checks.faults import fault_problems
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.checks.patroni import patroni_errors, patroni_problems
 from plinth.run.checks.power_cuts import cut_problems
+from plinth.run.checks.replay import replay_problems
 from plinth.run.checks.settings import SettingsCheck, at_its_factor, unique
 from plinth.run.checks.snapshots import snapshot_problems
 from plinth.run.context import RunContext, network_layout
@@ -40,6 +44,7 @@ from plinth.workload import (
     scripts_of,
     shell_commands,
 )
+from plinth.workload.recording import recording_of, replay_s
 
 
 def make_plan(
@@ -49,12 +54,14 @@ def make_plan(
     bundle: Path,
     fit: bool = False,
     destroy: Collection[str] | None = None,
+    allow_writes: bool = False,
 ) -> Plan:
     """Return the plan of an experiment on this machine; nothing is changed by making it.
 
     Raises ExperimentError for what is wrong with the experiment here, such as settings that the server would refuse, UsageError for
     scripts that do not parse, and MissingCapability when there is no such server, or when `fit` finds no size that fits. An
     error has with it all else that would keep the plan from being carried out, as `find_obstacles` finds it with `destroy`.
+    `allow_writes`: recorded statements may write to an external server.
     Interrupted on Ctrl-C.
     """
     with InterruptGuard(lambda _: None):
@@ -63,6 +70,7 @@ def make_plan(
             run_id,
             bundle,
             None if fit else lambda draft: find_obstacles(draft, bundle, loaded.connections, destroy),
+            allow_writes,
         )
         experiment, cuts = loaded.experiment, ()
         if fit:
@@ -80,12 +88,17 @@ class _Planner:
     run_id: str
     bundle: Path
     _obstacles: Callable[[Plan], Obstacles] | None
+    _allow_writes: bool
     host: HostFacts = field(default_factory=HOST.facts, init=False)
     owner: Owner = field(default_factory=server_owner, init=False)
     runner: Runner = field(default_factory=Runner, init=False)
     _installations: dict[tuple[int, str | None], Installation] = field(default_factory=dict, init=False)
     _shell_commands: dict[PlannedShell, None] = field(default_factory=dict, init=False)
     _script_errors: dict[str, UsageError] = field(default_factory=dict, init=False)
+    _recordings: dict[str, tuple[PlannedRecording | None, tuple[RecordedClass, ...]]] = field(
+        default_factory=dict, init=False
+    )
+    _recording_errors: dict[str, UsageError] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._settings = SettingsCheck(self.loaded.experiment, self.owner, self.runner, self.host.memory_total_bytes)
@@ -93,7 +106,8 @@ class _Planner:
     def plan(self, experiment: Experiment, cuts: tuple[str, ...] = ()) -> Plan:
         self._shell_commands.clear()
         self._script_errors.clear()
-        expanded = expand(experiment, self._scripts)
+        experiment = self._as_long_as_recorded(experiment)
+        expanded = expand(experiment, self._scripts, lambda workload: self._recording(workload)[0])
         check_answers(expanded.storages)
         context = RunContext.of(
             expanded.storages,
@@ -145,11 +159,52 @@ class _Planner:
 
     def _of_scripts(self) -> tuple[list[Problem], list[PlinthError]]:
         """Return what is wrong with scripts by what the experiment's file says, and in the scripts' own files."""
-        errors = self._script_errors.values()
+        errors = [*self._script_errors.values(), *self._recording_errors.values()]
         problems = [one for error in errors if isinstance(error, ExperimentError) for one in error.problems]
         return problems, [error for error in errors if not isinstance(error, ExperimentError)]
 
+    def _as_long_as_recorded(self, experiment: Experiment) -> Experiment:
+        """Return the experiment with what its longest recording leaves of the warm-up as the measured time, where it says none."""
+        measure = experiment.measure
+        is_given = "duration_s" in self.loaded.experiment.measure.model_fields_set
+        if is_given or not (experiment.workload.replay or "workload.replay" in experiment.matrix):
+            return experiment
+        longest_s = 0.0
+        for variant in expand(experiment, lambda *_: ()).variants:
+            recording, _ = self._recording(variant.workload)
+            if recording is not None:
+                longest_s = max(longest_s, replay_s(recording, variant.workload))
+        if longest_s <= measure.longest_warmup_s:
+            if longest_s:
+                self._recording_errors["length"] = UsageError(
+                    f"the recording is replayed in {format_duration(longest_s)}, and the warm-up takes "
+                    f"{format_duration(measure.longest_warmup_s)}: nothing would be measured",
+                    where="measure.warmup",
+                    hint='a shorter warm-up, as in warmup = "0s", or a lower workload.speed',
+                )
+            return experiment
+        measured = measure.model_copy(update={"duration_s": longest_s - measure.longest_warmup_s})
+        return experiment.model_copy(update={"measure": measured})
+
+    def _recording(self, workload: WorkloadSpec) -> tuple[PlannedRecording | None, tuple[RecordedClass, ...]]:
+        """Return the recording of a workload; none, and an entry in `_script_errors`, if it cannot be read."""
+        if not workload.replay:
+            return None, ()
+        keys = {"replay", "sessions", "log_line_prefix", "classes"}
+        key = workload.model_dump_json(include=keys)
+        if key not in self._recordings:
+            self._recordings[key] = None, ()
+            try:
+                with self._placed():
+                    files = recorded_files(self.loaded.folder, workload.replay, ["workload", "replay"])
+                self._recordings[key] = recording_of(workload, files)
+            except UsageError as error:
+                self._recording_errors[key] = error
+        return self._recordings[key]
+
     def _checked_scripts(self, workload: WorkloadSpec, dataset: DatasetSpec) -> tuple[TransactionText, ...]:
+        if workload.replay:
+            return self._recording(workload)[1]
         with self._placed():
             scripts = scripts_of(workload, dataset.kind, self.loaded.files)
         variables = self._dataset(dataset).variables()
@@ -200,6 +255,7 @@ class _Planner:
             *patroni_problems(measure, expanded),
             *fleet_problems(experiment, expanded),
             *snapshot_problems(measure, restoring, expanded),
+            *replay_problems(experiment, expanded, allow_writes=self._allow_writes),
         ]
         placed = [at_its_factor(problem, experiment.matrix) for problem in unique(found)]
         return [*placed, *restore_problems(measure, expanded), *restoring.problems()]

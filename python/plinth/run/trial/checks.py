@@ -79,6 +79,8 @@ def _may_roll_back(workload: WorkloadSpec) -> bool:
 
 def _sessions(load: LoadResult, workload: WorkloadSpec) -> int:
     """Return at most how many sessions the load has begun."""
+    if load.replay is not None:
+        return load.replay.connections
     if workload.reconnect:
         return workload.clients + load.totals.done + load.totals.failed + load.totals.open
     return workload.clients + sum(error.count for error in load.errors if error.kind == "terminated")

@@ -8,11 +8,13 @@ from plinth import load
 from plinth.load import LoadConfig, LoadScript, Rate, Stage
 from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec
-from plinth.model.load_config import CompiledTransaction, LedgerFiles
+from plinth.model.load_config import CompiledTransaction, LedgerFiles, Recording
 from plinth.model.plan import ScriptText, TransactionText
+from plinth.model.replay import PlannedRecording
 from plinth.model.workload import WorkloadSpec
 from plinth.run.trial.warmup import check_warmup
 from plinth.system.owner import shell_user
+from plinth.workload.recording import replay_s
 
 STOP_TIMEOUT_S = 10.0
 _CONNECT_TIMEOUT_S = 10.0
@@ -30,23 +32,26 @@ def load_of(
     cores: int,
     seed: int,
     ledger: Path | None = None,
+    recording: PlannedRecording | None = None,
 ) -> LoadConfig:
-    """Return the configuration of the load's driver; `variables` are the dataset's.
+    """Return the configuration of the load's driver; `variables` are the dataset's, `recording` is what is replayed.
 
     `ledger` is the folder for the commit ledger, of a workload that keeps one. `retry_connect_s`: clients without a connection
     try again after that pause.
     """
+    clients = workload.clients if recording is None else workload.connections or recording.sessions_at_once
     return LoadConfig(
         connection=to,
-        clients=workload.clients,
-        threads=min(workload.threads or min(cores, _MOST_THREADS), workload.clients),
+        clients=clients,
+        threads=min(workload.threads or min(cores, _MOST_THREADS), clients),
         protocol=workload.protocol,
-        scripts=[_configured(one) for one in scripts],
+        scripts=[one for one in map(_configured, scripts) if one is not None],
+        replay=None if recording is None else _replay(workload, recording),
         deck=workload.is_dealt,
         variables={**variables, **{name: str(value) for name, value in workload.variables.items()}},
         warmup_s=measure.warmup_s,
         warmup_max_s=measure.warmup_max_s,
-        duration_s=measure.duration_s,
+        duration_s=None if _is_whole(workload, measure, recording) else measure.duration_s,
         rate=_rate(workload),
         latency_limit_s=workload.latency_limit_s,
         reconnect=workload.reconnect,
@@ -70,10 +75,28 @@ def check_load(
     load.check_load(workload, scripts, variables, config)
 
 
-def _configured(transaction: TransactionText) -> LoadScript | CompiledTransaction:
+def _configured(transaction: TransactionText) -> LoadScript | CompiledTransaction | None:
+    """Return what the engine runs as its own script; None of what is replayed."""
     if isinstance(transaction, ScriptText):
         return LoadScript(name=transaction.name, source=transaction.source, weight=transaction.weight)
-    return transaction
+    return transaction if isinstance(transaction, CompiledTransaction) else None
+
+
+def _is_whole(workload: WorkloadSpec, measure: MeasureSpec, recording: PlannedRecording | None) -> bool:
+    """Return whether a recording is replayed to its end, however late that is."""
+    if recording is None:
+        return False
+    return measure.longest_warmup_s + measure.duration_s >= replay_s(recording, workload) - 1e-6
+
+
+def _replay(workload: WorkloadSpec, recording: PlannedRecording) -> Recording:
+    return Recording(
+        file=recording.file,
+        speed=None if workload.speed == "closed" else workload.speed,
+        pooled=workload.connections is not None,
+        read_only=not workload.writes,
+        classes=workload.classes,
+    )
 
 
 def _rate(workload: WorkloadSpec) -> Rate | None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from plinth.load import LoadDriver
 from plinth.model.base import Gap, SettingValue
+from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.flashback import Flashback
@@ -203,7 +204,7 @@ class TrialRunner:
         with database_errors("prepare the trial", variant.label), connect(to) as control:
             before = subject.dataset.before_trial(control)
             if variant.workload.keeps_ledger:
-                prepare_ledger_tables(control, variant.workload.clients)
+                prepare_ledger_tables(control, variant.clients)
             gaps = checkpoint(control)
         topology, cache = self._with_cache(subject, topology, stalls)
         standbys = cluster.await_standbys()
@@ -256,6 +257,8 @@ class TrialRunner:
         ledger = self._make_ledger(subject.trial) if variant.workload.keeps_ledger else None
         t0_ns: int | None = None
         target = server.connection if faults is None else faults.connection
+        if variant.recording is not None and not cluster.planned.is_external:
+            target = _without_statements_in_log(target)
         with cluster.links(variant) as links, cluster.disks() as disks:
             scheduled = with_healing(measure.actions, variant.network, measure.duration_s)
             actions = ActionSchedule(scheduled, target, Effects(links, disks, faults, snapshots), measure.duration_s)
@@ -270,6 +273,7 @@ class TrialRunner:
                     cores=self._plan.host.cores,
                     seed=subject.trial.seed,
                     ledger=ledger,
+                    recording=variant.recording,
                 )
                 if faults is not None:  # clients without a connection try again
                     config = config.model_copy(update={"retry_connect_s": RETRY_CONNECT_S})
@@ -452,6 +456,7 @@ class TrialRunner:
             writes=checked.writes,
             flashbacks=checked.flashbacks,
             fleet=load.fleet,
+            replay=load.replay,
             excluded=None if load.fleet is None else load.fleet.excluded,
             observer_cpu_ns=observation.cost_cpu_ns,
             observer_ns=observation.duration_ns,
@@ -462,6 +467,13 @@ class TrialRunner:
             if node is not primary
         }
         return TrialOutput(trial, load, observation.samples, loaded.events, primary.facts, standbys)
+
+
+def _without_statements_in_log(target: Connection) -> Connection:
+    """Return the connection of sessions whose errors are not logged: the server's log becomes part of the bundle, and what is replayed
+    may be personal."""
+    options = f"{target.options or ''} -c log_min_messages=fatal -c log_min_error_statement=panic"
+    return replace(target, options=options.strip())
 
 
 def _has_written(variant: Variant, load: LoadResult) -> bool:

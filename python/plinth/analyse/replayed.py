@@ -1,0 +1,121 @@
+"""Each class of replayed statements: how long it took when it was recorded, and on each variant."""
+
+import math
+from collections.abc import Mapping
+
+from plinth.analyse import comparison
+from plinth.analyse.bootstrap import of_trials
+from plinth.analyse.comparison import Outcome, Ratio
+from plinth.analyse.trials import JudgedTrial, Measured
+from plinth.model.analysis import NoiseFloor, ReplayedClass, TimeRatio, TimeVerdict, Verdict
+from plinth.model.factors import Design
+from plinth.model.figures import Estimate
+from plinth.model.histogram import Buckets
+
+_OF_TIMES: Mapping[Verdict, TimeVerdict] = {
+    "better": "slower",
+    "worse": "faster",
+    "no difference shown": "no difference shown",
+    "undecided": "undecided",
+}
+"""Verdicts of ratios of times: of throughput, the greater one is better."""
+_Key = tuple[str, str]
+"""A variant's id, and a class."""
+
+
+def replayed_classes(
+    measured: Mapping[str, Measured], design: Design, noise: NoiseFloor | None, seed: int
+) -> dict[str, tuple[ReplayedClass, ...]]:
+    """Return, by variant that replays a recording, each class of statements that was done in a counted trial, those with the most time first.
+
+    Two families of comparisons are corrected (Holm), each over all classes and variants: with the recording, and with the baseline of
+    the variant's stratum. What is compared are mean times, block by block; those of a replay are from sending to the end of the reply.
+    """
+    means = {
+        (id_, script.name): logs
+        for id_, one in measured.items()
+        if one.variant.recording is not None
+        for script in one.variant.scripts
+        if (logs := _means(one, script.name))
+    }
+    recorded = {key: _recorded(measured[key[0]], key[1]) for key in means}
+    with_recording = {key: (means[key], recorded[key]) for key in means if recorded[key]}
+    with_baseline = {
+        (of, name): (means[of, name], means[to, name])
+        for of, to in design.pairs
+        for _, name in [key for key in means if key[0] == of]
+        if (to, name) in means
+    }
+    against_recording = _outcomes(with_recording, noise, seed)
+    against_baseline = _outcomes(with_baseline, noise, seed)
+    found: dict[str, list[ReplayedClass]] = {}
+    for id_, name in means:
+        own = _service(measured[id_], name)
+        found.setdefault(id_, []).append(
+            ReplayedClass(
+                name=name,
+                done=own.count,
+                recorded_mean_ns=_estimate(recorded[id_, name], seed),
+                mean_ns=_estimate(means[id_, name], seed),
+                p50_ns=own.percentile_ns(0.5),
+                p99_ns=own.percentile_ns(0.99),
+                to_recording=_time_ratio(against_recording.get((id_, name))),
+                to_baseline=_time_ratio(against_baseline.get((id_, name))),
+            )
+        )
+    return {
+        id_: tuple(sorted(classes, key=lambda one: -one.done * (one.mean_ns.value if one.mean_ns else 0)))
+        for id_, classes in found.items()
+    }
+
+
+def _estimate(logs: Mapping[int, float], seed: int) -> Estimate | None:
+    return of_trials([math.exp(log) for log in logs.values()], seed) if logs else None
+
+
+def _means(measured: Measured, name: str) -> dict[int, float]:
+    """Return logarithms of the mean time of a class by block, of the counted trials in which some were done."""
+    return _logs({one.contents.trial.block: _times(one, name) for one in measured.counted})
+
+
+def _recorded(measured: Measured, name: str) -> dict[int, float]:
+    return _logs({one.contents.trial.block: _histogram(one, name, "recorded") for one in measured.counted})
+
+
+def _logs(times: Mapping[int, Buckets]) -> dict[int, float]:
+    return {block: math.log(one.mean_ns()) for block, one in times.items() if one and one.sum_ns}
+
+
+def _service(measured: Measured, name: str) -> Buckets:
+    """Return the times of a class over all counted trials."""
+    merged = Buckets()
+    for one in measured.counted:
+        merged.merge(_times(one, name))
+    return merged
+
+
+def _times(judged: JudgedTrial, name: str) -> Buckets:
+    """Return the times from sending to the end; of a closed loop these are the latencies."""
+    return _histogram(judged, name, "service") or _histogram(judged, name, "transaction")
+
+
+def _histogram(judged: JudgedTrial, name: str, scope: str) -> Buckets:
+    return Buckets.of(one for one in judged.contents.histograms if one.scope == scope and one.script == name)
+
+
+def _outcomes(
+    sides: Mapping[_Key, tuple[Mapping[int, float], Mapping[int, float]]], noise: NoiseFloor | None, seed: int
+) -> dict[_Key, Outcome]:
+    """Judge times of the first sides over those of the second."""
+    ratios: dict[_Key, Ratio] = {}
+    for key, (own, other) in sides.items():
+        ratio = comparison.compare(dict(own), dict(other), seed, family=len(sides))
+        if ratio is not None:
+            ratios[key] = ratio
+    return comparison.outcomes(ratios, noise)
+
+
+def _time_ratio(outcome: Outcome | None) -> TimeRatio | None:
+    if outcome is None:
+        return None
+    return TimeRatio(ratio=outcome.ratio, verdict=_OF_TIMES[outcome.verdict], p_value=outcome.p_value)

@@ -1,0 +1,94 @@
+"""A recorded workload: the replay file of a workload, which is made of a server's log if that is what the experiment names."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from plinth.model.errors import UsageError
+from plinth.model.replay import PlannedRecording, RecordedClass
+from plinth.model.workload import SessionFilter, WorkloadSpec
+from plinth.system.paths import cache_dir, ensure
+from plinth.workload.server_log import Chosen, prepare_replay, read_replay
+
+LEAD_S = 1.0
+"""The load engine begins a recording this long after the load, so that sessions that were open before it are connected."""
+_MAGIC = b"PLINTHRP"
+
+
+def recording_of(spec: WorkloadSpec, files: Sequence[Path]) -> tuple[PlannedRecording, tuple[RecordedClass, ...]]:
+    """Return the recording of a workload, whose `files` are a replay file or a log, and its classes of statements.
+
+    A replay file that is made of a log is kept in the cache, by the names, sizes and times of the log's files and by what is chosen of
+    it. Raises UsageError for files that are neither, and for a recording of several databases.
+    """
+    is_replay = [_is_replay_file(file) for file in files]
+    if any(is_replay):
+        if len(files) > 1:
+            raise UsageError(
+                f"workload.replay: {files[is_replay.index(True)].name} is a replay file, and there are {len(files)} files",
+                hint="one replay file, or files of a log",
+            )
+        if spec.sessions != "all" or spec.log_line_prefix is not None:
+            raise UsageError(
+                "workload.sessions and workload.log_line_prefix are for logs, and workload.replay is a replay file",
+                hint="plinth replay prepare has both as options",
+            )
+        file = files[0]
+    else:
+        file = _prepared(spec, files)
+    facts = read_replay(file, spec.classes)
+    if len(facts.databases) > 1:
+        raise UsageError(
+            f"the recording is of {len(facts.databases)} databases: {', '.join(facts.databases)}; a replay has one",
+            hint=f'choose one: plinth replay prepare ... --database {facts.databases[0]}, or workload.sessions = {{ database = "..." }}',
+        )
+    planned = PlannedRecording(
+        file=str(file),
+        first_us=facts.first_us,
+        span_us=facts.span_us,
+        statements=facts.statements,
+        sessions=facts.sessions,
+        sessions_at_once=facts.sessions_at_once,
+    )
+    return planned, facts.classes
+
+
+def replay_s(recording: PlannedRecording, workload: WorkloadSpec) -> float:
+    """Return how long a replay takes at most, in seconds: of a closed loop, as long as the recording."""
+    speed = workload.speed if isinstance(workload.speed, int | float) else 1.0
+    return LEAD_S + recording.span_us / 1e6 / speed
+
+
+def _is_replay_file(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return opened.read(len(_MAGIC)) == _MAGIC
+
+
+def _prepared(spec: WorkloadSpec, files: Sequence[Path]) -> Path:
+    chosen = _chosen(spec.sessions)
+    known = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    made_of = json.dumps([known, spec.log_line_prefix, spec.model_dump(mode="json")["sessions"]])
+    output = ensure(cache_dir() / "replays") / f"{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.replay"
+    if output.exists():
+        return output
+    prepared = prepare_replay(files, output, log_line_prefix=spec.log_line_prefix, chosen=chosen, overwrite=True)
+    if not prepared.written.statements:
+        raise UsageError(
+            f"nothing of the log can be replayed: {prepared.check.statements.count:,} statements were read, and "
+            f"{prepared.left_out:,} left out",
+            hint="plinth replay check says why",
+        )
+    return output
+
+
+def _chosen(sessions: str | SessionFilter) -> Chosen:
+    if not isinstance(sessions, SessionFilter):
+        return Chosen()
+    return Chosen(
+        users=sessions.user,
+        databases=sessions.database,
+        applications=sessions.application_name,
+        begin=sessions.begin,
+        end=sessions.end,
+    )
