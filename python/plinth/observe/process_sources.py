@@ -203,7 +203,7 @@ class _Groups:
 
     def read_rest_of_run(self) -> None:
         """Read the run's other processes; the counts of one that ended stay in the sum."""
-        for process in self._processes.rest_of_run:
+        for process in self._processes.rest_of_run():
             try:
                 self.sums.advance(REST_OF_RUN, process.pid, self._family.of_process(process, self._processes))
             except ENDED:

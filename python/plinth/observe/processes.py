@@ -101,8 +101,9 @@ class Processes:
         # As they are when the observer is made: what a trial needs runs by then. A driver's processes come later.
         grouped = {postmaster_pid, engine_pid} - {os.getpid()}
         family = _family_of((os.getpid(), *run.other_servers), but=grouped)
-        self.rest_of_run = [_process(REST_OF_RUN, pid) for pid in family]
-        """The run's processes that are neither this one nor the server's, such as the daemon of an emulated disk."""
+        self._family = {pid: _process(REST_OF_RUN, pid) for pid in family}
+        # Sessions of other servers come and go, all of them when a standby is promoted.
+        self._other_servers = [_Children(pid) for pid in run.other_servers]
         self._groups: dict[int, str] = {}
         self._ours: Collection[int] = ()
         self._members: list[Member] = []
@@ -114,6 +115,17 @@ class Processes:
 
         None where it cannot be had.
         """
+
+    def rest_of_run(self) -> list[Member]:
+        """Return the run's processes that are neither this one nor the server's, such as the daemon of an emulated disk, and the
+        sessions of other nodes as they are now."""
+        sessions: dict[int, Member] = {}
+        for server in self._other_servers:
+            try:
+                sessions |= {pid: _process(REST_OF_RUN, pid) for pid in server.pids()}
+            except OSError:
+                continue  # it has ended
+        return [*(self._family | sessions).values()]
 
     def sample(self) -> None:
         """Refresh the list of the server's processes: once per tick, for all sources that read them."""
