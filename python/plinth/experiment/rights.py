@@ -126,6 +126,9 @@ KEYS: Mapping[str, KeyRights] = {
     "server.synchronous_standby_names": KeyRights("confined", _SERVER_USER),
     "server.standby.NAME.settings.NAME": KeyRights("confined", _SERVER_USER),
     "dataset.load_settings.NAME": KeyRights("confined", _SERVER_USER),
+    "dataset.path": KeyRights(
+        "confined", "a dump that the server's user can read, restored by a role without rights of a superuser; not in the bundle"
+    ),
     "dataset.schema": KeyRights("confined", f"{_FILE}; it {_SQL}"),
     "dataset.load": KeyRights("confined", f"{_FILE}; it {_SQL}"),
     "dataset.after_load": KeyRights("confined", f"{_FILE}; it {_SQL}"),

@@ -555,6 +555,35 @@ class SqlDataset(Frozen):
         return {"scale": str(self.scale)} | rows | {name: str(value) for name, value in self.variables.items()}
 
 
+class DumpDataset(Frozen):
+    """A dump of a database, made by pg_dump, which is restored by a role without rights of a superuser."""
+
+    size_key: ClassVar[str | None] = None
+
+    kind: Literal["dump"]
+    path: str = Field(
+        description="The dump, relative to the experiment file: a plain one (SQL), or an archive (custom, directory, tar). The user "
+        "that the server runs as must be able to read it.",
+        examples=["shop.dump"],
+    )
+    jobs: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="Of an archive: how many sessions restore it at the same time. Default: as many as processors.",
+    )
+    size_bytes: SizeBytes | None = Field(
+        default=None,
+        alias="size",
+        gt=0,
+        description="What tables and indexes take, for the plan. Default: the size of the dump, which is less.",
+        examples=["20GiB"],
+    )
+    vacuum: bool = Field(
+        default=True, description="VACUUM before each trial. False: each begins with the dead rows of those before it."
+    )
+
+
 class NoDataset(Frozen):
     """Nothing is loaded: the scripts make or find their own tables."""
 
@@ -564,6 +593,13 @@ class NoDataset(Frozen):
 
 
 DatasetSpec = Annotated[
-    TpcbDataset | TpccDataset | NumbersDataset | UpsertDataset | GeneratedDataset | SqlDataset | NoDataset,
+    TpcbDataset
+    | TpccDataset
+    | NumbersDataset
+    | UpsertDataset
+    | GeneratedDataset
+    | SqlDataset
+    | DumpDataset
+    | NoDataset,
     Field(discriminator="kind"),
 ]

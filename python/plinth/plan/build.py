@@ -4,7 +4,7 @@ trials have all been measured."""
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plinth.model.dataset import DatasetSpec, SqlDataset, TpccDataset
+from plinth.model.dataset import DatasetSpec, DumpDataset, SqlDataset, TpccDataset
 from plinth.model.errors import UsageError
 from plinth.model.experiment import FIRST_LOOK, MOST_REPEATS, Experiment, MeasureSpec
 from plinth.model.facts import HostFacts, Installation
@@ -201,6 +201,10 @@ def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_byt
         )
     if measure.cache == "as-is" and measure.longest_warmup_s == 0:
         found.append("measure.warmup = 0: cold caches are measured together with the rest")
+    if isinstance(experiment.dataset, DumpDataset) and experiment.dataset.size_bytes is None:
+        found.append(
+            "dataset.size is not given: the plan reckons with the size of the dump, which is less than its tables and indexes take"
+        )
     if isinstance(experiment.dataset, SqlDataset) and experiment.dataset.size_bytes is None:
         found.append("dataset.size is not given: what the dataset takes is missing from the needs, and from the time")
     if len(variants) > _NOTEWORTHY_VARIANTS:

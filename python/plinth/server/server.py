@@ -2,7 +2,7 @@
 
 import secrets
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, monotonic_ns
@@ -38,7 +38,7 @@ from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
 from plinth.system.drop_caches import write_back_command
 from plinth.system.journal import Entry, Journal
-from plinth.system.runner import Runner
+from plinth.system.runner import Completed, Runner
 
 ShutdownMode = Literal["fast", "immediate"]
 
@@ -88,6 +88,20 @@ class Server:
         if self.layout.spec.listen == "unix":
             return self.control
         return replace(self.control, host=self._address, password=self.password)
+
+    def program(self, name: str) -> str:
+        """Return the path of a program of the server's installation."""
+        return f"{self.layout.installation.bindir}/{name}"
+
+    def run_as_owner(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        allowed_exit_codes: Collection[int] = (0,),
+    ) -> Completed:
+        """Run a command as the server's user, to its end. Raises CommandError, or MissingCapability where there is no such program."""
+        return self._runner.run(argv, owner=self.layout.owner, env=env, allowed_exit_codes=allowed_exit_codes)
 
     def initdb(self) -> None:
         """Make the data directory."""

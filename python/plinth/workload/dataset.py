@@ -1,5 +1,6 @@
 """What a dataset offers, and the interface to the server that it is loaded into."""
 
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,6 +11,7 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
+from plinth.system.runner import Completed
 from plinth.workload.bulk import Loader
 
 if TYPE_CHECKING:
@@ -34,6 +36,28 @@ class DatasetServer(Protocol):
 
     def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
         """Return what sends rows of about `size_bytes` in their tables by COPY: of this process, or of several machines."""
+        ...
+
+    @property
+    def cores(self) -> int:
+        """Return the processors of the machine that the server is on."""
+        ...
+
+    def run_command(self, argv: Sequence[str], allowed_exit_codes: Collection[int] = (0,)) -> Completed:
+        """Run a command where the server is, as its user. Raises Refused of a server that is not ours, CommandError."""
+        ...
+
+    def run_client(
+        self,
+        program: str,
+        arguments: Sequence[str],
+        *,
+        role: str | None = None,
+        env: Mapping[str, str] | None = None,
+        allowed_exit_codes: Collection[int] = (0,),
+    ) -> Completed:
+        """Run a client program of the server's installation as the server's user, whose sessions are of `role`. Raises as
+        `run_command`."""
         ...
 
     def stopped(self) -> AbstractContextManager[None]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from plinth.model.base import SettingValue
 from plinth.model.dataset import (
     DatasetSpec,
+    DumpDataset,
     GeneratedDataset,
     LoadedTables,
     NoDataset,
@@ -18,8 +19,8 @@ from plinth.workload.dataset import Dataset
 
 
 def is_resumable(spec: DatasetSpec) -> bool:
-    """Return whether `populate` resumes a load that was killed; the user's own SQL files do not know what is there."""
-    return not isinstance(spec, SqlDataset)
+    """Return whether `populate` resumes a load that was killed; the user's own SQL files and dumps do not know what is there."""
+    return not isinstance(spec, SqlDataset | DumpDataset)
 
 
 def settings_while_loading(spec: DatasetSpec) -> dict[str, SettingValue]:
@@ -57,5 +58,9 @@ def dataset_of(spec: DatasetSpec, files: Mapping[str, str] | None = None) -> Dat
             from plinth.workload.sql_dataset import Sql
 
             return Sql(spec, files or {})
+        case DumpDataset():
+            from plinth.workload.dump import Dump
+
+            return Dump(spec)
         case NoDataset():
             return Dataset()

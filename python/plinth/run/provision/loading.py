@@ -1,7 +1,7 @@
 """Loading a cluster's dataset: how long each part took, and the size of the tables."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +11,9 @@ from plinth.model.errors import Refused
 from plinth.model.loaded import LoadedDataset, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
+from plinth.run.host import HOST
 from plinth.system.database import connect
+from plinth.system.runner import Completed
 from plinth.workload import Dataset, DatasetServer, loaded_tables
 from plinth.workload.bulk import Loader, bulk_loader
 
@@ -63,6 +65,47 @@ class DatasetSession:
     def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
         """Return what sends rows of about `size_bytes`."""
         return bulk_loader(config) if self.fleet is None else self.fleet(config, size_bytes)
+
+    @property
+    def cores(self) -> int:
+        """Return the processors that the server may use."""
+        return HOST.facts().cores
+
+    def run_command(self, argv: Sequence[str], allowed_exit_codes: Collection[int] = (0,)) -> Completed:
+        """Run a command as the server's user. Refused of a server that Plinth has not started."""
+        return self._managed.run_as_owner(argv, allowed_exit_codes=allowed_exit_codes)
+
+    def run_client(
+        self,
+        program: str,
+        arguments: Sequence[str],
+        *,
+        role: str | None = None,
+        env: Mapping[str, str] | None = None,
+        allowed_exit_codes: Collection[int] = (0,),
+    ) -> Completed:
+        """Run a client program of the server's installation, which connects as `role`. Refused likewise."""
+        server = self._managed
+        of_libpq = {
+            "PGHOST": str(self.target.host),
+            "PGPORT": str(self.target.port),
+            "PGUSER": role or self.target.user,
+        }
+        return server.run_as_owner(
+            [server.program(program), *arguments],
+            env={**of_libpq, **(env or {})},
+            allowed_exit_codes=allowed_exit_codes,
+        )
+
+    @property
+    def _managed(self) -> "Server":
+        if self.server is None:
+            raise Refused(
+                "a dump is restored into servers that Plinth makes",
+                where="dataset.kind",
+                hint='kind = "none" uses what is there',
+            )
+        return self.server
 
     @contextmanager
     def stopped(self) -> Iterator[None]:

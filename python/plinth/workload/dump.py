@@ -1,0 +1,307 @@
+"""A dump of a database, made by pg_dump: restored by a role without rights of a superuser, in the database of the run.
+
+A dump is SQL, and may hold any SQL: the role that runs it can neither read nor write files of the server, nor start programs. What
+would lead away from the copy is left out of archives: publications, subscriptions, foreign servers and what belongs to them.
+"""
+
+import os
+import re
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from plinth.common.shown import shown
+from plinth.model.dataset import DumpDataset
+from plinth.model.errors import RunError, UsageError
+from plinth.model.plan import DatasetSize
+from plinth.model.progress import Progress, Report
+from plinth.model.step import Step
+from plinth.model.units import format_count
+from plinth.system.database import connect
+from plinth.workload.bulk import COPY_BYTES_PER_S
+from plinth.workload.dataset import Dataset, DatasetServer
+
+if TYPE_CHECKING:
+    import psycopg
+
+Form = Literal["custom", "directory", "tar", "plain"]
+
+_ROLE = "plinth_restore"
+_TASK = "restore"
+_PROGRESS_S = 0.5
+_MOST_ERRORS = 5
+_LEFT_OUT = (
+    "SUBSCRIPTION",
+    "PUBLICATION",
+    "PUBLICATION TABLE",
+    "PUBLICATION TABLES IN SCHEMA",
+    "EVENT TRIGGER",
+    "FOREIGN DATA WRAPPER",
+    "SERVER",
+    "USER MAPPING",
+    "FOREIGN TABLE",
+)
+"""Entries of an archive that lead to other servers, or need a superuser."""
+# "215; 1259 16385 TABLE public goods postgres", as pg_restore --list writes entries; kinds are in capitals.
+_ENTRY = re.compile(r"(?P<id>\d+); \d+ \d+ (?P<kind>[A-Z][A-Z ]*[A-Z]) (?P<rest>.*)")
+_EXTENSION = re.compile(rb'CREATE EXTENSION (?:IF NOT EXISTS )?("(?:[^"]|"")+"|[\w-]+)', re.IGNORECASE)
+# What a plain dump has for roles, tablespaces and servers that are not here: objects are then of the role that restores them. Its own
+# \restrict is refused like any other command of psql, which runs nothing then.
+_OF_OTHERS = re.compile(
+    r'role "[^"]*" does not exist|must be able to SET ROLE|must be member of role'
+    r'|tablespace "[^"]*" does not exist|invalid value for parameter "default_tablespace"'
+    r"|must be superuser to create .*publication|permission denied to create subscription"
+    r'|(?:publication|subscription) "[^"]*" does not exist'
+    r"|must be owner of extension|backslash commands are restricted|\\unrestrict: wrong key"
+)
+_ERROR = re.compile(r"^(?:psql:[^\n]*?:(?P<line>\d+): )?(?:ERROR|FATAL|error):\s+(?P<message>.*)$", re.MULTILINE)
+
+
+class Entry(NamedTuple):
+    """An entry of an archive's table of contents."""
+
+    line: str
+    kind: str
+    name: str
+
+
+def form_of(path: Path) -> Form:
+    """Return the format of a dump. Raises UsageError for what is none."""
+    if path.is_dir():
+        if (path / "toc.dat").is_file():
+            return "directory"
+        raise UsageError(f"{path} is no dump: a directory without toc.dat", hint="pg_dump -Fd makes one")
+    try:
+        with path.open("rb") as file:
+            head = file.read(512)
+    except OSError as error:
+        raise UsageError(f"cannot read the dump {path}: {error.strerror}", where="dataset.path") from error
+    if head.startswith(b"PGDMP"):
+        return "custom"
+    if head[257:262] == b"ustar":
+        return "tar"
+    if b"\0" in head or head.startswith(b"\x1f\x8b"):
+        raise UsageError(
+            f"{path} is no dump: neither an archive of pg_dump nor SQL", hint="a compressed SQL file has to be unpacked"
+        )
+    return "plain"
+
+
+def entries_of(listing: str) -> list[Entry]:
+    """Return the entries that `pg_restore --list` writes."""
+    found = []
+    for line in listing.splitlines():
+        if match := _ENTRY.fullmatch(line):
+            found.append(Entry(line, match["kind"], match["rest"]))
+    return found
+
+
+class Dump(Dataset):
+    """What a dump has."""
+
+    def __init__(self, spec: DumpDataset) -> None:
+        self.spec = spec
+        self._path = Path(spec.path)
+
+    def size(self) -> DatasetSize:
+        """Return the size as given by the user; else that of the dump itself, which is less."""
+        return DatasetSize(self.spec.size_bytes or self._dump_bytes(), 0)
+
+    def populate_s(self) -> float:
+        """Estimate by its size."""
+        return 1 + self.size().total_bytes / COPY_BYTES_PER_S
+
+    def steps(self) -> list[Step]:
+        """Return the steps. Raises UsageError for a path that is no dump."""
+        form = form_of(self._path)
+        program = "psql" if form == "plain" else "pg_restore"
+        return [
+            Step(
+                id="dataset.role",
+                title=f"make role {_ROLE}, without rights of a superuser, and the extensions of the dump",
+            ),
+            Step(id="dataset.restore", title=f"restore {self._path} ({form}) by {program}, without owners and rights"),
+            Step(id="dataset.vacuum", title="VACUUM ANALYZE the database"),
+        ]
+
+    def populate(self, server: DatasetServer, report: Report) -> None:
+        """Restore the dump. Raises RunError with what failed."""
+        form = form_of(self._path)
+        self._check_readable(server)
+        if form == "plain":
+            extensions = list(_extensions_of_text(self._path))
+            entries = []
+        else:
+            entries = entries_of(server.run_client("pg_restore", ["--list", str(self._path)]).stdout)
+            extensions = [entry.name.split()[1] for entry in entries if entry.kind == "EXTENSION"]
+        self._prepare(server, extensions)
+        with _restoring(server, self.spec.size_bytes, report):
+            if form == "plain":
+                self._run_script(server)
+            else:
+                self._restore_archive(server, form, entries)
+        report(Progress("vacuum", 0, 1, "databases"))
+        server.control.execute("VACUUM ANALYZE")
+        report(Progress("vacuum", 1, 1, "databases"))
+
+    def _dump_bytes(self) -> int:
+        if self._path.is_dir():
+            return sum(file.stat().st_size for file in self._path.iterdir() if file.is_file())
+        return self._path.stat().st_size if self._path.exists() else 0
+
+    def _check_readable(self, server: DatasetServer) -> None:
+        file = self._path / "toc.dat" if self._path.is_dir() else self._path
+        if server.run_command(["test", "-r", str(file)], allowed_exit_codes=(0, 1)).exit_code:
+            raise RunError(
+                f"the user that the server runs as cannot read the dump {self._path}",
+                where="dataset.path",
+                hint="give it the right to: setfacl -m u:NAME:rX, or chmod, on the file and its folders",
+            )
+
+    def _prepare(self, server: DatasetServer, extensions: list[str]) -> None:
+        """Make the role, and the extensions, which may need a superuser. Raises RunError for those that are not installed."""
+        from psycopg import sql
+
+        control = server.control
+        names = [name.strip('"').replace('""', '"') for name in dict.fromkeys(extensions)]
+        available = {row[0] for row in control.execute("SELECT name FROM pg_available_extensions").fetchall()}
+        if missing := [name for name in names if name not in available]:
+            raise RunError(
+                f"the dump needs {format_count(len(missing), 'extension')} that the server does not have: "
+                f"{', '.join(map(shown, missing))}",
+                where="dataset.path",
+                hint="install them for this version of PostgreSQL, or leave them out of the dump: pg_dump --exclude-extension (17)",
+            )
+        control.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(_ROLE)))
+        database = sql.Identifier(control.info.dbname)
+        control.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, sql.Identifier(_ROLE)))
+        control.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(sql.Identifier(_ROLE)))
+        for name in names:
+            control.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE").format(sql.Identifier(name)))
+
+    def _restore_archive(self, server: DatasetServer, form: Form, entries: list[Entry]) -> None:
+        kept = [entry.line for entry in entries if _is_kept(entry)]
+        jobs = [] if form == "tar" else [f"--jobs={self.spec.jobs or server.cores}"]
+        with tempfile.NamedTemporaryFile("w", prefix="plinth-restore-", suffix=".list") as file:
+            file.write("\n".join([*kept, ""]))
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)  # for the user that the server runs as
+            done = server.run_client(
+                "pg_restore",
+                [
+                    *jobs,
+                    f"--use-list={file.name}",
+                    "--no-owner",
+                    "--no-privileges",
+                    "--no-tablespaces",
+                    "--no-publications",
+                    "--no-subscriptions",
+                    "--no-security-labels",
+                    f"--dbname={server.control.info.dbname}",
+                    str(self._path),
+                ],
+                role=_ROLE,
+                allowed_exit_codes=(0, 1),
+            )
+        _raise_errors(self._path, done.stderr, done.exit_code)
+
+    def _run_script(self, server: DatasetServer) -> None:
+        done = server.run_client(
+            "psql",
+            [
+                "--no-psqlrc",
+                "--quiet",
+                "--output=/dev/null",
+                # From here on psql refuses its own commands, which could start programs and read files of this machine.
+                "--command=\\restrict plinth",
+                f"--file={self._path}",
+                f"--dbname={server.control.info.dbname}",
+            ],
+            role=_ROLE,
+            env={"PGOPTIONS": "-c client_min_messages=error"},
+            allowed_exit_codes=(0, 1, 2, 3),
+        )
+        if "invalid command \\restrict" in done.stderr:
+            raise RunError(
+                "psql of this version cannot refuse its own commands, by which a script could start programs",
+                where="dataset.path",
+                hint="a newer minor release of PostgreSQL, or an archive: pg_dump -Fc",
+            )
+        _raise_errors(self._path, done.stderr, done.exit_code)
+
+    def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
+        """Remove dead rows of earlier trials; all else that statements did stays."""
+        if self.spec.vacuum:
+            control.execute("VACUUM")
+        return {}
+
+
+def _is_kept(entry: Entry) -> bool:
+    if entry.kind in ("EXTENSION", *_LEFT_OUT):
+        return False
+    is_of_extension = entry.kind in ("COMMENT", "ACL") and entry.name.startswith("- EXTENSION ")
+    return not is_of_extension
+
+
+def _extensions_of_text(path: Path) -> Iterator[str]:
+    """Yield the extensions that a script makes."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.lstrip()[:16].upper() == b"CREATE EXTENSION" and (match := _EXTENSION.match(line.lstrip())):
+                yield match[1].decode(errors="replace")
+
+
+def _raise_errors(path: Path, stderr: str, exit_code: int) -> None:
+    """Raise RunError for errors of a restore other than those of roles and tablespaces that are not here."""
+    errors = [(match["line"], match["message"]) for match in _ERROR.finditer(stderr)]
+    errors = [(line, message) for line, message in errors if not _OF_OTHERS.search(message)]
+    errors = [(line, message) for line, message in errors if not message.startswith("errors ignored on restore")]
+    if not errors and (exit_code == 0 or _OF_OTHERS.search(stderr)):
+        return
+    counted = Counter(message for _, message in errors)
+    first = {message: line for line, message in reversed(errors)}
+    details = [
+        f"{count} times: {shown(message)}" + (f" (first in line {first[message]})" if first[message] else "")
+        for message, count in counted.most_common(_MOST_ERRORS)
+    ]
+    raise RunError(
+        f"the dump {path} could not be restored whole: {format_count(len(errors), 'error')}",
+        where="dataset.path",
+        hint="it is restored by a role without rights of a superuser; what needs one has to be left out of the dump",
+        details=details or [shown(stderr[-500:])],
+    )
+
+
+@contextmanager
+def _restoring(server: DatasetServer, total_bytes: float | None, report: Report) -> Iterator[None]:
+    """Report how large the database is while the block runs, and what is under way."""
+    ended = threading.Event()
+
+    def look() -> None:
+        import psycopg
+
+        # What goes wrong here says nothing about the restore, whose own end tells.
+        with suppress(psycopg.Error), connect(server.target) as control:
+            while not ended.wait(_PROGRESS_S):
+                row = control.execute(_UNDER_WAY).fetchone()
+                if row is not None:
+                    report(Progress(_TASK, float(row[0]), total_bytes, "bytes", row[1] or ""))
+
+    thread = threading.Thread(target=look, name="restore", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(5)
+
+
+_UNDER_WAY = """\
+SELECT pg_database_size(current_database()),
+(SELECT string_agg(what, ', ') FROM (
+ SELECT 'copy ' || relid::regclass AS what FROM pg_stat_progress_copy WHERE datname = current_database()
+ UNION ALL SELECT 'index of ' || relid::regclass FROM pg_stat_progress_create_index WHERE datname = current_database()) AS all_of_them)"""

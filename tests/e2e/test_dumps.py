@@ -1,0 +1,202 @@
+"""`[dataset] kind = "dump"`: dumps of a real database in every format, and dumps that want more than to be restored."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from native_server import Server
+from plinth.system.owner import server_owner
+from plinth.system.runner import Runner
+from servers import all_installations
+
+SCHEMA = """
+CREATE ROLE shopkeeper;
+CREATE TABLESPACE other LOCATION 'PLACE';
+CREATE EXTENSION pg_trgm;
+CREATE TABLE goods (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL) TABLESPACE other;
+CREATE INDEX ON goods USING gin (name gin_trgm_ops);
+CREATE TABLE sold (day date NOT NULL, good int REFERENCES goods, count int) PARTITION BY RANGE (day);
+CREATE TABLE sold_2025 PARTITION OF sold FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');
+CREATE TABLE sold_2026 PARTITION OF sold FOR VALUES FROM ('2026-01-01') TO ('2027-01-01') TABLESPACE other;
+INSERT INTO goods (name) SELECT 'good ' || n FROM generate_series(1, 1000) n;
+INSERT INTO sold SELECT date '2025-06-01' + n % 400, 1 + n % 1000, n FROM generate_series(1, 5000) n;
+SELECT lo_from_bytea(4711, 'a large object');
+CREATE FUNCTION total() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT sum(count) FROM sold; END;
+CREATE MATERIALIZED VIEW best AS SELECT good, sum(count) AS count FROM sold GROUP BY good;
+CREATE PUBLICATION everything FOR ALL TABLES;
+ALTER TABLE goods OWNER TO shopkeeper;
+GRANT SELECT ON sold TO shopkeeper;
+COMMENT ON EXTENSION pg_trgm IS 'similar words';
+"""
+FORMATS = {
+    "custom": ["-Fc", "-f", "shop.dump"],
+    "directory": ["-Fd", "-j", "2", "-f", "shop.dir"],
+    "tar": ["-Ft", "-f", "shop.tar"],
+    "plain": ["-f", "shop.sql"],
+}
+EXPERIMENT = """\
+spec = 1
+name = "dumped"
+question = "Does the shop run here?"
+
+[storage.memory]
+kind = "tmpfs"
+size = "1GiB"
+[server]
+storage = "memory"
+[dataset]
+kind = "dump"
+path = "PATH"
+size = "20MiB"
+[workload]
+script = "shop.pgbench"
+clients = 2
+[measure]
+warmup = "0s"
+duration = "500ms"
+repeats = 1
+aa = false
+probe = "0s"
+"""
+SCRIPT = """\
+\\set good random(1, 1000)
+BEGIN;
+INSERT INTO sold VALUES ('2026-03-01', :good, 1);
+SELECT name FROM goods WHERE name LIKE 'good ' || :good;
+SELECT convert_from(lo_get(4711), 'UTF8'), total(), (SELECT count(*) FROM best), (SELECT max(id) FROM goods) / (1000 / 1000);
+INSERT INTO goods (name) VALUES ('new');
+END;
+"""
+
+
+@pytest.fixture(scope="module")
+def dumps() -> Iterator[Path]:
+    """The folder with dumps of one database in every format."""
+    owner = server_owner()
+    server = Server(all_installations(owner, Runner())["18"], owner)
+    try:
+        server.start()
+        place = server.folder / "other"
+        place.mkdir()
+        server.own(place)
+        string = f"host={server.folder} port={server.port} user=postgres dbname=postgres"
+        with psycopg.connect(string, autocommit=True) as session:
+            for statement in SCHEMA.replace("PLACE", str(place)).split(";\n"):
+                if statement.strip():
+                    session.execute(statement.encode())
+        for words in FORMATS.values():
+            environment = {**os.environ, "PGHOST": str(server.folder), "PGPORT": str(server.port), "PGUSER": "postgres"}
+            argv = [f"{server.installation.bindir}/pg_dump", *words, "postgres"]
+            subprocess.run(argv, cwd=server.folder, env=environment, check=True)
+        (server.folder / "shop.dir").chmod(0o755)  # pg_dump makes it for its owner alone
+        yield server.folder
+    finally:
+        server.remove()
+
+
+def run(project, path: Path | str):
+    (project.folder / "shop.pgbench").write_text(SCRIPT)
+    project.write(EXPERIMENT.replace("PATH", str(path)))
+    return project.run()
+
+
+def own(project, text: str) -> Path:
+    """A plain dump that the server's user may read."""
+    path = Path(project.folder) / "hostile.sql"
+    path.write_text(text)
+    path.chmod(0o644)
+    return path
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_database_is_restored_whole(project, nothing_left, dumps: Path, form: str) -> None:
+    done = run(project, dumps / FORMATS[form][-1])
+    assert done.returncode in (0, 3), done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete" and trial["errors"] == [], trial
+    assert trial["totals"]["done"] > 0
+    nothing_left()
+
+
+def test_the_plan_says_how_it_is_restored(project, dumps: Path) -> None:
+    (project.folder / "shop.pgbench").write_text(SCRIPT)
+    project.write(EXPERIMENT.replace("PATH", str(dumps / "shop.dump")))
+    planned = " ".join(project.plinth("plan", "x.toml").stdout.split())
+    assert "make role plinth_restore, without rights of a superuser, and the extensions of the dump" in planned
+    assert "(custom) by pg_restore, without owners and rights" in planned
+
+
+HOSTILE = {
+    "a command of psql": ("\\! touch MARK\n", "backslash commands are restricted"),
+    "a program of the server": (
+        "COPY goods FROM PROGRAM 'touch MARK';\n",
+        "permission denied to COPY to or from an external program",
+    ),
+    "a file of the server": ("COPY goods TO 'MARK';\n", "permission denied to COPY to a file"),
+    "rights of a superuser": ("RESET ROLE; ALTER ROLE plinth_restore SUPERUSER;\n", "permission denied"),
+    "a setting of the server": (
+        "ALTER SYSTEM SET archive_command = 'touch MARK';\n",
+        "permission denied to set parameter",
+    ),
+    "the end of the refusal": ("\\unrestrict guessed\n\\! touch MARK\n", "wrong key"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_dump_gets_nothing_but_its_database(project, nothing_left, what: str) -> None:
+    line, _ = HOSTILE[what]
+    mark = Path("/tmp") / f"plinth-hostile-{os.getpid()}"
+    text = f"CREATE TABLE goods (id int);\n{line.replace('MARK', str(mark))}SELECT no_such_function();\n"
+    done = run(project, own(project, text))
+    assert not mark.exists()
+    assert done.returncode == 1, done.stderr
+    said = " ".join(done.stderr.split())
+    assert "could not be restored whole" in said and "no_such_function() does not exist" in said
+    nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'CREATE EXTENSION IF NOT EXISTS "no such thing" WITH SCHEMA public;\n',
+            "the server does not have: no such thing",
+        ),
+        ("CREATE TABLE a (b no_such_type);\n", 'type "no_such_type" does not exist (first in line 1)'),
+        ("SELECT E'\\x1b[31m'::int;\n", "could not be restored whole"),
+    ],
+)
+def test_what_cannot_be_restored_has_its_reason(project, nothing_left, text: str, said: str) -> None:
+    done = run(project, own(project, text))
+    assert done.returncode == 1, done.stderr
+    assert said in " ".join(done.stderr.split())
+    assert "\x1b[31m" not in done.stderr
+    nothing_left()
+
+
+def test_a_path_that_is_no_dump_is_refused_in_the_plan(project) -> None:
+    for name, content, said in (
+        ("absent.dump", None, "cannot read the dump"),
+        ("packed.sql.gz", b"\x1f\x8b\x08", "neither an archive of pg_dump nor SQL"),
+    ):
+        if content is not None:
+            (project.folder / name).write_bytes(content)
+        (project.folder / "shop.pgbench").write_text(SCRIPT)
+        project.write(EXPERIMENT.replace("PATH", name))
+        planned = project.plinth("plan", "x.toml")
+        assert planned.returncode == 2, planned.stderr
+        assert said in " ".join(planned.stderr.split())
+
+
+def test_a_dump_that_the_server_cannot_read_is_named(project, nothing_left) -> None:
+    path = own(project, "CREATE TABLE a (b int);\n")
+    path.chmod(0o600)
+    done = run(project, path)
+    if os.geteuid() == 0:
+        assert done.returncode == 1, done.stderr
+        assert "the user that the server runs as cannot read the dump" in " ".join(done.stderr.split())
+    nothing_left()
