@@ -76,7 +76,7 @@ matrix.storage = ["fast"]
 measure = { warmup = "0s", duration = "200ms", repeats = 1, aa = false, probe = "10ms" }
 """
 LOG_TEXT = "2026-11-27 12:41:01.123 UTC [7] app@shop LOG:  statement: SELECT 1\n"
-LOG_LINE = """{"timestamp":"2026-11-27 12:41:01.123 UTC","session_id":"1.7","message":"statement: SELECT 1"}\n"""
+LOG_LINE = """{"timestamp":"2026-11-27 12:41:01.123 UTC","session_id":"1.7","dbname":"shop","message":"statement: SELECT 1"}\n"""
 LOG_RECORD = (
     '2026-11-27 12:41:01.123 UTC,"app","shop",7,"[local]",1.7,1,"",2026-11-27 12:41:00 UTC,3/7,0,LOG,00000,'
     '"statement: SELECT 1",,,,,,,,,"till"\n'

@@ -127,7 +127,8 @@ KEYS: Mapping[str, KeyRights] = {
     "server.standby.NAME.settings.NAME": KeyRights("confined", _SERVER_USER),
     "dataset.load_settings.NAME": KeyRights("confined", _SERVER_USER),
     "dataset.path": KeyRights(
-        "confined", "a dump that the server's user can read, restored by a role without rights of a superuser; not in the bundle"
+        "confined",
+        "a dump that the server's user can read, restored by a role without rights of a superuser; not in the bundle",
     ),
     "dataset.schema": KeyRights("confined", f"{_FILE}; it {_SQL}"),
     "dataset.load": KeyRights("confined", f"{_FILE}; it {_SQL}"),

@@ -571,6 +571,7 @@ class DumpDataset(Frozen):
         ge=1,
         le=1000,
         description="Of an archive: how many sessions restore it at the same time. Default: as many as processors.",
+        examples=[4],
     )
     size_bytes: SizeBytes | None = Field(
         default=None,

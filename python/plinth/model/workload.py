@@ -35,14 +35,18 @@ class SessionFilter(Frozen):
     """Which sessions of a log, and which of their statements, are replayed."""
 
     database: Names = Field(default=(), description="Only sessions of this database, or of these.", examples=["shop"])
-    user: Names = Field(default=(), description="Only sessions of this user, or of these.")
-    application_name: Names = Field(default=(), description="Only sessions of this application, or of these.")
+    user: Names = Field(default=(), description="Only sessions of this user, or of these.", examples=["app"])
+    application_name: Names = Field(
+        default=(), description="Only sessions of this application, or of these.", examples=["till"]
+    )
     begin: str | None = Field(
         default=None,
         description="Only statements that began then or later: a time as in the log, with its zone.",
         examples=["2026-11-27 12:41:01 UTC"],
     )
-    end: str | None = Field(default=None, description="Only statements that began before then.")
+    end: str | None = Field(
+        default=None, description="Only statements that began before then.", examples=["2026-11-27 13:00:00 UTC"]
+    )
 
 
 class WorkloadSpec(TpccOptions):

@@ -109,7 +109,13 @@ def _of_server(fleet: FleetSpec, server: ServerSpec) -> Iterator[Problem]:
 
 def _of_workload(fleet: FleetSpec, workload: WorkloadSpec) -> Iterator[Problem]:
     machines = fleet.number_of_machines
-    if workload.clients < machines:
+    if workload.replay:
+        yield Problem(
+            "a recording is replayed by one machine, which has the replay file",
+            path=["workload", "replay"],
+            hint="leave [fleet] out",
+        )
+    elif workload.clients < machines:
         yield Problem(
             f"{workload.clients} clients for {machines} machines: each machine needs one at least",
             path=["workload", "clients"],

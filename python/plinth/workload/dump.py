@@ -174,7 +174,7 @@ class Dump(Dataset):
                 f"the dump needs {format_count(len(missing), 'extension')} that the server does not have: "
                 f"{', '.join(map(shown, missing))}",
                 where="dataset.path",
-                hint="install them for this version of PostgreSQL, or leave them out of the dump: pg_dump --exclude-extension (17)",
+                hint="install them for this version of PostgreSQL, or leave them out of the dump, as pg_dump 17 can",
             )
         control.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(_ROLE)))
         database = sql.Identifier(control.info.dbname)

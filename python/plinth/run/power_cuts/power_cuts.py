@@ -20,7 +20,7 @@ from plinth.run.power_cuts.cut_check import Findings
 from plinth.run.power_cuts.power_cut import CutSubject, make_cut
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.provisioner import Provisioner
-from plinth.run.trial.load_config import load_of
+from plinth.run.trial.load_config import Work, load_of
 from plinth.run.trial.trial import MakeLoad
 from plinth.system import cancel
 from plinth.workload import dataset_of
@@ -197,8 +197,7 @@ class PowerCuts:
     def _load(self, planned: PlannedCut, subject: CutSubject, ledger: Path | None) -> LoadDriver:
         workload = subject.variant.workload
         config = load_of(
-            workload,
-            subject.variant.scripts,
+            Work.of(subject.variant),
             self._plan.experiment.measure.model_copy(
                 update={"warmup_s": 0.0, "warmup_max_s": None, "duration_s": _LOAD_S}
             ),

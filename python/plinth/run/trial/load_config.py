@@ -3,13 +3,14 @@ is made."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple, Self
 
 from plinth import load
 from plinth.load import LoadConfig, LoadScript, Rate, Stage
 from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec
 from plinth.model.load_config import CompiledTransaction, LedgerFiles, Recording
-from plinth.model.plan import ScriptText, TransactionText
+from plinth.model.plan import ScriptText, TransactionText, Variant
 from plinth.model.replay import PlannedRecording
 from plinth.model.workload import WorkloadSpec
 from plinth.run.trial.warmup import check_warmup
@@ -22,9 +23,21 @@ _MOST_THREADS = 8
 _NOWHERE = Connection(host="/nowhere", port=5432, user="nobody", database="nothing")
 
 
+class Work(NamedTuple):
+    """What the clients do."""
+
+    workload: WorkloadSpec
+    scripts: Sequence[TransactionText]
+    recording: PlannedRecording | None = None
+
+    @classmethod
+    def of(cls, variant: Variant) -> Self:
+        """Return the work of a variant."""
+        return cls(variant.workload, variant.scripts, variant.recording)
+
+
 def load_of(
-    workload: WorkloadSpec,
-    scripts: Sequence[TransactionText],
+    work: Work,
     measure: MeasureSpec,
     *,
     to: Connection,
@@ -32,13 +45,13 @@ def load_of(
     cores: int,
     seed: int,
     ledger: Path | None = None,
-    recording: PlannedRecording | None = None,
 ) -> LoadConfig:
-    """Return the configuration of the load's driver; `variables` are the dataset's, `recording` is what is replayed.
+    """Return the configuration of the load's driver; `variables` are the dataset's.
 
     `ledger` is the folder for the commit ledger, of a workload that keeps one. `retry_connect_s`: clients without a connection
     try again after that pause.
     """
+    workload, scripts, recording = work
     clients = workload.clients if recording is None else workload.connections or recording.sessions_at_once
     return LoadConfig(
         connection=to,
@@ -71,7 +84,7 @@ def check_load(
     """Raise UsageError, with file and line of a script, for what the workload's driver would refuse to run."""
     check_warmup(workload, measure)
     ledger = Path("/nowhere") if workload.keeps_ledger else None
-    config = load_of(workload, scripts, measure, to=_NOWHERE, variables=variables, cores=1, seed=1, ledger=ledger)
+    config = load_of(Work(workload, scripts), measure, to=_NOWHERE, variables=variables, cores=1, seed=1, ledger=ledger)
     load.check_load(workload, scripts, variables, config)
 
 

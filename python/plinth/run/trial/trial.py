@@ -39,7 +39,7 @@ from plinth.run.trial.clock import Clock
 from plinth.run.trial.device_io import device_io, devices_of
 from plinth.run.trial.effects import Effects
 from plinth.run.trial.flashback import Loaded, go_back
-from plinth.run.trial.load_config import STOP_TIMEOUT_S, load_of
+from plinth.run.trial.load_config import STOP_TIMEOUT_S, Work, load_of
 from plinth.run.trial.snapshots import TrialSnapshots
 from plinth.run.trial.warmup import WarmupWatch
 from plinth.run.trial.write_watch import WriteWatch
@@ -265,15 +265,13 @@ class TrialRunner:
             observer.start(self._clock.monotonic_ns())
             try:
                 config = load_of(
-                    variant.workload,
-                    variant.scripts,
+                    Work.of(variant),
                     measure,
                     to=target,
                     variables=subject.dataset.variables(),
                     cores=self._plan.host.cores,
                     seed=subject.trial.seed,
                     ledger=ledger,
-                    recording=variant.recording,
                 )
                 if faults is not None:  # clients without a connection try again
                     config = config.model_copy(update={"retry_connect_s": RETRY_CONNECT_S})

@@ -1,0 +1,109 @@
+"""What a plan refuses of an experiment that replays a recording."""
+
+from pathlib import Path
+
+import pytest
+
+from plinth.workload.server_log import prepare_replay
+
+LOG = """\
+2026-11-27 10:00:00.000 UTC [7] app@shop LOG:  duration: 2.000 ms  statement: SELECT 1
+2026-11-27 10:00:09.000 UTC [7] app@shop LOG:  duration: 2.000 ms  statement: SELECT 2
+"""
+OTHER = "2026-11-27 10:00:02.000 UTC [8] app@other LOG:  duration: 2.000 ms  statement: SELECT 3\n"
+PREFIX = "%m [%p] %q%u@%d "
+EXPERIMENT = f"""\
+spec = 1
+name = "replayed"
+question = "Which is refused?"
+[storage.disk]
+kind = "directory"
+[dataset]
+kind = "tpcb"
+scale = 1
+[workload]
+replay = "shop.log"
+log_line_prefix = "{PREFIX}"
+[measure]
+warmup = "0s"
+restore = "auto"
+"""
+
+
+@pytest.fixture
+def written(project):
+    (project.folder / "shop.log").write_text(LOG)
+    return project
+
+
+def said(project, *changes: tuple[str, str]) -> tuple[int, str]:
+    text = EXPERIMENT
+    for change in changes:
+        assert change[0] in text
+        text = text.replace(*change)
+    project.write(text)
+    done = project.plinth("plan", "x.toml")
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def test_a_trial_is_as_long_as_the_recording(written) -> None:
+    code, text = said(written)
+    assert code == 0, text
+    assert "2 recorded statements of 1 session, at 1x speed" in text
+    assert "0 us warm-up and 10 s measured" in text
+    _, text = said(written, ("[measure]", '[measure]\nduration = "3s"'))
+    assert "3 s measured" in text
+    _, text = said(written, ('replay = "shop.log"', 'replay = "shop.log"\nspeed = 3'))
+    assert "at 3x speed" in text and "4 s measured" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([('restore = "auto"', "")], "each trial but the first would find what those before it have written"),
+        ([('warmup = "0s"', 'warmup = "20s"')], "nothing would be measured"),
+        ([("shop.log", "absent-*.log")], "there is no file 'absent-*.log'"),
+        ([('"shop.log"', '"x.toml"')], "none of its first 1000 lines"),
+        ([("[workload]", "[workload]\nclients = 4\nrate = 5")], "clients, rate: not with replay"),
+        ([('replay = "shop.log"', 'builtin = "tpcb-like"\nspeed = 2.0')], "speed, log_line_prefix: of replay only"),
+        ([('replay = "shop.log"', 'replay = "shop.log"\nspeed = 0')], "workload.speed"),
+        (
+            [('replay = "shop.log"', 'replay = "shop.log"\nsessions = { user = "nobody" }')],
+            "nothing of the log can be replayed: 0 statements were read, and 2 left out",
+        ),
+        (
+            [('replay = "shop.log"', 'replay = "shop.log"\nsessions = { begin = "soon" }')],
+            "cannot read the time 'soon'",
+        ),
+    ],
+)
+def test_what_cannot_be_replayed_has_its_reason(written, changes: list[tuple[str, str]], words: str) -> None:
+    code, text = said(written, *changes)
+    assert code == 2, text
+    assert words in text
+
+
+def test_restoring_is_left_out_if_that_is_asked_for(written) -> None:
+    code, text = said(written, ('restore = "auto"', 'restore = "none"'))
+    assert code == 0, text
+    code, text = said(written, ('restore = "auto"', ""), ("[workload]", "[workload]\nwrites = false"))
+    assert code == 0, text
+    assert "read-only" in text
+
+
+def test_a_recording_of_several_databases_has_to_be_divided(written) -> None:
+    (written.folder / "shop.log").write_text(LOG + OTHER)
+    code, text = said(written)
+    assert code == 2 and "the recording is of 2 databases: other, shop; a replay has one" in text
+    chosen = 'replay = "shop.log"\nsessions = { database = "shop" }'
+    code, text = said(written, ('replay = "shop.log"', chosen))
+    assert code == 0, text
+
+
+def test_a_replay_file_is_chosen_from_when_it_is_made(written) -> None:
+    folder = Path(written.folder)
+    prepare_replay([folder / "shop.log"], folder / "shop.replay", log_line_prefix=PREFIX)
+    code, text = said(written, ('"shop.log"', '"shop.replay"'))
+    assert code == 2 and "are for logs, and workload.replay is a replay file" in text
+    code, text = said(written, ('"shop.log"', '"shop.replay"'), (f'log_line_prefix = "{PREFIX}"\n', ""))
+    assert code == 0, text
