@@ -46,6 +46,7 @@ LOGGING = {"nothing": None, "csvlog": "csvlog", "jsonlog": "jsonlog"}
 
 
 def main() -> None:
+    """Measure both scripts, and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=5)
@@ -69,6 +70,7 @@ def main() -> None:
 def measure(
     server: Server, session: psycopg.Connection, asked: argparse.Namespace, script: str, statements: int
 ) -> None:
+    """Run a script with each kind of log in turns, and print what was found."""
     target = Connection(host=str(server.folder), port=server.port, user="postgres", database="postgres")
     tps: dict[str, list[float]] = {name: [] for name in LOGGING}
     log_bytes: dict[str, list[float]] = {name: [] for name in LOGGING}
@@ -101,6 +103,7 @@ def measure(
 
 
 def sizes(server: Server) -> int:
+    """Return the bytes of the server's log."""
     return sum(path.stat().st_size for path in (server.data / "log").iterdir())
 
 

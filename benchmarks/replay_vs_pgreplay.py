@@ -47,6 +47,7 @@ VACUUM ANALYZE pgbench_accounts;
 
 
 def main() -> None:
+    """Make a server, record, replay."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--statements", type=int, default=100_000)
     parser.add_argument("--sessions", type=int, default=8)
@@ -62,6 +63,7 @@ def main() -> None:
 
 
 def measure(server: Server, asked: argparse.Namespace) -> None:
+    """Record, prepare both files, replay in turns, and print the medians."""
     import psycopg
 
     string = f"host={server.folder} port={server.port} user=postgres dbname=postgres"
