@@ -61,6 +61,9 @@ impl Connecting<'_> {
     fn connect_all(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(AT_ONCE);
         loop {
+            if self.assignment.control.is_stopping() {
+                return Ok(());
+            }
             while self.dialing.len() < AT_ONCE
                 && let Some(number) = self.waiting.next()
             {
@@ -68,7 +71,7 @@ impl Connecting<'_> {
                 self.dialing.insert(number, dialing);
                 self.advance(number)?;
             }
-            if self.dialing.is_empty() || self.assignment.control.is_stopping() {
+            if self.dialing.is_empty() {
                 return Ok(());
             }
             let now = Instant::now();

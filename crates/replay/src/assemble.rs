@@ -261,10 +261,8 @@ impl Assembler {
             }
             Said::Other if entry.severity != Severity::Log => {
                 session.failed(entry, place, sink);
-                if entry.severity == Severity::Fatal {
-                    session.facts.has_end = true;
-                    self.end(entry.session, sink);
-                }
+                // Its disconnection may follow.
+                session.facts.has_end |= entry.severity == Severity::Fatal;
             }
             Said::Other => {}
         }
@@ -718,6 +716,27 @@ mod tests {
         assert_eq!(
             notes[1],
             "0 simple SELECT 1 [] at 10000 took None failed None"
+        );
+    }
+
+    #[test]
+    fn a_session_that_is_terminated_is_one_session() {
+        let mut log = Log::new();
+        log.said(1, 10_000, "statement: SELECT 1");
+        log.said(1, 11_000, "duration: 1.0 ms");
+        log.error(20_000, Severity::Fatal, "");
+        log.said(
+            1,
+            20_100,
+            "disconnection: session time: 0:00:00.300 user=b database=d host=x port=2",
+        );
+        assert_eq!(
+            log.notes(),
+            [
+                "0 simple SELECT 1 [] at 10000 took Some(1000) failed None",
+                "other error",
+                "0 of  from 10000 to 20100, beginning false, end true, 1 statements",
+            ]
         );
     }
 
