@@ -106,9 +106,9 @@ def read_named(folder: Path, name: str, key: Sequence[str], what: str = "file") 
 
 
 def resolve_paths(document: dict[str, Any], folder: Path) -> None:
-    """Make the path of a dump absolute, in a raw document with a flat matrix; paths are relative to `folder`."""
+    """Make the path of a dump or a backup absolute, in a raw document with a flat matrix; paths are relative to `folder`."""
     dataset, matrix = table_at(document, "dataset"), table_at(document, "matrix")
-    if dataset.get("kind") != "dump":
+    if dataset.get("kind") not in ("dump", "backup"):
         return
     if isinstance(dataset.get("path"), str):
         dataset["path"] = str((folder / dataset["path"]).absolute())

@@ -128,8 +128,10 @@ KEYS: Mapping[str, KeyRights] = {
     "dataset.load_settings.NAME": KeyRights("confined", _SERVER_USER),
     "dataset.path": KeyRights(
         "confined",
-        "a dump that the server's user can read, restored by a role without rights of a superuser; not in the bundle",
+        "a dump that the server's user can read, restored by a role without rights of a superuser, or a backup of which servers of ours "
+        "are made; neither is in the bundle",
     ),
+    "dataset.database": KeyRights("confined", "a database of the servers that are made of a backup"),
     "dataset.schema": KeyRights("confined", f"{_FILE}; it {_SQL}"),
     "dataset.load": KeyRights("confined", f"{_FILE}; it {_SQL}"),
     "dataset.after_load": KeyRights("confined", f"{_FILE}; it {_SQL}"),
@@ -138,7 +140,9 @@ KEYS: Mapping[str, KeyRights] = {
     "dataset.variables.NAME": KeyRights("confined", f"text of the dataset's SQL, which {_SQL}"),
     "workload.script": KeyRights("confined", f"{_FILE}; its SQL {_SQL}, its \\shell is run as the server's user"),
     "workload.replay": KeyRights(
-        "confined", f"{_FILE}, of which the bundle holds texts without constants; its SQL {_SQL}"
+        "confined",
+        "a log or a replay file; for root one that every user may read, or in the experiment's own folder; of a bundle none. The bundle "
+        f"holds its texts without constants; its SQL {_SQL}",
     ),
     "workload.log_line_prefix": KeyRights("harmless", "how lines of a log are read"),
     "workload.sessions.database": KeyRights("harmless", _COMPARED),

@@ -585,6 +585,30 @@ class DumpDataset(Frozen):
     )
 
 
+class BackupDataset(Frozen):
+    """A base backup, or a stopped data directory, of a server of the same major version; the servers are made of copies of it."""
+
+    size_key: ClassVar[str | None] = None
+
+    kind: Literal["backup"]
+    path: str = Field(
+        description="The directory, relative to the experiment file: as pg_basebackup makes it (plain, or tar files, also compressed), "
+        "or a data directory whose server is stopped. Nothing in it is changed.",
+        examples=["backup"],
+    )
+    database: str = Field(default="postgres", description="The database that clients use.", examples=["shop"])
+    verify: bool = Field(
+        default=True, description="Have pg_verifybackup compare it with its manifest first, if it has one."
+    )
+    size_bytes: SizeBytes | None = Field(
+        default=None,
+        alias="size",
+        gt=0,
+        description="What it takes once it is unpacked, for the plan. Default: what its files take, three times of compressed ones.",
+        examples=["20GiB"],
+    )
+
+
 class NoDataset(Frozen):
     """Nothing is loaded: the scripts make or find their own tables."""
 
@@ -601,6 +625,7 @@ DatasetSpec = Annotated[
     | GeneratedDataset
     | SqlDataset
     | DumpDataset
+    | BackupDataset
     | NoDataset,
     Field(discriminator="kind"),
 ]

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plinth.model.dataset import BackupDataset, DatasetSpec
 from plinth.model.facts import HostFacts
 from plinth.model.plan import PlannedCluster, PlannedNode
 from plinth.model.storage import StorageSpec
 from plinth.server.layout import ServerLayout
+from plinth.server.unpack_backup import BackupSource
 from plinth.storage import Storage, make
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
@@ -89,6 +91,7 @@ class RunContext:
             standby=None if node.upstream is None else node.name,
             upstream=next((self.layout(cluster, one) for one in cluster.nodes if one.name == node.upstream), None),
             place=next((one for one in self.network.places if one.name == node.name), None) if self.network else None,
+            backup=backup_of(cluster.dataset) if node.upstream is None else None,
         )
 
     def layouts(self, cluster: PlannedCluster) -> list[ServerLayout]:
@@ -106,6 +109,13 @@ class RunContext:
             if name in used:
                 used.update(storage.requires())
         return [storage for name, storage in self.storages.items() if name in used]
+
+
+def backup_of(dataset: DatasetSpec) -> BackupSource | None:
+    """Return what a cluster's data directory is made of, if not by initdb."""
+    if not isinstance(dataset, BackupDataset):
+        return None
+    return BackupSource(Path(dataset.path), dataset.database, dataset.verify)
 
 
 def network_layout(run_id: str, nodes: Sequence[str], seed: int) -> "NetworkLayout | None":

@@ -13,6 +13,7 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
 from plinth.model.units import format_size
 from plinth.server.shared_memory import Guarded
+from plinth.server.unpack_backup import BackupSource
 from plinth.system.cgroup import MemoryGroup, memory_group
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
@@ -57,6 +58,8 @@ class ServerLayout:
     """Of a standby the node that it streams from."""
     place: NodePlace | None = None
     """Where it is in an emulated network; None: standbys reach it by its socket."""
+    backup: BackupSource | None = None
+    """What the data directory is made of instead of by initdb."""
 
     @property
     def label(self) -> str:
@@ -95,8 +98,16 @@ class ServerLayout:
             *(self.tablespace_step(name) for name in self.tablespaces),
         )
 
+    @property
+    def database(self) -> str:
+        """Return the database that clients use."""
+        return DATABASE if self.backup is None else self.backup.database
+
     def initdb_step(self) -> Step:
         """Return the step that makes the data directory; it goes with the storage that it is in."""
+        if self.backup is not None:
+            title = f"copy the backup {self.backup.path} to {self.data_directory}, and cut it off from its original"
+            return self.step("initdb", title)
         argv = [
             f"{self.installation.bindir}/initdb",
             f"--pgdata={self.data_directory}",

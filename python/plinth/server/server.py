@@ -13,10 +13,11 @@ from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import Refused, RunError
 from plinth.model.facts import ServerFacts
+from plinth.model.progress import Progress
 from plinth.model.step import Step, Undo
 from plinth.server import port
 from plinth.server.facts import managed_facts
-from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ServerLayout
+from plinth.server.layout import SOCKET_PORT, SUPERUSER, ServerLayout
 from plinth.server.postmaster import START_TIMEOUT_S, TAIL_LINES, Postmaster
 from plinth.server.processes import (
     IMMEDIATE,
@@ -34,6 +35,7 @@ from plinth.server.settings.readback import check_taken, read_rows
 from plinth.server.settings.values import setting_text
 from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.server.tablespaces import check_wal_directory, create_tablespaces
+from plinth.server.unpack_backup import unpack_backup
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
 from plinth.system.drop_caches import write_back_command
@@ -51,6 +53,10 @@ class Applied(NamedTuple):
 
     how: Literal["nothing", "start", "reload", "restart"]
     changed: tuple[str, ...]
+
+
+# Subscriptions of a backup would connect to the original's publisher; its tablespaces are directories where links were.
+_OF_COPIES: Mapping[str, SettingValue] = {"max_logical_replication_workers": 0, "allow_in_place_tablespaces": True}
 
 
 class Server:
@@ -103,11 +109,14 @@ class Server:
         """Run a command as the server's user, to its end. Raises CommandError, or MissingCapability where there is no such program."""
         return self._runner.run(argv, owner=self.layout.owner, env=env, allowed_exit_codes=allowed_exit_codes)
 
-    def initdb(self) -> None:
-        """Make the data directory."""
-        argv = self.layout.initdb_step().argv
-        assert argv is not None  # it is a command
-        self._runner.run(argv, owner=self.layout.owner)
+    def initdb(self, report: Callable[[Progress], None] = lambda _: None) -> None:
+        """Make the data directory, by initdb or of a backup. `report` is told how far the copying of a backup is."""
+        if self.layout.backup is not None:
+            unpack_backup(self.layout, self.layout.backup, self._runner, report)
+        else:
+            argv = self.layout.initdb_step().argv
+            assert argv is not None  # it is a command
+            self._runner.run(argv, owner=self.layout.owner)
         check_wal_directory(self.layout)
         configuration.prepare(
             self.layout.data_directory,
@@ -307,7 +316,9 @@ class Server:
     @property
     def control(self) -> Connection:
         """Return where control connections go: the socket, which needs no password."""
-        return Connection(host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, database=DATABASE)
+        return Connection(
+            host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, database=self.layout.database
+        )
 
     def _check_nothing_runs(self) -> None:
         ours = self._postmaster is not None
@@ -346,6 +357,7 @@ class Server:
             "unix_socket_directories": str(self.layout.socket_directory),
             "log_destination": "stderr",
             "logging_collector": False,
+            **({} if self.layout.backup is None else _OF_COPIES),
         }
 
     def _set_password(self) -> None:

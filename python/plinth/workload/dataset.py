@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from plinth.model.base import Gap
 from plinth.model.connection import Connection
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
@@ -95,6 +96,10 @@ class Dataset:
 
         Anything raised in it, such as Interrupted by a signal, ends the streams that it started.
         """
+
+    def gaps(self, control: "psycopg.Connection") -> tuple[Gap, ...]:
+        """Return what has to be known of the data once they are there."""
+        return ()
 
     def before_trial(self, control: "psycopg.Connection") -> Snapshot:
         """Bring the dataset to the state that each trial starts from; returns what the checks compare with."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from plinth.model.base import SettingValue
 from plinth.model.dataset import (
+    BackupDataset,
     DatasetSpec,
     DumpDataset,
     GeneratedDataset,
@@ -20,7 +21,7 @@ from plinth.workload.dataset import Dataset
 
 def is_resumable(spec: DatasetSpec) -> bool:
     """Return whether `populate` resumes a load that was killed; the user's own SQL files and dumps do not know what is there."""
-    return not isinstance(spec, SqlDataset | DumpDataset)
+    return not isinstance(spec, SqlDataset | DumpDataset | BackupDataset)
 
 
 def settings_while_loading(spec: DatasetSpec) -> dict[str, SettingValue]:
@@ -62,5 +63,9 @@ def dataset_of(spec: DatasetSpec, files: Mapping[str, str] | None = None) -> Dat
             from plinth.workload.dump import Dump
 
             return Dump(spec)
+        case BackupDataset():
+            from plinth.workload.backup import Backup
+
+            return Backup(spec)
         case NoDataset():
             return Dataset()

@@ -19,12 +19,13 @@ from plinth.model.workload import WorkloadSpec
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_problems, scale_to_fit
 from plinth.run.checks.faults import fault_problems
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
+from plinth.run.checks.own_data import own_data_problems
 from plinth.run.checks.patroni import patroni_errors, patroni_problems
 from plinth.run.checks.power_cuts import cut_problems
 from plinth.run.checks.replay import replay_problems
 from plinth.run.checks.settings import SettingsCheck, at_its_factor, unique
 from plinth.run.checks.snapshots import snapshot_problems
-from plinth.run.context import RunContext, network_layout
+from plinth.run.context import RunContext, backup_of, network_layout
 from plinth.run.fleet import fleet_problems
 from plinth.run.host import HOST
 from plinth.run.interrupt import InterruptGuard
@@ -33,6 +34,7 @@ from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.cache_state import cache_error
 from plinth.run.trial.load_config import check_load
 from plinth.server.installations.find import find_installation
+from plinth.server.unpack_backup import check_backup
 from plinth.storage import check_answers, place_problems
 from plinth.system.owner import Owner, check_sees_servers, server_owner
 from plinth.system.runner import Runner
@@ -255,6 +257,7 @@ class _Planner:
             *patroni_problems(measure, expanded),
             *fleet_problems(experiment, expanded),
             *snapshot_problems(measure, restoring, expanded),
+            *own_data_problems(expanded),
             *replay_problems(experiment, expanded, allow_writes=self._allow_writes),
         ]
         placed = [at_its_factor(problem, experiment.matrix) for problem in unique(found)]
@@ -270,6 +273,13 @@ class _Planner:
         """Yield what this machine lacks for the experiment, apart from installations."""
         if error := cache_error(experiment.measure):
             yield error
+        for key in expanded.clusters:
+            source, installation = backup_of(key.dataset), installations.get(key.id)
+            try:
+                if source is not None and installation is not None:
+                    check_backup(source, installation)
+            except PlinthError as error:
+                yield error
         try:
             if context.network is not None:
                 context.network.check(self.runner)

@@ -40,7 +40,7 @@ class ClusterPreparation:
         is_there = journal.has(whole.id)  # a run that was killed has made it
         listener.phase(f"{'resume with' if is_there else 'initialise'} cluster {planned.id}")
         if not is_there:
-            primary.initdb()
+            primary.initdb(listener.progress)
         copies = cluster.copies() if writer is not None else []
         for copy in copies:
             if copy.node == PRIMARY:

@@ -129,6 +129,7 @@ def populate_dataset(planned: PlannedCluster, dataset: Dataset, server: DatasetS
     dataset.populate(server, clock.report)
     load_s = time.monotonic() - began
     tables, gaps = loaded_tables(server.control)
+    gaps = (*gaps, *dataset.gaps(server.control))
     return LoadedDataset(
         cluster=planned.id, kind=planned.dataset.kind, load_s=load_s, tasks=clock.tasks(), tables=tables, gaps=gaps
     )

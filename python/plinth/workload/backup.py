@@ -1,0 +1,72 @@
+"""The databases of a base backup: the server is made of it, so that there is nothing to load."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plinth.model.base import Gap
+from plinth.model.dataset import BackupDataset
+from plinth.model.plan import DatasetSize
+from plinth.model.progress import Progress, Report
+from plinth.model.step import Step
+from plinth.workload.bulk import COPY_BYTES_PER_S
+from plinth.workload.dataset import Dataset, DatasetServer
+
+if TYPE_CHECKING:
+    import psycopg
+
+_COMPRESSION = 3
+"""Times by which a compressed backup is usually smaller."""
+_COLLATIONS = """\
+SELECT 'database ' || datname, datcollversion, pg_database_collation_actual_version(oid) FROM pg_database
+WHERE datcollversion IS DISTINCT FROM pg_database_collation_actual_version(oid) AND datallowconn
+UNION ALL
+SELECT 'collation ' || collname, collversion, pg_collation_actual_version(oid) FROM pg_collation
+WHERE collversion IS DISTINCT FROM pg_collation_actual_version(oid) AND collprovider <> 'd'"""
+
+
+class Backup(Dataset):
+    """What a backup has."""
+
+    def __init__(self, spec: BackupDataset) -> None:
+        self.spec = spec
+
+    def size(self) -> DatasetSize:
+        """Return the size as given by the user; else that of the backup, of a compressed one a multiple."""
+        if self.spec.size_bytes is not None:
+            return DatasetSize(self.spec.size_bytes, 0)
+        path = Path(self.spec.path)
+        if not path.is_dir():
+            return DatasetSize(0, 0)
+        sizes = (
+            (file.name, file.stat().st_size) for file in path.rglob("*") if file.is_file() and not file.is_symlink()
+        )
+        return DatasetSize(
+            sum(size * (_COMPRESSION if name.endswith((".gz", ".zst", ".lz4")) else 1) for name, size in sizes), 0
+        )
+
+    def populate_s(self) -> float:
+        """Estimate by its size."""
+        return 1 + self.size().total_bytes / COPY_BYTES_PER_S
+
+    def steps(self) -> list[Step]:
+        """Return the one step: the server recovers when it starts."""
+        return [
+            Step(id="dataset.recover", title="recover up to where the backup is consistent, and look at its collations")
+        ]
+
+    def populate(self, server: DatasetServer, report: Report) -> None:
+        """Nothing is left to do once the server runs."""
+        report(Progress("recover", 1, 1, "servers"))
+
+    def gaps(self, control: "psycopg.Connection") -> tuple[Gap, ...]:
+        """Return the collations whose rules are not those of the original, by which indexes may be out of order."""
+        if control.info.server_version < 150_000:
+            return (Gap(what="versions of collations", reason="PostgreSQL before 15 does not keep them for databases"),)
+        differing = control.execute(_COLLATIONS).fetchall()
+        return tuple(
+            Gap(
+                what=f"order of indexes, {name}",
+                reason=f"its rules are of version {theirs}, and here of {ours}: REINDEX, or results may be wrong",
+            )
+            for name, theirs, ours in differing
+        )
