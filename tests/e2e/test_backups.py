@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from native_server import HBA, Server
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from servers import all_installations
+from waiting import wait_until
 
 SCHEMA = """
 CREATE DATABASE shop;
@@ -127,7 +129,9 @@ def files_of(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in sorted(folder.rglob("*"))}
 
 
-@pytest.mark.parametrize("form", BACKUPS)
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=[pytest.mark.long] if form == "tar" else []) for form in BACKUPS]
+)
 def test_servers_are_made_of_copies(project, nothing_left, original: Original, form: str) -> None:
     original.archived.unlink(missing_ok=True)
     before = files_of(original.server.folder)
@@ -154,6 +158,37 @@ def test_trials_begin_with_the_backup(project, nothing_left, original: Original)
     done = project.run()
     assert done.returncode in (0, 3), done.stderr
     assert all(trial["restored"] is not None for trial in project.trials())
+    nothing_left()
+
+
+def test_a_copy_that_was_cut_short_is_made_again(project, nothing_left, original: Original, tmp_path: Path) -> None:
+    """Of a backup that only root may read, which is large enough that the kill comes while it is copied."""
+    private = Path(shutil.copytree(original.path("plain"), tmp_path / "private", symlinks=True))
+    with (private / "base" / "large").open("wb") as file:
+        for _ in range(300):
+            file.write(bytes(2**20))
+    for path in (private, *private.rglob("*")):
+        os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
+        path.is_symlink() or path.chmod(0o700 if path.is_dir() else 0o600)
+    write(
+        project,
+        private,
+        ('database = "shop"', 'database = "shop"\nverify = false'),
+        ('storage = ["memory", "disk"]', 'storage = ["disk"]'),
+        ('storage = "memory"', 'storage = "disk"'),
+    )
+    running = project.start()
+    running.wait_for("initialise cluster 1-disk")
+
+    def is_copying() -> bool:
+        return any(path.stat().st_size > 0 for path in project.state.glob("work/*/1-disk/base/large"))
+
+    wait_until(is_copying, "the copy has begun")
+    running.signal(signal.SIGKILL)
+    running.end()
+    resumed = project.plinth("resume", project.bundle)
+    assert resumed.returncode in (0, 3), resumed.stderr
+    assert [trial["status"] for trial in project.trials()] == ["complete"]
     nothing_left()
 
 

@@ -1,6 +1,7 @@
 """`[dataset] kind = "dump"`: dumps of a real database in every format, and dumps that want more than to be restored."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,13 +113,29 @@ def own(project, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=[pytest.mark.long] if form == "tar" else []) for form in FORMATS]
+)
 def test_a_database_is_restored_whole(project, nothing_left, dumps: Path, form: str) -> None:
     done = run(project, dumps / FORMATS[form][-1])
     assert done.returncode in (0, 3), done.stderr
     (trial,) = project.trials()
     assert trial["status"] == "complete" and trial["errors"] == [], trial
     assert trial["totals"]["done"] > 0
+    nothing_left()
+
+
+def test_a_restore_that_was_cut_short_is_done_again(project, nothing_left, dumps: Path) -> None:
+    (project.folder / "shop.pgbench").write_text(SCRIPT)
+    project.write(EXPERIMENT.replace("PATH", str(dumps / "shop.dump")))
+    running = project.start()
+    running.wait_for("load dump into 1-memory")
+    running.signal(signal.SIGKILL)
+    running.end()
+    resumed = project.plinth("resume", project.bundle)
+    assert resumed.returncode in (0, 3), resumed.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete" and trial["errors"] == [], trial
     nothing_left()
 
 

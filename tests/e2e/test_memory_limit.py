@@ -12,7 +12,7 @@ EXPERIMENT = """\
 spec = 1
 name = "memory"
 question = "How much memory does it need?"
-storage.disk = { kind = "directory" }
+storage.disk = { kind = "loop", size = "4GiB" }
 dataset = { kind = "tpcb", scale = 10 }
 workload = { builtin = "select-only", clients = 2 }
 
@@ -40,7 +40,8 @@ def groups_of(project) -> list[str]:
 
 
 def test_the_limit_holds_for_page_cache_and_is_read_back(project, nothing_left):
-    """Of 150 MB of rows all are in memory after they were read, with 1 GiB; with 96 MiB less than that."""
+    """Of 150 MB of rows all are in memory after they were read, with 1 GiB; with 96 MiB less than that. The storage has a device of its
+    own, from which no other test reads meanwhile."""
     project.write(EXPERIMENT)
     planned = project.plinth("plan", "x.toml")
     assert planned.returncode == 0, planned.stderr

@@ -105,11 +105,13 @@ def _remove_lock(layout: ServerLayout, runner: Runner) -> None:
 
 
 def _remove_unfinished(copy: CopySteps, runner: Runner) -> None:
-    """Remove what initdb or pg_basebackup had begun, and copies of it: as the user whose it is, who can remove nothing else."""
+    """Remove what initdb or pg_basebackup had begun, and copies of it: as the user whose it is, who can remove nothing else; as ourselves
+    what had begun to be copied of a backup, whose files are still of those who own the original."""
     layout = copy.layout
     made = (layout.data_directory, layout.wal_directory, *(layout.tablespaces.values() if layout.upstream else ()))
     paths: Sequence[str] = [str(path) for path in made if path is not None]
-    runner.run(("rm", "-rf", "--one-file-system", "--", *paths), owner=layout.owner)
+    owner = layout.owner if layout.backup is None else None
+    runner.run(("rm", "-rf", "--one-file-system", "--", *paths), owner=owner)
     runner.run(remove_copies_command(layout), owner=layout.owner)
     for snapshot in copy.snapshots:
         remove_snapshot(snapshot, runner)
