@@ -218,6 +218,18 @@ def test_a_link_out_of_the_backup_is_not_followed(project, nothing_left, spoilt:
     nothing_left()
 
 
+@pytest.mark.parametrize("target", ["/etc", "/"])
+def test_a_tablespace_that_is_none_is_not_copied(project, nothing_left, spoilt: Path, target: str) -> None:
+    link = next((spoilt / "pg_tblspc").iterdir())
+    link.unlink()
+    link.symlink_to(target)
+    write(project, spoilt, ('database = "shop"', 'database = "shop"\nverify = false'))
+    done = project.run()
+    assert done.returncode != 0
+    assert f"leads to what is no tablespace: {target}" in " ".join(done.stderr.split())
+    nothing_left()
+
+
 def test_what_is_no_backup_is_refused_in_the_plan(project, original: Original, spoilt: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (spoilt / "PG_VERSION").write_text("12\n")

@@ -159,7 +159,7 @@ HOSTILE = {
         "ALTER SYSTEM SET archive_command = 'touch MARK';\n",
         "permission denied to set parameter",
     ),
-    "the end of the refusal": ("\\unrestrict guessed\n\\! touch MARK\n", "wrong key"),
+    "the end of the refusal": ("\\unrestrict plinth\n\\! touch MARK\n", "wrong key"),
 }
 
 

@@ -6,6 +6,7 @@ for logins, its replication slots, links to tablespaces, which become directorie
 """
 
 import os
+import re
 import shutil
 import stat
 import threading
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plinth.common.shown import shown
 from plinth.model.errors import Refused, RunError, UsageError
 from plinth.model.facts import Installation
 from plinth.model.progress import Progress
@@ -56,6 +58,8 @@ _EMPTIED = (
     "pg_logical/mappings",
 )
 """Folders whose content is of the original's slots and processes, as pg_basebackup leaves it out."""
+_IN_TABLESPACE = re.compile(r"PG_\d+(\.\d+)?_\d+")
+_IN_WAL = re.compile(r"[0-9A-F]{24}(\.partial|\.[0-9A-F]{8}\.backup)?|[0-9A-F]{8}\.history|archive_status|summaries")
 _PROGRESS_S = 0.5
 
 
@@ -213,8 +217,21 @@ def _take_tablespaces(source: Path, into: Path, runner: Runner) -> None:
             raise RunError(
                 f"the backup has a link {original}, and there is no directory where it leads", where="dataset.path"
             )
+        _check_place(original, is_wal=link.name == "pg_wal")
         runner.run(
             ["cp", "--archive", "--reflink=auto", "--no-target-directory", "--", f"{original.resolve()}", str(link)]
+        )
+
+
+def _check_place(place: Path, *, is_wal: bool) -> None:
+    """Refuse a link that leads to what is neither a tablespace nor WAL, such as the root of this machine."""
+    allowed = _IN_WAL if is_wal else _IN_TABLESPACE
+    other = next((entry.name for entry in place.iterdir() if not allowed.fullmatch(entry.name)), None)
+    if other is not None:
+        raise Refused(
+            f"the backup has a link {place}, which leads to what is no {'WAL' if is_wal else 'tablespace'}: {place.resolve()}",
+            where="dataset.path",
+            hint=f"it has {shown(other)}",
         )
 
 

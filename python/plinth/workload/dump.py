@@ -6,6 +6,7 @@ would lead away from the copy is left out of archives: publications, subscriptio
 
 import os
 import re
+import secrets
 import tempfile
 import threading
 from collections import Counter
@@ -216,8 +217,9 @@ class Dump(Dataset):
                 "--no-psqlrc",
                 "--quiet",
                 "--output=/dev/null",
-                # From here on psql refuses its own commands, which could start programs and read files of this machine.
-                "--command=\\restrict plinth",
+                # From here on psql refuses its own commands, which could start programs and read files of this machine. Who knows the
+                # key can end that.
+                f"--command=\\restrict {secrets.token_hex(16)}",
                 f"--file={self._path}",
                 f"--dbname={server.control.info.dbname}",
             ],
