@@ -80,7 +80,10 @@ def measure(
             session.execute(f"ALTER SYSTEM SET log_min_duration_statement = {logged}".encode())
             session.execute(f"ALTER SYSTEM SET log_destination = '{destination or 'stderr'}'".encode())
             session.execute("SELECT pg_reload_conf()")
-            time.sleep(1)
+            while session.execute(
+                "SELECT setting FROM pg_settings WHERE name = 'log_min_duration_statement'"
+            ).fetchone() != (str(logged),):
+                time.sleep(0.01)
             before = sizes(server)
             config = LoadConfig(
                 connection=target,

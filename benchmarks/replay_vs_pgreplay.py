@@ -81,8 +81,7 @@ def measure(server: Server, asked: argparse.Namespace) -> None:
         variables={"scale": "1"},
         protocol="simple",
     )
-    run(config)
-    time.sleep(1)
+    recorded = run(config).result.totals.done
     with psycopg.connect(string, autocommit=True) as session:
         session.execute("ALTER SYSTEM SET log_statement = 'none'")
         session.execute("SELECT pg_reload_conf()")
@@ -90,6 +89,8 @@ def measure(server: Server, asked: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs, of_theirs = (Path(folder) / name for name in ("a.replay", "pgreplay.replay", "recorded.csv"))
         prepared = prepare_replay([log], ours, chosen=Chosen(applications=("recorded",)))
+        while prepared.written.statements < recorded:  # the logging collector writes on
+            prepared = prepare_replay([log], ours, chosen=Chosen(applications=("recorded",)), overwrite=True)
         # pgreplay has no choice by application: it is handed the lines of these sessions.
         lines = [line for line in log.read_text().splitlines(keepends=True) if ',"recorded"' in line]
         of_theirs.write_text("".join(lines))

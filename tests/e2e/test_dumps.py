@@ -1,5 +1,6 @@
 """`[dataset] kind = "dump"`: dumps of a real database in every format, and dumps that want more than to be restored."""
 
+import json
 import os
 import signal
 import subprocess
@@ -122,6 +123,10 @@ def test_a_database_is_restored_whole(project, nothing_left, dumps: Path, form: 
     (trial,) = project.trials()
     assert trial["status"] == "complete" and trial["errors"] == [], trial
     assert trial["totals"]["done"] > 0
+    (loaded,) = (project.bundle / "env").glob("dataset-*.json")
+    (gap,) = [one for one in json.loads(loaded.read_text())["gaps"] if one["what"] == "parts of the dump"]
+    expected = "PUBLICATION (1)" if form != "plain" else "must be superuser to create FOR ALL TABLES publication (1)"
+    assert expected in gap["reason"]
     nothing_left()
 
 

@@ -63,6 +63,7 @@ def test_a_trial_is_as_long_as_the_recording(written) -> None:
         ([('restore = "auto"', "")], "each trial but the first would find what those before it have written"),
         ([('warmup = "0s"', 'warmup = "20s"')], "nothing would be measured"),
         ([("shop.log", "absent-*.log")], "there is no file 'absent-*.log'"),
+        ([("shop.log", "a**.log")], "is no path and no pattern"),
         ([('"shop.log"', '"x.toml"')], "none of its first 1000 lines"),
         ([("[workload]", "[workload]\nclients = 4\nrate = 5")], "clients, rate: not with replay"),
         ([('replay = "shop.log"', 'builtin = "tpcb-like"\nspeed = 2.0')], "speed, log_line_prefix: of replay only"),
@@ -89,6 +90,14 @@ def test_restoring_is_left_out_if_that_is_asked_for(written) -> None:
     code, text = said(written, ('restore = "auto"', ""), ("[workload]", "[workload]\nwrites = false"))
     assert code == 0, text
     assert "read-only" in text
+
+
+def test_a_replay_file_of_another_version_is_made_again(written) -> None:
+    assert said(written)[0] == 0
+    (cached,) = Path(written.state).glob("cache/replays/*.replay")
+    cached.write_bytes(b"PLINTHRP\x63" + cached.read_bytes()[9:])
+    code, text = said(written)
+    assert code == 0 and "2 recorded statements" in text, text
 
 
 def test_a_recording_of_several_databases_has_to_be_divided(written) -> None:

@@ -172,7 +172,7 @@ impl Config {
         }
         if let Some(replay) = &self.replay {
             replay.validate()?;
-            self.validate_beside_replay()?;
+            self.validate_with_replay()?;
         } else if self.scripts.iter().all(|script| script.weight == 0) {
             return Err(ConfigError::new(
                 "scripts",
@@ -266,7 +266,7 @@ impl Config {
     }
 
     /// What has no meaning in a replay.
-    fn validate_beside_replay(&self) -> Result<(), ConfigError> {
+    fn validate_with_replay(&self) -> Result<(), ConfigError> {
         let given = [
             ("scripts", !self.scripts.is_empty()),
             ("deck", self.deck),

@@ -134,17 +134,23 @@ def recorded_files(folder: Path, patterns: Sequence[str], key: Sequence[str]) ->
     found: dict[Path, None] = {}
     for pattern in patterns:
         path = folder / pattern
-        matching = [path] if path.exists() else sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        try:
+            matching = [path] if path.exists() else sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        except ValueError as error:  # such as ** within a word
+            raise Problem(f"{pattern!r} is no path and no pattern: {error}", path=[*key]) from error
         if not matching:
             hint = "a path or a pattern, relative to the experiment file"
             raise Problem(f"there is no file {pattern!r}", path=[*key], hint=hint)
         for file in matching:
             real = file.resolve()
-            status = real.stat()
             try:
+                status = real.stat()
                 if not stat.S_ISREG(status.st_mode):
                     raise UnreadableFile("it is not a regular file")
                 may_read(real, status)
+                real.open("rb").close()
+            except OSError as error:
+                raise Problem(f"cannot read {str(file)!r}: {error.strerror}", path=[*key]) from error
             except UnreadableFile as error:
                 hint = f"copy it to the experiment file, in {folder}" if isinstance(error, _Private) else None
                 raise Problem(f"cannot read {str(file)!r}: {error}", path=[*key], hint=hint) from error

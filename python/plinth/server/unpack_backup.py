@@ -11,7 +11,7 @@ import shutil
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from plinth.common.shown import shown
 from plinth.model.errors import Refused, RunError, UsageError
 from plinth.model.facts import Installation
 from plinth.model.progress import Progress
+from plinth.system.background import in_background
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandError, Runner
@@ -280,12 +281,10 @@ def _cut_off(directory: Path) -> None:
         raise from_os_error(error, "cut the copy off from its original", directory) from error
 
 
-@contextmanager
-def _copying(into: Path, total_bytes: int, report: Callable[[Progress], None]) -> Iterator[None]:
+def _copying(into: Path, total_bytes: int, report: Callable[[Progress], None]) -> AbstractContextManager[None]:
     """Report how much is there while the block runs."""
-    ended = threading.Event()
 
-    def look() -> None:
+    def look(ended: threading.Event) -> None:
         while not ended.wait(_PROGRESS_S):
             try:
                 done_bytes = _size_bytes(into)
@@ -293,10 +292,4 @@ def _copying(into: Path, total_bytes: int, report: Callable[[Progress], None]) -
                 continue  # what is being copied changes
             report(Progress("copy the backup", float(done_bytes), float(total_bytes), "bytes"))
 
-    thread = threading.Thread(target=look, name="backup", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(5)
+    return in_background(look, "backup")

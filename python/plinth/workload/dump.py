@@ -11,17 +11,19 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from plinth.common.shown import shown
+from plinth.model.base import Gap
 from plinth.model.dataset import DumpDataset
 from plinth.model.errors import RunError, UsageError
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.model.units import format_count
+from plinth.system.background import in_background
 from plinth.system.database import connect
 from plinth.workload.bulk import COPY_BYTES_PER_S
 from plinth.workload.dataset import Dataset, DatasetServer
@@ -35,6 +37,7 @@ _ROLE = "plinth_restore"
 _TASK = "restore"
 _PROGRESS_S = 0.5
 _MOST_ERRORS = 5
+_MOST_KINDS = 20
 _LEFT_OUT = (
     "SUBSCRIPTION",
     "PUBLICATION",
@@ -79,8 +82,9 @@ def form_of(path: Path) -> Form:
     try:
         with path.open("rb") as file:
             head = file.read(512)
-    except OSError as error:
-        raise UsageError(f"cannot read the dump {path}: {error.strerror}", where="dataset.path") from error
+    except (OSError, ValueError) as error:  # a path with a NUL
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"cannot read the dump {shown(str(path))}: {reason}", where="dataset.path") from error
     if head.startswith(b"PGDMP"):
         return "custom"
     if head[257:262] == b"ustar":
@@ -107,6 +111,7 @@ class Dump(Dataset):
     def __init__(self, spec: DumpDataset) -> None:
         self.spec = spec
         self._path = Path(spec.path)
+        self._left_out: Counter[str] = Counter()
 
     def size(self) -> DatasetSize:
         """Return the size as given by the user; else that of the dump itself, which is less."""
@@ -186,6 +191,7 @@ class Dump(Dataset):
 
     def _restore_archive(self, server: DatasetServer, form: Form, entries: list[Entry]) -> None:
         kept = [entry.line for entry in entries if _is_kept(entry)]
+        self._left_out.update(entry.kind for entry in entries if entry.kind in _LEFT_OUT)
         jobs = [] if form == "tar" else [f"--jobs={self.spec.jobs or server.cores}"]
         with tempfile.NamedTemporaryFile("w", prefix="plinth-restore-", suffix=".list") as file:
             file.write("\n".join([*kept, ""]))
@@ -208,7 +214,7 @@ class Dump(Dataset):
                 role=_ROLE,
                 allowed_exit_codes=(0, 1),
             )
-        _raise_errors(self._path, done.stderr, done.exit_code)
+        self._left_out += _tolerated(self._path, done.stderr, done.exit_code)
 
     def _run_script(self, server: DatasetServer) -> None:
         done = server.run_client(
@@ -233,7 +239,21 @@ class Dump(Dataset):
                 where="dataset.path",
                 hint="a newer minor release of PostgreSQL, or an archive: pg_dump -Fc",
             )
-        _raise_errors(self._path, done.stderr, done.exit_code)
+        self._left_out += _tolerated(self._path, done.stderr, done.exit_code)
+
+    def gaps(self, control: "psycopg.Connection") -> tuple[Gap, ...]:
+        """Return what of the dump is not there."""
+        if not self._left_out:
+            return ()
+        counted = ", ".join(f"{shown(what)} ({count})" for what, count in self._left_out.most_common(_MOST_KINDS))
+        more = len(self._left_out) - _MOST_KINDS
+        further = f" and {format_count(more, 'further kind')}" if more > 0 else ""
+        return (
+            Gap(
+                what="parts of the dump",
+                reason=f"left out, as they lead elsewhere or are of others: {counted}{further}",
+            ),
+        )
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Remove dead rows of earlier trials; all else that statements did stays."""
@@ -257,13 +277,14 @@ def _extensions_of_text(path: Path) -> Iterator[str]:
                 yield match[1].decode(errors="replace")
 
 
-def _raise_errors(path: Path, stderr: str, exit_code: int) -> None:
-    """Raise RunError for errors of a restore other than those of roles and tablespaces that are not here."""
+def _tolerated(path: Path, stderr: str, exit_code: int) -> Counter[str]:
+    """Return the errors of a restore about roles, tablespaces and servers that are not here. Raises RunError for others."""
     errors = [(match["line"], match["message"]) for match in _ERROR.finditer(stderr)]
+    tolerated = Counter(message for _, message in errors if _OF_OTHERS.search(message))
     errors = [(line, message) for line, message in errors if not _OF_OTHERS.search(message)]
     errors = [(line, message) for line, message in errors if not message.startswith("errors ignored on restore")]
-    if not errors and (exit_code == 0 or _OF_OTHERS.search(stderr)):
-        return
+    if not errors and (exit_code == 0 or tolerated):
+        return tolerated
     counted = Counter(message for _, message in errors)
     first = {message: line for line, message in reversed(errors)}
     details = [
@@ -278,12 +299,10 @@ def _raise_errors(path: Path, stderr: str, exit_code: int) -> None:
     )
 
 
-@contextmanager
-def _restoring(server: DatasetServer, total_bytes: float | None, report: Report) -> Iterator[None]:
+def _restoring(server: DatasetServer, total_bytes: float | None, report: Report) -> AbstractContextManager[None]:
     """Report how large the database is while the block runs, and what is under way."""
-    ended = threading.Event()
 
-    def look() -> None:
+    def look(ended: threading.Event) -> None:
         import psycopg
 
         # What goes wrong here says nothing about the restore, whose own end tells.
@@ -293,13 +312,7 @@ def _restoring(server: DatasetServer, total_bytes: float | None, report: Report)
                 if row is not None:
                     report(Progress(_TASK, float(row[0]), total_bytes, "bytes", row[1] or ""))
 
-    thread = threading.Thread(target=look, name="restore", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(5)
+    return in_background(look, "restore")
 
 
 _UNDER_WAY = """\

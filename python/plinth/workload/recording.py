@@ -65,12 +65,21 @@ def _is_replay_file(file: Path) -> bool:
         return opened.read(len(_MAGIC)) == _MAGIC
 
 
+def _is_current(output: Path) -> bool:
+    """Return whether a file of the cache is there, and of this version."""
+    try:
+        read_replay(output, 1)
+    except UsageError:
+        return False
+    return True
+
+
 def _prepared(spec: WorkloadSpec, files: Sequence[Path]) -> Path:
     chosen = _chosen(spec.sessions)
     known = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     made_of = json.dumps([known, spec.log_line_prefix, spec.model_dump(mode="json")["sessions"]])
     output = ensure(cache_dir() / "replays") / f"{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.replay"
-    if output.exists():
+    if _is_current(output):
         return output
     prepared = prepare_replay(files, output, log_line_prefix=spec.log_line_prefix, chosen=chosen, overwrite=True)
     if not prepared.written.statements:

@@ -7,7 +7,7 @@ use plinth_wire::{Frame, Scanner, ServerError};
 
 use crate::errors::{ErrorKind, Failure};
 use crate::link::{Dialing, Link};
-use crate::replay::session::Sent;
+use crate::replay::statement::Sent;
 
 /// What a connection was told by the server.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl Connection {
                     self.set_prepared(number);
                 }
             }
-            // Prepared statements are gone, whoever asked for it, by whatever text.
+            // The session has no prepared statements any more. The tag says so, whichever statement did it.
             b'C' if matches!(frame.body, b"DEALLOCATE ALL\0" | b"DISCARD ALL\0") => {
                 self.prepared.clear();
             }

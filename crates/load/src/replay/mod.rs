@@ -5,9 +5,8 @@
 //! begins its next statement when the one before has ended.
 
 mod connection;
-mod messages;
 mod player;
-mod session;
+mod statement;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

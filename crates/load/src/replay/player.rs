@@ -19,8 +19,7 @@ use crate::link::{DialError, Dialing};
 use crate::readiness::Alarm;
 use crate::recorder::{Ended, Outcome, Recorder, Scope};
 use crate::replay::connection::{Connection, Told};
-use crate::replay::messages::{write_prepare, write_statement};
-use crate::replay::session::{Sent, Session, Waiting};
+use crate::replay::statement::{Sent, Waiting, write_prepare, write_statement};
 use crate::replay::{Replay, ReplayCounts};
 use crate::report::Report;
 use crate::seconds::nanoseconds;
@@ -80,6 +79,17 @@ struct Next {
     due_ns: u64,
     session: u32,
     sent: Sent,
+}
+
+/// A session of this thread.
+#[derive(Debug, Default)]
+struct Session {
+    connection: Option<usize>,
+    queue: VecDeque<Waiting>,
+    /// Statements that have neither ended nor been given up.
+    left: u64,
+    /// It is among those that wait for a connection.
+    waits: bool,
 }
 
 struct Player<'a> {
@@ -856,7 +866,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Counts a statement that has ended, as what it is beside its recording.
+    /// Counts a statement that has ended, by how it compares with its recording.
     fn ended(&mut self, place: usize, sent: &Sent, began_ns: u64, failure: Option<Failure>) {
         self.pending -= 1;
         self.busy -= 1;

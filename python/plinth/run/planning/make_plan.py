@@ -19,10 +19,9 @@ from plinth.model.workload import WorkloadSpec
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_problems, scale_to_fit
 from plinth.run.checks.faults import fault_problems
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
-from plinth.run.checks.own_data import own_data_problems
+from plinth.run.checks.own_database import data_problems, replay_problems
 from plinth.run.checks.patroni import patroni_errors, patroni_problems
 from plinth.run.checks.power_cuts import cut_problems
-from plinth.run.checks.replay import replay_problems
 from plinth.run.checks.settings import SettingsCheck, at_its_factor, unique
 from plinth.run.checks.snapshots import snapshot_problems
 from plinth.run.context import RunContext, backup_of, network_layout
@@ -257,7 +256,7 @@ class _Planner:
             *patroni_problems(measure, expanded),
             *fleet_problems(experiment, expanded),
             *snapshot_problems(measure, restoring, expanded),
-            *own_data_problems(expanded),
+            *data_problems(expanded),
             *replay_problems(experiment, expanded, allow_writes=self._allow_writes),
         ]
         placed = [at_its_factor(problem, experiment.matrix) for problem in unique(found)]

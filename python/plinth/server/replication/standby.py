@@ -3,9 +3,9 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from plinth.common.libpq import make_conninfo
 from plinth.model.base import SettingValue
@@ -19,6 +19,7 @@ from plinth.server.server import Server
 from plinth.server.settings import configuration
 from plinth.server.tablespaces import check_wal_directory
 from plinth.system import cancel
+from plinth.system.background import in_background
 from plinth.system.database import connect, database_errors
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
@@ -30,7 +31,6 @@ NO_PROGRESS_S = 300.0
 """A standby that has replayed nothing for so long, and is behind, will not catch up."""
 _LOOK_AGAIN_S = 0.05
 _PROGRESS_S = 0.5
-_JOIN_TIMEOUT_S = 10.0
 
 RAISED = {
     "max_connections": 100,
@@ -88,7 +88,7 @@ class Standby(Server):
             )
         self._drop_slot()
         began = time.monotonic()
-        with _BackupProgress(self.upstream.control, f"base backup of {self.layout.name}", report):
+        with _reporting(self.upstream.control, f"base backup of {self.layout.name}", report):
             self._runner.run(step.argv, owner=self.layout.owner)
         duration_s = time.monotonic() - began
         check_wal_directory(self.layout)
@@ -124,36 +124,23 @@ class Standby(Server):
         """Set none: the standby has the upstream's."""
 
 
-class _BackupProgress:
-    """Reports how far a base backup is, by pg_stat_progress_basebackup, while its block runs."""
+def _reporting(upstream: Connection, task: str, report: Report) -> AbstractContextManager[None]:
+    """Report how far a base backup is, by pg_stat_progress_basebackup, while the block runs."""
 
-    def __init__(self, upstream: Connection, task: str, report: Report) -> None:
-        self._upstream = upstream
-        self._task = task
-        self._report = report
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="base backup", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._ended.set()
-        self._thread.join(_JOIN_TIMEOUT_S)
-
-    def _work(self) -> None:
+    def look(ended: threading.Event) -> None:
         import psycopg
 
         # What goes wrong here says nothing about the backup, whose own end tells.
-        with suppress(psycopg.Error), connect(self._upstream) as control:
-            while not self._ended.wait(_PROGRESS_S):
+        with suppress(psycopg.Error), connect(upstream) as control:
+            while not ended.wait(_PROGRESS_S):
                 row = control.execute(
                     "select phase, backup_streamed, backup_total from pg_stat_progress_basebackup"
                 ).fetchone()
                 if row is not None:
                     phase, done, total = row
-                    self._report(Progress(self._task, float(done or 0), total and float(total), "bytes", phase))
+                    report(Progress(task, float(done or 0), total and float(total), "bytes", phase))
+
+    return in_background(look, "base backup")
 
 
 def _size_bytes(directory: Path) -> int:

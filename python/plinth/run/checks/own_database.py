@@ -1,11 +1,23 @@
-"""What is refused of an experiment that replays a recording: writes that nothing undoes, and writes to a server of others."""
+"""What is refused of data and workloads of the user's own: external servers, and recorded writes that nothing undoes."""
 
 from collections.abc import Iterator
 
-from plinth.model.dataset import NoDataset
+from plinth.model.dataset import BackupDataset, DumpDataset, NoDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment
 from plinth.plan import Expanded
+
+
+def data_problems(expanded: Expanded) -> Iterator[Problem]:
+    """Yield a problem for a dump or a backup on an external server."""
+    for cluster in expanded.clusters:
+        if cluster.server.connection is not None and isinstance(cluster.dataset, BackupDataset | DumpDataset):
+            yield Problem(
+                f"a {cluster.dataset.kind} goes into a server that Plinth makes, and not into an external one",
+                path=["dataset", "kind"],
+                hint='kind = "none" uses the tables that are there',
+            )
+            return
 
 
 def replay_problems(experiment: Experiment, expanded: Expanded, *, allow_writes: bool) -> Iterator[Problem]:

@@ -1,7 +1,41 @@
-//! The messages of recorded statements.
+//! A recorded statement: the messages that run it, and what is known of it once they are written.
 
 use plinth_replay::{RecordedStatement, parameters};
 use plinth_wire::frontend;
+
+/// What is known of a statement once its messages are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) label: usize,
+    /// When it was due; of a closed loop, when it was sent.
+    pub(super) intended_ns: u64,
+    /// How long it took when it was recorded.
+    pub(super) recorded_ns: Option<u64>,
+    pub(super) has_failed: bool,
+    pub(super) sqlstate: Option<[u8; 5]>,
+    /// The text that has to be prepared for it.
+    pub(super) prepared: Option<u32>,
+}
+
+impl Sent {
+    pub(super) fn of(statement: &RecordedStatement<'_>, label: u32, intended_ns: u64) -> Self {
+        Self {
+            label: label as usize,
+            intended_ns,
+            recorded_ns: statement.duration_us.map(|us| us.saturating_mul(1_000)),
+            has_failed: statement.has_failed,
+            sqlstate: statement.sqlstate,
+            prepared: prepared(statement),
+        }
+    }
+}
+
+/// A statement that waits until its session is free.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) sent: Sent,
+    pub(super) messages: Box<[u8]>,
+}
 
 /// Appends the messages that run a statement; of one with a name, without those that prepare it.
 pub(super) fn write_statement(statement: &RecordedStatement<'_>, out: &mut Vec<u8>) {
