@@ -125,8 +125,8 @@ struct Player<'a> {
     dialing: Vec<usize>,
     to_dial: VecDeque<usize>,
     timers: BinaryHeap<Reverse<(u64, Timer)>>,
-    /// Connections that left something unread for the others' sake.
-    unread: Vec<usize>,
+    /// Connections that left something unread for the others' sake, and whether they are read to their end.
+    unread: Vec<(usize, bool)>,
     /// Bytes of messages that wait.
     queued_bytes: usize,
     /// Statements that wait or are under way.
@@ -656,8 +656,8 @@ impl<'a> Player<'a> {
 
     fn serve(&mut self, events: &Events) {
         let began_ns = self.tick();
-        for place in std::mem::take(&mut self.unread) {
-            self.read(place, began_ns);
+        for (place, to_the_end) in std::mem::take(&mut self.unread) {
+            self.read(place, to_the_end, began_ns);
         }
         for event in events {
             let place = event.token().0;
@@ -677,8 +677,9 @@ impl<'a> Player<'a> {
                     Err(error) => self.lost(place, &format!("cannot send: {error}")),
                 }
             }
-            if event.is_readable() || event.is_read_closed() || event.is_error() {
-                self.read(place, began_ns);
+            let to_the_end = event.is_read_closed() || event.is_error();
+            if event.is_readable() || to_the_end {
+                self.read(place, to_the_end, began_ns);
             }
         }
         self.tick();
@@ -694,8 +695,9 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Reads what there is.
-    fn read(&mut self, place: usize, batch_began_ns: u64) {
+    /// Reads what there is. A read that fills less than the buffer has emptied the socket; but when the server has closed it,
+    /// there will be no further event, and the end has to be read too.
+    fn read(&mut self, place: usize, to_the_end: bool, batch_began_ns: u64) {
         for _ in 0..READS_AT_ONCE {
             let Some(link) = &mut self.connections[place].link else {
                 return;
@@ -707,7 +709,8 @@ impl<'a> Player<'a> {
                 Ok(0) => return self.lost(place, "the server closed the connection unexpectedly"),
                 Ok(bytes) => {
                     self.bytes_received += bytes as u64;
-                    if !self.take(place, bytes) {
+                    let is_emptied = bytes < self.buffer.len() && !to_the_end;
+                    if !self.take(place, bytes) || is_emptied {
                         return;
                     }
                 }
@@ -717,7 +720,7 @@ impl<'a> Player<'a> {
                 }
             }
         }
-        self.unread.push(place);
+        self.unread.push((place, to_the_end));
     }
 
     /// Takes what was read. Returns false if the connection is gone.
