@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 seconds=$1
 shift
-[ $# -gt 0 ] || set -- scan startup bodies script
+[ $# -gt 0 ] || set -- scan startup bodies script log replay_file
 built=../target/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
 # Flags from the environment would take the place of those in .cargo/config.toml.
@@ -20,7 +20,9 @@ mkdir -p $built/found $built/log
 
 fuzz() { # TARGET: runs it; its words go to a log
   local target=$1 kept=corpus/$1 dict=wire.dict
-  [ "$target" != script ] || dict=script.dict
+  case $target in
+    script | log) dict=$target.dict ;;
+  esac
   mkdir -p "$built/new/$target"
   [ -d "$kept" ] || kept=
   # A slow machine is no hanging parser: 25 s for what takes a millisecond.

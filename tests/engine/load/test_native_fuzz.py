@@ -31,7 +31,7 @@ def test_a_planted_defect_is_found_and_shown() -> None:
 def test_nothing_is_found_in_the_parsers() -> None:
     done = fuzz(SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
-    for target in ("scan", "startup", "bodies", "script"):
+    for target in ("scan", "startup", "bodies", "script", "log", "replay_file"):
         (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"{target}: ")]
         inputs = int(line.split()[1])
         assert inputs > 1_000, f"hardly anything was tried: {line}"
