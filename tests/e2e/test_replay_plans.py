@@ -1,5 +1,6 @@
 """What a plan refuses of an experiment that replays a recording."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,10 @@ def test_a_trial_is_as_long_as_the_recording(written) -> None:
         ([("shop.log", "absent-*.log")], "there is no file 'absent-*.log'"),
         ([("shop.log", "a**.log")], "is no path and no pattern"),
         ([('"shop.log"', '"x.toml"')], "none of its first 1000 lines"),
+        (
+            [("[measure]", '[fleet]\naddress = "local"\nmachines = 2\n[measure]')],
+            "1 session at one time for 2 machines: each machine needs one at least",
+        ),
         ([("[workload]", "[workload]\nclients = 4\nrate = 5")], "clients, rate: not with replay"),
         ([('replay = "shop.log"', 'builtin = "tpcb-like"\nspeed = 2.0')], "speed, log_line_prefix: of replay only"),
         ([('replay = "shop.log"', 'replay = "shop.log"\nspeed = 0')], "workload.speed"),
@@ -98,6 +103,18 @@ def test_a_replay_file_of_another_version_is_made_again(written) -> None:
     cached.write_bytes(b"PLINTHRP\x63" + cached.read_bytes()[9:])
     code, text = said(written)
     assert code == 0 and "2 recorded statements" in text, text
+
+
+def test_a_replay_file_that_nobody_plans_with_is_removed(written) -> None:
+    assert said(written)[0] == 0
+    (cached,) = Path(written.state).glob("cache/replays/*.replay")
+    old, in_use = cached.with_name("old.replay"), cached.stat().st_mtime - 29 * 86_400
+    old.write_bytes(cached.read_bytes())
+    os.utime(old, times=(0, in_use - 2 * 86_400))
+    os.utime(cached, times=(0, in_use))
+    assert said(written)[0] == 0
+    assert not old.exists()
+    assert cached.stat().st_mtime > in_use + 86_400, "it counts from when it was last used"
 
 
 def test_a_recording_of_several_databases_has_to_be_divided(written) -> None:

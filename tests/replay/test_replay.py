@@ -8,10 +8,15 @@ import psycopg
 import pytest
 
 from native_server import Server
+from plinth.fleet.executors import executor_of
+from plinth.fleet.load import FleetLoad
 from plinth.load import Load, LoadConfig, builtin, run
 from plinth.model.connection import Connection
+from plinth.model.errors import PlinthError
+from plinth.model.fleet import FleetSpec
 from plinth.model.load import LoadResult
 from plinth.model.load_config import Recording
+from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.workload.server_log import Chosen, log_files, prepare_replay
@@ -141,6 +146,49 @@ def test_each_statement_is_replayed_once(server: Server, recorded: tuple[Path, t
     pool = WAYS[way].get("clients") if "pooled" in WAYS[way] else None
     assert result.replay.connections == (pool or CLIENTS)
     assert not result.interrupted
+
+
+@pytest.mark.parametrize(
+    "way", [{"speed": 2.0}, {}, {"pooled": True}], ids=["at a speed", "as fast as sessions can", "through a pool"]
+)
+def test_machines_of_a_fleet_share_the_sessions(
+    server: Server, recorded: tuple[Path, tuple[Any, ...]], way: dict[str, Any], tmp_path: Path
+) -> None:
+    file, after = recorded
+    fresh(server)
+    config = LoadConfig(
+        connection=connection(server, "replayed"), replay=Recording(file=str(file), **way), clients=CLIENTS, threads=1
+    )
+    executor = executor_of(FleetSpec(address="local", machines=2), Runner(), LogFile(tmp_path / "agents.log"))
+    load = FleetLoad(config, executor, "local")
+    load.start()
+    while not load.wait(0.2):
+        load.progress()
+    result = load.result()
+    assert sums(server) == after
+    assert result.totals.done == STATEMENTS and result.replay is not None
+    assert (result.replay.statements, result.replay.not_reached) == (STATEMENTS, 0)
+    assert result.fleet is not None
+    assert min(one.measured.done for one in result.fleet.machines) > 0, "each had sessions of its own"
+    alone = replay(server, file, **({"speed": 2.0} | way))
+    assert [script.name for script in result.scripts] == [script.name for script in alone.scripts]
+
+
+def test_a_recording_that_an_agent_cannot_keep_is_told(
+    server: Server, recorded: tuple[Path, tuple[Any, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, _ = recorded
+    config = LoadConfig(
+        connection=connection(server, "replayed"), replay=Recording(file=str(tmp_path / "absent")), clients=2
+    )
+    executor = executor_of(FleetSpec(address="local", machines=2), Runner(), LogFile(tmp_path / "agents.log"))
+    with pytest.raises(PlinthError, match="cannot read the replay file"):
+        FleetLoad(config, executor, "local").start()
+    cut = tmp_path / "cut.replay"
+    cut.write_bytes(file.read_bytes()[:-1])
+    config = config.model_copy(update={"replay": Recording(file=str(cut))})
+    with pytest.raises(PlinthError, match="cut off"):
+        FleetLoad(config, executor, "local").start()
 
 
 def test_figures_are_by_class_and_next_to_those_of_the_recording(

@@ -35,6 +35,7 @@ from plinth.fleet.protocol import (
     Reply,
     Request,
 )
+from plinth.fleet.recording import AgentRecording
 from plinth.fleet.usage import UsageWatch
 from plinth.load import Load
 from plinth.load.driver import PartDriver, make_load
@@ -65,7 +66,7 @@ def serve(connection: socket.socket) -> int:
         while True:
             frame = link.receive(LEASE_S)
             received_ns = time.monotonic_ns()
-            reply, binary = agent.answer(parsed(Request, frame.document), received_ns)
+            reply, binary = agent.answer(parsed(Request, frame.document), received_ns, frame.binary)
             link.send(reply.model_dump_json().encode(), binary)
     except Disconnected:
         return 0
@@ -181,13 +182,14 @@ class Agent:
         self._load: PartDriver | None = None
         self._starting: Starting | None = None
         self._ledger: AgentLedger | None = None
+        self._recording: AgentRecording | None = None
         self._copy: AgentCopy | None = None
         self._is_told = False
         self._usage = UsageWatch()
         self._of_drivers = ExitStack()
 
-    def answer(self, request: Request, received_ns: int) -> tuple[Reply, bytes]:
-        """Return the reply to a request that came at `received_ns` of the monotonic clock."""
+    def answer(self, request: Request, received_ns: int, binary: bytes) -> tuple[Reply, bytes]:
+        """Return the reply to a request that came at `received_ns` of the monotonic clock, with `binary` behind it."""
         try:
             match request.kind:
                 case "clock":
@@ -196,6 +198,11 @@ class Agent:
                     return hello(), b""
                 case "reach":
                     return reach(request.connection), b""
+                case "recording":
+                    if self._recording is None:
+                        self._recording = AgentRecording()
+                    self._recording.add(binary)
+                    return Done(), b""
                 case "prepare":
                     return self._prepare(request.load, request.driver), b""
                 case "poll":
@@ -235,6 +242,8 @@ class Agent:
         self._of_drivers.close()
         if self._ledger is not None:
             self._ledger.close()
+        if self._recording is not None:
+            self._recording.close()
         if self._copy is not None:
             self._copy.end()
 
@@ -255,6 +264,10 @@ class Agent:
         if config.ledger is not None:
             self._ledger = AgentLedger()
             changes["ledger"] = config.ledger.model_copy(update={"folder": str(self._ledger.folder)})
+        if config.replay is not None:
+            if self._recording is None:
+                raise PlinthError("the agent has no replay file; it is to be sent first")
+            changes["replay"] = config.replay.model_copy(update={"file": self._recording.path})
         if driver == "sqlalchemy":
             require_package(driver, f"driver {driver!r}")
         log = self._of_drivers.enter_context(log_in_memory())

@@ -63,22 +63,35 @@ def clock_offset(exchanges: Iterable[Exchange]) -> ClockOffset:
 
 
 def ask_each(
-    agents: Sequence[Started], requests: Sequence[Request], model: type[_Reply], timeout_s: float = ANSWER_TIMEOUT_S
+    agents: Sequence[Started],
+    requests: Sequence[Request],
+    model: type[_Reply],
+    timeout_s: float = ANSWER_TIMEOUT_S,
+    *,
+    binary: bytes = b"",
 ) -> list[tuple[_Reply, bytes]]:
-    """Return the replies, each with the bytes behind it. Raises RunError when an agent is lost, or refuses."""
+    """Return the replies, each with the bytes behind it; `binary` is sent behind each request.
+
+    Raises RunError when an agent is lost, or refuses.
+    """
     for agent, request in zip(agents, requests, strict=True):
         try:
-            agent.link.send(request.model_dump_json().encode())
+            agent.link.send(request.model_dump_json().encode(), binary)
         except RunError as error:
             raise agent.lost(error) from error
     return [_reply(agent, model, timeout_s) for agent in agents]
 
 
 def ask_all(
-    agents: Sequence[Started], request: Request, model: type[_Reply], timeout_s: float = ANSWER_TIMEOUT_S
+    agents: Sequence[Started],
+    request: Request,
+    model: type[_Reply],
+    timeout_s: float = ANSWER_TIMEOUT_S,
+    *,
+    binary: bytes = b"",
 ) -> list[_Reply]:
-    """Return the replies to the same request."""
-    return [reply for reply, _ in ask_each(agents, [request] * len(agents), model, timeout_s)]
+    """Return the replies to the same request, behind which `binary` is sent."""
+    return [reply for reply, _ in ask_each(agents, [request] * len(agents), model, timeout_s, binary=binary)]
 
 
 def greet(agents: Sequence[Started]) -> list[Hello]:

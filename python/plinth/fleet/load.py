@@ -11,6 +11,7 @@ from plinth.fleet.executors import Executor, Started
 from plinth.fleet.ledger import collect_ledgers
 from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second
 from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, Request
+from plinth.fleet.recording import send_recording
 from plinth.fleet.split import clients_of, parts_of
 from plinth.fleet.task import POLL_S, FleetTask
 from plinth.fleet.versions import check_drivers, check_versions
@@ -99,6 +100,8 @@ class FleetLoad(FleetTask[_Machine]):
         parts = parts_of(self._config, len(started))
         self._machines = [_Machine(one, part) for one, part in zip(started, parts, strict=True)]
         self._greet()
+        if self._config.replay is not None:
+            send_recording(started, Path(self._config.replay.file))
         self._connect()
         self._measure_clocks()
         self._go()
@@ -284,8 +287,12 @@ def _check_result(result: LoadResult | None, elapsed_ns: int, config: LoadConfig
     lasted_ns = result.warmup_ns + result.measured_ns
     if lasted_ns > elapsed_ns + _MOST_AHEAD_NS:
         raise ProtocolError(f"its load lasted for {lasted_ns / 1e9:,.1f} s, and began {elapsed_ns / 1e9:,.1f} s ago")
-    if len(result.scripts) != len(config.scripts):
-        raise ProtocolError(f"its result is of {len(result.scripts)} scripts, and the load has {len(config.scripts)}")
+    most = len(config.scripts) if config.replay is None else config.replay.classes + 1  # that of all other statements
+    least = most if config.replay is None else 1
+    if not least <= len(result.scripts) <= most:
+        raise ProtocolError(f"its result is of {len(result.scripts)} scripts, and the load has {most}")
+    if (result.replay is None) != (config.replay is None):
+        raise ProtocolError("its result is that of a replay, or the load is one, and not both")
 
 
 def _phase(phases: set[Phase]) -> Phase:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from plinth.fleet.figures import check_counts, check_raw
 from plinth.model.histogram import Buckets
-from plinth.model.load import EngineCost, Histogram, LoadError, LoadResult, ScriptTotals, Second, Totals
+from plinth.model.load import EngineCost, Histogram, LoadError, LoadResult, ReplayCounts, ScriptTotals, Second, Totals
 from plinth.system.framed_tls import ProtocolError
 
 _NUMBERS_OF_HISTOGRAM = 5
@@ -92,6 +92,7 @@ def merged_result(results: Sequence[LoadResult], series: Sequence[Second], start
         histograms=merged_histograms([result.histograms for result in results]),
         errors=_merged_errors([result.errors for result in results]),
         engine=_merged_cost([result.engine for result in results]),
+        replay=_merged_replay([result.replay for result in results if result.replay is not None]),
     )
 
 
@@ -123,6 +124,15 @@ def merged_histograms(all_histograms: Sequence[Sequence[Histogram]]) -> tuple[Hi
             }
         )
         for one, buckets in merged.values()
+    )
+
+
+def _merged_replay(counts: Sequence[ReplayCounts]) -> ReplayCounts | None:
+    """Return the sums: each machine has sessions of its own. Those at once are as many as the machines had, each at its own time."""
+    if not counts:
+        return None
+    return ReplayCounts.model_validate(
+        {name: sum(getattr(one, name) for one in counts) for name in ReplayCounts.model_fields}
     )
 
 

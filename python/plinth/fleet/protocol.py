@@ -6,6 +6,7 @@ The coordinator sends requests, and gets a reply to each, in order; nothing is s
     hello     Hello                    who and what the agent is
     clock     ClockReading             when the request came and when the reply left, by the agent's monotonic clock
     reach     Reached                  whether the server answers from there, and how fast
+    recording Done                     the bytes behind the request, the next of a replay file, are kept
     prepare   Done                     connecting has begun
     poll      Polled, and histograms   how far it is; the bytes are those of `LoadRun.take_histograms`
     go        Done                     the load begins at an instant of the agent's monotonic clock
@@ -33,7 +34,7 @@ from plinth.model.load_config import LoadConfig
 from plinth.model.workload import Driver
 from plinth.system.framed_tls import FramedConnection, Framing
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 LEASE_S = 10.0
 """How long an agent continues without a request."""
 ANSWER_TIMEOUT_S = 5.0
@@ -51,7 +52,19 @@ class Request(Frozen):
     """What the coordinator asks for. Passwords are in here only: never in arguments, environments or logs."""
 
     kind: Literal[
-        "hello", "clock", "reach", "prepare", "poll", "go", "measure", "stop", "collect", "ledger", "copy", "copied"
+        "hello",
+        "clock",
+        "reach",
+        "recording",
+        "prepare",
+        "poll",
+        "go",
+        "measure",
+        "stop",
+        "collect",
+        "ledger",
+        "copy",
+        "copied",
     ]
     connection: Connection | None = Field(default=None, repr=False, description="Of reach.")
     load: LoadConfig | None = Field(default=None, repr=False, description="Of prepare: the agent's part.")

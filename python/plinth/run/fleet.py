@@ -14,9 +14,10 @@ from plinth.model.experiment import Experiment
 from plinth.model.fault import ServerAction
 from plinth.model.flashback import SnapshotAction
 from plinth.model.fleet import FleetSpec
+from plinth.model.plan import Variant
 from plinth.model.server_spec import ServerSpec
 from plinth.model.units import format_count, format_size
-from plinth.model.workload import Driver, WorkloadSpec
+from plinth.model.workload import Driver
 from plinth.plan import Expanded
 from plinth.run.listener import Listener
 from plinth.run.provision.loading import MakeFleetLoader
@@ -37,7 +38,7 @@ def fleet_problems(experiment: Experiment, expanded: Expanded) -> Iterator[Probl
     for key in expanded.clusters:
         yield from _of_server(fleet, key.server)
     for variant in expanded.variants:
-        yield from _of_workload(fleet, variant.workload)
+        yield from _of_clients(fleet, variant)
 
 
 def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Listener, ssh_config: Path | None) -> None:
@@ -107,20 +108,24 @@ def _of_server(fleet: FleetSpec, server: ServerSpec) -> Iterator[Problem]:
         )
 
 
-def _of_workload(fleet: FleetSpec, workload: WorkloadSpec) -> Iterator[Problem]:
-    machines = fleet.number_of_machines
-    if workload.replay:
-        yield Problem(
-            "a recording is replayed by one machine, which has the replay file",
-            path=["workload", "replay"],
-            hint="leave [fleet] out",
-        )
-    elif workload.clients < machines:
-        yield Problem(
-            f"{workload.clients} clients for {machines} machines: each machine needs one at least",
-            path=["workload", "clients"],
-            hint="more clients, or fewer machines",
-        )
+def _of_clients(fleet: FleetSpec, variant: Variant) -> Iterator[Problem]:
+    machines, workload = fleet.number_of_machines, variant.workload
+    if workload.replay and variant.recording is None:
+        return  # which is said of the recording
+    if variant.clients >= machines:
+        return
+    if workload.connections is not None:
+        one, key, hint = "connection", "connections", "more connections, or fewer machines"
+    elif workload.replay:
+        one, key, hint = "session", "replay", "fewer machines"
+    else:
+        one, key, hint = "client", "clients", "more clients, or fewer machines"
+    at_once = " at one time" if one == "session" else ""
+    yield Problem(
+        f"{format_count(variant.clients, one)}{at_once} for {machines} machines: each machine needs one at least",
+        path=["workload", key],
+        hint=hint,
+    )
 
 
 def machines_words(fleet: FleetSpec | None) -> str:
