@@ -118,8 +118,12 @@ def unpack_backup(
     installation, into = layout.installation, layout.data_directory
     check_backup(source, installation)
     tar = _tar_of(source.path, "base")
-    if source.verify and (source.path / _MANIFEST).exists():
-        _verify(source.path, installation, runner, is_tar=tar is not None)
+    manifest = source.path / _MANIFEST
+    has_to_be_verified = source.verify and manifest.exists()
+    # Before 18 pg_verifybackup reads no tar files, only what was unpacked of them.
+    is_verified_unpacked = tar is not None and installation.major < 18
+    if has_to_be_verified and not is_verified_unpacked:
+        _verify(source.path, manifest, installation, runner, is_tar=tar is not None)
     with _copying(into, _size_bytes(source.path), report):
         if tar is None:
             runner.run(
@@ -128,6 +132,8 @@ def unpack_backup(
             _take_tablespaces(source.path, into, runner)
         else:
             _unpack_tars(source.path, tar, into, runner)
+    if has_to_be_verified and is_verified_unpacked:
+        _verify(into, manifest, installation, runner)
     _check_directory(into, installation)
     _check_control_file(into, installation, runner)
     _refuse_links(into)
@@ -155,16 +161,14 @@ def _size_bytes(folder: Path) -> int:
     return sum(file.lstat().st_size for file in folder.rglob("*") if stat.S_ISREG(file.lstat().st_mode))
 
 
-def _verify(path: Path, installation: Installation, runner: Runner, *, is_tar: bool) -> None:
-    """Have pg_verifybackup compare a backup with its manifest; of tar files only PostgreSQL 18 can."""
-    if is_tar and installation.major < 18:
-        return
-    words = ["--format=tar"] if is_tar else []
+def _verify(path: Path, manifest: Path, installation: Installation, runner: Runner, *, is_tar: bool = False) -> None:
+    """Have pg_verifybackup compare a backup with its manifest."""
+    words = [f"--manifest-path={manifest}", "--no-parse-wal", "--quiet", *(["--format=tar"] if is_tar else [])]
     try:
-        runner.run([f"{installation.bindir}/pg_verifybackup", "--no-parse-wal", "--quiet", *words, "--", str(path)])
+        runner.run([f"{installation.bindir}/pg_verifybackup", *words, "--", str(path)])
     except CommandError as error:
         raise RunError(
-            f"the backup {path} is not what its manifest says",
+            f"the backup {manifest.parent} is not what its manifest says",
             where="dataset.path",
             hint="dataset.verify = false takes it as it is",
             details=error.completed.stderr.splitlines()[:5],
