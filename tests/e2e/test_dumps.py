@@ -115,7 +115,7 @@ def own(project, text: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "form", [pytest.param(form, marks=[pytest.mark.long] if form == "tar" else []) for form in FORMATS]
+    "form", [pytest.param(form, marks=[pytest.mark.long] if form in ("tar", "directory") else []) for form in FORMATS]
 )
 def test_a_database_is_restored_whole(project, nothing_left, dumps: Path, form: str) -> None:
     done = run(project, dumps / FORMATS[form][-1])
@@ -150,6 +150,52 @@ def test_the_plan_says_how_it_is_restored(project, dumps: Path) -> None:
     planned = " ".join(project.plinth("plan", "x.toml").stdout.split())
     assert "make role plinth_restore, without rights of a superuser, and the extensions of the dump" in planned
     assert "(custom) by pg_restore, without owners and rights" in planned
+
+
+GLOBALS = """\
+CREATE ROLE postgres;
+CREATE ROLE shopkeeper;
+ALTER ROLE shopkeeper WITH SUPERUSER LOGIN PASSWORD 'secret';
+CREATE ROLE "odd ""name";
+GRANT shopkeeper TO "odd ""name" WITH INHERIT TRUE GRANTED BY postgres;
+GRANT pg_read_server_files TO shopkeeper;
+COPY pg_roles TO PROGRAM 'touch MARK';
+"""
+OF_GLOBALS = """\
+SET ROLE "odd ""name";
+SELECT 1 / count(*) FROM goods;
+INSERT INTO goods VALUES (2);
+RESET ROLE;
+SELECT 1 / (1 - count(*)) FROM pg_roles WHERE rolname = 'shopkeeper' AND (rolsuper OR rolcanlogin);
+SELECT 1 / count(*) FROM pg_policies WHERE policyname = 'own' AND roles = '{shopkeeper}';
+SELECT 1 / (1 - pg_has_role('shopkeeper', 'pg_read_server_files', 'MEMBER')::int);
+"""
+
+
+def test_roles_of_the_globals_are_there_without_their_rights(project, nothing_left) -> None:
+    mark = Path("/tmp") / f"plinth-hostile-{os.getpid()}"
+    dump = """\
+CREATE TABLE goods (id int);
+INSERT INTO goods VALUES (1);
+ALTER TABLE goods ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON goods TO shopkeeper USING (id > 0);
+"""
+    own(project, dump)
+    globals_ = project.folder / "globals.sql"
+    globals_.write_text(GLOBALS.replace("MARK", str(mark)))
+    globals_.chmod(0o644)
+    (project.folder / "shop.pgbench").write_text(OF_GLOBALS)
+    project.write(EXPERIMENT.replace('path = "PATH"', 'path = "hostile.sql"\nglobals = "globals.sql"'))
+    planned = " ".join(project.plinth("plan", "x.toml").stdout.split())
+    assert f"without rights of a superuser, the roles of {globals_}, and the extensions" in planned
+    done = project.run()
+    assert done.returncode in (0, 3), done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete" and trial["errors"] == [], trial
+    assert not mark.exists()
+    (loaded,) = (project.bundle / "env").glob("dataset-*.json")
+    assert [one["what"] for one in json.loads(loaded.read_text())["gaps"]] == ["globals of the dump"]
+    nothing_left()
 
 
 HOSTILE = {

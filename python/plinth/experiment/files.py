@@ -106,17 +106,16 @@ def read_named(folder: Path, name: str, key: Sequence[str], what: str = "file") 
 
 
 def resolve_paths(document: dict[str, Any], folder: Path) -> None:
-    """Make the path of a dump or a backup absolute, in a raw document with a flat matrix; paths are relative to `folder`."""
+    """Make the paths of a dump or a backup absolute, in a raw document with a flat matrix; paths are relative to `folder`."""
     dataset, matrix = table_at(document, "dataset"), table_at(document, "matrix")
     if dataset.get("kind") not in ("dump", "backup"):
         return
-    if isinstance(dataset.get("path"), str):
-        dataset["path"] = str((folder / dataset["path"]).absolute())
-    if "dataset.path" in matrix:
-        levels = list_of(matrix["dataset.path"])
-        matrix["dataset.path"] = [
-            str((folder / level).absolute()) if isinstance(level, str) else level for level in levels
-        ]
+    for key in ("path", "globals"):
+        if isinstance(dataset.get(key), str):
+            dataset[key] = str((folder / dataset[key]).absolute())
+        if (factor := f"dataset.{key}") in matrix:
+            levels = list_of(matrix[factor])
+            matrix[factor] = [str((folder / level).absolute()) if isinstance(level, str) else level for level in levels]
 
 
 def recorded_files(folder: Path, patterns: Sequence[str], key: Sequence[str]) -> tuple[Path, ...]:

@@ -131,6 +131,10 @@ KEYS: Mapping[str, KeyRights] = {
         "a dump that the server's user can read, restored by a role without rights of a superuser, or a backup of which servers of ours "
         "are made; neither is in the bundle",
     ),
+    "dataset.globals": KeyRights(
+        "confined",
+        "a file that the server's user can read, of which names of roles and their memberships are taken; it is not in the bundle",
+    ),
     "dataset.database": KeyRights("confined", "a database of the servers that are made of a backup"),
     "dataset.schema": KeyRights("confined", f"{_FILE}; it {_SQL}"),
     "dataset.load": KeyRights("confined", f"{_FILE}; it {_SQL}"),

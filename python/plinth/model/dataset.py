@@ -566,6 +566,12 @@ class DumpDataset(Frozen):
         "that the server runs as must be able to read it.",
         examples=["shop.dump"],
     )
+    globals: str | None = Field(
+        default=None,
+        description="What `pg_dumpall --globals-only` has written, relative to the experiment file: its roles are made, without login, "
+        "attributes and passwords, and with their memberships, so that policies and SET ROLE work. Each may use all that is restored.",
+        examples=["globals.sql"],
+    )
     jobs: int | None = Field(
         default=None,
         ge=1,

@@ -62,6 +62,13 @@ _OF_OTHERS = re.compile(
     r'|(?:publication|subscription) "[^"]*" does not exist'
     r"|must be owner of extension|backslash commands are restricted|\\unrestrict: wrong key"
 )
+# As pg_dumpall writes them; nothing else of its file is used, and none of it is run.
+_IDENTIFIER = r'("(?:[^"]|"")+"|\w+)'
+_CREATE_ROLE = re.compile(rf"^CREATE ROLE {_IDENTIFIER};$", re.MULTILINE)
+_MEMBERSHIP = re.compile(
+    rf"^GRANT {_IDENTIFIER} TO {_IDENTIFIER}(?: WITH [^;\n]*| GRANTED BY [^;\n]*)?;$", re.MULTILINE
+)
+_MOST_GLOBALS_BYTES = 16 * 2**20
 _ERROR = re.compile(r"^(?:psql:[^\n]*?:(?P<line>\d+): )?(?:ERROR|FATAL|error):\s+(?P<message>.*)$", re.MULTILINE)
 
 
@@ -111,6 +118,7 @@ class Dump(Dataset):
     def __init__(self, spec: DumpDataset) -> None:
         self.spec = spec
         self._path = Path(spec.path)
+        self._globals = None if spec.globals is None else Path(spec.globals)
         self._left_out: Counter[str] = Counter()
 
     def size(self) -> DatasetSize:
@@ -122,13 +130,18 @@ class Dump(Dataset):
         return 1 + self.size().total_bytes / COPY_BYTES_PER_S
 
     def steps(self) -> list[Step]:
-        """Return the steps. Raises UsageError for a path that is no dump."""
+        """Return the steps. Raises UsageError for a path that is no dump, and for globals that are no file."""
         form = form_of(self._path)
+        if self._globals is not None and not self._globals.is_file():
+            raise UsageError(
+                f"{shown(str(self._globals))} is no file", where="dataset.globals", hint="pg_dumpall --globals-only"
+            )
+        roles = "" if self._globals is None else f", the roles of {self._globals}"
         program = "psql" if form == "plain" else "pg_restore"
         return [
             Step(
                 id="dataset.role",
-                title=f"make role {_ROLE}, without rights of a superuser, and the extensions of the dump",
+                title=f"make role {_ROLE}, without rights of a superuser{roles}, and the extensions of the dump",
             ),
             Step(id="dataset.restore", title=f"restore {self._path} ({form}) by {program}, without owners and rights"),
             Step(id="dataset.vacuum", title="VACUUM ANALYZE the database"),
@@ -145,11 +158,14 @@ class Dump(Dataset):
             entries = entries_of(server.run_client("pg_restore", ["--list", str(self._path)]).stdout)
             extensions = [entry.name.split()[1] for entry in entries if entry.kind == "EXTENSION"]
         self._prepare(server, extensions)
+        roles = self._make_roles(server)
         with _restoring(server, self.spec.size_bytes, report):
             if form == "plain":
                 self._run_script(server)
             else:
                 self._restore_archive(server, form, entries)
+        if roles:
+            _grant_all(server.control, roles)
         report(Progress("vacuum", 0, 1, "databases"))
         server.control.execute("VACUUM ANALYZE")
         report(Progress("vacuum", 1, 1, "databases"))
@@ -160,13 +176,39 @@ class Dump(Dataset):
         return self._path.stat().st_size if self._path.exists() else 0
 
     def _check_readable(self, server: DatasetServer) -> None:
-        file = self._path / "toc.dat" if self._path.is_dir() else self._path
-        if server.run_command(["test", "-r", str(file)], allowed_exit_codes=(0, 1)).exit_code:
+        dump = self._path / "toc.dat" if self._path.is_dir() else self._path
+        for key, what, file in (("path", "dump", dump), ("globals", "globals", self._globals)):
+            if file is None or not server.run_command(["test", "-r", str(file)], allowed_exit_codes=(0, 1)).exit_code:
+                continue
             raise RunError(
-                f"the user that the server runs as cannot read the dump {self._path}",
-                where="dataset.path",
+                f"the user that the server runs as cannot read the {what} {file}",
+                where=f"dataset.{key}",
                 hint="give it the right to: setfacl -m u:NAME:rX, or chmod, on the file and its folders",
             )
+
+    def _make_roles(self, server: DatasetServer) -> list[str]:
+        """Make the roles that the globals name and the server does not have, and their memberships in each other."""
+        if self._globals is None:
+            return []
+        import psycopg
+        from psycopg import sql
+
+        # By the server's user, who may read less than we.
+        text = server.run_command(["head", f"--bytes={_MOST_GLOBALS_BYTES}", "--", str(self._globals)]).stdout
+        there = {row[0] for row in server.control.execute("SELECT rolname FROM pg_roles").fetchall()}
+        roles = [name for name in map(_unquoted, _CREATE_ROLE.findall(text)) if name not in there]
+        try:
+            for role in roles:
+                server.control.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(role)))
+            for group, member in _MEMBERSHIP.findall(text):
+                names = [_unquoted(group), _unquoted(member)]
+                if set(names) <= set(roles):  # no membership in a role that PostgreSQL has itself, or in the superuser
+                    server.control.execute(sql.SQL("GRANT {} TO {}").format(*map(sql.Identifier, names)))
+        except psycopg.Error as error:
+            raise RunError(
+                f"a role of the globals cannot be made: {shown(str(error))}", where="dataset.globals"
+            ) from error
+        return roles
 
     def _prepare(self, server: DatasetServer, extensions: list[str]) -> None:
         """Make the role, and the extensions, which may need a superuser. Raises RunError for those that are not installed."""
@@ -243,6 +285,15 @@ class Dump(Dataset):
 
     def gaps(self, control: "psycopg.Connection") -> tuple[Gap, ...]:
         """Return what of the dump is not there."""
+        return (*self._gaps_of_globals(), *self._gaps_of_dump())
+
+    def _gaps_of_globals(self) -> tuple[Gap, ...]:
+        if self._globals is None:
+            return ()
+        left_out = "logins, attributes, passwords and settings of roles, and tablespaces, are left out"
+        return (Gap(what="globals of the dump", reason=f"{left_out}; each role may use all that was restored"),)
+
+    def _gaps_of_dump(self) -> tuple[Gap, ...]:
         if not self._left_out:
             return ()
         counted = ", ".join(f"{shown(what)} ({count})" for what, count in self._left_out.most_common(_MOST_KINDS))
@@ -260,6 +311,22 @@ class Dump(Dataset):
         if self.spec.vacuum:
             control.execute("VACUUM")
         return {}
+
+
+def _unquoted(identifier: str) -> str:
+    return identifier[1:-1].replace('""', '"') if identifier.startswith('"') else identifier
+
+
+def _grant_all(control: "psycopg.Connection", roles: list[str]) -> None:
+    """Let roles use all that was restored: the rights of the dump are left out, and with them who may do less."""
+    from psycopg import sql
+
+    schemas = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
+    names = sql.SQL(", ").join(map(sql.Identifier, roles))
+    for (schema,) in control.execute(schemas).fetchall():
+        for what in ("SCHEMA", "ALL TABLES IN SCHEMA", "ALL SEQUENCES IN SCHEMA", "ALL ROUTINES IN SCHEMA"):
+            grant = sql.SQL("GRANT ALL ON {} {} TO {}").format(sql.SQL(what), sql.Identifier(schema), names)
+            control.execute(grant)
 
 
 def _is_kept(entry: Entry) -> bool:
