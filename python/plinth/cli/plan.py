@@ -43,6 +43,7 @@ def plan(
     """
     from plinth.cli.app import show_error
     from plinth.cli.plan_view import show_plan
+    from plinth.cli.replay_view import reading_log
     from plinth.experiment import read_experiment
     from plinth.report import check_viewer
     from plinth.run.checks.obstacles import find_obstacles
@@ -51,7 +52,9 @@ def plan(
     loaded = read_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
     check_viewer()
     bundle = Path("bundles/RUN")
-    made = make_plan(loaded, run_id="RUN", bundle=bundle, fit=scale_to_fit, allow_writes=allow_writes)
+    made = make_plan(
+        loaded, run_id="RUN", bundle=bundle, fit=scale_to_fit, allow_writes=allow_writes, reading=reading_log(False)
+    )
     error = find_obstacles(made, bundle, loaded.connections).error()
     if as_json:
         print_json(made.model_dump_json(indent=1))

@@ -1,13 +1,11 @@
 """The commands for the workload of a server of others, as its log has recorded it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from plinth.cli.console import error_console, output_console
+from plinth.cli.console import output_console
 from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json
 from plinth.model.errors import UsageError
@@ -55,7 +53,7 @@ def check(
       plinth replay check 'log/postgresql-*.json'
       plinth replay check postgresql.log.gz --log-line-prefix '%m [%p] %q%u@%d '
     """
-    from plinth.cli.replay_view import show_check
+    from plinth.cli.replay_view import reading_log, show_check
     from plinth.workload.server_log import check_log, log_files
 
     if not logs:
@@ -63,7 +61,7 @@ def check(
     if not 0 <= classes <= _MOST_CLASSES:
         raise UsageError(f"--classes: got {classes}; allowed: 0 to {_MOST_CLASSES:,}")
     files = log_files(logs)
-    with _progress(files, quiet) as advance:
+    with reading_log(quiet)(files) as advance:
         found = check_log(files, log_line_prefix, classes, advance)
     if as_json:
         print_json(found.model_dump_json(indent=1))
@@ -107,7 +105,7 @@ def prepare(
 
       plinth replay prepare 'log/postgresql-*.json' -o shop.replay --database shop
     """
-    from plinth.cli.replay_view import show_prepared
+    from plinth.cli.replay_view import reading_log, show_prepared
     from plinth.workload.server_log import Chosen, log_files, prepare_replay
 
     if not logs:
@@ -116,7 +114,7 @@ def prepare(
         )
     files = log_files(logs)
     chosen = Chosen(user, database, application, begin, end)
-    with _progress(files, quiet) as advance:
+    with reading_log(quiet)(files) as advance:
         prepared = prepare_replay(
             files, output, log_line_prefix=log_line_prefix, chosen=chosen, overwrite=overwrite, progress=advance
         )
@@ -125,20 +123,3 @@ def prepare(
     else:
         show_prepared(prepared, output, output_console())
     return 0 if prepared.written.statements else _NOTHING
-
-
-@contextmanager
-def _progress(files: tuple[Path, ...], quiet: bool) -> Iterator[Callable[[int, int, int], object] | None]:
-    """Show on stderr, on a terminal, how much has been read."""
-    console = error_console()
-    if quiet or not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    is_compressed = any(file.suffix in (".gz", ".zst") for file in files)
-    total = None if is_compressed else sum(file.stat().st_size for file in files)
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.description}"), console=console, transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda read, number, count: bar.update(task, completed=read, description=f"file {number} of {count}")

@@ -1,5 +1,7 @@
-"""Prints what a server's log holds."""
+"""Prints what a server's log holds, and how far the reading of it is."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -7,10 +9,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from plinth.cli.console import error_console
 from plinth.common.shown import shown
 from plinth.model.figures import percent
 from plinth.model.replay import LogCheck, LogExample, NotReplayableReason, PreparedReplay, advice
 from plinth.model.units import format_decimal_size, format_duration
+from plinth.workload.server_log import LogProgress, ReadingLog
 
 _REASONS: dict[NotReplayableReason, str] = {
     "parameters_absent": "its parameters are not in the log",
@@ -153,3 +157,31 @@ def _share(part: int, whole: int) -> str:
 
 def _time(duration_us: float) -> str:
     return f"{duration_us / 1e3:,.3f} ms" if duration_us < 1e6 else format_duration(duration_us / 1e6)
+
+
+def reading_log(quiet: bool) -> ReadingLog:
+    """Return what shows on stderr, on a terminal, how much of a log has been read."""
+
+    @contextmanager
+    def reading(files: Sequence[Path]) -> Iterator[LogProgress | None]:
+        console = error_console()
+        if quiet or not console.is_terminal:
+            yield None
+            return
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        is_compressed = any(file.suffix in (".gz", ".zst") for file in files)
+        total = None if is_compressed else sum(file.stat().st_size for file in files)
+        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+        with Progress(*columns, TextColumn("{task.description}"), console=console, transient=True) as bar:
+            task = bar.add_task("", total=total)
+            yield lambda read, number, count: bar.update(task, completed=read, description=f"file {number} of {count}")
+
+    return reading

@@ -83,6 +83,7 @@ def run(
     from plinth.cli.bundle_experiment import bundle_of, confirm, overrides_of
     from plinth.cli.live import open_listener
     from plinth.cli.plan_view import full_size_sentence
+    from plinth.cli.replay_view import reading_log
     from plinth.experiment import read_experiment
     from plinth.report import check_viewer
     from plinth.run.conduct import run_plan
@@ -102,7 +103,13 @@ def run(
     check_viewer()
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
     made = make_plan(
-        loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit, destroy=destroy, allow_writes=allow_writes
+        loaded,
+        run_id=token_hex(4),
+        bundle=folder,
+        fit=scale_to_fit,
+        destroy=destroy,
+        allow_writes=allow_writes,
+        reading=reading_log(quiet),
     )
     if full:
         print_plain(full_size_sentence(made), file=sys.stderr)

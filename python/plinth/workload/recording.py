@@ -2,25 +2,31 @@
 
 import hashlib
 import json
+import os
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from plinth.model.errors import UsageError
 from plinth.model.replay import PlannedRecording, RecordedClass
 from plinth.model.workload import SessionFilter, WorkloadSpec
 from plinth.system.paths import cache_dir, ensure
-from plinth.workload.server_log import Chosen, prepare_replay, read_replay
+from plinth.workload.server_log import Chosen, ReadingLog, prepare_replay, read_replay
 
 LEAD_S = 1.0
 """The load engine begins a recording this long after the load, so that sessions that were open before it are connected."""
 _MAGIC = b"PLINTHRP"
+_KEPT_S = 30 * 86_400.0
 
 
-def recording_of(spec: WorkloadSpec, files: Sequence[Path]) -> tuple[PlannedRecording, tuple[RecordedClass, ...]]:
+def recording_of(
+    spec: WorkloadSpec, files: Sequence[Path], reading: ReadingLog
+) -> tuple[PlannedRecording, tuple[RecordedClass, ...]]:
     """Return the recording of a workload, whose `files` are a replay file or a log, and its classes of statements.
 
     A replay file that is made of a log is kept in the cache, by the names, sizes and times of the log's files and by what is chosen of
-    it. Raises UsageError for files that are neither, and for a recording of several databases.
+    it, until it has not been planned with for 30 days. Raises UsageError for files that are neither, and for a recording of several databases.
     """
     is_replay = [_is_replay_file(file) for file in files]
     if any(is_replay):
@@ -36,7 +42,7 @@ def recording_of(spec: WorkloadSpec, files: Sequence[Path]) -> tuple[PlannedReco
             )
         file = files[0]
     else:
-        file = _prepared(spec, files)
+        file = _prepared(spec, files, reading)
     facts = read_replay(file, spec.classes)
     if len(facts.databases) > 1:
         raise UsageError(
@@ -74,14 +80,20 @@ def _is_current(output: Path) -> bool:
     return True
 
 
-def _prepared(spec: WorkloadSpec, files: Sequence[Path]) -> Path:
+def _prepared(spec: WorkloadSpec, files: Sequence[Path], reading: ReadingLog) -> Path:
     chosen = _chosen(spec.sessions)
     known = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     made_of = json.dumps([known, spec.log_line_prefix, spec.model_dump(mode="json")["sessions"]])
-    output = ensure(cache_dir() / "replays") / f"{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.replay"
+    folder = ensure(cache_dir() / "replays")
+    _remove_old(folder)
+    output = folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.replay"
     if _is_current(output):
+        os.utime(output)
         return output
-    prepared = prepare_replay(files, output, log_line_prefix=spec.log_line_prefix, chosen=chosen, overwrite=True)
+    with reading(files) as progress:
+        prepared = prepare_replay(
+            files, output, log_line_prefix=spec.log_line_prefix, chosen=chosen, overwrite=True, progress=progress
+        )
     if not prepared.written.statements:
         raise UsageError(
             f"nothing of the log can be replayed: {prepared.check.statements.count:,} statements were read, and "
@@ -89,6 +101,14 @@ def _prepared(spec: WorkloadSpec, files: Sequence[Path]) -> Path:
             hint="plinth replay check says why",
         )
     return output
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove what nobody has planned with for a while: it holds what the log holds, personal data too."""
+    for file in folder.iterdir():
+        with suppress(FileNotFoundError):  # another run was faster
+            if time.time() - file.stat().st_mtime > _KEPT_S:
+                file.unlink()
 
 
 def _chosen(sessions: str | SessionFilter) -> Chosen:

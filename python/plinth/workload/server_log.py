@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,6 +16,12 @@ _PREFIX_HINT = (
     "for a plain log give the server's setting: --log-line-prefix '%m [%p] %q%u@%d ' (SHOW log_line_prefix); its messages have to "
     "be in English (lc_messages = 'C')"
 )
+
+
+LogProgress = Callable[[int, int, int], object]
+"""Called with the bytes read without compression, the number of the file and how many there are."""
+ReadingLog = Callable[[Sequence[Path]], AbstractContextManager[LogProgress | None]]
+"""Shows how far the reading of files is, while its block runs."""
 
 
 def log_files(patterns: Sequence[Path]) -> tuple[Path, ...]:
@@ -44,11 +51,10 @@ def check_log(
     files: Sequence[Path],
     log_line_prefix: str | None,
     classes: int,
-    progress: Callable[[int, int, int], object] | None = None,
+    progress: LogProgress | None = None,
 ) -> LogCheck:
     """Return what a log of several files, in any order, holds; `classes` of statements are listed.
 
-    `progress` is called with the bytes read without compression, the number of the file and how many there are.
     Raises UsageError for a log that cannot be read in any format, RunError or MissingCapability for files.
     """
     config = {"files": [str(file) for file in files], "log_line_prefix": log_line_prefix, "classes": classes}
@@ -79,11 +85,11 @@ def prepare_replay(
     log_line_prefix: str | None = None,
     chosen: Chosen | None = None,
     overwrite: bool = False,
-    progress: Callable[[int, int, int], object] | None = None,
+    progress: LogProgress | None = None,
 ) -> PreparedReplay:
     """Write what can be replayed of a log of several files, in any order, to the replay file `output`, which its owner alone may read.
 
-    `progress` is as for `check_log`. Raises UsageError for a log that cannot be read, or a file that is there and not to be
+    Raises UsageError for a log that cannot be read, or a file that is there and not to be
     overwritten; RunError or MissingCapability for files.
     """
     if output.exists() and not overwrite:

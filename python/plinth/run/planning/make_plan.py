@@ -1,7 +1,7 @@
 """From an experiment to its plan: collects from the stages the facts that planning needs."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -46,6 +46,7 @@ from plinth.workload import (
     shell_commands,
 )
 from plinth.workload.recording import recording_of, replay_s
+from plinth.workload.server_log import ReadingLog
 
 
 def make_plan(
@@ -56,13 +57,14 @@ def make_plan(
     fit: bool = False,
     destroy: Collection[str] | None = None,
     allow_writes: bool = False,
+    reading: ReadingLog = lambda _: nullcontext(),
 ) -> Plan:
     """Return the plan of an experiment on this machine; nothing is changed by making it.
 
     Raises ExperimentError for what is wrong with the experiment here, such as settings that the server would refuse, UsageError for
     scripts that do not parse, and MissingCapability when there is no such server, or when `fit` finds no size that fits. An
     error has with it all else that would keep the plan from being carried out, as `find_obstacles` finds it with `destroy`.
-    `allow_writes`: recorded statements may write to an external server.
+    `allow_writes`: recorded statements may write to an external server. `reading` shows how far a log is that is replayed.
     Interrupted on Ctrl-C.
     """
     with InterruptGuard(lambda _: None):
@@ -72,6 +74,7 @@ def make_plan(
             bundle,
             None if fit else lambda draft: find_obstacles(draft, bundle, loaded.connections, destroy),
             allow_writes,
+            reading,
         )
         experiment, cuts = loaded.experiment, ()
         if fit:
@@ -90,6 +93,7 @@ class _Planner:
     bundle: Path
     _obstacles: Callable[[Plan], Obstacles] | None
     _allow_writes: bool
+    _reading: ReadingLog
     host: HostFacts = field(default_factory=HOST.facts, init=False)
     owner: Owner = field(default_factory=server_owner, init=False)
     runner: Runner = field(default_factory=Runner, init=False)
@@ -198,7 +202,7 @@ class _Planner:
             try:
                 with self._placed():
                     files = recorded_files(self.loaded.folder, workload.replay, ["workload", "replay"])
-                self._recordings[key] = recording_of(workload, files)
+                self._recordings[key] = recording_of(workload, files, self._reading)
             except UsageError as error:
                 self._recording_errors[key] = error
         return self._recordings[key]
