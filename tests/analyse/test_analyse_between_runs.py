@@ -13,7 +13,9 @@ from plinth.analyse.between_runs import Run, compare_runs
 from plinth.analyse.run_figures import run_figures
 from plinth.model.contents import BundleContents
 from plinth.model.errors import UsageError
+from plinth.model.run_comparison import StatementTime
 from plinth.model.tpcc_notice import NOTICE
+from plinth.report.runs import render_runs_markdown, render_runs_terminal
 
 STEADY = (1000.0, 1010.0, 990.0, 1005.0, 995.0)
 SLOWER = tuple(0.9 * tps for tps in STEADY)
@@ -61,6 +63,51 @@ def test_of_a_latency_more_is_worse() -> None:
     (ratio,) = compare_runs([faster, slower], ["latency_p99"]).ratios
     assert ratio.verdict == "worse"
     assert ratio.ratio is not None and ratio.ratio.value == pytest.approx(1.5, rel=0.01)
+
+
+def with_statements(of: Run, name: str, *, label: str, seconds: dict[str, tuple[float, ...]]) -> Run:
+    """A run whose trials replayed statements that took so long."""
+    variants = []
+    for variant in of.figures.variants:
+        trials = [
+            trial.model_copy(
+                update={
+                    "statements": tuple(
+                        StatementTime(name=statement, mean_ns=1e9 * times[number])
+                        for statement, times in seconds.items()
+                        if times
+                    )
+                }
+            )
+            for number, trial in enumerate(variant.trials)
+        ]
+        variants.append(variant.model_copy(update={"trials": tuple(trials), "label": label}))
+    return Run(name, of.figures.model_copy(update={"run_id": name, "variants": tuple(variants)}))
+
+
+def test_replayed_statements_are_compared_by_class() -> None:
+    whole, like = run(bundle({"disk": STEADY}), "a"), (1.0, 1.01, 0.99, 1.005, 0.995)
+    before = with_statements(
+        whole, "a", label="disk", seconds={"SELECT $1": like, "COMMIT": like, "BEGIN": (), "END": like}
+    )
+    slower, faster = tuple(2 * one for one in like), tuple(one / 4 for one in like)
+    after = with_statements(
+        whole, "b", label="disk", seconds={"SELECT $1": slower, "COMMIT": faster, "BEGIN": like, "END": like}
+    )
+    compared = compare_runs([before, after])
+    found = [(one.name, one.change.verdict, round(one.change.ratio.value, 3)) for one in compared.statements]
+    assert found == [
+        ("COMMIT", "faster", 0.25),
+        ("SELECT $1", "slower", 2.0),
+        ("END", "no difference shown", 1.0),
+    ], "the greatest change first; what one of them lacks is not compared"
+    select = compared.statements[1]
+    assert (select.before.value, select.after.value) == pytest.approx((1e9, 2e9))
+    assert select.change.p_value is not None
+    shown = render_runs_terminal(compared, width=160, color=False)
+    assert "Replayed statements, mean time" in shown and "SELECT $1" in shown and "slower" in shown
+    assert "| SELECT $1 |" in render_runs_markdown(compared).replace("\\", "")
+    assert not compare_runs([whole, run(bundle({"disk": STEADY}), "b")]).statements
 
 
 def test_variants_are_matched_by_their_levels_and_the_others_are_named() -> None:

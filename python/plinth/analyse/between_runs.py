@@ -11,6 +11,7 @@ from plinth.analyse.bootstrap import MIN_TRIALS, of_trials
 from plinth.analyse.comparison import Ratio, inverse
 from plinth.analyse.machine_load import load_differences, load_refusals, share_of
 from plinth.analyse.noise_floor import noise_floor
+from plinth.analyse.replayed import SideBySide, statement_changes
 from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.base import Gap
 from plinth.model.choices import Allowance, Metric
@@ -96,10 +97,13 @@ def compare_runs(
     )
     floors = [_floor(run.figures) for run in runs]
     ratios = _judged(pairs, floors, first.figures.seed)
+    compared = {(pair.run, id(pair.before)): (pair.before, pair.after) for pair in pairs if not pair.refused}
+    sides = [SideBySide(run, *pair) for (run, _), pair in compared.items()]
     return RunsComparison(
         runs=tuple(_compared(run) for run in runs),
         answer=_answer(ratios),
         ratios=ratios,
+        statements=statement_changes(sides, floors, first.figures.seed),
         differences=differing,
         unmatched=tuple(_unmatched(runs, matched)),
         caveats=caveats(

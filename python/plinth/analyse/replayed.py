@@ -1,16 +1,20 @@
 """Each class of replayed statements: how long it took when it was recorded, and on each variant."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from plinth.analyse import comparison
 from plinth.analyse.bootstrap import of_trials
 from plinth.analyse.comparison import Outcome, Ratio
 from plinth.analyse.trials import JudgedTrial, Measured
 from plinth.model.analysis import NoiseFloor, ReplayedClass, TimeRatio, TimeVerdict, Verdict
+from plinth.model.contents import TrialContents
 from plinth.model.factors import Design
 from plinth.model.figures import Estimate
 from plinth.model.histogram import Buckets
+from plinth.model.plan import Variant
+from plinth.model.run_comparison import StatementChange, StatementTime, VariantFigures
 
 _OF_TIMES: Mapping[Verdict, TimeVerdict] = {
     "better": "slower",
@@ -69,6 +73,72 @@ def replayed_classes(
     }
 
 
+def statement_times(contents: TrialContents, variant: Variant) -> tuple[StatementTime, ...]:
+    """Return the mean times of the classes of statements that were done in a trial; nothing unless it is of a replay."""
+    if variant.recording is None:
+        return ()
+    times = {script.name: _service_times(contents, script.name) for script in variant.scripts}
+    return tuple(StatementTime(name=name, mean_ns=one.mean_ns()) for name, one in times.items() if one and one.sum_ns)
+
+
+class SideBySide(NamedTuple):
+    """A variant that two runs have in common: the place of the later run, and its figures in the first and the later one."""
+
+    run: int
+    before: VariantFigures
+    after: VariantFigures
+
+
+def statement_changes(
+    sides: Sequence[SideBySide], noise: Sequence[NoiseFloor | None], seed: int
+) -> tuple[StatementChange, ...]:
+    """Return how each class of replayed statements that both runs have changed; `noise` is by run.
+
+    All comparisons are corrected together (Holm), apart from those of whole variants.
+    """
+    times: dict[tuple[str, str], tuple[SideBySide, str, list[float], list[float]]] = {}
+    for number, side in enumerate(sides):
+        before, after = _logs_by_class(side.before), _logs_by_class(side.after)
+        for name in [name for name in before if name in after]:
+            times[str(number), name] = side, name, before[name], after[name]
+    ratios = {
+        key: comparison.compare_unpaired(after, before, seed, len(times)) for key, (*_, before, after) in times.items()
+    }
+    # The runs' own A/A pairs, of which the noisier decides; each later run has the first one's, too.
+    judged: dict[tuple[str, str], Outcome] = {}
+    for place in dict.fromkeys(side.run for side in sides):
+        doubts = [floor for floor in (noise[0], noise[place]) if floor is not None and floor.alarm]
+        floor = max(doubts, key=lambda floor: floor.smallest_ratio, default=None)
+        judged |= {
+            key: outcome for key, outcome in comparison.outcomes(ratios, floor).items() if times[key][0].run == place
+        }
+    changes = [
+        (
+            abs(ratios[key].log),
+            StatementChange(
+                run=side.run,
+                variant=side.after.label,
+                name=name,
+                before=of_trials([math.exp(log) for log in before], seed),
+                after=of_trials([math.exp(log) for log in after], seed),
+                change=_as_times(judged[key]),
+            ),
+        )
+        for key, (side, name, before, after) in times.items()
+    ]
+    places = {(side.run, side.after.label): number for number, side in enumerate(sides)}
+    changes.sort(key=lambda one: (places[one[1].run, one[1].variant], -one[0]))
+    return tuple(change for _, change in changes)
+
+
+def _logs_by_class(figures: VariantFigures) -> dict[str, list[float]]:
+    logs: dict[str, list[float]] = {}
+    for trial in figures.trials:
+        for one in trial.statements:
+            logs.setdefault(one.name, []).append(math.log(one.mean_ns))
+    return logs
+
+
 def _estimate(logs: Mapping[int, float], seed: int) -> Estimate | None:
     return of_trials([math.exp(log) for log in logs.values()], seed) if logs else None
 
@@ -79,7 +149,7 @@ def _means(measured: Measured, name: str) -> dict[int, float]:
 
 
 def _recorded(measured: Measured, name: str) -> dict[int, float]:
-    return _logs({one.contents.trial.block: _histogram(one, name, "recorded") for one in measured.counted})
+    return _logs({one.contents.trial.block: _histogram(one.contents, name, "recorded") for one in measured.counted})
 
 
 def _logs(times: Mapping[int, Buckets]) -> dict[int, float]:
@@ -95,12 +165,16 @@ def _service(measured: Measured, name: str) -> Buckets:
 
 
 def _times(judged: JudgedTrial, name: str) -> Buckets:
+    return _service_times(judged.contents, name)
+
+
+def _service_times(contents: TrialContents, name: str) -> Buckets:
     """Return the times from sending to the end; of a closed loop these are the latencies."""
-    return _histogram(judged, name, "service") or _histogram(judged, name, "transaction")
+    return _histogram(contents, name, "service") or _histogram(contents, name, "transaction")
 
 
-def _histogram(judged: JudgedTrial, name: str, scope: str) -> Buckets:
-    return Buckets.of(one for one in judged.contents.histograms if one.scope == scope and one.script == name)
+def _histogram(contents: TrialContents, name: str, scope: str) -> Buckets:
+    return Buckets.of(one for one in contents.histograms if one.scope == scope and one.script == name)
 
 
 def _outcomes(
@@ -116,6 +190,8 @@ def _outcomes(
 
 
 def _time_ratio(outcome: Outcome | None) -> TimeRatio | None:
-    if outcome is None:
-        return None
+    return None if outcome is None else _as_times(outcome)
+
+
+def _as_times(outcome: Outcome) -> TimeRatio:
     return TimeRatio(ratio=outcome.ratio, verdict=_OF_TIMES[outcome.verdict], p_value=outcome.p_value)

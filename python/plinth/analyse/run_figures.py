@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plinth.analyse.machine_load import load_conditions
+from plinth.analyse.replayed import statement_times
 from plinth.model.analysis import Analysis, VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.experiment import MeasureSpec
@@ -37,6 +38,7 @@ def run_figures(contents: BundleContents, analysis: Analysis) -> RunFigures:
 
 
 def _variant(contents: BundleContents, variant: Variant, result: VariantResult) -> VariantFigures:
+    contents_of = {one.trial.block: one for one in contents.trials if one.trial.variant == variant.id}
     counted = tuple(
         TrialFigures(
             block=point.block,
@@ -48,6 +50,7 @@ def _variant(contents: BundleContents, variant: Variant, result: VariantResult) 
             steal=point.steal,
             in_time_tps=point.in_time_tps,
             kept=point.kept,
+            statements=statement_times(contents_of[point.block], variant),
         )
         for point in result.trials
         if point.excluded is None and point.failure is None and point.tps

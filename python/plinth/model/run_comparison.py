@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from plinth.model.analysis import Verdict
+from plinth.model.analysis import TimeRatio, Verdict
 from plinth.model.base import Frozen, Gap
 from plinth.model.choices import Metric
 from plinth.model.figures import Estimate
@@ -35,6 +35,13 @@ class Condition(Frozen):
         return name.removesuffix("stands on") + "stored on" if name.endswith(": stands on") else name
 
 
+class StatementTime(Frozen):
+    """How long a class of replayed statements took in a trial: from sending to the end of the reply."""
+
+    name: str = Field(description="The text without constants.")
+    mean_ns: float = Field(gt=0, lt=2**63)
+
+
 class TrialFigures(Frozen):
     """A trial that counts."""
 
@@ -58,6 +65,7 @@ class TrialFigures(Frozen):
         description="Of an open loop: whether it kept up with the schedule; None where that is not known, as in baselines by earlier "
         "versions.",
     )
+    statements: tuple[StatementTime, ...] = Field(default=(), description="Of a replay, those that were done.")
 
 
 class VariantFigures(Frozen):
@@ -138,6 +146,17 @@ class RunsRatio(Frozen):
     sentence: str
 
 
+class StatementChange(Frozen):
+    """The mean time of a class of replayed statements in a later run against that in the first run, of one variant."""
+
+    run: int = Field(description="Place of the later run among the compared runs, from 0.")
+    variant: str = Field(description="Label.")
+    name: str = Field(description="The text without constants.")
+    before: Estimate = Field(description="In nanoseconds.")
+    after: Estimate
+    change: TimeRatio
+
+
 class RunsComparison(Frozen):
     """The comparison of several runs."""
 
@@ -145,6 +164,10 @@ class RunsComparison(Frozen):
     runs: tuple[ComparedRun, ...]
     answer: str
     ratios: tuple[RunsRatio, ...]
+    statements: tuple[StatementChange, ...] = Field(
+        default=(),
+        description="Of replays, by class: those of one run and variant together, the greatest change first.",
+    )
     differences: tuple[Difference, ...]
     unmatched: tuple[Gap, ...] = Field(description="Variants that another run does not have.")
     caveats: tuple[str, ...]

@@ -20,9 +20,12 @@ _METRICS: dict[Metric, str] = {
     "latency_p95": "p95 latency",
     "latency_p99": "p99 latency",
 }
-_STYLES = {"better": "green", "worse": "bold red", "undecided": "dim"}
+_STYLES = {"better": "green", "worse": "bold red", "undecided": "dim", "faster": "green", "slower": "bold red"}
 _NARROWEST = 40
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+OF_STATEMENTS = "Replayed statements, mean time"
+_STATEMENT_HEADS = ("variant", "statement", "before", "after", "ratio", "verdict")
+_MOST_STATEMENTS = 20
 _RATIO_HEADS = ("variant", "figure", "before", "after", "ratio", "verdict")
 
 
@@ -42,6 +45,12 @@ def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -
         if compared.differences:
             console.print(Text("\nWhat differs:", style="dim"))
             console.print(_grid(difference_heads(compared), difference_rows(compared)))
+        if compared.statements:
+            console.print(Text(f"\n{OF_STATEMENTS}:", style="dim"))
+            console.print(_grid(statement_heads(compared), statement_rows(compared, _MOST_STATEMENTS)))
+            further = len(compared.statements) - _MOST_STATEMENTS
+            if further > 0:
+                console.print(Text(f"and {further:,} more, with --markdown", style="dim"))
         for gap in compared.unmatched:
             console.print(Text(f"{gap.what}: not compared: {gap.reason}", style="dim"))
         for caveat in compared.caveats:
@@ -57,6 +66,10 @@ def render_runs_markdown(compared: RunsComparison) -> str:
         "# Runs compared",
         plain(compared.answer),
         table(ratio_heads(compared), ratio_rows(compared)),
+        section(
+            OF_STATEMENTS,
+            table(statement_heads(compared), statement_rows(compared)) if compared.statements else "",
+        ),
         section("Not compared", bullets([*refused, *unmatched])),
         section(
             "What differs",
@@ -98,6 +111,28 @@ def _ratio_cells(one: RunsRatio) -> tuple[str, str, str, str]:
         return (NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE, "not compared")
     text = number if one.metric == "tps" else latency
     return (figure(one.before, text), figure(one.after, text), ratio(one.ratio), one.verdict or NOT_AVAILABLE)
+
+
+def statement_heads(compared: RunsComparison) -> tuple[str, ...]:
+    """Return the header of the table of replayed statements."""
+    return _STATEMENT_HEADS if len(compared.runs) == 2 else ("run", *_STATEMENT_HEADS)
+
+
+def statement_rows(compared: RunsComparison, most: int | None = None) -> list[tuple[str, ...]]:
+    """Return a row for each class of replayed statements, of the first `most`; with more than two runs it begins with the run's letter."""
+    rows = [
+        (
+            run_letter(one.run),
+            one.variant,
+            one.name,
+            figure(one.before, latency),
+            figure(one.after, latency),
+            ratio(one.change.ratio),
+            one.change.verdict,
+        )
+        for one in compared.statements[:most]
+    ]
+    return rows if len(compared.runs) > 2 else [row[1:] for row in rows]
 
 
 def difference_heads(compared: RunsComparison) -> tuple[str, ...]:
