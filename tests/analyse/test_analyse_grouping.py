@@ -20,7 +20,13 @@ QUIET, ONE_NOISY = (0.03,) * 4, (0.01, 0.01, 0.01, 0.2)
 
 @pytest.mark.parametrize(
     ("noise", "trials", "strata"),
-    [(QUIET, 3, 1), (QUIET, 5, 1), (QUIET, 5, 3), (QUIET[:2], 5, 2), (ONE_NOISY, 5, 1), ((0.03,) * 10, 5, 1)],
+    [
+        (QUIET, 3, 1),
+        (QUIET, 5, 1),
+        (QUIET[:2], 5, 2),
+        (ONE_NOISY, 5, 1),
+        *(pytest.param(*one, marks=pytest.mark.long) for one in ((QUIET, 5, 3), ((0.03,) * 10, 5, 1))),
+    ],
 )
 def test_variants_that_are_the_same_are_one_group(noise: tuple[float, ...], trials: int, strata: int) -> None:
     found = sets_of_variants([0.0] * len(noise), trials, noise=noise, drift=0.2, strata=strata, count=COUNT, seed=41)

@@ -27,10 +27,15 @@ def covers(found: Estimate, truth: float) -> bool:
 @pytest.mark.parametrize(
     ("values", "at", "cv", "trials", "drift"),
     [
-        (DOUBLING, 11.0, 0.05, 3, 0.0),
         (DOUBLING, 11.0, 0.05, 5, 0.3),
-        ((1.0, 4.0, 16.0, 32.0, 90.0), 11.0, 0.05, 5, 0.0),
-        ((1.0, 2.0, 4.0, 8.0), 3.0, 0.05, 4, 0.1),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in (
+                (DOUBLING, 11.0, 0.05, 3, 0.0),
+                ((1.0, 4.0, 16.0, 32.0, 90.0), 11.0, 0.05, 5, 0.0),
+                ((1.0, 2.0, 4.0, 8.0), 3.0, 0.05, 4, 0.1),
+            )
+        ),
     ],
 )
 def test_the_interval_of_a_knee_holds_its_place(

@@ -130,7 +130,7 @@ def files_of(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    "form", [pytest.param(form, marks=[pytest.mark.long] if form == "tar" else []) for form in BACKUPS]
+    "form", [pytest.param(form, marks=[pytest.mark.long] if form in ("tar", "gzip") else []) for form in BACKUPS]
 )
 def test_servers_are_made_of_copies(project, nothing_left, original: Original, form: str) -> None:
     original.archived.unlink(missing_ok=True)

@@ -83,7 +83,7 @@ def test_a_run_takes_the_disk_only_with_the_word_and_gives_it_back(project, noth
     ("changes", "said"),
     [
         ({"serial": "S4EVNF0M512346"}, "its serial number is"),
-        ({"size": "600MiB"}, "not 600.0 MiB"),
+        pytest.param({"size": "600MiB"}, "not 600.0 MiB", marks=pytest.mark.long),
     ],
 )
 def test_another_disk_is_refused_though_its_word_is_given(project, nothing_left, drawer, changes, said):

@@ -45,6 +45,7 @@ def schemas_of_ours(string: str) -> list[tuple[str]]:
         return control.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'plinth%' ORDER BY 1").fetchall()
 
 
+@pytest.mark.long
 def test_datasets_that_differ_have_schemas_of_their_own_on_one_server(project, service):
     string, _ = service
     external = EXTERNAL.replace("workload.clients = [1, 4]", "dataset.scale = [1, 2]")

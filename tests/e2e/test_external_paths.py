@@ -43,6 +43,7 @@ def test_wal_on_a_storage_of_its_own_as_a_factor(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_commits_are_kept_only_if_all_storages_of_a_cluster_keep_them(project):
     elsewhere(project, 'storage = "disk"', matrix='server.wal_storage = ["disk", "memory"]\n')
     done = project.run("--json")

@@ -145,6 +145,7 @@ def killed_once_paused(project, pause_at: str) -> None:
     running.end()
 
 
+@pytest.mark.long
 def test_a_kill_of_plinth_in_the_midst_leaves_nothing_that_clean_does_not_undo(project, nothing_left):
     killed_once_paused(project, "200ms")
     cleaned = project.plinth("clean")

@@ -159,9 +159,8 @@ def test_clean_removes_the_snapshots_of_a_run_that_was_killed(project, on_btrfs)
     assert not list(on_btrfs.iterdir()) and not list(project.state.glob("journal/*.jsonl"))
 
 
-@pytest.mark.parametrize(
-    "storage", [pytest.param(BTRFS, id="btrfs"), pytest.param(ZFS, id="zfs", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("storage", [pytest.param(BTRFS, id="btrfs"), pytest.param(ZFS, id="zfs")])
 def test_a_resumed_run_begins_without_the_snapshots_of_the_trial_that_was_killed(project, nothing_left, storage):
     write(project, storage)
     killed_with_a_snapshot(project)

@@ -83,10 +83,11 @@ def test_what_a_script_does_to_its_commits_is_its_grade(graded, script):
     ("sql", "grade", "reason"),
     [
         ("ALTER SYSTEM SET fsync = off;\nSELECT pg_reload_conf();\n", "does not keep", "fsync = off"),
-        (
+        pytest.param(
             "ALTER ROLE CURRENT_USER SET synchronous_commit = off;\n",
             "may lose recent commits",
             "synchronous_commit = off",
+            marks=pytest.mark.long,
         ),
     ],
 )

@@ -46,6 +46,7 @@ class Steps:
         return step
 
 
+@pytest.mark.long
 def test_the_charts_of_a_run_grow_and_keep_their_history_until_it_is_complete(project):
     with watched(project, *SHORT) as (run, steps):
         steps.next("growing")

@@ -110,7 +110,7 @@ def test_a_killed_run_is_resumed_with_a_network_made_again_and_cleaned(project, 
     nothing_left()
 
 
-@pytest.mark.parametrize("moment", ["emulate the network", "make standby a"])
+@pytest.mark.parametrize("moment", ["emulate the network", pytest.param("make standby a", marks=pytest.mark.long)])
 def test_a_kill_leaves_nothing_that_clean_does_not_undo(project, nothing_left, moment):
     project.write(EXPERIMENT)
     running = project.start()

@@ -62,6 +62,7 @@ def test_ctrl_c_while_pages_are_written_undoes_everything(project, nothing_left)
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_while_pages_are_written_is_resumed_and_reports_the_load(project, nothing_left):
     while_it_writes(project, signal.SIGKILL)
     resumed = project.plinth("resume", project.bundle)

@@ -40,9 +40,9 @@ SHARED = "sessions share their server processes"
     ("mode", "ignores_options", "said"),
     [
         ("session", True, NOT_TAKEN),
-        ("transaction", True, NOT_TAKEN),
-        ("session", False, NO_OPTIONS),
         ("transaction", False, NO_OPTIONS),
+        pytest.param("transaction", True, NOT_TAKEN, marks=pytest.mark.long),
+        pytest.param("session", False, NO_OPTIONS, marks=pytest.mark.long),
     ],
 )
 def test_a_run_through_a_pooler_is_refused_and_makes_nothing(

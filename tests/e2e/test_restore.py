@@ -213,7 +213,7 @@ BTRFS = (
 )
 
 
-@pytest.mark.parametrize(("how", "changes"), [("copy", ()), ("snapshot", BTRFS)])
+@pytest.mark.parametrize(("how", "changes"), [pytest.param("copy", (), marks=pytest.mark.long), ("snapshot", BTRFS)])
 def test_rows_in_a_tablespace_and_wal_elsewhere_are_restored(orders, nothing_left, how, changes):
     text = ORDERS
     for change in changes:

@@ -44,9 +44,7 @@ STORAGES = {
     ("storage", "server_too"),
     [
         ("directory", False),
-        ("tmpfs", True),
-        pytest.param("emulated", False, marks=pytest.mark.long),
-        pytest.param("loop", True, marks=pytest.mark.long),
+        *(pytest.param(*one, marks=pytest.mark.long) for one in (("tmpfs", True), ("emulated", False), ("loop", True))),
     ],
 )
 def test_a_load_is_resumed_where_it_was_killed(project, nothing_left, storage, server_too):

@@ -1,5 +1,7 @@
 """Scripts whose transactions are none of the server's, or rolled back ones: a trial of them is whole."""
 
+import pytest
+
 EXPERIMENT = """\
 spec = 1
 name = "few-commits"
@@ -22,6 +24,7 @@ SCRIPTS = {
 }
 
 
+@pytest.mark.long
 def test_a_trial_is_checked_by_the_transactions_that_its_script_has_of_the_server(project, nothing_left):
     (project.folder / "schema.sql").write_text("CREATE TABLE mine (n int);\n")
     (project.folder / "load.sql").write_text("INSERT INTO mine VALUES (0);\n")

@@ -40,6 +40,7 @@ settings = { max_prepared_transactions = 1 }
 LOCK = "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE"
 
 
+@pytest.mark.long
 def test_a_load_and_a_trial_that_a_foreign_lock_holds_up_say_so_and_continue(project, service, nothing_left):
     string, _ = service
     (project.folder / "schema.sql").write_text("CREATE TABLE mine (n int);\n")

@@ -154,7 +154,14 @@ def test_one_whose_storage_is_full_fails_with_its_reason(project, nothing_left):
     nothing_left()
 
 
-@pytest.mark.parametrize("moment", ["make standby a", "make standby b", "copy the files of 1-disk.a", "trial 1 of 2"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "make standby b",
+        "trial 1 of 2",
+        *(pytest.param(moment, marks=pytest.mark.long) for moment in ("make standby a", "copy the files of 1-disk.a")),
+    ],
+)
 def test_a_kill_leaves_nothing_that_clean_does_not_undo(project, nothing_left, moment):
     project.write(EXPERIMENT)
     running = project.start()

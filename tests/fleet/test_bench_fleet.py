@@ -90,7 +90,7 @@ def _without_figures(report: str) -> list[str]:
     return re.sub(r"\d+(\.\d+)?", "N", report).splitlines()
 
 
-@pytest.fixture(params=["local", "ssh", pytest.param("ray", marks=pytest.mark.long)])
+@pytest.fixture(params=["local", *(pytest.param(executor, marks=pytest.mark.long) for executor in ("ssh", "ray"))])
 def machines(request: pytest.FixtureRequest) -> Machines:
     """The words for so many machines, by each executor, and their names."""
     match request.param:
@@ -341,7 +341,9 @@ def test_a_machine_that_is_lost_is_named_with_what_it_said_last(
     assert "in _run_module_as_main" in err, "the end of what it printed"
 
 
-@pytest.mark.parametrize("machines", [["--fleet=3"], SSH], ids=["local", "ssh"])
+@pytest.mark.parametrize(
+    "machines", [pytest.param(["--fleet=3"], id="local"), pytest.param(SSH, id="ssh", marks=pytest.mark.long)]
+)
 def test_agents_end_with_a_bench_that_is_killed(bench: Both, tmp_path: Path, machines: list[str]) -> None:
     script = tmp_path / "sleep.sql"
     script.write_text("SELECT pg_sleep(0.01);\n")

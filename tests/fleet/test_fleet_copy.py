@@ -99,7 +99,7 @@ def test_all_machines_send_the_rows_of_one(
 @pytest.mark.parametrize(
     ("spec", "ending"),
     [
-        ("local", "a machine is lost"),
+        pytest.param("local", "a machine is lost", marks=pytest.mark.long),
         ("local", "interrupted"),
         pytest.param("ray", "a machine is lost", marks=pytest.mark.long),
     ],

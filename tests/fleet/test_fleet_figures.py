@@ -281,26 +281,24 @@ def without_second_counted(kind: str, reply: Message) -> Message:
 @pytest.mark.parametrize(
     "change",
     [
-        with_number("hello", ("cores",), "-1"),
-        with_number("clock", ("sent_ns",), BAD["400 digits"]),
-        with_number("clock", ("received_ns",), str(2**61)),
-        with_number("poll", ("progress", "seconds", 0, "done"), BAD["400 digits"]),
-        with_number("poll", ("progress", "seconds", 0, "latency_mean_ns"), BAD["no number"]),
-        with_number("collect", ("result", "measured_ns"), str(2**55)),
-        with_number("collect", ("result", "totals", "done"), "-5"),
-        with_number("collect", ("usage", "engine_busy"), BAD["1e308"]),
-        without_second_counted,
-    ],
-    ids=[
-        "cores",
-        "a time of 400 digits",
-        "a reply before its request",
-        "a count of 400 digits",
-        "a mean that is no number",
-        "a load of a year",
-        "a negative count",
-        "a share of 1e308",
-        "histograms",
+        pytest.param(with_number("hello", ("cores",), "-1"), id="cores"),
+        pytest.param(without_second_counted, id="histograms"),
+        pytest.param(
+            with_number("poll", ("progress", "seconds", 0, "done"), BAD["400 digits"]), id="a count of 400 digits"
+        ),
+        *(
+            pytest.param(change, id=name, marks=pytest.mark.long)
+            for name, change in {
+                "a time of 400 digits": with_number("clock", ("sent_ns",), BAD["400 digits"]),
+                "a reply before its request": with_number("clock", ("received_ns",), str(2**61)),
+                "a mean that is no number": with_number(
+                    "poll", ("progress", "seconds", 0, "latency_mean_ns"), BAD["no number"]
+                ),
+                "a load of a year": with_number("collect", ("result", "measured_ns"), str(2**55)),
+                "a negative count": with_number("collect", ("result", "totals", "done"), "-5"),
+                "a share of 1e308": with_number("collect", ("usage", "engine_busy"), BAD["1e308"]),
+            }.items()
+        ),
     ],
 )
 def test_a_trial_with_figures_that_no_agent_sends_fails_with_the_machine(

@@ -85,7 +85,11 @@ def test_an_open_loop_has_its_arrivals_once_and_its_seconds_together(
 
 @pytest.mark.parametrize(
     ("spec", "driver"),
-    [("local", "sqlalchemy"), ("ssh", "psycopg"), pytest.param("ray", "psycopg", marks=pytest.mark.long)],
+    [
+        ("ssh", "psycopg"),
+        pytest.param("local", "sqlalchemy", marks=pytest.mark.long),
+        pytest.param("ray", "psycopg", marks=pytest.mark.long),
+    ],
     indirect=["spec"],
 )
 def test_clients_of_a_driver_are_dealt_to_the_machines(

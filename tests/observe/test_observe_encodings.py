@@ -34,7 +34,7 @@ def cluster(start_server: Callable[..., Server]) -> Server:
     return start_server("18", shared_preload_libraries="pg_stat_statements")
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=["SQL_ASCII", *(pytest.param(name, marks=pytest.mark.long) for name in ("LATIN1", "EUC_JP"))])
 def encoded(request: pytest.FixtureRequest, cluster: Server) -> Iterator[Encoded]:
     """With a schema, a table, a role with settings, and statements, all named in bytes that are not UTF-8."""
     encoding = request.param

@@ -165,7 +165,16 @@ def clean_twice(points: int) -> None:
     assert clean(UNDO_HANDLERS).runs == ()
 
 
-@pytest.mark.parametrize(("kind", "at_least"), [("loop", 20), ("zram", 20), ("emulated", 3), ("btrfs", 7), ("zfs", 8)])
+@pytest.mark.parametrize(
+    ("kind", "at_least"),
+    [
+        pytest.param("loop", 20, marks=pytest.mark.long),
+        ("zram", 20),
+        ("emulated", 3),
+        ("btrfs", 7),
+        ("zfs", 8),
+    ],
+)
 def test_clean_after_kill_at_every_step_of_making_it(foreign: Callable[[], None], kind: str, at_least: int) -> None:
     points = 1
     while dies(kill_when_made, points, OF_ITS_OWN.get(kind, ()), lambda: make_all(kind)):
@@ -180,7 +189,11 @@ def test_clean_after_kill_at_every_step_of_making_it(foreign: Callable[[], None]
 
 @pytest.mark.parametrize(
     ("kind", "at_least"),
-    [("loop", 12), ("zram", 9), ("emulated", 3), ("btrfs", 6), pytest.param("zfs", 6, marks=pytest.mark.long)],
+    [
+        ("emulated", 3),
+        ("btrfs", 6),
+        *(pytest.param(*one, marks=pytest.mark.long) for one in (("loop", 12), ("zram", 9), ("zfs", 6))),
+    ],
 )
 def test_clean_after_kill_at_every_step_of_a_clean(foreign: Callable[[], None], kind: str, at_least: int) -> None:
     def die_in_use() -> None:

@@ -1,5 +1,6 @@
 """Real servers for the load engine: started, stopped and crashed as a test needs it."""
 
+import atexit
 import os
 import shutil
 import signal
@@ -36,6 +37,8 @@ deadlock_timeout = 20ms
 restart_after_crash = on
 """
 PASSWORD = "correct horse"
+_TEMPLATES: dict[str, Path] = {}
+"""By installation: a data directory as initdb leaves it, which is copied in a tenth of the time that initdb takes."""
 
 
 def free_port() -> int:
@@ -56,12 +59,23 @@ class Server:
         self._process: subprocess.Popen[Any] | None = None
         os.chown(self.folder, owner.uid, owner.gid)
         self.folder.chmod(0o755)
-        self._run(
-            "initdb", "-D", str(self.data), "-U", "postgres", "--no-sync", "--auth=trust", "--locale=C", "-E", "UTF8"
-        )
+        self._make_data_directory()
         (self.data / "pg_hba.conf").write_text(hba)
         with (self.data / "postgresql.conf").open("a") as configuration:
             configuration.write(f"{SETTINGS}port = {self.port}\nunix_socket_directories = '{self.folder}'\n{settings}")
+
+    def _make_data_directory(self) -> None:
+        template = _TEMPLATES.get(self.installation.bindir)
+        if template is not None:
+            subprocess.run(["cp", "--archive", "--reflink=auto", str(template), str(self.data)], check=True)
+            return
+        self._run(
+            "initdb", "-D", str(self.data), "-U", "postgres", "--no-sync", "--auth=trust", "--locale=C", "-E", "UTF8"
+        )
+        folder = Path(tempfile.mkdtemp(prefix="initdb-for-tests-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        subprocess.run(["cp", "--archive", "--reflink=auto", str(self.data), str(folder / "data")], check=True)
+        _TEMPLATES[self.installation.bindir] = folder / "data"
 
     def own(self, path: Path) -> None:
         """Give a file to the user that the server runs as."""

@@ -198,6 +198,7 @@ def place(scratch: Path, state_dir: Path) -> Iterator[Place]:
             heard.end()
 
 
+@pytest.mark.long
 def test_an_honest_drive_keeps_every_acknowledged_commit_and_each_cut_lowers_the_bound(place: Place):
     place.pull_the_plug()
     again = (*PLINTH, "load", place.server.conninfo, *place.witness.options, *COMMITS)

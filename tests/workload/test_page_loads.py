@@ -267,7 +267,8 @@ def test_a_load_that_was_killed_is_resumed(
     assert not list(layout.data_directory.rglob("*.plinth"))
 
 
-@pytest.mark.parametrize("at", ["writing", pytest.param("written", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("at", ["writing", "written"])
 def test_a_load_of_tpcc_that_was_killed_is_resumed(
     folder: Path, installations: dict[str, Installation], owner: Owner, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:

@@ -121,7 +121,13 @@ def test_numbers_resume_from_every_step(
 
 @pytest.mark.parametrize(
     ("spec", "step", "server_too"),
-    [(NUMBERS, "load rows", False), (NUMBERS, "build keys", True), (UNLOGGED, "load rows", True)],
+    [
+        (NUMBERS, "build keys", True),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in ((NUMBERS, "load rows", False), (UNLOGGED, "load rows", True))
+        ),
+    ],
 )
 def test_numbers_resume_where_they_were(
     own_server: Server, place: Callable[[], Connection], spec: dict[str, Any], step: str, server_too: bool
@@ -181,7 +187,9 @@ def test_tpcb_and_upsert_resume_where_they_were(
     assert row(target, "SELECT upsert_updated(1), upsert_looked_up(30001)") == ("", "")
 
 
-@pytest.mark.parametrize(("step", "server_too"), [("load rows", True), ("build keys", False)])
+@pytest.mark.parametrize(
+    ("step", "server_too"), [("load rows", True), pytest.param("build keys", False, marks=pytest.mark.long)]
+)
 def test_tpcc_resumes_where_it_was(
     own_server: Server, place: Callable[[], Connection], step: str, server_too: bool
 ) -> None:

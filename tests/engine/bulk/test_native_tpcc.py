@@ -177,6 +177,7 @@ def test_trials_are_not_held_to_the_initial_population(loaded: Place) -> None:
     assert len(check_conditions(loaded.control, initial=False)) == 11
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("server", ["debian"], indirect=True)
 @pytest.mark.parametrize("loaded_with", [{"foreign_keys": True, "streams": 1, "seed": 2}])
 def test_foreign_keys_hold_and_another_seed_has_other_rows(

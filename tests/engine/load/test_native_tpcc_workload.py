@@ -120,7 +120,9 @@ def test_a_deck_of_transactions_leaves_what_it_must(copy: Copy, workload: dict[s
 
 
 @pytest.mark.parametrize("form", ["statements", "procedures"])
-@pytest.mark.parametrize("isolation", ["read-committed", "repeatable-read", "serializable"])
+@pytest.mark.parametrize(
+    "isolation", ["read-committed", pytest.param("repeatable-read", marks=pytest.mark.long), "serializable"]
+)
 def test_many_clients_on_one_warehouse_leave_it_consistent(copy: Copy, isolation: str, form: str) -> None:
     workload = {"form": form, "isolation": isolation, "mix": {"delivery": 20}}
     result = copy.run(workload, clients=8, threads=2, transactions_per_client=60, max_tries=3)
@@ -167,7 +169,7 @@ def test_every_commit_of_a_ledger_is_there(copy: Copy, tmp_path: Path, form: str
     assert copy.violations() == []
 
 
-@pytest.mark.parametrize("form", ["statements", "procedures"])
+@pytest.mark.parametrize("form", ["statements", pytest.param("procedures", marks=pytest.mark.long)])
 def test_an_open_loop_of_transactions(copy: Copy, form: str) -> None:
     rate = {"stages": [{"from_tps": 200.0, "to_tps": 200.0}]}
     result = copy.run({"form": form}, clients=4, threads=2, duration_s=1.0, rate=rate)
