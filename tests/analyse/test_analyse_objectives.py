@@ -9,6 +9,7 @@ from analyse_bundles import bundle, edit_trial, histogram
 from plinth.analyse import analyse
 from plinth.analyse.objectives import outcome_of
 from plinth.model.contents import BundleContents
+from plinth.model.durability import PowerCut
 from plinth.model.figures import Estimate, Interval
 from plinth.model.load import Totals
 from plinth.model.objective import Objective, ObjectiveResult
@@ -95,6 +96,41 @@ def test_commits_by_their_grade() -> None:
     assert (disk.grade, disk.figure) == ("keeps", None)
     unread = replace(bundle({"disk": DISK}), storages={})
     assert outcomes({"metric": "commits", "min": "keeps"}, contents=unread) == {"disk": "not measured"}
+
+
+def power_cut(number: int, recovery_s: float | None) -> PowerCut:
+    return PowerCut(
+        number=number,
+        variant="disk",
+        seed=number,
+        mode="drop",
+        moment="load",
+        started_unix_ns=0,
+        disks=("disk",),
+        after_s=1.0,
+        acknowledged=10,
+        unanswered=0,
+        recovery_s=recovery_s,
+        damage=(),
+        checks=(),
+        failure=None,
+    )
+
+
+def test_recovery_by_the_power_cuts_of_a_variant() -> None:
+    times = (5.0, 5.1, 4.9, 5.05, 4.95)
+    cuts = tuple(power_cut(number, time) for number, time in enumerate(times, start=1))
+    contents = replace(bundle({"disk": DISK, "memory": MEMORY}), cuts=cuts)
+    found = {one.variant: one for one in judged({"metric": "recovery", "max": "30s"}, contents=contents)}
+    disk, memory = found["disk"], found["memory"]
+    assert disk.outcome == "met" and disk.figure is not None and disk.figure.value == pytest.approx(5.0)
+    assert (memory.outcome, memory.reason) == ("not measured", "no power was cut")
+    assert outcomes({"metric": "recovery", "max": "1s"}, contents=contents)["disk"] == "not met"
+    gone = replace(contents, cuts=(*cuts, power_cut(6, None)))
+    found = {one.variant: one for one in judged({"metric": "recovery", "max": "30s"}, contents=gone)}
+    assert found["disk"].reason == "after 1 of 6 power cuts the server did not come back"
+    with pytest.raises(ValueError, match="not of recovery"):
+        objective(metric="recovery", min="1s")
 
 
 def test_asynchronous_commits_meet_the_weaker_grade_only() -> None:

@@ -40,6 +40,8 @@ def test_an_honest_disk_keeps_every_commit_in_every_mode_and_moment(tested):
     for cut in cuts:
         assert cut.failure is None and cut.damage == ()
         assert cut.disks == ("honest",) and cut.acknowledged > 0 and cut.recovery_s is not None
+        assert cut.recovery is not None and cut.mounted_s is not None
+        assert 0 < cut.mounted_s + cut.recovery.total_s <= cut.recovery_s, "the parts of it"
         assert [check.name for check in cut.checks if check.not_run is None] == [
             "no page is older than before the load",
             "untouched rows are as before the load",
@@ -58,6 +60,9 @@ def test_an_honest_disk_keeps_every_commit_in_every_mode_and_moment(tested):
         ]
     assert variants["honest"]["safety"]["grade"] == "keeps"
     assert variants["honest"]["safety"]["tested"] == "damage in 0 of 5 power cuts"
+    recovery = variants["honest"]["durability"]["recovery"]
+    assert recovery["cuts"] == 5 and recovery["redo_bytes"] > 0
+    assert "## Recovery" in project.plinth("report", project.bundle, "--markdown").stdout
 
 
 @pytest.mark.parametrize("control", [*CONTROLS, "memory"])

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from plinth.analyse.safety import judge
-from plinth.model.analysis import CutControl, CutControls, CutCount, DurabilityTest, VariantResult
+from plinth.model.analysis import CutControl, CutControls, CutCount, DurabilityTest, RecoveryFigures, VariantResult
 from plinth.model.base import Gap
 from plinth.model.choices import CutMode
 from plinth.model.contents import BundleContents
@@ -66,9 +66,27 @@ def durability_of(
         damaged_share_at_most=upper_bound(damaged_trials, len(trials)) if checked else None,
         recovery_median_s=median(recoveries) if recoveries else None,
         recovery_max_s=max(recoveries, default=None),
+        recovery=_recovery(checked),
         examples=tuple(damaged[:_MOST_SHOWN]),
         not_checked=_not_checked(checked),
         gaps=_not_learned(own),
+    )
+
+
+def _recovery(cuts: Sequence[PowerCut]) -> RecoveryFigures | None:
+    recoveries = [cut.recovery for cut in cuts if cut.recovery is not None]
+    if not recoveries:
+        return None
+    mounted = [cut.mounted_s for cut in cuts if cut.mounted_s is not None]
+    rates = [one.redo_bytes / one.redo_s for one in recoveries if one.redo_bytes and one.redo_s]
+    return RecoveryFigures(
+        cuts=len(recoveries),
+        mounted_s=median(mounted) if mounted else None,
+        before_redo_s=median(one.before_redo_s for one in recoveries),
+        redo_s=median(one.redo_s for one in recoveries),
+        redo_bytes=median(one.redo_bytes for one in recoveries),
+        redo_bytes_per_s=median(rates) if rates else None,
+        after_redo_s=median(one.after_redo_s for one in recoveries),
     )
 
 

@@ -11,6 +11,7 @@ from plinth.analyse.bootstrap import Pivot, estimate, of_trials_in_full, stated
 from plinth.analyse.trials import Measured
 from plinth.model.analysis import VariantResult
 from plinth.model.contents import BundleContents
+from plinth.model.durability import PowerCut
 from plinth.model.experiment import Experiment, factor_path
 from plinth.model.figures import Estimate
 from plinth.model.level import Level
@@ -47,6 +48,8 @@ def judge_objectives(
                 continue
             if objective.metric == "commits":
                 judged.append(_of_grade(objective, place, result))
+            elif objective.metric == "recovery":
+                judged.append(_of_figure(objective, place, result.id, _recovery(contents.cuts, result.id, seed)))
             else:
                 found = _figure(objective, experiment, measured[result.id], result, seed)
                 judged.append(_of_figure(objective, place, result.id, found))
@@ -131,6 +134,17 @@ def _figure(
     if objective.metric == "written_per_transaction":
         return _written(result)
     return _cost(objective, experiment, result.levels, *_tps(measured, seed))
+
+
+def _recovery(cuts: Sequence[PowerCut], variant: str, seed: int) -> _Found:
+    """Return the median time until the server took connections again; a server that did not come back is no figure."""
+    own = [cut for cut in cuts if cut.variant == variant and cut.was_tested]
+    known = [cut.recovery_s for cut in own if cut.recovery_s is not None]
+    if not own:
+        return _Found(missing="no power was cut")
+    if len(known) < len(own):
+        return _Found(missing=f"after {len(own) - len(known)} of {len(own)} power cuts the server did not come back")
+    return _Found(*of_trials_in_full(known, seed))
 
 
 def _tps(measured: Measured, seed: int) -> tuple[Estimate, Pivot | None]:

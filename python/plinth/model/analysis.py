@@ -252,6 +252,20 @@ class CutCount(Frozen):
     damaged: int
 
 
+class RecoveryFigures(Frozen):
+    """How the server recovered after the power cuts of a variant: medians, by its log."""
+
+    cuts: int = Field(description="Those of which the log says it.")
+    mounted_s: float | None = Field(
+        description="Until all file systems were mounted; None: only images were recovered."
+    )
+    before_redo_s: float
+    redo_s: float
+    redo_bytes: float
+    redo_bytes_per_s: float | None = Field(description="None: no WAL was replayed, or in no measurable time.")
+    after_redo_s: float
+
+
 class DurabilityTest(Frozen):
     """The results of the power cuts of a variant. A cut whose check failed counts neither way."""
 
@@ -293,6 +307,7 @@ class DurabilityTest(Frozen):
     )
     recovery_median_s: float | None
     recovery_max_s: float | None
+    recovery: RecoveryFigures | None = Field(default=None, description="None: of no cut is it known.")
     examples: tuple[PowerCut, ...] = Field(description="The first ten that found damage; the bundle has all.")
     not_checked: tuple[Gap, ...] = Field(
         description="Checks that could not be made, on which the outcome does not rest, by their reason."

@@ -10,6 +10,7 @@ from plinth.model.base import Frozen
 from plinth.model.choices import CutMode
 from plinth.model.commit_ledger import CommitTimeline, FindingKind
 from plinth.model.disk import AtomicWriteBytes, CutReport
+from plinth.model.recovery import Recovery
 from plinth.model.units import DurationS
 from plinth.model.write_facts import SettingSeen
 
@@ -216,6 +217,13 @@ class PowerCut(Frozen):
         default=None, description="When the lost commits, and those around them, were acknowledged; as lost_time_s."
     )
     recovery_s: float | None = Field(description="From the power's return to a server that takes connections.")
+    mounted_s: float | None = Field(
+        default=None,
+        description="Of that: until all devices were attached and all file systems mounted; None of images.",
+    )
+    recovery: Recovery | None = Field(
+        default=None, description="What the server did meanwhile. None: its log does not say, or it did not recover."
+    )
     before: dict[str, int] = Field(
         default={}, description="Figures of the dataset when the load began, which its invariants are compared with."
     )

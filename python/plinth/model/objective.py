@@ -9,7 +9,7 @@ from plinth.model.base import Frozen, Name
 from plinth.model.figures import Estimate, number
 from plinth.model.level import Level, same_level
 from plinth.model.safety import GRADES, SafetyBasis, SafetyGrade
-from plinth.model.units import parse_latency, parse_size
+from plinth.model.units import parse_duration, parse_latency, parse_size
 
 ObjectiveMetric = Literal[
     "tps",
@@ -20,6 +20,7 @@ ObjectiveMetric = Literal[
     "wal_per_transaction",
     "cost_per_million_transactions",
     "commits",
+    "recovery",
 ]
 Outcome = Literal["met", "not met", "inconclusive", "not measured"]
 Price = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -32,6 +33,7 @@ METRIC_TITLES: dict[ObjectiveMetric, str] = {
     "wal_per_transaction": "WAL per transaction",
     "cost_per_million_transactions": "cost per million transactions",
     "commits": "acknowledged commits",
+    "recovery": "recovery after a power cut",
 }
 LATENCY_QUANTILES: dict[ObjectiveMetric, float] = {"latency_p50": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 SIZES: frozenset[ObjectiveMetric] = frozenset({"written_per_transaction", "wal_per_transaction"})
@@ -45,12 +47,13 @@ class Objective(Frozen):
     metric: ObjectiveMetric = Field(
         description="What is bounded: tps; a percentile of the latency; written_per_transaction, bytes that reached the devices "
         "directly below the file systems; wal_per_transaction, bytes of WAL generated; cost_per_million_transactions, at "
-        "price_per_hour; commits, what becomes of acknowledged ones in a power failure.",
+        "price_per_hour; commits, what becomes of acknowledged ones in a power failure; recovery, from the return of the power until "
+        "the server takes connections.",
         examples=["latency_p99"],
     )
     max: float | str | None = Field(
         default=None,
-        description='At most this: a latency with its unit ("20ms"), a size ("8kB"), else a number. This or min.',
+        description='At most this: a latency or a time with its unit ("20ms", "30s"), a size ("8kB"), else a number. This or min.',
         examples=["20ms"],
     )
     min: float | str | None = Field(
@@ -83,6 +86,8 @@ class Objective(Frozen):
             raise ValueError("give exactly one of max and min")
         if self.metric == "commits" and self.max is not None:
             raise ValueError('max: not of commits, which is a grade: min = "keeps"')
+        if self.metric == "recovery" and self.max is None:
+            raise ValueError('min: not of recovery, which takes as long as it takes: max = "30s"')
         is_cost = self.metric == "cost_per_million_transactions"
         if is_cost and not self.price_per_hour:
             raise ValueError("price_per_hour is missing: a cost needs a price, such as price_per_hour = 0.35")
@@ -92,7 +97,7 @@ class Objective(Frozen):
 
     @property
     def bound(self) -> float | SafetyGrade:
-        """The bound in transactions/s, ns, bytes or the currency of the price; for commits a grade."""
+        """The bound in transactions/s, ns, bytes, s of recovery, or the currency of the price; for commits a grade."""
         return _parse_bound(self.metric, self.min if self.max is None else self.max)
 
     @property
@@ -121,7 +126,7 @@ class ObjectiveResult(Frozen):
     requirement: str = Field(description="For people: p99 latency at most 20ms.")
     direction: Literal["max", "min"]
     bound: float | SafetyGrade = Field(
-        description="The bound in transactions/s, ns, bytes or the currency of the price; for commits a grade."
+        description="The bound in transactions/s, ns, bytes, s of recovery, or the currency of the price; for commits a grade."
     )
     outcome: Outcome = Field(
         description="met, not met: the whole interval lies on that side of the bound. inconclusive: it includes the bound, or there "
@@ -146,6 +151,8 @@ def _parse_bound(metric: ObjectiveMetric, bound: object) -> float | SafetyGrade:
         if found is None:
             raise ValueError(f"got {bound!r}; allowed: {', '.join(_BOUND_GRADES)}")
         return found
+    if metric == "recovery":
+        return parse_duration(bound)
     if metric in LATENCY_QUANTILES:
         if not isinstance(bound, str):
             raise ValueError(f'got {bound!r}; expected a latency with its unit, such as "20ms"')

@@ -7,7 +7,9 @@ from pathlib import Path
 from time import monotonic
 
 from plinth.model.errors import RunError
+from plinth.model.recovery import Recovery
 from plinth.server.layout import ServerLayout
+from plinth.server.recovery_log import recovery_of
 from plinth.system.log_file import LogFile
 from plinth.system.process import all_exit
 from plinth.system.regular_file import read_small_file
@@ -18,6 +20,8 @@ _NO_RESPONSE_S = 5.0
 _LOOK_AGAIN_S = 0.02
 TAIL_LINES = 20
 _TAIL_BYTES = 64 * 1024
+# Of a recovery of minutes, in which every attempt to connect is refused with a line.
+_RECOVERY_LINES, _RECOVERY_BYTES = 100_000, 4 * 2**20
 _CRASHES = (" was terminated by signal ", " exited with exit code ", "PANIC:")  # postmaster.c, LogChildExit; elog.c
 _REFUSED = "FATAL:  the database system is "  # postmaster.c: starting up, in recovery mode, shutting down
 _STATUS_LINE = 7  # of postmaster.pid: LOCK_FILE_LINE_PM_STATUS of miscadmin.h, counted from 0
@@ -103,6 +107,10 @@ class Postmaster:
         """Return the last lines that it logged."""
         return self._log.tail(lines)
 
+    def recovery(self) -> Recovery | None:
+        """Return how it recovered at its start; None where it had nothing to recover from, or its log does not say."""
+        return recovery_of(self._log.tail(_RECOVERY_LINES, _RECOVERY_BYTES))
+
     def log_crash(self) -> tuple[str, ...]:
         """Return what it logged of the last crash of one of its processes, and after it."""
         return self._log.crash()
@@ -143,9 +151,9 @@ class ServerLog:
         self._log = log
         self._begin_bytes = log.size_bytes()
 
-    def tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
+    def tail(self, lines: int = TAIL_LINES, most_bytes: int = _TAIL_BYTES) -> tuple[str, ...]:
         """Return the last lines."""
-        return tuple(self._log.tail(_TAIL_BYTES, self._begin_bytes).splitlines()[-lines:])
+        return tuple(self._log.tail(most_bytes, self._begin_bytes).splitlines()[-lines:])
 
     def crash(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
         """Return the first line of the last crash of a server process and those after it; the last lines where there is none.

@@ -14,6 +14,7 @@ from plinth.model.connection import Connection
 from plinth.model.errors import Refused, RunError
 from plinth.model.facts import ServerFacts
 from plinth.model.progress import Progress
+from plinth.model.recovery import Recovery
 from plinth.model.step import Step, Undo
 from plinth.server import port
 from plinth.server.facts import managed_facts
@@ -302,6 +303,10 @@ class Server:
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
         """Return the last lines of the log since the last start."""
         return self._postmaster.log_tail(lines) if self._postmaster is not None else ()
+
+    def recovery(self) -> Recovery | None:
+        """Return how it recovered when it was last started; None where it had nothing to recover from, or its log does not say."""
+        return None if self._postmaster is None else self._postmaster.recovery()
 
     def log_crash(self) -> tuple[str, ...]:
         """Return what was logged of the last crash of a server process since the last start, and after it."""

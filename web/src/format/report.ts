@@ -736,6 +736,10 @@ export interface DurabilityTest {
   recovery_median_s: number | null;
   recovery_max_s: number | null;
   /**
+   * None: of no cut is it known.
+   */
+  recovery: RecoveryFigures | null;
+  /**
    * The first ten that found damage; the bundle has all.
    */
   examples: PowerCut[];
@@ -756,6 +760,27 @@ export interface CutCount {
    */
   made: number;
   damaged: number;
+}
+/**
+ * How the server recovered after the power cuts of a variant: medians, by its log.
+ */
+export interface RecoveryFigures {
+  /**
+   * Those of which the log says it.
+   */
+  cuts: number;
+  /**
+   * Until all file systems were mounted; None: only images were recovered.
+   */
+  mounted_s: number | null;
+  before_redo_s: number;
+  redo_s: number;
+  redo_bytes: number;
+  /**
+   * None: no WAL was replayed, or in no measurable time.
+   */
+  redo_bytes_per_s: number | null;
+  after_redo_s: number;
 }
 /**
  * One power cut and what was found after the recovery; cuts/NNNNN.json of a bundle.
@@ -825,6 +850,14 @@ export interface PowerCut {
    */
   recovery_s: number | null;
   /**
+   * Of that: until all devices were attached and all file systems mounted; None of images.
+   */
+  mounted_s: number | null;
+  /**
+   * What the server did meanwhile. None: its log does not say, or it did not recover.
+   */
+  recovery: Recovery | null;
+  /**
    * Figures of the dataset when the load began, which its invariants are compared with.
    */
   before: {
@@ -891,6 +924,27 @@ export interface CommitTimeline {
    * By bin, those that are missing.
    */
   lost: number[];
+}
+/**
+ * The parts of the time from the start of a server to its first connection; they add up to it, by the log's milliseconds.
+ */
+export interface Recovery {
+  /**
+   * Until WAL is replayed: the server starts, syncs all files of its data directory, and finds the checkpoint.
+   */
+  before_redo_s: number;
+  /**
+   * While WAL is replayed; 0: there was none to replay.
+   */
+  redo_s: number;
+  /**
+   * The WAL that is replayed, from the checkpoint's redo point to the last record.
+   */
+  redo_bytes: number;
+  /**
+   * Until connections are taken: the checkpoint at the end of recovery.
+   */
+  after_redo_s: number;
 }
 /**
  * An inconsistency after a recovery.
@@ -1656,14 +1710,15 @@ export interface ObjectiveResult {
     | "written_per_transaction"
     | "wal_per_transaction"
     | "cost_per_million_transactions"
-    | "commits";
+    | "commits"
+    | "recovery";
   /**
    * For people: p99 latency at most 20ms.
    */
   requirement: string;
   direction: "max" | "min";
   /**
-   * The bound in transactions/s, ns, bytes or the currency of the price; for commits a grade.
+   * The bound in transactions/s, ns, bytes, s of recovery, or the currency of the price; for commits a grade.
    */
   bound: number | ("keeps" | "unknown" | "may lose recent commits" | "does not keep");
   /**

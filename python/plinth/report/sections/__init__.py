@@ -19,6 +19,7 @@ from plinth.report.sections.objectives import OBJECTIVES
 from plinth.report.sections.outages import OUTAGES
 from plinth.report.sections.power_cuts import POWER_CUTS
 from plinth.report.sections.published import PUBLISHED
+from plinth.report.sections.recoveries import RECOVERIES
 from plinth.report.sections.replayed import REPLAYED
 from plinth.report.sections.run import DOCTOR, GAPS, PREPARATIONS, REPRODUCTION, WARNINGS
 from plinth.report.sections.scaling import EFFECTS, SCALING, scaling_note
@@ -37,6 +38,7 @@ SECTIONS: tuple[Section, ...] = (
     PUBLISHED,
     DIFFERENCES,
     POWER_CUTS,
+    RECOVERIES,
     PREPARATIONS,
     NEW_ORDERS,
     TRANSACTIONS,

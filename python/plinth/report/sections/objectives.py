@@ -5,7 +5,7 @@ from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.objective import LATENCY_QUANTILES, SIZES, ObjectiveResult, Outcome
 from plinth.model.report import ObjectiveText, Report
 from plinth.model.safety import grade_words
-from plinth.model.units import format_decimal_size
+from plinth.model.units import format_decimal_size, format_duration
 from plinth.report.sections.section import Block, Entry, Section, Table, entry
 from plinth.report.text import figure, latency
 
@@ -53,6 +53,8 @@ def _figure(of: ObjectiveResult) -> str:
         return grade_words(of.grade, of.basis or "assumed") if of.grade else NOT_AVAILABLE
     if of.metric in LATENCY_QUANTILES:
         return figure(of.figure, latency)
+    if of.metric == "recovery":
+        return figure(of.figure, format_duration)
     return figure(of.figure, format_decimal_size if of.metric in SIZES else number)
 
 

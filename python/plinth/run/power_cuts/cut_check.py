@@ -10,6 +10,7 @@ from plinth.model.errors import RunError
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
+from plinth.model.recovery import Recovery
 from plinth.model.write_facts import SettingSeen
 from plinth.run.power_cuts.power import PowerLoss
 from plinth.server.integrity.amcheck import CHECKSUMS, check_checksums, check_database, check_unlogged
@@ -68,6 +69,8 @@ class Findings:
     lost: PowerLoss = _NOTHING_LOST
     after_s: float | None = None
     recovery_s: float | None = None
+    mounted_s: float | None = None
+    recovery: Recovery | None = None
     acknowledged: int = 0
     unanswered: int = 0
     lost_time_s: float | None = None
@@ -103,6 +106,8 @@ class Findings:
             lost_wal_bytes=self.lost_wal_bytes,
             timeline=self.timeline,
             recovery_s=self.recovery_s,
+            mounted_s=self.mounted_s,
+            recovery=self.recovery,
             before=self.before,
             prepared=self.prepared,
             damage=tuple(self.damage),

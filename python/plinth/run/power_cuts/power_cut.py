@@ -165,10 +165,12 @@ class _Cut:
         started_s = time.monotonic()
         if not self._restored():
             return False
+        self.found.mounted_s = time.monotonic() - started_s
         one = self.subject
         if not start_server(one.server, one.variant.settings, self.found, one.recovery_limit_s):
             return False
         self.found.recovery_s = time.monotonic() - started_s
+        self.found.recovery = one.server.recovery()
         return True
 
     def _restored(self) -> bool:
