@@ -14,6 +14,7 @@ from plinth.model.facts import Fact, StackNode, StorageFacts
 from plinth.model.figures import percent
 from plinth.model.place import MEMORY, NETWORK, RAW, MeaningKind, meanings
 from plinth.model.units import format_size
+from plinth.system.directory import sync_refusal
 from plinth.system.timeout import call_with_timeout
 
 _MOUNTINFO = "/proc/self/mountinfo"
@@ -225,6 +226,20 @@ def _writable(place: Place) -> Iterator[Observation]:
         yield Observation("problem", f"this user may not write to {place.path}", readings, remedy)
 
 
+def _directory_sync(place: Place) -> Iterator[Observation]:
+    path = Path(place.path)
+    try:
+        refusal = call_with_timeout(lambda: sync_refusal(path), path)
+    except OSError as error:
+        raise Unreadable(f"{place.path}: {error.strerror}") from error
+    readings = (Fact(name="directory_sync", value=refusal or "done", source="fsync(2)"),)
+    if refusal is None:
+        yield Observation("ok", "its file system syncs directories", readings)
+        return
+    saw = f"its file system refuses to sync a directory ({refusal}): PostgreSQL does not run there"
+    yield Observation("problem", saw, readings, Remedy(advice="choose a directory on another file system"))
+
+
 def _free_space(place: Place) -> Iterator[Observation | Gap]:
     total, free = place.facts.total_bytes, place.facts.free_bytes
     if total == 0:
@@ -279,6 +294,12 @@ FILE_SYSTEM_CHECKS = (
         _options,
     ),
     Check("place.writable", "right to write", "Data directories, WAL and probes are written there.", _writable),
+    Check(
+        "place.directory_sync",
+        "sync of directories",
+        "PostgreSQL syncs a directory after it has made or renamed a file in it, and stops where that fails.",
+        _directory_sync,
+    ),
     Check(
         "place.room",
         "free space",

@@ -17,8 +17,10 @@ from plinth.model.probe import PERCENTILES, FsyncCase, FsyncFigure, FsyncOptions
 from plinth.probe.place import flush_device
 from plinth.probe.plausible import judge
 from plinth.system import cancel
+from plinth.system.directory import sync_refusal
 from plinth.system.diskstats import count_flushes, flushes_uncounted
 from plinth.system.failures import from_os_error
+from plinth.system.timeout import call_with_timeout
 
 ROUNDS = 3
 
@@ -201,6 +203,9 @@ class _Place:
             reasons = [reason for name in self._facts.block_devices if (reason := flushes_uncounted(name))]
             why = reasons[0] if reasons else "no block device is known below it"
             gaps.append(Gap(what="flushes at the device", reason=why))
+        directory = self.target.directory
+        if refusal := call_with_timeout(lambda: sync_refusal(directory), directory):
+            gaps.append(Gap(what="sync of a directory", reason=f"refused ({refusal}): PostgreSQL does not run there"))
         if self.target.left is not None:
             gaps.append(Gap(what="removal of the probe's file", reason=self.target.left))
         return FsyncProbe(

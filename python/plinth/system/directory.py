@@ -19,6 +19,25 @@ _NO_LABEL = (errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EACCES)
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def sync_refusal(path: Path) -> str | None:
+    """Return why the file system of a directory does not sync it; None if it does, and of one that we may not read.
+
+    PostgreSQL does not run on such a file system: it takes EBADF and EINVAL for one that has no need of it, and any other error for a
+    failure (fsync_fname_ext in fd.c). Raises OSError where the directory cannot be opened.
+    """
+    try:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        return None
+    try:
+        os.fsync(directory)
+    except OSError as error:
+        return None if error.errno in (errno.EBADF, errno.EINVAL) else error.strerror
+    finally:
+        os.close(directory)
+    return None
+
+
 def label_of(run_id: str) -> str:
     """Return the label of everything that a run creates."""
     return f"plinth-{run_id}"

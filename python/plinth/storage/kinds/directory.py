@@ -3,14 +3,16 @@
 import os
 from pathlib import Path
 
-from plinth.model.errors import RunError
+from plinth.model.errors import MissingCapability, RunError
 from plinth.model.storage import DirectoryStorage
 from plinth.storage.actions import Action, make_labelled
 from plinth.storage.preflight import check_new_directory, nearest_existing
 from plinth.storage.protocol import Storage
+from plinth.system.directory import sync_refusal
 from plinth.system.mounts import mount_of
 from plinth.system.paths import ensure
 from plinth.system.runner import Runner
+from plinth.system.timeout import call_with_timeout
 
 
 class Directory(Storage[DirectoryStorage]):
@@ -38,6 +40,13 @@ class Directory(Storage[DirectoryStorage]):
         if self.spec.path is None:
             ensure(self._parent)
         check_new_directory(self.mount_point, self.owner, runner)
+        refusal = call_with_timeout(lambda: sync_refusal(self._parent), self._parent)
+        if refusal is not None:
+            raise MissingCapability(
+                f"PostgreSQL does not run there: the file system refuses to sync a directory ({refusal})",
+                where=str(self._parent),
+                hint="choose a directory on another file system",
+            )
 
     def _check_place(self, runner: Runner) -> None:
         """Check the place as every storage does; a given path can be checked at any time."""
