@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,6 +174,15 @@ BAD: list[tuple[str, Files, Files, str, str, str, str]] = [
         {"/proc/stat": "cpu  1050 0 500 9000 10 0 10 50 0 0\n"},
         "problem",
         "took 50.0 % of",
+        "",
+        "",
+    ),
+    (
+        "virtual.io_limit",
+        {"/sys/fs/cgroup/io.max": "8:0 rbps=1000000 wbps=max riops=max wiops=250\n7:1 rbps=max wbps=max\n"},
+        {},
+        "warning",
+        "device 8:0 to 1 MB/s read, device 8:0 to 250 writes/s",
         "",
         "",
     ),
@@ -390,6 +400,18 @@ def test_another_postgresql_whose_directory_may_not_be_seen_is_reported(tmp_path
     assert "/proc/400/cwd: No such file" in found.saw
 
 
+def test_a_shared_memory_as_small_as_a_containers_is_named(scratch: Path) -> None:
+    place = scratch / "dev/shm"
+    place.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64M", "tmpfs", place], check=True)
+    try:
+        found = worst(scratch, "memory.shared", {})
+    finally:
+        subprocess.run(["umount", place], check=True)
+    assert (found.severity, found.saw) == ("warning", "/dev/shm has 64.0 MiB")
+    assert found.remedy is not None and "--shm-size=1g" in (found.remedy.advice or "")
+
+
 NEEDED = [
     ("frequency governor", {f"{CPU}/cpu0/cpufreq/scaling_governor": UNREADABLE}),
     ("frequency governor", {f"{CPU}/cpu{n}/cpufreq/scaling_governor": None for n in range(4)}),
@@ -411,6 +433,8 @@ NEEDED = [
     ("stolen time", {"/proc/stat": GOOD["/proc/stat"]}),  # no time has passed
     ("hypervisor", {"/proc/cpuinfo": "CPU part : 0xd40\n"}),
     ("container", {"/proc/1/cgroup": None}),
+    ("limit of I/O", {"/sys/fs/cgroup/io.max": "8:0 rbps=much\n"}),
+    ("shared memory", {"/dev/shm/segment": None}),
     ("burst credits", {f"{DMI}/sys_vendor": None}),
     ("kernel", {"/proc/sys/kernel/osrelease": "?"}),
 ]

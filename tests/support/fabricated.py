@@ -34,6 +34,7 @@ GOOD: Files = {
     f"{CPU}/intel_pstate/no_turbo": "1\n",
     f"{CLOCK}/current_clocksource": "tsc\n",
     f"{CLOCK}/available_clocksource": "tsc hpet acpi_pm\n",
+    "/dev/shm/segment": "",
     "/proc/self/cgroup": "0::/\n",
     "/proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n",
     THP: "always [madvise] never\n",

@@ -89,6 +89,14 @@ class Machine:
         """Return whether a file exists. A file in an inaccessible directory counts as missing."""
         return os.path.exists(self._resolve(path))  # noqa: PTH110 - Path.exists raises PermissionError in inaccessible directories
 
+    def capacity_bytes(self, path: str) -> int:
+        """Return the size of the file system that a directory is on."""
+        try:
+            status = os.statvfs(self._resolve(path))
+        except OSError as error:
+            raise Unreadable(f"{path}: {error.strerror or error}") from error
+        return status.f_blocks * status.f_frsize
+
     def matching(self, folder: str, pattern: str) -> list[str]:
         """Return the sorted paths below a directory that match a glob pattern."""
         return sorted(

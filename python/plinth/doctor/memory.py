@@ -17,6 +17,9 @@ _SWAPPED_BYTES = 64 * _MIB
 """Less swap in use than this is taken for pages that were swapped out long ago and are not needed."""
 _SWAPPINESS = 10
 _HIGH_DIRTY_BYTES, _VERY_HIGH_DIRTY_BYTES = 1 * _GIB, 8 * _GIB
+_SHARED = "/dev/shm"
+_SMALL_SHARED_BYTES = 256 * _MIB
+"""A container has 64 MiB unless it asks for more."""
 _LOW_SHARE, _CRITICAL_SHARE = 0.10, 0.03
 
 
@@ -106,6 +109,21 @@ def _free(machine: Machine) -> Iterator[Observation]:
     yield Observation("warning" if share >= _CRITICAL_SHARE else "problem", saw, readings, Remedy(advice=advice))
 
 
+def _shared(machine: Machine) -> Iterator[Observation]:
+    size_bytes = machine.capacity_bytes(_SHARED)
+    readings = (machine.fact("shared_memory_bytes", size_bytes, _SHARED),)
+    saw = f"{_SHARED} has {format_size(size_bytes)}"
+    if size_bytes >= _SMALL_SHARED_BYTES:
+        yield Observation("ok", saw, readings)
+        return
+    remedy = Remedy(
+        commands=(f"sudo mount -o remount,size=1G {_SHARED}",),
+        undo=(f"sudo mount -o remount,size={size_bytes} {_SHARED}",),
+        advice="of a container: docker run --shm-size=1g; of a pod: a volume of medium Memory at /dev/shm",
+    )
+    yield Observation("warning", saw, readings, remedy)
+
+
 def _meminfo(machine: Machine, *names: str) -> dict[str, int]:
     sizes = machine.sizes(_MEMINFO)
     if missing := [name for name in names if name not in sizes]:
@@ -140,5 +158,12 @@ CHECKS = (
         "When memory is short, the page cache is small and the kernel reclaims pages during the trial: the figures then "
         "reflect the shortage.",
         _free,
+    ),
+    Check(
+        "memory.shared",
+        "shared memory",
+        "Parallel queries and parallel builds of indexes exchange their tuples in /dev/shm: where it is small they fail, as if a "
+        "storage were full.",
+        _shared,
     ),
 )

@@ -8,6 +8,8 @@ from plinth.doctor.check import Check, Observation
 from plinth.doctor.machine import Machine, Unreadable
 from plinth.model.doctor import Remedy, Severity
 from plinth.model.facts import Fact
+from plinth.model.units import format_decimal_size
+from plinth.system.cgroup import IoLimit, io_limits
 
 _DMI = "/sys/class/dmi/id"
 _CPUINFO = "/proc/cpuinfo"
@@ -114,6 +116,39 @@ def _container_found(machine: Machine) -> tuple[str | None, str]:
     return (found[1] if found else None), "/proc/1/cgroup"
 
 
+def _io_limit(machine: Machine) -> Iterator[Observation]:
+    try:
+        limits = io_limits(machine.root)
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"control groups: {machine.reason(error)}") from error
+    if not limits:
+        yield Observation("ok", "no control group limits I/O", ())
+        return
+    names = {limit.device: _device_name(machine, limit.device) for limit in limits}
+    readings = tuple(
+        machine.fact(f"{names[limit.device]}: {limit.what} a second", limit.per_s, machine.host_path(limit.source))
+        for limit in limits
+    )
+    each = [f"{names[limit.device]} to {_rate(limit)}" for limit in limits]
+    advice = (
+        "measure without it (docker: --device-read-bps and its like), or say it with the figures: they are the limit's"
+    )
+    yield Observation("warning", f"a control group limits {', '.join(each)}", readings, Remedy(advice=advice))
+
+
+def _rate(limit: IoLimit) -> str:
+    if limit.what.startswith("bytes"):
+        return f"{format_decimal_size(limit.per_s)}/s {limit.what.removeprefix('bytes ')}"
+    return f"{limit.per_s:,} {limit.what}/s"
+
+
+def _device_name(machine: Machine, device: str) -> str:
+    try:
+        return machine.link(f"/sys/dev/block/{device}").rpartition("/")[2]
+    except Unreadable:  # it is not there any more, or not in this container
+        return f"device {device}"
+
+
 def _credits(machine: Machine) -> Iterator[Observation]:
     for cloud in CLOUDS:
         path = f"{_DMI}/{cloud.key}"
@@ -173,6 +208,12 @@ CHECKS = (
         "container",
         "A container's own file system is an overlay, and its limits stop processes that use too much.",
         _container,
+    ),
+    Check(
+        "virtual.io_limit",
+        "limit of I/O",
+        "The kernel holds requests back that are beyond the limit: what is measured then is the limit, not the device.",
+        _io_limit,
     ),
     Check(
         "virtual.credits",

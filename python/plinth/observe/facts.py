@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from plinth.model.facts import HostFacts
-from plinth.system.cgroup import cpu_limit, memory_limit
+from plinth.system.cgroup import cpu_limit, io_limits, memory_limit
 from plinth.system.readings import Readings
 
 _CPUINFO = Path("/proc/cpuinfo")
@@ -57,6 +57,7 @@ def host_facts() -> HostFacts:
     )
     _read_settings(readings)
     _find_virtualisation(readings, cpuinfo)
+    _io_limits(readings)
     return facts.model_copy(update={"facts": tuple(readings.facts), "gaps": tuple(readings.gaps)})
 
 
@@ -93,6 +94,14 @@ def _memory(readings: Readings) -> tuple[int, int]:
         return total, available
     readings.add("memory_limit_bytes", limit.limit_bytes, limit.source)
     return min(total, limit.limit_bytes), min(available, limit.available_bytes)
+
+
+def _io_limits(readings: Readings) -> None:
+    try:
+        for limit in io_limits():
+            readings.add(f"io_limit.{limit.device}.{limit.what}_per_s", limit.per_s, limit.source)
+    except (OSError, ValueError) as error:
+        readings.gap("io_limit", str(error))
 
 
 def _os_name(readings: Readings) -> str:

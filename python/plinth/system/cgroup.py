@@ -41,6 +41,50 @@ class CpuLimit(NamedTuple):
     source: str
 
 
+class IoLimit(NamedTuple):
+    """The tightest limit of one kind of I/O on a device, and the file it was read from."""
+
+    device: str
+    """Major and minor number, as "8:0"."""
+    what: str
+    """"bytes read", "bytes written", "reads" or "writes"."""
+    per_s: int
+    source: str
+
+
+_IO_V2 = {"rbps": "bytes read", "wbps": "bytes written", "riops": "reads", "wiops": "writes"}
+_IO_V1 = {
+    "blkio.throttle.read_bps_device": "bytes read",
+    "blkio.throttle.write_bps_device": "bytes written",
+    "blkio.throttle.read_iops_device": "reads",
+    "blkio.throttle.write_iops_device": "writes",
+}
+
+
+def io_limits(root: Path = _ROOT) -> list[IoLimit]:
+    """Return the limits of I/O, by device and kind: of version 2 those of io.max, of version 1 those of blkio. Raises OSError."""
+    tightest: dict[tuple[str, str], IoLimit] = {}
+    for limit in _io_limits(root):
+        known = tightest.get(limit[:2])
+        if known is None or limit.per_s < known.per_s:
+            tightest[limit[:2]] = limit
+    return sorted(tightest.values())
+
+
+def _io_limits(root: Path) -> Iterator[IoLimit]:
+    for folder in _folders("blkio", root):
+        if (v2 := folder / "io.max").exists():
+            for line in v2.read_text().splitlines():
+                device, *limits = line.split()
+                for name, _, value in (one.partition("=") for one in limits):
+                    if name in _IO_V2 and value != "max":
+                        yield IoLimit(device, _IO_V2[name], int(value), str(v2))
+        for name, what in _IO_V1.items():
+            if (v1 := folder / name).exists():
+                for device, value in map(str.split, v1.read_text().splitlines()):
+                    yield IoLimit(device, what, int(value), str(v1))
+
+
 def cpu_limit(root: Path = _ROOT) -> CpuLimit | None:
     """Return the CPU quota; None if there is none. Raises OSError."""
     limits = []
