@@ -22,6 +22,8 @@ VARIANT = bundle({"disk": [1.0]}).plan.variants[0]
         ({}, {"full_page_writes": "off"}, "does not keep", "torn"),
         ({"filesystem": "zfs"}, {"full_page_writes": "off"}, "keeps", "zfs"),
         ({}, {"synchronous_commit": "off"}, "may lose recent commits", "wal_writer_delay"),
+        ({}, {"data_sync_retry": "on"}, "unknown", "may have dropped what the first one did not write"),
+        ({}, {"data_sync_retry": "off"}, "keeps", "trusted"),
         ({}, {"synchronous_commit": "local"}, "keeps", "flushed"),
         ({"mount_options": ("rw", "barrier=0")}, {}, "does not keep", "barrier=0"),
         ({"mount_options": ("rw", "nobarrier")}, {}, "does not keep", "no flushes"),

@@ -187,6 +187,14 @@ def _of_settings(
                 f"full_page_writes = off{where}: a page torn by a power cut cannot be repaired from the WAL",
             )
         )
+    if value_in_force(settings, "data_sync_retry") == "on":
+        findings.append(
+            (
+                "unknown",
+                f"data_sync_retry = on{_where(settings['data_sync_retry'])}: when a flush fails, the server tries it again instead of "
+                "recovering from the WAL, and Linux may have dropped what the first one did not write",
+            )
+        )
     return [*findings, *_of_commits(settings)]
 
 

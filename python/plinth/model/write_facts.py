@@ -13,6 +13,7 @@ from plinth.model.base import Frozen, Gap, SettingValue
 from plinth.model.facts import ServerFacts, StorageFacts
 
 DURABILITY_SETTINGS = (
+    "data_sync_retry",
     "fsync",
     "full_page_writes",
     "synchronous_commit",
@@ -23,7 +24,13 @@ DURABILITY_SETTINGS = (
 """The settings that decide whether an acknowledged commit is kept, and for how long it is not."""
 COMMIT_LEVELS = ("off", "local", "remote_write", "on", "remote_apply")
 """Values of synchronous_commit, the weakest first."""
-_DEFAULTS = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "synchronous_standby_names": ""}
+_DEFAULTS = {
+    "data_sync_retry": "off",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+    "synchronous_standby_names": "",
+}
 _WORDS = {"true": "on", "yes": "on", "1": "on", "t": "on", "y": "on"} | {
     "false": "off",
     "no": "off",
@@ -128,6 +135,8 @@ def _strength(seen: SettingSeen) -> float:
     if seen.name == "wal_writer_delay":
         return -float(seen.value) if seen.value is not None and seen.value.isdecimal() else 0
     order = COMMIT_LEVELS if seen.name == "synchronous_commit" else ("off", "on")
+    if seen.name == "data_sync_retry":
+        order = ("on", "off")
     if seen.value is None:
         return 0.5
     value = canonical(seen.value)
