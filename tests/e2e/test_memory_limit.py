@@ -40,8 +40,8 @@ def groups_of(project) -> list[str]:
 
 
 def test_the_limit_holds_for_page_cache_and_is_read_back(project, nothing_left):
-    """Of 150 MB of rows all are in memory after they were read, with 1 GiB; with 96 MiB less than that. The storage has a device of its
-    own, from which no other test reads meanwhile."""
+    """Of 150 MB of rows all are in memory after they were read, with 1 GiB; with 96 MiB less than that. How often they had to be read says
+    nothing here: other tests drop the page cache of the whole machine meanwhile."""
     project.write(EXPERIMENT)
     planned = project.plinth("plan", "x.toml")
     assert planned.returncode == 0, planned.stderr
@@ -52,7 +52,7 @@ def test_the_limit_holds_for_page_cache_and_is_read_back(project, nothing_left):
     limits = {server["variants"][0]: server["memory_limit_bytes"] for server in report["servers"]}
     assert sorted(limits.values()) == [96 * 2**20, 2**30]
     held = {limits[trial["variant"]]: trial["cache"] for trial in project.trials()}
-    assert held[2**30]["reached"], held
+    assert held[2**30]["resident_bytes"] > 0.95 * held[2**30]["relation_bytes"] > 96 * 2**20, held
     assert not held[96 * 2**20]["reached"] and held[96 * 2**20]["resident_bytes"] < 96 * 2**20, held
     assert groups_of(project) == []
     nothing_left()

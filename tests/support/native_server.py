@@ -51,7 +51,10 @@ def free_port() -> int:
 class Server:
     """A PostgreSQL server of the test's own, on a Unix socket (trust) and on TCP (passwords)."""
 
-    def __init__(self, installation: Installation, owner: Owner, settings: str = "", hba: str = HBA) -> None:
+    def __init__(
+        self, installation: Installation, owner: Owner, settings: str = "", hba: str = HBA, *, is_copy: bool = True
+    ) -> None:
+        """`is_copy`: its data directory, and so its system identifier, is that of the test's other servers of this version."""
         self.installation = installation
         self.folder = Path(tempfile.mkdtemp(prefix="plinth-native-", dir="/tmp"))
         self.port = free_port()
@@ -59,14 +62,14 @@ class Server:
         self._process: subprocess.Popen[Any] | None = None
         os.chown(self.folder, owner.uid, owner.gid)
         self.folder.chmod(0o755)
-        self._make_data_directory()
+        self._make_data_directory(is_copy=is_copy)
         (self.data / "pg_hba.conf").write_text(hba)
         with (self.data / "postgresql.conf").open("a") as configuration:
             configuration.write(f"{SETTINGS}port = {self.port}\nunix_socket_directories = '{self.folder}'\n{settings}")
 
-    def _make_data_directory(self) -> None:
+    def _make_data_directory(self, *, is_copy: bool) -> None:
         template = _TEMPLATES.get(self.installation.bindir)
-        if template is not None:
+        if is_copy and template is not None:
             subprocess.run(["cp", "--archive", "--reflink=auto", str(template), str(self.data)], check=True)
             return
         self._run(

@@ -12,7 +12,8 @@ from plinth.system.runner import Runner
 
 def new_server() -> Server:
     owner = server_owner()
-    return Server(find_installation(18, None, owner, Runner()), owner, settings="fsync = on\n")
+    # With a system identifier of its own, by which a witness knows a server.
+    return Server(find_installation(18, None, owner, Runner()), owner, settings="fsync = on\n", is_copy=False)
 
 
 @pytest.fixture(scope="module")

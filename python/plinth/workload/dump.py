@@ -134,7 +134,9 @@ class Dump(Dataset):
         form = form_of(self._path)
         if self._globals is not None and not self._globals.is_file():
             raise UsageError(
-                f"{shown(str(self._globals))} is no file", where="dataset.globals", hint="pg_dumpall --globals-only"
+                f"{shown(str(self._globals))} is no file",
+                where="dataset.globals",
+                hint="what pg_dumpall has written of roles and tablespaces alone",
             )
         roles = "" if self._globals is None else f", the roles of {self._globals}"
         program = "psql" if form == "plain" else "pg_restore"
