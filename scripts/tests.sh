@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every test that is not long. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then the
-# others in parts, five at a time: what makes storages, and whole runs, wait more than they work; the rest keeps two
+# others in parts, four at a time: what makes storages, and whole runs, wait more than they work; the rest keeps two
 # processors busy meanwhile. At the end it lists what was not run, and what failed.
 # One or two tests that failed are run again alone. Those that pass then are reported as unstable, with their first
 # failure: each is a fault to be found, of the test or of what it tests, but does not tell whether this change is sound.
@@ -72,7 +72,7 @@ wait_for_one() {
 }
 # What waits most begins first, next to what works; the longest of the others follow.
 for name in storages reports "the rest" runs-f-to-p runs-a-to-e engine runs-q-to-z units; do
-  [ ${#under_way[@]} -lt 5 ] || wait_for_one
+  [ ${#under_way[@]} -lt 4 ] || wait_for_one
   if [ "$name" = units ]; then part units units & else part "$name" tests & fi
   under_way[$!]=$name
 done
