@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.pq import PGconn, Ping
 
 from plinth import _native
 from plinth.model.facts import Installation
@@ -105,8 +107,10 @@ class Server:
     def wait_until_ready(self) -> None:
         """Wait until it takes connections."""
         assert self._process is not None
-        while subprocess.run([f"{self.installation.bindir}/pg_isready", "-q", *self.where()]).returncode != 0:
+        where = f"host={self.folder} port={self.port} user=postgres dbname=postgres".encode()
+        while PGconn.ping(where) != Ping.OK:
             assert self._process.poll() is None, (self.folder / "log").read_text()
+            time.sleep(0.01)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop it, fast unless another signal is given, and wait for its end."""
