@@ -18,6 +18,7 @@ use crate::errors::{ErrorKind, Failure, Place};
 use crate::link::{DialError, Dialing};
 use crate::readiness::Alarm;
 use crate::recorder::{Ended, Outcome, Recorder, Scope};
+use crate::replay::ahead::Ahead;
 use crate::replay::connection::{Connection, Told};
 use crate::replay::statement::{Sent, Waiting, write_prepare, write_statement};
 use crate::replay::{Replay, ReplayCounts};
@@ -37,6 +38,10 @@ const DIALS_AT_ONCE: usize = 32;
 const REDIAL_PAUSE_NS: u64 = 1_000_000_000;
 /// How much a closed loop reads ahead.
 const READ_AHEAD_BYTES: usize = 64 << 20;
+/// A shorter pause between two statements of a session is none: the times of a log have milliseconds.
+const RESOLUTION_US: u64 = 1_000;
+/// How long before a statement is due, at the recording's speed, it may be sent if it follows another one without a pause.
+const MOST_EARLY_NS: f64 = 2e6;
 /// How many statements are handed out before the sockets are looked at.
 const HANDED_AT_ONCE: usize = 256;
 /// SQLSTATE of a write in a read-only transaction, and of a statement in a transaction that has failed.
@@ -79,6 +84,8 @@ struct Next {
     due_ns: u64,
     session: u32,
     sent: Sent,
+    /// Its session sent it as soon as the one before had ended.
+    follows: bool,
 }
 
 /// A session of this thread.
@@ -90,6 +97,10 @@ struct Session {
     left: u64,
     /// It is among those that wait for a connection.
     waits: bool,
+    /// When its last statement that was read had ended in the recording.
+    recorded_end_us: Option<u64>,
+    /// Number of its last statement that was held until it is due.
+    held: Option<u64>,
 }
 
 struct Player<'a> {
@@ -110,6 +121,10 @@ struct Player<'a> {
     /// The messages of `next`.
     next_messages: Vec<u8>,
     is_all_read: bool,
+    /// What has been read and is not due yet, but for `next`.
+    ahead: Ahead,
+    /// How far ahead an open loop reads.
+    early_ns: u64,
     /// By number of the recording; those of other threads stay empty.
     sessions: Vec<Session>,
     connections: Vec<Connection>,
@@ -193,6 +208,10 @@ impl<'a> Player<'a> {
             next: None,
             next_messages: Vec::new(),
             is_all_read: false,
+            ahead: Ahead::default(),
+            early_ns: replay
+                .speed
+                .map_or(0, |speed| (MOST_EARLY_NS / speed) as u64),
             sessions: Vec::new(),
             connections: Vec::new(),
             vacant: Vec::new(),
@@ -316,7 +335,8 @@ impl<'a> Player<'a> {
 
     /// Whether there is nothing left to do.
     fn is_over(&self) -> bool {
-        let has_ended = self.is_all_read && self.next.is_none() && self.pending == 0;
+        let has_ended =
+            self.is_all_read && self.next.is_none() && self.ahead.is_empty() && self.pending == 0;
         has_ended && (self.is_past_the_end() || !self.has_closings())
     }
 
@@ -335,7 +355,7 @@ impl<'a> Player<'a> {
     fn next_ns(&self) -> u64 {
         let timer_ns = self.timers.peek().map_or(u64::MAX, |timer| timer.0.0);
         let due_ns = match &self.next {
-            Some(next) if self.replay.is_open_loop() => next.due_ns,
+            Some(next) if self.replay.is_open_loop() => next.due_ns.saturating_sub(self.early_ns),
             None if self.is_all_read => u64::MAX,
             _ if self.replay.is_open_loop() || self.reads_ahead() => 0,
             // More is read once something of what is queued has been sent.
@@ -355,7 +375,8 @@ impl<'a> Player<'a> {
         } else {
             self.ends_ns
         };
-        [timer_ns, due_ns, dial_ns, end_ns, self.cut_off_ns]
+        let held_ns = self.ahead.due_ns().unwrap_or(u64::MAX);
+        [timer_ns, due_ns, held_ns, dial_ns, end_ns, self.cut_off_ns]
             .into_iter()
             .min()
             .unwrap_or(u64::MAX)
@@ -386,28 +407,54 @@ impl<'a> Player<'a> {
     /// Hands out the statements that are due.
     fn hand_out(&mut self) -> io::Result<()> {
         for _ in 0..HANDED_AT_ONCE {
+            if let Some(held) = self.ahead.take_due(self.last_ns) {
+                self.hand_to(held.session, held.first.sent, &held.first.messages);
+                for follower in held.followers {
+                    self.hand_to(held.session, follower.sent, &follower.messages);
+                }
+                continue;
+            }
             if self.next.is_none() && !self.read_next()? {
                 return Ok(());
             }
             let Some(next) = &self.next else {
                 return Ok(());
             };
-            let is_due = if self.replay.is_open_loop() {
-                next.due_ns <= self.last_ns
+            let is_in_reach = if self.replay.is_open_loop() {
+                next.due_ns <= self.last_ns.saturating_add(self.early_ns)
             } else {
                 self.reads_ahead()
             };
-            if !is_due {
+            if !is_in_reach {
                 return Ok(());
             }
             if let Some(next) = self.next.take() {
-                self.handed += 1;
                 let messages = std::mem::take(&mut self.next_messages);
-                self.hand_to(next.session, next.sent, &messages);
+                self.hand_or_hold(&next, &messages);
                 self.next_messages = messages;
             }
         }
         Ok(())
+    }
+
+    /// Gives a statement to its session, or holds it until it is due. One that follows another without a pause goes where that is.
+    fn hand_or_hold(&mut self, next: &Next, messages: &[u8]) {
+        let own = &mut self.sessions[next.session as usize];
+        let waiting = || Waiting {
+            sent: next.sent,
+            messages: messages.into(),
+        };
+        if next.follows
+            && let Some(number) = own.held.filter(|&number| self.ahead.has(number))
+        {
+            return self.ahead.follow(number, waiting());
+        }
+        let is_early = self.replay.is_open_loop() && next.due_ns > self.last_ns;
+        if is_early && !next.follows {
+            own.held = Some(self.ahead.hold(next.due_ns, next.session, waiting()));
+            return;
+        }
+        self.hand_to(next.session, next.sent, messages);
     }
 
     /// Whether a closed loop reads on. With a pool, all connections may be in transactions whose next statements are far ahead.
@@ -426,10 +473,18 @@ impl<'a> Player<'a> {
             if statement.session as usize % threads != self.assignment.thread_of_load {
                 continue;
             }
-            let (next, messages) = (next_of(self.replay, &statement), &mut self.next_messages);
+            let own = &mut self.sessions[statement.session as usize];
+            let end_us = own.recorded_end_us;
+            let follows = end_us
+                .is_some_and(|end_us| statement.start_us < end_us.saturating_add(RESOLUTION_US));
+            let next = next_of(self.replay, &statement, follows);
             if next.due_ns >= self.ends_ns {
                 break;
             }
+            let took_us = statement.duration_us.unwrap_or(0);
+            let ends_us = statement.start_us.saturating_add(took_us);
+            own.recorded_end_us = Some(ends_us.max(end_us.unwrap_or(0)));
+            let messages = &mut self.next_messages;
             messages.clear();
             write_statement(&statement, messages);
             self.next = Some(next);
@@ -441,6 +496,7 @@ impl<'a> Player<'a> {
 
     /// Gives a statement to its session.
     fn hand_to(&mut self, session: u32, sent: Sent, messages: &[u8]) {
+        self.handed += 1;
         self.pending += 1;
         let own = &mut self.sessions[session as usize];
         if own.queue.is_empty()
@@ -956,6 +1012,7 @@ impl<'a> Player<'a> {
         if self.next.take().is_some() {
             self.next_messages.clear();
         }
+        self.ahead.clear();
         if self.queued_bytes > 0 {
             for session in &mut self.sessions {
                 given_up += session.queue.len() as u64;
@@ -1017,13 +1074,14 @@ fn due_ns(replay: &Replay, recorded_us: u64) -> u64 {
     })
 }
 
-fn next_of(replay: &Replay, statement: &RecordedStatement<'_>) -> Next {
+fn next_of(replay: &Replay, statement: &RecordedStatement<'_>, follows: bool) -> Next {
     let due_ns = due_ns(replay, statement.start_us);
     let label = replay.label_of_class[statement.class as usize];
     Next {
         due_ns,
         session: statement.session,
         sent: Sent::of(statement, label, due_ns),
+        follows,
     }
 }
 
