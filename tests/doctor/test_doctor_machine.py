@@ -400,6 +400,13 @@ def test_another_postgresql_whose_directory_may_not_be_seen_is_reported(tmp_path
     assert "/proc/400/cwd: No such file" in found.saw
 
 
+def test_the_load_of_before_our_own_work_counts(tmp_path: Path) -> None:
+    busy = machine(tmp_path, {"/proc/loadavg": "2.5 0 0 1/2 3"})
+    for load_average, severity in (("0.10 0.20 0.30 1/2 3", "ok"), (None, "warning")):
+        found = examine(replace(busy, load_average=load_average), ()).findings
+        assert [one.severity for one in found if one.id == "neighbours.load"] == [severity]
+
+
 def test_a_shared_memory_as_small_as_a_containers_is_named(scratch: Path) -> None:
     place = scratch / "dev/shm"
     place.mkdir(parents=True)

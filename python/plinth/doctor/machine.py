@@ -21,7 +21,8 @@ class Machine:
 
     `own_pid` and its descendants do not count as other processes. `measures_a_server` says that a PostgreSQL that is
     already running may be the one that is measured. `before` and `after` are the activity counters at the start and
-    the end of the observation window.
+    the end of the observation window. `load_average` is /proc/loadavg as it was before we did anything here ourselves; None: as it is
+    now.
     """
 
     root: Path
@@ -29,6 +30,7 @@ class Machine:
     before: Activity
     after: Activity
     measures_a_server: bool = False
+    load_average: str | None = None
 
     @classmethod
     def watched(
@@ -38,12 +40,13 @@ class Machine:
         own_pid: int | None = None,
         wait: Callable[[float], None] = cancel.sleep,
         measures_a_server: bool = False,
+        load_average: str | None = None,
     ) -> "Machine":
         """Return the machine after observing its activity for `window_s` seconds."""
         before = read_activity(root)
         wait(window_s)
         own_pid = os.getpid() if own_pid is None else own_pid
-        return cls(root, own_pid, before, read_activity(root), measures_a_server)
+        return cls(root, own_pid, before, read_activity(root), measures_a_server, load_average)
 
     def text(self, path: str) -> str:
         """Return the content of a file without surrounding white space and NUL bytes."""

@@ -103,7 +103,7 @@ def _service(machine: Machine, pid: int) -> str | None:
 
 def _load(machine: Machine) -> Iterator[Observation]:
     path = "/proc/loadavg"
-    text = machine.text(path)
+    text = machine.text(path) if machine.load_average is None else machine.load_average
     try:
         load = float(text.split()[0])
     except (ValueError, IndexError) as error:

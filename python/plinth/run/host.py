@@ -33,6 +33,13 @@ class ServerHost:
 
         return host_facts()
 
+    def load_average(self) -> str | None:
+        """Return /proc/loadavg, if it can be read."""
+        try:
+            return (self._proc / "loadavg").read_text()
+        except OSError:
+            return None
+
     def diskstats(self) -> dict[str, list[int]]:
         """Return the counters of each block device by its kernel name (Documentation/admin-guide/iostats)."""
         counters = {}

@@ -14,14 +14,19 @@ WINDOW_S = 0.25
 
 
 def examine_for_run(
-    storages: Iterable[StorageFacts], specs: Mapping[str, StorageSpec], has_external_server: bool, listener: Listener
+    storages: Iterable[StorageFacts],
+    specs: Mapping[str, StorageSpec],
+    has_external_server: bool,
+    listener: Listener,
+    load_average: str | None = None,
 ) -> Examination:
     """Examine this machine and the storages of a run before it measures; each problem is shown in one line.
 
-    `specs` are the storages as the experiment asks for them, by name: there is no warning about what it asks for.
+    `specs` are the storages as the experiment asks for them, by name: there is no warning about what it asks for. `load_average` is
+    /proc/loadavg as it was before the run made and probed its storages, which is no work of others.
     """
     listener.phase("examine this machine")
-    machine = Machine.watched(WINDOW_S, measures_a_server=has_external_server)
+    machine = Machine.watched(WINDOW_S, measures_a_server=has_external_server, load_average=load_average)
     examination = examine(machine, [ExaminedPlace(facts, True, _asked(specs[facts.name])) for facts in storages])
     for finding in examination.at_least("warning"):
         about = "" if finding.about == MACHINE else f"{finding.about}: "

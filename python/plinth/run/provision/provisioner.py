@@ -12,6 +12,7 @@ from plinth.run.checks.machine import examine_for_run, keep_examination
 from plinth.run.checks.obstacles import Obstacles
 from plinth.run.context import RunContext
 from plinth.run.faults.failures import Failures, reason_of
+from plinth.run.host import HOST
 from plinth.run.listener import Listener
 from plinth.run.provision.cluster_preparation import ClusterPreparation
 from plinth.run.provision.live_cluster import LiveCluster
@@ -63,10 +64,11 @@ class Provisioner:
         is left to measure on.
         """
         self._lose(obstacles)
+        load_average = HOST.load_average()
         made = self._make_storages(writer)
         self._probe(made.values(), writer)
         self.probe_io("empty", made, writer)
-        found = examine_for_run(made.values(), self.plan.storages, self.plan.is_external, self._listener)
+        found = examine_for_run(made.values(), self.plan.storages, self.plan.is_external, self._listener, load_average)
         keep_examination(writer, found)
         if self._network is not None:
             self._network.make(self._listener)
