@@ -3,6 +3,7 @@
 import pytest
 
 from plinth.model.outage import Failover, Outage
+from plinth.model.recovery import Recovery
 from plinth.report.sections.outages import outage_text
 
 
@@ -39,6 +40,14 @@ def test_a_trial_whose_throughput_does_not_come_back_is_counted(
 ) -> None:
     parts = outage_text("disk", [outage(recovered_s=one) for one in recovered_s]).parts
     assert parts == f"detect 400 ms, promote 100 ms, first write 20 ms; {words}"
+
+
+def test_a_primary_that_was_started_again_says_what_it_replayed() -> None:
+    recovery = Recovery(before_redo_s=0.25, redo_s=1.5, redo_bytes=16_000_000, after_redo_s=0.25)
+    restarted = [outage(failover=None, recovery=recovery), outage(failover=None)]
+    parts = outage_text("disk", restarted).parts
+    assert parts.startswith("no failover, recovery 2 s, of which 1.5 s replayed 16 MB of WAL; 90 %")
+    assert outage_text("disk", restarted[1:]).parts.startswith("no failover; 90 %")
 
 
 def test_a_loss_has_its_age_only_where_it_has_one() -> None:

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen, SettingValue
+from plinth.model.recovery import Recovery
 from plinth.model.standby import PRIMARY
 from plinth.model.synchronous_standby_names import quorum_of
 from plinth.model.write_facts import UNKNOWN, canonical
@@ -63,6 +64,10 @@ class Outage(Frozen):
     failover: Failover | None = None
     restarted_by: str | None = Field(
         default=None, description="Patroni, with its settings, where it started the primary again after a crash."
+    )
+    recovery: Recovery | None = Field(
+        default=None,
+        description="Of the primary, where it was started again without a failover; None: its log does not say.",
     )
     acknowledged: int = Field(description="Commits that were acknowledged to clients without a warning.")
     lost: int = Field(description="Of these, missing in the end.")

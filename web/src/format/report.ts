@@ -2245,6 +2245,10 @@ export interface Outage {
    */
   restarted_by: string | null;
   /**
+   * Of the primary, where it was started again without a failover; None: its log does not say.
+   */
+  recovery: Recovery | null;
+  /**
    * Commits that were acknowledged to clients without a warning.
    */
   acknowledged: number;

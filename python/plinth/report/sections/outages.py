@@ -59,7 +59,7 @@ def _parts(outages: Sequence[Outage]) -> str:
     later = _recovered(outages)
     if not steps:
         restarted = [f", {one.restarted_by} started the primary again" for one in outages if one.restarted_by]
-        return f"no failover{''.join(dict.fromkeys(restarted))}; {later}"
+        return f"no failover{''.join(dict.fromkeys(restarted))}{_replayed(outages)}; {later}"
     parts = {
         "detect": [one.detect_s for one in steps],
         "promote": [one.promote_s for one in steps],
@@ -68,6 +68,16 @@ def _parts(outages: Sequence[Outage]) -> str:
     managers = dict.fromkeys(one.by for one in steps if one.by != "plinth")
     by = "".join(f"by {manager}: " for manager in managers)
     return by + ", ".join(f"{name} {_median(values)}" for name, values in parts.items()) + f"; {later}"
+
+
+def _replayed(outages: Sequence[Outage]) -> str:
+    """Return what a primary that was started again did before it took connections."""
+    recoveries = [one.recovery for one in outages if one.recovery is not None]
+    if not recoveries:
+        return ""
+    size, redo = (median(getattr(one, name) for one in recoveries) for name in ("redo_bytes", "redo_s"))
+    taken = format_duration(median(one.total_s for one in recoveries))
+    return f", recovery {taken}, of which {format_duration(redo)} replayed {format_decimal_size(size)} of WAL"
 
 
 def _recovered(outages: Sequence[Outage]) -> str:

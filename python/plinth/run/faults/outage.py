@@ -65,6 +65,7 @@ def outage_of(
         recovered_s=None if first_ns is None else _recovered_s(ledger, marks.fault_ns, first_ns),
         failover=_failover(marks, first_ns, by),
         restarted_by=by if marks.restarted else None,
+        recovery=marks.recovery,
         acknowledged=compared.acknowledged,
         lost=compared.lost,
         lost_s=lost_s,

@@ -26,6 +26,7 @@ from plinth.model.fault import (
     StopAction,
 )
 from plinth.model.outage import Rejoin, has_fsync
+from plinth.model.recovery import Recovery
 from plinth.model.standby import PRIMARY
 from plinth.run.power_cuts.cut_check import inserted_lsn
 from plinth.run.power_cuts.power import Power
@@ -79,6 +80,8 @@ class Marks:
     restarted: bool = False
     """The primary crashed, and Patroni started it again."""
     rejoin: Rejoin | None = None
+    recovery: Recovery | None = None
+    """Of the primary, when it was started again."""
 
 
 @dataclass(eq=False)
@@ -311,6 +314,7 @@ class ServerFaults:
         self._servers[node].start(self._settings_of(node))
         if node == self.primary:
             self.marks.resumed_ns = began
+            self.marks.recovery = self._servers[node].recovery()
 
     def _restore_power(self, node: str) -> None:
         if node in self._off:
