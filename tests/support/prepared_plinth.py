@@ -6,7 +6,6 @@ What starts, reads signals or ends in a special way is tested with a new process
 
 import atexit
 import contextlib
-import gc
 import importlib
 import io
 import json
@@ -169,9 +168,6 @@ def _prepare() -> None:
             assert main() == 0
     for name in _OF_RUNS:
         importlib.import_module(name)
-    # What is there by now lives as long as each command: to look for garbage in it would copy its pages in each.
-    gc.collect()
-    gc.freeze()
 
 
 def _run_and_report(request: Any, stdout: int, stderr: int, report: int) -> NoReturn:

@@ -105,7 +105,6 @@ class Observer:
         self._started_ns = 0
         self._start_cpu_ns = 0
         self._t0_ns = 0
-        self._has_frozen = False
 
     def start(self, t0_monotonic_ns: int) -> None:
         """Begin to observe, with ticks at whole intervals from `t0_monotonic_ns`, the load's start (time.monotonic_ns).
@@ -126,10 +125,8 @@ class Observer:
         self._frequent.append(of_host)
         self._begin(of_host)
         # Many readings trigger full garbage collections, in any thread, of 30 ms each. Freeze the present objects so that
-        # they are not scanned until the end; unless those of the whole process are frozen anyway.
-        self._has_frozen = gc.get_freeze_count() == 0
-        if self._has_frozen:
-            gc.freeze()
+        # they are not scanned until the end.
+        gc.freeze()
         self._started_ns = time.monotonic_ns()
         for session in self._sessions:
             session.note_cost()
@@ -192,8 +189,7 @@ class Observer:
             gaps.append(Gap(what="cost of the observer's queries in the server", reason=unknown))
         events = sorted(self._observed_events(gaps), key=lambda event: event.seen_ns)
         samples = [sample for sampler in self._samplers for sample in to_samples(sampler, t0_ns)]
-        if self._has_frozen:
-            gc.unfreeze()
+        gc.unfreeze()
         # Close their files now, not at the next garbage collection.
         self._samplers, self._frequent, self._host_sources = [], [], []
         return Observation(
