@@ -111,11 +111,14 @@ COMMIT PREPARED 'client :client_id';
 
 def crash(server: Server) -> None:
     """Kill all processes of a server, and let it recover."""
+    os.kill(server.pid, signal.SIGSTOP)  # or it would end its children in order, and start others meanwhile
     processes = subprocess.run(["pgrep", "-P", str(server.pid)], capture_output=True, text=True, check=True)
-    os.kill(server.pid, signal.SIGSTOP)  # or it would end its children in order
-    for pid in processes.stdout.split():
-        os.kill(int(pid), signal.SIGKILL)
+    pids = [int(pid) for pid in processes.stdout.split()]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
     server.stop(signal.SIGKILL)
+    # What they have not yet let go of, the next postmaster takes for a server that runs.
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
     (server.data / "postmaster.pid").unlink(missing_ok=True)
     server.start()
 
