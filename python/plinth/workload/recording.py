@@ -26,7 +26,8 @@ def recording_of(
     """Return the recording of a workload, whose `files` are a replay file or a log, and its classes of statements.
 
     A replay file that is made of a log is kept in the cache, by the names, sizes and times of the log's files and by what is chosen of
-    it, until it has not been planned with for 30 days. Raises UsageError for files that are neither, and for a recording of several databases.
+    it, until it has not been planned with for 30 days. Raises UsageError for files that are neither, and for a recording of several
+    databases.
     """
     is_replay = [_is_replay_file(file) for file in files]
     if any(is_replay):

@@ -41,17 +41,29 @@ def _part(seconds: float | None) -> str:
     return NOT_AVAILABLE if seconds is None else format_duration(seconds)
 
 
+def _refused(row: _Row) -> int:
+    """Return after how many power cuts the server did not come back: no time is known of these."""
+    return row.test.kinds.get("recovery refused", 0)
+
+
+def _until_connections(row: _Row) -> str:
+    words = f"{format_duration(row.median_s)}, at most {format_duration(row.longest_s)}"
+    refused = _refused(row)
+    return f"{words}, never in {refused} of {row.test.made}" if refused else words
+
+
 def _sentence(row: _Row) -> str:
     """Return what the terminal says of a variant."""
+    refused = _refused(row)
     words = (
         f"{format_duration(row.median_s)} until connections, at most {format_duration(row.longest_s)}, in "
-        f"{format_count(row.test.made, 'power cut')}"
-    )
+        f"{format_count(row.test.made - refused, 'power cut')}"
+    ) + (f", and never in {refused}" if refused else "")
     if row.parts is None:
         return words
     return (
-        f"{words}: {_part(row.parts.mounted_s)} for its file systems, {format_duration(row.parts.before_redo_s)} before WAL was replayed, {format_duration(row.parts.redo_s)} for "
-        f"{_replayed(row)}, {format_duration(row.parts.after_redo_s)} after it"
+        f"{words}: {_part(row.parts.mounted_s)} for its file systems, {format_duration(row.parts.before_redo_s)} before WAL was "
+        f"replayed, {format_duration(row.parts.redo_s)} for {_replayed(row)}, {format_duration(row.parts.after_redo_s)} after it"
     )
 
 
@@ -66,9 +78,7 @@ RECOVERIES = Section(
         {
             "Variant": lambda row: row.label,
             "Cuts": lambda row: str(row.test.made),
-            "Until connections": lambda row: (
-                f"{format_duration(row.median_s)}, at most {format_duration(row.longest_s)}"
-            ),
+            "Until connections": _until_connections,
             "File systems": lambda row: _part(row.parts and row.parts.mounted_s),
             "Before replay": lambda row: _part(row.parts and row.parts.before_redo_s),
             "Replay": lambda row: _part(row.parts and row.parts.redo_s),
