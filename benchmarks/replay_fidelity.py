@@ -20,7 +20,7 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
-from native_server import Server
+from native_server import LOGGING, Server
 from plinth.load import LoadConfig, Rate, builtin, run
 from plinth.model.connection import Connection
 from plinth.model.load_config import Recording
@@ -30,18 +30,6 @@ from plinth.workload.server_log import Chosen, prepare_replay
 from servers import all_installations
 from waiting import wait_until
 
-SETTINGS = """
-logging_collector = on
-log_directory = 'log'
-log_filename = 'postgresql.log'
-log_file_mode = 0644
-log_timezone = 'UTC'
-log_destination = 'jsonlog'
-log_connections = on
-log_disconnections = on
-log_min_duration_statement = 0
-lc_messages = 'C'
-"""
 TABLES = """
 DROP TABLE IF EXISTS pgbench_accounts, pgbench_tellers, pgbench_branches, pgbench_history;
 CREATE TABLE pgbench_branches (bid int PRIMARY KEY, bbalance int, filler char(88));
@@ -144,7 +132,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=300.0)
     asked = parser.parse_args()
     owner = server_owner()
-    server = Server(all_installations(owner, Runner())["18"], owner, SETTINGS)
+    server = Server(all_installations(owner, Runner())["18"], owner, LOGGING)
     ratios: dict[str, dict[str, list[float]]] = {"replayed": {}, "recorded again": {}}
     print(f"load {os.getloadavg()[0]:.2f}")
     try:

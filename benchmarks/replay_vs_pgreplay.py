@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
-from native_server import Server
+from native_server import LOGGING, Server
 from plinth.load import LoadConfig, builtin, run
 from plinth.model.connection import Connection
 from plinth.model.load_config import Recording
@@ -27,17 +27,10 @@ from plinth.system.runner import Runner
 from plinth.workload.server_log import Chosen, prepare_replay
 from servers import all_installations
 
-SETTINGS = """
-logging_collector = on
-log_directory = 'log'
-log_filename = 'postgresql.log'
-log_file_mode = 0644
-log_timezone = 'UTC'
+SETTINGS = f"""{LOGGING}
 log_destination = 'csvlog'
-log_connections = on
-log_disconnections = on
+log_min_duration_statement = -1
 log_statement = 'all'
-lc_messages = 'C'
 """
 TABLES = """
 CREATE TABLE pgbench_accounts (aid int PRIMARY KEY, bid int, abalance int, filler char(84));

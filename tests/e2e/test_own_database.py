@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from native_server import Server
+from native_server import LOGGING, Server
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from servers import all_installations
@@ -19,18 +19,6 @@ kind = "tmpfs"
 size = "2GiB"
 [storage.disk]
 kind = "directory"
-"""
-LOGGING = """
-logging_collector = on
-log_directory = 'log'
-log_filename = 'postgresql.log'
-log_file_mode = 0644
-log_timezone = 'UTC'
-log_destination = 'jsonlog'
-log_min_duration_statement = 0
-log_connections = on
-log_disconnections = on
-lc_messages = 'C'
 """
 REPLAY = """\
 spec = 1

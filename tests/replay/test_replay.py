@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from native_server import Server
+from native_server import LOGGING, Server
 from plinth.fleet.executors import executor_of
 from plinth.fleet.load import FleetLoad
 from plinth.load import Load, LoadConfig, builtin, run
@@ -23,18 +23,6 @@ from plinth.workload.server_log import Chosen, log_files, prepare_replay
 from servers import all_installations
 from waiting import wait_until
 
-SETTINGS = """
-logging_collector = on
-log_directory = 'log'
-log_filename = 'postgresql.log'
-log_file_mode = 0644
-log_timezone = 'UTC'
-log_destination = 'jsonlog'
-log_connections = on
-log_disconnections = on
-log_min_duration_statement = 0
-lc_messages = 'C'
-"""
 CLIENTS, TRANSACTIONS = 4, 50
 STATEMENTS = 7 * CLIENTS * TRANSACTIONS
 """Of pgbench's TPC-B: BEGIN, five statements, END."""
@@ -54,7 +42,7 @@ SUMS = "SELECT count(*), sum(delta), (SELECT sum(abalance) FROM pgbench_accounts
 @pytest.fixture(scope="module", params=["18", pytest.param("debian", marks=pytest.mark.long)])
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     owner = server_owner()
-    server = Server(all_installations(owner, Runner())[request.param], owner, SETTINGS)
+    server = Server(all_installations(owner, Runner())[request.param], owner, LOGGING)
     try:
         server.start()
         yield server

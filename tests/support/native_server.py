@@ -38,6 +38,19 @@ max_connections = 600
 deadlock_timeout = 20ms
 restart_after_crash = on
 """
+LOGGING = """
+logging_collector = on
+log_directory = 'log'
+log_filename = 'postgresql.log'
+log_file_mode = 0644
+log_timezone = 'UTC'
+log_destination = 'jsonlog'
+log_connections = on
+log_disconnections = on
+log_min_duration_statement = 0
+lc_messages = 'C'
+"""
+"""Settings of a server that logs every statement with its duration, as a replay needs it."""
 PASSWORD = "correct horse"
 _TEMPLATES: dict[str, Path] = {}
 """By installation: a data directory as initdb leaves it, which is copied in a tenth of the time that initdb takes."""
