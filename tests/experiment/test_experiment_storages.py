@@ -107,7 +107,7 @@ def test_what_cannot_stand_on_one_another_is_found_where_it_is_written(change, l
     ("kind", "message"),
     [
         ('kind = "directory"', "unknown key 'fill' of this kind: a directory shares its file system with all else"),
-        ('kind = "file"\nsize = "1GiB"', "unknown key 'fill'; allowed: count, kind, on, path, size"),
+        ('kind = "file"\nsize = "1GiB"', "unknown key 'fill'; allowed: count, host, kind, on, path, size"),
     ],
 )
 @pytest.mark.parametrize("fill", ["fill = 0.5", "fill = 0"])

@@ -47,7 +47,7 @@ WRONG = [
     # change, line, key, words of the message, words of the hint
     (('name = "ramdisk"', 'name = "ram disk"'), 2, "name", "'ram disk'", None),
     (('kind = "tmpfs"', 'kind = "tmfs"'), 8, "storage.memory.kind", "allowed: directory, tmpfs", "'tmpfs'"),
-    (('size = "2GiB"', 'sze = "2GiB"'), 9, "storage.memory.sze", "allowed: fill, kind, size", "'size'"),
+    (('size = "2GiB"', 'sze = "2GiB"'), 9, "storage.memory.sze", "allowed: fill, host, kind, size", "'size'"),
     (('size = "2GiB"', 'size = "2 gigs"'), 9, "storage.memory.size", "unknown unit 'gigs'", None),
     (('size = "2GiB"', 'size = "lots"'), 9, "storage.memory.size", "a number with a unit", None),
     (('kind = "directory"', 'path = "/tmp"'), 5, "storage.disk.kind", "'kind' is missing; allowed: directory, tmpfs", None),

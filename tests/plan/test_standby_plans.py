@@ -68,7 +68,7 @@ def planned() -> PlannedCluster:
     )
     inputs = PlanInputs(
         run_id="r",
-        host=host,
+        facts={None: host},
         places=lambda clusters: {},
         installations={},
         dataset_size=lambda spec: DatasetSize(1000, 100),

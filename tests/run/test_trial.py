@@ -242,7 +242,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def provision(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provisioned]:
     monkeypatch.setenv("PLINTH_STATE_DIR", str(tmp_path / "state"))
-    context = RunContext("r", HOST, server.layout.owner, tmp_path)
+    context = RunContext("r", {None: HOST}, {None: server.layout.owner}, tmp_path)
     (planned,) = PLAN.clusters
     journal = Journal.create("a-trial", UNDO_HANDLERS)
     cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Listener(), None)

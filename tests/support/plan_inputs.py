@@ -69,7 +69,7 @@ def inputs(
     )
     return PlanInputs(
         run_id="RUN",
-        host=host,
+        facts={None: host},
         places=lambda clusters: used(places or places_of(available_bytes, memory_bytes), clusters),
         installations={},
         dataset_size=size_of,

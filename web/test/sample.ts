@@ -341,6 +341,7 @@ export function report(changes: Partial<Report> = {}): Report {
       facts: [],
       gaps: [],
     },
+    hosts: {},
     gaps: [],
     reproduction: { commands: [], experiment_toml: "", overrides: [], seed: 1, versions: [], steps: [] },
     disclosures: [],

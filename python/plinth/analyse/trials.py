@@ -282,9 +282,10 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
         writes = postgres_writes(trial, phase.of_sources(WRITES_SOURCES))
         work = trial_work(trial, seen)
         ceiling = ceiling_of(bundle, variant, trial.tps, work.wal_bytes)
-        machine = machine_cpu(seen, bundle.host.cores)
+        cores = bundle.host_of(variant).cores
+        machine = machine_cpu(seen, cores)
         bottleneck = attribute(
-            trial, seen, bundle.host.cores, variant.clients, is_open, ceiling, bundle.as_in_force(variant).settings
+            trial, seen, cores, variant.clients, is_open, ceiling, bundle.as_in_force(variant).settings
         )
     return JudgedTrial(
         contents,

@@ -63,6 +63,10 @@ def _run(words: list[str]) -> int:
         from plinth.fleet.agent import main as serve_as_agent
 
         return serve_as_agent(words[1:])
+    if words[0] == "host-agent":  # nor this: the coordinator of a run on other machines starts it
+        from plinth.run.hosts.agent import main as serve_as_host_agent
+
+        return serve_as_host_agent()
     if words[0] == "ray-driver":  # neither: it is the executor's process that talks to Ray
         from plinth.fleet.executors.ray_driver import main as drive_ray
 

@@ -73,7 +73,7 @@ def check(
 
     loaded = read_experiment(file, overrides)
     confirm_if_shared(loaded, file, yes)
-    ssh_config = checked_ssh_config(ssh_config, loaded.experiment.fleet)
+    ssh_config = checked_ssh_config(ssh_config, loaded.experiment)
     with tempfile.TemporaryDirectory(prefix="plinth-fleet-") as folder:
         found = check_machines(loaded, server, LogFile(Path(folder) / "agents.log"), ssh_config)
     if as_json:

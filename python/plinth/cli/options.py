@@ -10,7 +10,7 @@ from plinth.model.errors import UsageError
 from plinth.model.pg_units import SIZES_BYTES, format_block_size
 
 if TYPE_CHECKING:
-    from plinth.model.fleet import FleetSpec
+    from plinth.model.experiment import Experiment
 
 _WHOLE = re.compile(r"\s*-?\d+\s*")
 Overrides = Annotated[
@@ -65,7 +65,7 @@ SshConfig = Annotated[
     Path | None,
     Parameter(
         name="--ssh-config",
-        help="Configuration file of OpenSSH for the hosts of a fleet. Default: ~/.ssh/config. It may start commands, so that no "
+        help="Configuration file of OpenSSH for hosts, and for those of a fleet. Default: ~/.ssh/config. It may start commands, so that no "
         "experiment can name one.",
     ),
 ]
@@ -91,14 +91,15 @@ def with_shortcuts(
     return (*overrides, *short)
 
 
-def checked_ssh_config(ssh_config: Path | None, fleet: "FleetSpec | None") -> Path | None:
-    """Return the absolute path of --ssh-config. Raises UsageError for what is no file, and where no fleet is reached by ssh."""
+def checked_ssh_config(ssh_config: Path | None, experiment: "Experiment") -> Path | None:
+    """Return the absolute path of --ssh-config. Raises UsageError for what is no file, and where no machine is reached by ssh."""
     if ssh_config is None:
         return None
-    if fleet is None or fleet.address != "ssh":
+    fleet = experiment.fleet
+    if not experiment.host and (fleet is None or fleet.address != "ssh"):
         raise UsageError(
-            "--ssh-config: the experiment has no fleet of hosts that are reached by ssh",
-            hint='leave it out, or add [fleet] with address = "ssh" and hosts',
+            "--ssh-config: the experiment has no hosts that are reached by ssh",
+            hint='leave it out, or add [host.NAME], or [fleet] with address = "ssh" and hosts',
         )
     if not ssh_config.is_file():
         raise UsageError("--ssh-config: there is no such file", where=str(ssh_config))

@@ -15,6 +15,8 @@ from plinth.cli.options import (
     Overrides,
     Repeats,
     ScaleToFit,
+    SshConfig,
+    checked_ssh_config,
     with_shortcuts,
 )
 from plinth.cli.printing import print_json
@@ -31,6 +33,7 @@ def plan(
     full: Full = False,
     scale_to_fit: ScaleToFit = False,
     allow_writes: AllowWrites = False,
+    ssh_config: SshConfig = None,
     as_json: AsJson = False,
 ) -> int:
     """Show what a run will do: variants, trials in order, every command, the time and space that it needs.
@@ -47,15 +50,23 @@ def plan(
     from plinth.experiment import read_experiment
     from plinth.report import check_viewer
     from plinth.run.checks.obstacles import find_obstacles
+    from plinth.run.hosts.connect import connected_hosts
     from plinth.run.planning.make_plan import make_plan
 
     loaded = read_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
     check_viewer()
     bundle = Path("bundles/RUN")
-    made = make_plan(
-        loaded, run_id="RUN", bundle=bundle, fit=scale_to_fit, allow_writes=allow_writes, reading=reading_log(False)
-    )
-    error = find_obstacles(made, bundle, loaded.connections).error()
+    with connected_hosts(loaded.experiment.host, checked_ssh_config(ssh_config, loaded.experiment)) as hosts:
+        made = make_plan(
+            loaded,
+            run_id="RUN",
+            bundle=bundle,
+            fit=scale_to_fit,
+            allow_writes=allow_writes,
+            reading=reading_log(False),
+            hosts=hosts,
+        )
+        error = find_obstacles(made, bundle, loaded.connections, hosts=hosts).error()
     if as_json:
         print_json(made.model_dump_json(indent=1))
     else:

@@ -45,7 +45,7 @@ def resume(
     check_forms(as_json, plots)
     check_viewer()
     if ssh_config is not None:
-        ssh_config = checked_ssh_config(ssh_config, read_plan(bundle).experiment.fleet)
+        ssh_config = checked_ssh_config(ssh_config, read_plan(bundle).experiment)
     with open_listener(quiet) as listener:
         status = resume_bundle(bundle, listener, destroy, more, ssh_config)
         results = results_of(status.bundle, listener)

@@ -87,6 +87,7 @@ def run(
     from plinth.experiment import read_experiment
     from plinth.report import check_viewer
     from plinth.run.conduct import run_plan
+    from plinth.run.hosts.connect import connected_hosts
     from plinth.run.planning.make_plan import make_plan
 
     check_forms(as_json, plots)
@@ -99,23 +100,25 @@ def run(
         loaded = read_experiment(shared / "experiment.toml", (*overrides_of(shared), *overrides), full)
         confirm(loaded, shared, yes)
     require_objectives(loaded.experiment.objectives, fail_on, junit)
-    ssh_config = checked_ssh_config(ssh_config, loaded.experiment.fleet)
+    ssh_config = checked_ssh_config(ssh_config, loaded.experiment)
     check_viewer()
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    made = make_plan(
-        loaded,
-        run_id=token_hex(4),
-        bundle=folder,
-        fit=scale_to_fit,
-        destroy=destroy,
-        allow_writes=allow_writes,
-        reading=reading_log(quiet),
-    )
-    if full:
-        print_plain(full_size_sentence(made), file=sys.stderr)
-    with open_listener(quiet) as listener:
-        status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections, ssh_config)
-        results = results_of(status.bundle, listener)
+    with connected_hosts(loaded.experiment.host, ssh_config) as hosts:
+        made = make_plan(
+            loaded,
+            run_id=token_hex(4),
+            bundle=folder,
+            fit=scale_to_fit,
+            destroy=destroy,
+            allow_writes=allow_writes,
+            reading=reading_log(quiet),
+            hosts=hosts,
+        )
+        if full:
+            print_plain(full_size_sentence(made), file=sys.stderr)
+        with open_listener(quiet) as listener:
+            status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections, ssh_config, hosts)
+            results = results_of(status.bundle, listener)
     return conclude(results, status, as_json, plots, fail_on, junit)
 
 

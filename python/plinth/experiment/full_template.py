@@ -34,6 +34,7 @@ _WRITTEN: dict[str, dict[str, object]] = {
 }
 """What is not commented out."""
 _NAMES: dict[str, str] = {
+    "host": "db1",
     "server.standby": "a",
     "network.link": "primary-a",
     "dataset.columns": "amount",

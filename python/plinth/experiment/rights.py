@@ -67,6 +67,10 @@ def _by_ssh(host: str, experiment: Experiment) -> str:
     return f"logs in to the host {host} by ssh, with your keys, and runs the command {command} there"
 
 
+def _command_at(address: str, experiment: Experiment) -> str:
+    return next((host.command for host in experiment.host.values() if host.address == address), "plinth")
+
+
 def _address(address: str, experiment: Experiment) -> str:
     if experiment.fleet is None or not experiment.fleet.is_on_ray:
         return ""  # processes of this machine, or hosts, each of which has a line of its own
@@ -90,6 +94,20 @@ KEYS: Mapping[str, KeyRights] = {
     "reference": KeyRights("confined", f"results that Plinth brings along, or {_FILE}"),
     "matrix.NAME": KeyRights("harmless", _IN_LEVELS),
     "full.NAME": KeyRights("harmless", _IN_LEVELS),
+    "host.NAME.address": KeyRights(
+        "confirmed",
+        "hosts of the user's known_hosts only, reached by the user's own configuration of ssh",
+        lambda address, experiment: (
+            f"logs in to {address} by ssh, with your keys, and runs the command {_command_at(address, experiment)} there, which makes "
+            "storages and starts servers"
+        ),
+    ),
+    "host.NAME.command": KeyRights(
+        "confined", "one path without arguments, run on the host; it is shown with its address"
+    ),
+    "host.NAME.listen_address": KeyRights(
+        "harmless", "a numeric address; a server listens there with a random password"
+    ),
     "storage.NAME.path": KeyRights(
         "confirmed",
         "a folder of the run's own is made there, and removed; nothing that is there is changed",

@@ -78,6 +78,12 @@ class BundleContents:
         seen = settings_in_force(variant.asked, self.servers.get(variant.id), self.writes_of(variant))
         return variant.model_copy(update={"settings": as_settings(seen, variant.asked)})
 
+    def host_of(self, variant: Variant) -> HostFacts:
+        """Return the machine of a variant's server, as far as it is known: that of the run, or the host of its storage."""
+        storage = self.cluster_of(variant).primary.server.storage
+        described = None if storage is None else self.plan.storages.get(storage)
+        return self.host if described is None or described.host is None else self.plan.hosts[described.host]
+
     def cluster_of(self, variant: Variant) -> PlannedCluster:
         """Return the cluster that a variant's trials run on."""
         return next(cluster for cluster in self.plan.clusters if cluster.id == variant.cluster)

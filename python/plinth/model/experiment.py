@@ -18,6 +18,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import DurabilitySpec
 from plinth.model.endurance import DriveSpec
 from plinth.model.fleet import FleetSpec
+from plinth.model.host import HostSpec
 from plinth.model.level import SETTING_TABLES, Level
 from plinth.model.network import NetworkSpec
 from plinth.model.objective import Objective
@@ -285,6 +286,10 @@ class Experiment(Frozen):
     question: str = Field(min_length=1, description="What this experiment is to answer, in a sentence.")
     storage: dict[Name, StorageSpec] = Field(
         default_factory=dict, description="Places where a data directory can be stored."
+    )
+    host: dict[Name, HostSpec] = Field(
+        default_factory=dict,
+        description="Other machines, on which storages may be, and with them servers. Default: all are on this one.",
     )
     server: ServerSpec = Field(default_factory=ServerSpec)
     network: NetworkSpec | None = Field(

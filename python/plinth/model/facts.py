@@ -45,6 +45,7 @@ class StorageFacts(Frozen):
 
     name: str
     kind: str
+    host: str | None = Field(default=None, description="The machine that it is on, by its name; None: this one.")
     path: str
     filesystem: str
     mount_options: tuple[str, ...]

@@ -10,12 +10,12 @@ from plinth.model.base import Frozen
 
 MAX_MACHINES = 1000
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9._:%\[\]-]+")
-_COMMAND = re.compile(r"[A-Za-z0-9_.~/+-]+")
+COMMAND = re.compile(r"[A-Za-z0-9_.~/+-]+")
 RAY_ADDRESS = re.compile(r"auto|ray://[A-Za-z0-9._:%\[\]-]+:[0-9]{1,5}")
 _ADDRESSES = '"local", "ssh", "auto" for the Ray cluster of this machine, "ray://HOST:PORT" for another'
 
 
-def _is_option(word: str) -> bool:
+def is_option(word: str) -> bool:
     """Return whether a program such as a ProxyCommand of the user's would take a user or a host for one of its options."""
     return word.startswith("-")
 
@@ -78,7 +78,7 @@ class FleetSpec(Frozen):
     @field_validator("hosts")
     @classmethod
     def _hosts_are_names(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := [host for host in hosts if not _HOST.fullmatch(host) or any(map(_is_option, host.split("@")))]:
+        if wrong := [host for host in hosts if not _HOST.fullmatch(host) or any(map(is_option, host.split("@")))]:
             raise ValueError(f"{wrong[0]!r} is no host; names look like client1 or bench@client1")
         if len(set(hosts)) < len(hosts):
             raise ValueError("a host is named twice; each drives its part of the load once")
@@ -87,7 +87,7 @@ class FleetSpec(Frozen):
     @field_validator("command")
     @classmethod
     def _command_is_a_path(cls, command: str) -> str:
-        if not _COMMAND.fullmatch(command):
+        if not COMMAND.fullmatch(command):
             raise ValueError(f"got {command!r}; the path of plinth alone is allowed, without arguments")
         return command
 

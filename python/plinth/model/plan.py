@@ -288,6 +288,9 @@ class Plan(Frozen):
     full: bool = Field(default=False, description="Asked for at the published size, with --full.")
     reference: Reference | None = Field(default=None, description="The published results that the experiment names.")
     host: HostFacts
+    hosts: dict[str, HostFacts] = Field(
+        default_factory=dict, description="The other machines that storages and servers are on, by name."
+    )
     storages: dict[str, StorageSpec] = Field(
         default_factory=dict,
         description="Every storage that there is, by its own name: one whose fields are factors is one for each level.",
@@ -341,6 +344,11 @@ class Plan(Frozen):
     def _read_as_this_version(cls, version: int) -> int:
         """A plan of any version is written with the fields of this one."""
         return PLAN_VERSION
+
+    @property
+    def facts_by_host(self) -> dict[str | None, HostFacts]:
+        """What each machine is, this one as None."""
+        return {None: self.host, **self.hosts}
 
     @property
     def is_external(self) -> bool:

@@ -516,6 +516,9 @@ class Report(Frozen):
         default=(), description="Sections that are tables of texts; what is in them is in the fields above, too."
     )
     host: HostFacts
+    hosts: dict[str, HostFacts] = Field(
+        default_factory=dict, description="The other machines that storages and servers are on, by name."
+    )
     doctor: DoctorRecord | None = Field(
         description="What would have spoiled it, looked for before the run; None: it was not."
     )

@@ -1,13 +1,13 @@
 """The server of an experiment: the PostgreSQL cluster under test, and its standbys."""
 
 import re
-from ipaddress import ip_address
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from plinth.common.connection_keys import check_keys
 from plinth.model.base import Frozen, Name, SettingValue
+from plinth.model.host import check_listen_address
 from plinth.model.patroni import PatroniSpec
 from plinth.model.standby import Standbys, check_standbys
 from plinth.model.units import SizeBytes
@@ -177,12 +177,7 @@ class ServerSpec(Frozen):
     def _listens_on_an_address(self) -> "ServerSpec":
         if self.listen_address is None:
             return self
-        try:
-            address = ip_address(self.listen_address)
-        except ValueError:
-            raise ValueError(f"listen_address: got {self.listen_address!r}; a numeric address is needed") from None
-        if address.is_unspecified or address.is_multicast:
-            raise ValueError(f"listen_address: got {self.listen_address}; one address of this machine is needed")
+        check_listen_address(self.listen_address)
         if self.listen != "tcp":
             raise ValueError('listen_address: only with listen = "tcp"')
         return self

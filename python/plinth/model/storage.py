@@ -277,6 +277,12 @@ class StorageBase(Frozen):
     is_mounted: ClassVar[bool] = True
     """Whether anything can be stored on it; what is not mounted is only ever a member."""
 
+    host: Name | None = Field(
+        default=None,
+        description="The machine that it is on, one of [host.NAME], and with it the servers that are stored on it. Default: this one.",
+        examples=["db1"],
+    )
+
     def least_members(self) -> Iterator[LeastMembers]:
         """Return how many members its levels, profiles or layouts take at least."""
         yield from ()

@@ -2,20 +2,19 @@
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from plinth.model.base import Gap
 from plinth.model.connection import Connection
 from plinth.model.facts import StorageFacts
 from plinth.model.trial import Event, Sample
-from plinth.observe.arrays import MdArrays, Zfs, pools_of
+from plinth.observe.arrays import pools_of
 from plinth.observe.checkpoints import ObservedEvent, ServerLog, counted_checkpoints
-from plinth.observe.diskstats import Devices
-from plinth.observe.host import HostActivity, HostCpu, HostMemory, HostStat
+from plinth.observe.host_sampler import HostRequest, host_sampler
 from plinth.observe.latest import latest_figures
-from plinth.observe.process_sources import ProcessCpu, ProcessDelay, ProcessIo
 from plinth.observe.processes import Processes, RunProcesses
 from plinth.observe.sampler import Sampler, stop_all, to_samples
 from plinth.observe.source import Source, Unreadable
@@ -54,6 +53,7 @@ class Observer:
 
     `devices` are kernel names as in /proc/diskstats; none given means all real ones. With `log`, the file that the server
     writes its log to, checkpoints are read from there. `storages` are what the server uses, as they were described.
+    `sampler_of_host` reads the host that the server is on, where that is another machine.
 
     A separate thread reads the host, so that a server that hangs delays nothing else. A source that fails is a gap, and is
     read again at the next tick.
@@ -68,6 +68,7 @@ class Observer:
         interval_s: float = 1.0,
         log: LogFile | None = None,
         storages: Sequence[StorageFacts] = (),
+        sampler_of_host: "Callable[[HostRequest], Sampler] | None" = None,
     ) -> None:
         # psycopg takes long to import, and planning needs host_facts alone.
         from plinth.observe.postgres import view_sources
@@ -75,11 +76,12 @@ class Observer:
         from plinth.observe.views import SLOW_VIEWS, VIEWS
         from plinth.observe.wait_events import WaitProfile
 
-        local = processes.postmaster_pid is not None
+        ours = processes.postmaster_pid is not None
+        local = ours and sampler_of_host is None
         self._interval_s = interval_s
-        self._session = Session(connection, local=local)
-        self._wait_session = Session(connection, local=local)
-        self._slow_session = Session(connection, local=local, within=True)
+        self._session = Session(connection, local=local, ours=ours)
+        self._wait_session = Session(connection, local=local, ours=ours)
+        self._slow_session = Session(connection, local=local, ours=ours, within=True)
         self._sessions = (self._session, self._wait_session, self._slow_session)
         self._log = None if log is None else ServerLog(log)
         self._server_sources = view_sources(self._session, VIEWS)
@@ -87,19 +89,12 @@ class Observer:
             self._server_sources.append(self._log)
         self._slow_sources = view_sources(self._slow_session, SLOW_VIEWS)
         self._wait_profile = WaitProfile(self._wait_session)
-        listed = Processes(processes, own_backends=self._own_backends, own_threads=self._thread_ids)
-        stat = HostStat()
-        self._host_sources: list[Source] = [
-            HostCpu(stat),
-            HostMemory(),
-            HostActivity(stat),
-            Devices(devices),
-            MdArrays(devices),
-            Zfs(pools_of(storages)),
-            ProcessCpu(listed, stat),
-            ProcessDelay(listed),
-            ProcessIo(listed),
-        ]
+        self._devices, self._storages, self._processes = devices, storages, processes
+        if sampler_of_host is None:
+            listed = Processes(processes, own_backends=self._own_backends, own_threads=self._thread_ids)
+            self._sampler_of_host = partial(host_sampler, listed=listed)
+        else:
+            self._sampler_of_host = sampler_of_host
         self._samplers: list[Sampler] = []
         self._frequent: list[Sampler] = []
         self._started_ns = 0
@@ -121,7 +116,7 @@ class Observer:
             self._of_server("the waits", self._wait_session, [], self._interval_s, [self._wait_profile]),
         ]
         self._begin(*self._frequent)
-        of_host = Sampler("the host", self._host_sources, t0_ns=self._t0_ns, interval_s=self._interval_s)
+        of_host = self._sampler_of_host(self._host_request())
         self._frequent.append(of_host)
         self._begin(of_host)
         # Many readings trigger full garbage collections, in any thread, of 30 ms each. Freeze the present objects so that
@@ -131,6 +126,17 @@ class Observer:
         for session in self._sessions:
             session.note_cost()
         self._start_cpu_ns = sum(sampler.start_cpu_ns for sampler in self._samplers) + self._cost_of_sessions()[0]
+
+    def _host_request(self) -> HostRequest:
+        return HostRequest(
+            t0_ns=self._t0_ns,
+            interval_s=self._interval_s,
+            devices=tuple(self._devices),
+            pools=tuple(pools_of(self._storages)),
+            postmaster_pid=self._processes.postmaster_pid,
+            other_servers=tuple(self._processes.other_servers),
+            own_backends=tuple(self._own_backends()),
+        )
 
     def _of_server(
         self,
@@ -191,7 +197,8 @@ class Observer:
         samples = [sample for sampler in self._samplers for sample in to_samples(sampler, t0_ns)]
         gc.unfreeze()
         # Close their files now, not at the next garbage collection.
-        self._samplers, self._frequent, self._host_sources = [], [], []
+        self._samplers, self._frequent = [], []
+        del self._sampler_of_host
         return Observation(
             samples=samples,
             gaps=gaps,
@@ -202,7 +209,7 @@ class Observer:
         )
 
     def _observed_events(self, gaps: list[Gap]) -> list[ObservedEvent]:
-        events = [event for sampler in self._samplers for event in sampler.outages.events()]
+        events = [event for sampler in self._samplers for event in sampler.events()]
         if self._log is not None:
             events += self._log.events
             if self._log.followed and self._session.setting("log_checkpoints") == "on":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from plinth.model.base import Gap
 from plinth.model.trial import Sample
+from plinth.observe.checkpoints import ObservedEvent
 from plinth.observe.gaps import Outages
 from plinth.observe.source import Reading, Source, reason_of
 
@@ -105,6 +106,10 @@ class Sampler:
         """Wait until the thread has ended, up to `deadline_s` of the monotonic clock."""
         self._thread.join(max(0.0, deadline_s - time.monotonic()))
         return not self._thread.is_alive()
+
+    def events(self) -> list[ObservedEvent]:
+        """Return when sources were lost and found again."""
+        return self.outages.events()
 
     def gaps(self, t0_ns: int) -> list[Gap]:
         """Return the gaps, with times since `t0_ns`."""

@@ -71,19 +71,21 @@ class Session:
     """A connection to the server under load. One thread uses it; any other may interrupt it.
 
     The server counts our transactions too. So the connection is to another database than the load's: in
-    `postgres`, or in `template1` of a cluster that is ours alone (`local`), since it keeps others from creating
+    `postgres`, or in `template1` of a cluster that is `ours` alone, since it keeps others from creating
     databases. Where neither is available, `shares_database` is true. What can be seen from the load's own database only
-    is read by a session `within` it, whose transactions are rolled back and so are not among the commits.
+    is read by a session `within` it, whose transactions are rolled back and so are not among the commits. `local`: the server's
+    processes are those of this machine.
     """
 
-    def __init__(self, target: Connection, *, local: bool, within: bool = False) -> None:
+    def __init__(self, target: Connection, *, local: bool, ours: bool | None = None, within: bool = False) -> None:
         self.server: Traits | None = None
         self.shares_database = False
         self.backend_pid: int | None = None
         self._target = target
         self._local = local
+        self._ours = local if ours is None else ours
         self._within = within
-        self._databases = (target.database,) if within else _databases(target.database, local)
+        self._databases = (target.database,) if within else _databases(target.database, self._ours)
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._prepared: dict[str, bytes] = {}
         self._codec = "utf-8"
@@ -216,7 +218,7 @@ class Session:
         shown = "SELECT name, current_setting(name, true) FROM unnest(%s::text[]) AS name"
         settings = dict(connection.execute(shown, (list(SHOWN_SETTINGS),)).fetchall())
         if self._within:
-            extensions = find_statements(connection, ours=self._local)
+            extensions = find_statements(connection, ours=self._ours)
             connection.execute("ROLLBACK")
         self.backend_pid = connection.info.backend_pid
         self._codec = text_codec(connection.pgconn)
@@ -304,8 +306,8 @@ class Session:
         return Unreadable(reason)
 
 
-def _databases(of_load: str, local: bool) -> tuple[str, ...]:
-    others = ("postgres", "template1") if local else ("postgres",)
+def _databases(of_load: str, ours: bool) -> tuple[str, ...]:
+    others = ("postgres", "template1") if ours else ("postgres",)
     return (*(name for name in others if name != of_load), of_load)
 
 

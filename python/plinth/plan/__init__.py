@@ -2,12 +2,11 @@
 
 from plinth.plan.build import PlanInputs, build_plan, extended, plan_more
 from plinth.plan.fit import scale_to_fit
-from plinth.plan.needs import MEMORY, StoragePlace
+from plinth.plan.needs import StoragePlace, memory_of
 from plinth.plan.preparation import restore_problems
 from plinth.plan.variants import ClusterKey, Expanded, expand
 
 __all__ = [
-    "MEMORY",
     "ClusterKey",
     "Expanded",
     "PlanInputs",
@@ -15,6 +14,7 @@ __all__ = [
     "build_plan",
     "expand",
     "extended",
+    "memory_of",
     "plan_more",
     "restore_problems",
     "scale_to_fit",

@@ -25,6 +25,7 @@ from plinth.model.published import Reference
 from plinth.model.server_spec import NEWEST_VERSION, ServerSpec
 from plinth.model.standby import StandbySpec
 from plinth.model.step import Step
+from plinth.model.storage import StorageSpec
 from plinth.model.tpcc_notice import TERMINALS_PER_WAREHOUSE
 from plinth.model.units import format_count, format_duration, format_size
 from plinth.plan.needs import StoragePlace, needs_of
@@ -43,7 +44,8 @@ class PlanInputs:
     """Facts that the planner needs and that the conductor collects for it."""
 
     run_id: str
-    host: HostFacts
+    facts: Mapping[str | None, HostFacts]
+    """Of each host; None is the machine that the run is on."""
     places: Callable[[Sequence[PlannedCluster]], Mapping[str, StoragePlace]]
     installations: Mapping[str, Installation]
     dataset_size: Callable[[DatasetSpec], DatasetSize]
@@ -103,7 +105,8 @@ def plan_of_trials(
         full=inputs.full,
         lacking=dict(inputs.lacking),
         reference=inputs.reference,
-        host=inputs.host,
+        host=inputs.facts[None],
+        hosts={name: facts for name, facts in inputs.facts.items() if name is not None},
         storages=expanded.storages,
         clusters=tuple(clusters),
         variants=tuple(variants),
@@ -117,11 +120,11 @@ def plan_of_trials(
             *cut_steps(experiment, variants),
             *inputs.teardown_steps(clusters),
         ),
-        needs=tuple(needs_of(inputs.host, clusters, variants, places)),
+        needs=tuple(needs_of(inputs.facts, _by_host(clusters, expanded.storages), variants, places)),
         destructive_targets=tuple(inputs.destructive_targets(clusters)),
         estimated_written_bytes=written,
         estimated_s=estimated_s(
-            experiment, clusters, populate_s, variant_of, trials, places, inputs.host.memory_available_bytes
+            experiment, clusters, populate_s, variant_of, trials, places, inputs.facts[None].memory_available_bytes
         ),
         warnings=(
             *(
@@ -132,6 +135,17 @@ def plan_of_trials(
             *warnings_of(experiment, variants, written),
         ),
     )
+
+
+def _by_host(
+    clusters: Sequence[PlannedCluster], storages: Mapping[str, StorageSpec]
+) -> dict[str | None, list[PlannedCluster]]:
+    """Return the clusters on each host: that of the data directory of their primary."""
+    found: dict[str | None, list[PlannedCluster]] = {}
+    for cluster in clusters:
+        storage = cluster.primary.server.storage
+        found.setdefault(None if storage is None else storages[storage].host, []).append(cluster)
+    return found
 
 
 def _cluster(

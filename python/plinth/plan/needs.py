@@ -9,7 +9,7 @@ from plinth.model.plan import Need, Pace, PlannedCluster, Variant
 from plinth.model.units import format_size
 from plinth.plan.sizes import DEFAULT_SHARED_BUFFERS_BYTES, setting_bytes
 
-MEMORY = "memory"
+_MEMORY = "memory"
 _FEW_CONNECTIONS = 100
 """PostgreSQL's default of max_connections; memory is counted for connections beyond it."""
 _CONNECTION_BYTES = 2 * 2**20
@@ -60,15 +60,25 @@ class _Taken:
         return tuple(dropped)
 
 
+def memory_of(host: str | None) -> str:
+    """Return what the memory of a host is called."""
+    return _MEMORY if host is None else f"{_MEMORY} of host {host}"
+
+
 def needs_of(
-    host: HostFacts, clusters: Sequence[PlannedCluster], variants: Sequence[Variant], places: Mapping[str, StoragePlace]
+    facts: Mapping[str | None, HostFacts],
+    clusters: Mapping[str | None, Sequence[PlannedCluster]],
+    variants: Sequence[Variant],
+    places: Mapping[str, StoragePlace],
 ) -> list[Need]:
     """Return the needs: sizes of storages that have one, space by file system, and memory.
 
-    `places` has every storage that is used, each after those that it is built on.
+    `facts` are of each host, and `clusters` those that are on it; `places` has every storage that is used, each after those that it
+    is built on.
     """
+    everywhere = [cluster for on_host in clusters.values() for cluster in on_host]
     stored = dict.fromkeys(places, 0)
-    for cluster in clusters:
+    for cluster in everywhere:
         for storage, size_bytes in cluster.bytes_by_storage.items():
             stored[storage] += size_bytes
     taken: dict[str, _Taken] = {}
@@ -80,7 +90,7 @@ def needs_of(
             stored[place.on] += takes_bytes
         elif place.key is not None:
             sum_of = taken.setdefault(place.key, _Taken(place, {}, {}))
-            sum_of.names |= dict.fromkeys(_takers(name, place, clusters))
+            sum_of.names |= dict.fromkeys(_takers(name, place, everywhere))
             sum_of.by_storage[name] = takes_bytes
         if place.usable_bytes is not None and stored[name]:
             ballast = f" after {format_size(place.ballast_bytes)} of ballast" if place.ballast_bytes else ""
@@ -95,7 +105,7 @@ def needs_of(
                 )
             )
     needs.reverse()
-    in_memory = taken.pop(MEMORY, None)
+    in_memory = {host: taken.pop(memory_of(host), None) for host in facts}
     for sum_of in reversed(taken.values()):
         needs.append(
             Need(
@@ -106,9 +116,13 @@ def needs_of(
                 storages=sum_of.too_much(sum_of.place.available_bytes),
             )
         )
-    if not all(cluster.is_external for cluster in clusters):
-        most = max(len(cluster.nodes) for cluster in clusters)  # the servers of one cluster run at a time
-        needs.append(_memory(host, variants, in_memory, most))
+    for host, on_host in clusters.items():
+        managed = [cluster for cluster in on_host if not cluster.is_external]
+        if managed:
+            most = max(len(cluster.nodes) for cluster in managed)  # the servers of one cluster run at a time
+            ids = {cluster.id for cluster in managed}
+            own = [variant for variant in variants if variant.cluster in ids]
+            needs.append(_memory(host, facts[host], own, in_memory[host], most))
     return needs
 
 
@@ -118,7 +132,9 @@ def _takers(name: str, place: StoragePlace, clusters: Sequence[PlannedCluster]) 
     yield from users if place.takes_bytes is None and users else [f"storage {name}"]
 
 
-def _memory(host: HostFacts, variants: Sequence[Variant], in_memory: _Taken | None, servers: int) -> Need:
+def _memory(
+    host: str | None, facts: HostFacts, variants: Sequence[Variant], in_memory: _Taken | None, servers: int
+) -> Need:
     buffers_bytes = max(
         setting_bytes(variant.settings.get("shared_buffers", "128MB"), 8 * SIZES_BYTES["kB"])
         or DEFAULT_SHARED_BUFFERS_BYTES
@@ -128,14 +144,14 @@ def _memory(host: HostFacts, variants: Sequence[Variant], in_memory: _Taken | No
     many = clients if clients > _FEW_CONNECTIONS else 0
     server_bytes = servers * buffers_bytes + many * _CONNECTION_BYTES
     taken = in_memory or _Taken(StoragePlace(), {}, {})
-    enough = server_bytes <= host.memory_available_bytes
+    enough = server_bytes <= facts.memory_available_bytes
     connections = [f"{many:,} connections"] if many else []
     buffers = "memory for shared_buffers" + (f" of {servers} servers" if servers > 1 else "")
     storages = [f"storage {name}" for name in reversed(taken.by_storage)]
     return Need(
         what=" and ".join([buffers, *connections, *storages]),
-        where=MEMORY,
+        where=memory_of(host),
         needed_bytes=server_bytes + taken.size_bytes,
-        available_bytes=host.memory_available_bytes,
-        storages=taken.too_much(host.memory_available_bytes, server_bytes) if enough else (),
+        available_bytes=facts.memory_available_bytes,
+        storages=taken.too_much(facts.memory_available_bytes, server_bytes) if enough else (),
     )

@@ -95,6 +95,7 @@ def build_report(contents: BundleContents, analysis: Analysis, *, charts: bool =
         tpcc=tpcc_texts(contents),
         published=compare_with_published(contents.plan, analysis, io=contents.io, flushes=flushes, datasets=datasets),
         host=contents.host,
+        hosts=contents.plan.hosts,
         doctor=contents.doctor,
         gaps=_gaps(contents),
         reproduction=_reproduction(contents),

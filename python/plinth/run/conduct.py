@@ -18,6 +18,7 @@ from plinth.model.workload import Driver
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.context import RunContext, network_layout
 from plinth.run.fleet import check_machines, fleet_load
+from plinth.run.host import ONLY_THIS, Hosts
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
@@ -35,7 +36,6 @@ from plinth.system.directory import for_owner_only
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
 from plinth.system.log_file import LogFile
-from plinth.system.owner import server_owner
 from plinth.system.run_key import create_key, forget_key
 from plinth.system.runner import CommandRecord, Runner
 
@@ -54,11 +54,12 @@ class RunStatus:
 @dataclass(frozen=True)
 class Given:
     """What the command line gives to a run: which disks it may destroy, where connection strings lead, with their secrets, and
-    the configuration of ssh for the machines of a fleet."""
+    the configuration of ssh for the machines of a fleet, and the connections to its hosts."""
 
     destroy: Collection[str] = ()
     connections: Mapping[str, str] = field(default_factory=dict, repr=False)
     ssh_config: Path | None = None
+    hosts: Hosts = field(default_factory=lambda: ONLY_THIS)
 
 
 @dataclass(frozen=True)
@@ -105,19 +106,20 @@ def run_plan(
     destroy: Collection[str] = (),
     connections: Mapping[str, str] | None = None,
     ssh_config: Path | None = None,
+    hosts: Hosts = ONLY_THIS,
 ) -> RunStatus:
     """Do what the plan says and write it to `bundle`; `destroy` are the confirmations by which disks may be
     destroyed.
 
     `connections` has connection strings with their secrets, by what the plan has of them; it is not kept. `ssh_config` is the
-    configuration of ssh that the command line names, for the machines of a fleet.
+    configuration of ssh that the command line names, for the machines of a fleet. `hosts` are the machines of the plan's storages.
 
     Raises PlinthError when it cannot be done, and Interrupted on Ctrl-C; finished trials are in the bundle then, and
     everything that was made is undone. A run that failed before it could measure anything leaves a bundle only where that has logs.
     """
-    obstacles = find_obstacles(plan, bundle, connections or {}, destroy)
+    obstacles = find_obstacles(plan, bundle, connections or {}, destroy, hosts)
     obstacles.check()
-    given = Given(destroy, {**(connections or {}), **obstacles.connections}, ssh_config)
+    given = Given(destroy, {**(connections or {}), **obstacles.connections}, ssh_config, hosts)
     made = missing_folders(bundle)
     folder = BundleFolder.made(bundle)
     try:
@@ -210,12 +212,12 @@ def _context(plan: Plan, writer: BundleWriter, given: Given) -> RunContext:
     context = RunContext.of(
         plan.storages,
         plan.run_id,
-        plan.host,
-        server_owner(),
+        plan.facts_by_host,
         writer.path,
         given.destroy,
         writer.folder,
         network_layout(plan.run_id, plan.networked, plan.experiment.measure.seed),
+        given.hosts,
     )
     return replace(context, ssh_config=given.ssh_config)
 

@@ -1,4 +1,4 @@
-"""The parts of a plan on this machine: storages and cluster layouts by name, the same for plan and run."""
+"""The parts of a plan on its machines: storages and cluster layouts by name, the same for plan and run."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,9 +9,11 @@ from plinth.model.dataset import BackupDataset, DatasetSpec
 from plinth.model.facts import HostFacts
 from plinth.model.plan import PlannedCluster, PlannedNode
 from plinth.model.storage import StorageSpec
+from plinth.model.storage_graph import in_order
+from plinth.run.host import HOST, ONLY_THIS, Hosts, ServerHost
 from plinth.server.layout import ServerLayout
 from plinth.server.unpack_backup import BackupSource
-from plinth.storage import Storage, make
+from plinth.storage import Storage
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
@@ -27,13 +29,16 @@ class RunContext:
     """Turns names into storages and layouts. Constructing it changes nothing on the machine."""
 
     run_id: str
-    host: HostFacts
-    owner: Owner
+    facts: Mapping[str | None, HostFacts]
+    """What each machine is, this one as None."""
+    owners: Mapping[str | None, Owner]
+    """The user who runs servers on each machine."""
     bundle: Path
     storages: dict[str, Storage] = field(default_factory=dict)
     folder: "BundleFolder | None" = None
     network: "NetworkLayout | None" = None
     """None: the nodes of clusters talk over sockets."""
+    hosts: Hosts = field(default_factory=lambda: ONLY_THIS)
     ssh_config: Path | None = None
     """The configuration of ssh that the command line names, for the machines of a fleet. None: the user's default."""
 
@@ -42,29 +47,38 @@ class RunContext:
         cls,
         specs: Mapping[str, StorageSpec],
         run_id: str,
-        host: HostFacts,
-        owner: Owner,
+        facts: Mapping[str | None, HostFacts],
         bundle: Path,
         destroy: Collection[str] = (),
         folder: "BundleFolder | None" = None,
         network: "NetworkLayout | None" = None,
+        hosts: Hosts = ONLY_THIS,
     ) -> "RunContext":
-        """Return the context of a plan's storages; `destroy` are the confirmations of the command line by which disks may be
-        destroyed.
+        """Return the context of a plan's storages, which are on `hosts`; `destroy` are the confirmations of the command line by
+        which disks may be destroyed.
 
         `folder` is the bundle's, once there is one: logs are then written in it wherever it is moved to.
         """
         place = bundle.absolute()
-        storages = make(
-            specs,
-            run_id=run_id,
-            host=host,
-            owner=owner,
-            work_root=work_dir(),
-            destroy=destroy,
-            keep=[place],
-        )
-        return cls(run_id, host, owner, place, storages, folder, network)
+        owners = {name: host.owner() for name, host in hosts.items()}
+        made: dict[str, Storage] = {}
+        for name, host in hosts.items():
+            own = {storage: spec for storage, spec in specs.items() if spec.host == name}
+            made |= host.storages(own, run_id, facts[name], owners[name], tuple(destroy), [place])
+        storages = {name: made[name] for name in in_order(specs)}
+        return cls(run_id, facts, owners, place, storages, folder, network, hosts)
+
+    @property
+    def owner(self) -> Owner:
+        """The user who runs servers on this machine."""
+        return self.owners[None]
+
+    def host_of(self, what: PlannedNode | Storage) -> ServerHost:
+        """Return the machine of a storage, or of a node, which is where its data directory is."""
+        if isinstance(what, PlannedNode):
+            storage = what.server.storage
+            return HOST if storage is None else self.host_of(self.storages[storage])
+        return self.hosts[what.spec.host]
 
     def log(self, name: str) -> LogFile:
         """Return a log file in the bundle."""
@@ -79,7 +93,7 @@ class RunContext:
             run_id=self.run_id,
             name=name,
             installation=cluster.installation,
-            owner=self.owner,
+            owner=self.owners[self.host_of(node).name],
             spec=node.server,
             data_directory=self.storages[storage].mount_point / name,
             log=self.log(f"postgresql-{name}.log"),

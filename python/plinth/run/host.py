@@ -1,28 +1,65 @@
-"""The machine that the storages and servers of a run are on: what is read from it other than by a connection to PostgreSQL."""
+"""The machine that the storages and servers of a run are on: what is made, read and measured there other than by a connection to
+PostgreSQL.
+
+`ServerHost` is the machine that the run is on; `run.hosts.remote_host.RemoteHost` is another, by its agent.
+"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from plinth.model.facts import HostFacts, StorageFacts
+from plinth.model.errors import Problem
+from plinth.model.facts import HostFacts, Installation, StorageFacts
 from plinth.observe.diskstats import Devices
-from plinth.storage import describe
-from plinth.system import drop_caches
+from plinth.storage import Storage, describe, make, place_problems
+from plinth.system import cancel, drop_caches
+from plinth.system.failures import from_os_error
+from plinth.system.owner import Owner, check_sees_servers, server_owner
+from plinth.system.paths import work_dir
 from plinth.system.process import STATE, stat_fields
 from plinth.system.runner import Runner
 from plinth.system.timeout import call_with_timeout
 
+if TYPE_CHECKING:
+    from plinth.model.choices import IoShape
+    from plinth.model.doctor import Examination
+    from plinth.model.experiment import Experiment
+    from plinth.model.plan import PlannedCluster, PlannedNode
+    from plinth.model.probe import FsyncCase, FsyncProbe
+    from plinth.model.probe_io import IoProbe
+    from plinth.model.step import Step
+    from plinth.model.storage import StorageSpec
+    from plinth.observe.host_sampler import HostRequest
+    from plinth.observe.sampler import Sampler
+    from plinth.plan import Expanded
+    from plinth.run.checks.settings import SettingsCheck
+    from plinth.server.layout import ServerLayout
+    from plinth.server.prewarm import Relation
+    from plinth.server.server import Server
+    from plinth.system.journal import Journal, NotUndone
+
 _STOPPED = "Tt"
 """States of a process that is stopped, by a signal or by a debugger."""
+_WATCH_S = 0.25
+"""How long other processes are watched: shorter than in `plinth doctor`, since the run waits for it."""
 
 
 class ServerHost:
-    """A machine with servers and storages: today the one that the run is on.
+    """A machine with servers and storages. Here: the one that the run is on.
 
-    A run asks this object for all that has to be read or done there, so that a server on another machine needs another such object,
-    and nothing else in `run` changes. `proc` is where its proc(5) is mounted.
+    A run asks this object for all that has to be read or done there. `name` is that of [host.NAME], None of this machine;
+    `listen_address` is where its servers are reached from elsewhere. `proc` is where its proc(5) is mounted.
     """
+
+    name: str | None = None
+    listen_address: str | None = None
+    stays_after_kill: bool = True
+    """Whether what a run has made there is still there when the run is killed, and can be used once it is resumed."""
+    sampler: "Callable[[HostRequest], Sampler] | None" = None
+    """What reads it while a load runs; None: the observer itself does."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
@@ -32,6 +69,127 @@ class ServerHost:
         from plinth.observe.facts import host_facts
 
         return host_facts()
+
+    def owner(self) -> Owner:
+        """Return the user who runs servers there."""
+        return server_owner()
+
+    def work_root(self) -> Path:
+        """Return where storages are made that name no place."""
+        return work_dir()
+
+    def storages(
+        self,
+        specs: "Mapping[str, StorageSpec]",
+        run_id: str,
+        facts: HostFacts,
+        owner: Owner,
+        destroy: Sequence[str] = (),
+        keep: Sequence[Path] = (),
+    ) -> dict[str, Storage[Any]]:
+        """Return the storages of a run that are on it, each after those that it is built on. Nothing is touched.
+
+        `destroy` are the words of the command line that disks may be destroyed by; no disk that one of `keep` is stored on is taken.
+        """
+        root = self.work_root()
+        return make(specs, run_id=run_id, host=facts, owner=owner, work_root=root, destroy=destroy, keep=keep)
+
+    def server(
+        self,
+        layout: "ServerLayout",
+        cluster: "PlannedCluster",
+        node: "PlannedNode",
+        runner: Runner,
+        journal: "Journal",
+    ) -> "Server":
+        """Return the server of a node, which `layout` describes. Nothing is touched."""
+        from plinth.server.server import Server
+
+        return Server(layout, runner, journal)
+
+    def installation(self, version: int, bindir: str | None) -> Installation:
+        """Return the PostgreSQL of this major version there, in `bindir` or in the usual places. Raises MissingCapability."""
+        from plinth.server.installations.find import find_installation
+
+        owner = self.owner()
+        check_sees_servers(owner)
+        return find_installation(version, bindir, owner, Runner())
+
+    def settings_findings(
+        self,
+        check: "SettingsCheck",
+        experiment: "Experiment",
+        expanded: "Expanded",
+        installations: Mapping[str, Installation],
+    ) -> tuple[dict[str, str], list[Problem]]:
+        """Return what the installations there say against the settings of their clusters; `check` asks those of this machine."""
+        return check.findings(expanded, installations)
+
+    def version_of(self, installation: Installation) -> str:
+        """Return the version that the programs of an installation have now. Raises PlinthError where they do not run any more."""
+        from plinth.server.installations.find import installed_version
+
+        owner = self.owner()
+        check_sees_servers(owner)
+        return installed_version(installation, owner, Runner())
+
+    def place_problems(self, specs: "Mapping[str, StorageSpec]") -> list[Problem]:
+        """Return a problem for each path of a storage that is no directory."""
+        return place_problems(specs)
+
+    def undo_steps(self, id_prefix: str) -> "tuple[NotUndone, ...]":
+        """Undo the steps of another host whose ids begin with `id_prefix`; those of this machine are in the run's own journal."""
+        return ()
+
+    def end(self) -> "tuple[NotUndone, ...]":
+        """Undo all that a run has made on another host; return what could not be undone."""
+        return ()
+
+    def shown(self, steps: "Iterable[Step]") -> "list[Step]":
+        """Return steps that are done there as the plan shows them."""
+        return list(steps)
+
+    def end_step(self) -> "Step | None":
+        """Return the step by which all is undone there; None on this machine, where each step is undone by its own."""
+        return None
+
+    def check_node(self, layout: "ServerLayout", cluster: "PlannedCluster", node: "PlannedNode") -> None:
+        """Raise a PlinthError where a node could not listen, or its memory not be limited."""
+        from plinth.run.checks.places import check_place
+
+        check_place(layout)
+
+    def examine(
+        self,
+        storages: Sequence[StorageFacts],
+        asked: Mapping[str, Sequence[str]],
+        measures_a_server: bool,
+        load_average: str | None,
+    ) -> "Examination":
+        """Examine the machine and storages that were made there.
+
+        `asked` has the mount options of each storage and the knobs of its device, of which the experiment knows. `load_average`
+        is /proc/loadavg as it was before the run made and probed its storages, which is no work of others.
+        """
+        from plinth.doctor import ExaminedPlace, Machine, examine
+
+        machine = Machine.watched(_WATCH_S, measures_a_server=measures_a_server, load_average=load_average)
+        return examine(machine, [ExaminedPlace(one, True, frozenset(asked.get(one.name, ()))) for one in storages])
+
+    def probe_writes(self, path: Path, cases: "Sequence[FsyncCase]", duration_s: float) -> "FsyncProbe":
+        """Measure how long durable writes take in a directory, each case for `duration_s`."""
+        from plinth.probe.fsync_probe import probe_cases
+
+        (found,) = probe_cases({path: describe(path)}, cases, duration_s, lambda case, path: None)
+        return found
+
+    def probe_io(self, path: Path, asked: "Sequence[IoShape]", size_bytes: int, duration_s: float) -> "IoProbe":
+        """Measure these shapes of I/O in a file of `size_bytes` in a directory, each for `duration_s`."""
+        from plinth.probe.io_jobs import shapes
+        from plinth.probe.io_probe import probe_jobs
+
+        jobs = shapes(duration_s, asked, size_bytes)
+        return probe_jobs(path, describe(path), "shapes", jobs, size_bytes, duration_s, lambda job: None)
 
     def load_average(self) -> str | None:
         """Return /proc/loadavg, if it can be read."""
@@ -89,9 +247,19 @@ class ServerHost:
                 return storage.name
         return describe(real)
 
-    def resident_bytes(self, files: Sequence[Path]) -> int:
-        """Return how much of these files is in the page cache. Raises OSError."""
-        return sum(call_with_timeout(lambda file=file: drop_caches.resident_bytes(file), file) for file in files)
+    def resident_bytes(self, data_directory: Path, relations: "Sequence[Relation]") -> int:
+        """Return how much of these tables and indexes is in the page cache. Raises RunError."""
+        total = 0
+        for relation in relations:
+            cancel.check()
+            try:
+                files = call_with_timeout(lambda relation=relation: relation.files(data_directory), data_directory)
+                total += sum(
+                    call_with_timeout(lambda file=file: drop_caches.resident_bytes(file), file) for file in files
+                )
+            except OSError as error:
+                raise from_os_error(error, "look for it in the page cache", data_directory / relation.file) from error
+        return total
 
     def may_drop_page_cache(self) -> bool:
         """Return whether this process may drop the page cache."""
@@ -108,4 +276,7 @@ class ServerHost:
 
 
 HOST = ServerHost()
-"""The machine of this run."""
+"""The machine that the run is on."""
+Hosts = Mapping[str | None, ServerHost]
+"""The machines of a run by name, the one that it is on as None."""
+ONLY_THIS: Hosts = MappingProxyType({None: HOST})

@@ -88,6 +88,10 @@ class WriteBudget:
 
         Raises MissingCapability when there is a budget and no disk of it can be counted, while it is not in memory.
         """
+        if facts.host is not None:
+            reason = f"it is on host {facts.host}, whose disks are not counted from here"
+            self._gaps[facts.name] = Gap(what=f"bytes written to storage {facts.name}", reason=reason)
+            return
         disks = {node.name: node for node in facts.stack if node.kind == "disk" and node.name in self._start}
         for name, node in disks.items():
             self._models.setdefault(name, next((str(f.value) for f in node.facts if f.name == "model"), None))

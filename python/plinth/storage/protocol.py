@@ -1,5 +1,7 @@
 """What every kind of storage is: prepare it, read its facts, take it down."""
 
+import errno
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Typ
 
 from plinth.model.errors import MissingCapability, PlinthError, Problem, UsageError
 from plinth.model.facts import HostFacts, StorageFacts
-from plinth.model.plan import Pace
+from plinth.model.plan import DestructiveTarget, Pace
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.storage import Reference
@@ -20,9 +22,9 @@ from plinth.storage.requirements import Requirements
 from plinth.system.action import Snapshot
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
-from plinth.system.journal import Journal
+from plinth.system.journal import Journal, NotUndone
 from plinth.system.owner import Owner, current_user
-from plinth.system.runner import Runner
+from plinth.system.runner import CommandError, Runner
 from plinth.system.undo import UndoHandlers
 
 if TYPE_CHECKING:
@@ -37,6 +39,11 @@ class Described(Protocol):
         """The name of the kind."""
         ...
 
+    @property
+    def host(self) -> str | None:
+        """The machine that it is on; None: this one."""
+        ...
+
     def references(self) -> Iterator[Reference]:
         """Return the other storages that it names."""
         ...
@@ -44,6 +51,11 @@ class Described(Protocol):
 
 Spec = TypeVar("Spec", bound=Described)
 Memory = Literal["memory"]
+_WRITE_TIMEOUT_S = 60.0
+"""Long, since on a slow disk a small write waits behind all that a checkpoint left."""
+_NO_ROOM = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+_DETACHED_TIMEOUT_S = 5.0
+"""Short, since a storage that was detached by force returns an error at once."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,8 @@ class Storage(ABC, Generic[Spec]):
 
     requirements: ClassVar[Requirements] = Requirements()
     """What the kind needs, and every program that it may run: a test holds it to that."""
+    stays_after_kill: ClassVar[bool] = True
+    """Whether it is still there when the process that made it was killed, for a run that is resumed."""
     undo_handlers: ClassVar[UndoHandlers] = {}
     """How its kinds of step are undone, those of `plinth.system.undo` apart. Any process can, knowing only the journal."""
 
@@ -190,6 +204,34 @@ class Storage(ABC, Generic[Spec]):
                 return reason
         return None
 
+    def write_failure(self, runner: Runner, timeout_s: float = _WRITE_TIMEOUT_S) -> str | None:
+        """Return why it, which is mounted, takes no writes; None when one has just been written and flushed, or there is no room for
+        it: a full file system answers, and so does a quota. A flush that finds no room is that of a device below, as of a sparse image.
+
+        It is tried by a separate command, so that only that hangs.
+        """
+        path = self.mount_point / f".{self.label}-probe"
+        written = ("dd", "if=/dev/zero", f"of={path}", "bs=4096", "count=1", "conv=fsync", "status=none")
+        try:
+            runner.run(written, owner=self.owner, timeout_s=timeout_s)
+            runner.run(("rm", "-f", str(path)), owner=self.owner, timeout_s=timeout_s)
+        except CommandError as error:
+            said = error.details[-1].removeprefix("dd: ") if error.details else error.message
+            if said.endswith(_NO_ROOM) and "fsync failed" not in said:
+                return None
+            return f"a small write failed: {said}"
+        return None
+
+    def hangs(self, runner: Runner) -> bool:
+        """Return whether it, which was detached by force, answers neither with success nor with an error."""
+        try:
+            for command in ("stat", "sync"):
+                argv = (command, "--file-system", str(self.mount_point))
+                runner.run(argv, timeout_s=_DETACHED_TIMEOUT_S)
+        except CommandError as error:
+            return error.timed_out
+        return False
+
     def force_detach(self, runner: Runner) -> None:
         """Make all processes that wait for it fail at once. Called when it has failed: else undoing it would wait,
         too."""
@@ -208,6 +250,10 @@ class Storage(ABC, Generic[Spec]):
         """Undo what the actions of a trial that was killed have left: a file that fills it."""
         if not self.is_raw:
             free_again(self.mount_point)
+
+    def destructive_target(self, runner: Runner) -> DestructiveTarget | None:
+        """Return the disk that would be destroyed to make it, as found now; None where none is."""
+        return None
 
     def detach(self, runner: Runner, journal: Journal) -> None:
         """Undo what the system forgets when it loses its power: its mount, its attached devices. Its users have ended.
@@ -348,9 +394,13 @@ class Storage(ABC, Generic[Spec]):
         storage that it is built on."""
         return [device for name in self.requires() for device in self.other(name).devices_without_flushes()]
 
+    def undo(self, runner: Runner, journal: Journal) -> tuple[NotUndone, ...]:
+        """Undo what `prepare` did, the last step first; returns what could not be undone, which stays in the journal."""
+        return journal.undo_steps(self.step_id(""), runner)
+
     def teardown(self, runner: Runner, journal: Journal) -> None:
-        """Undo what `prepare` did, the last step first. Raises the first error; what is left stays in the journal."""
-        for kept in journal.undo_steps(self.step_id(""), runner):
+        """Undo what `prepare` did. Raises the first error."""
+        for kept in self.undo(runner, journal):
             raise kept.error
 
     def step_id(self, what: str) -> str:

@@ -27,7 +27,6 @@ from plinth.server.layout import ServerLayout
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.journal import Journal
-from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of
 from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
@@ -109,8 +108,8 @@ def kept_image(bundle: Path, number: int, tell: Callable[[str], None]) -> Iterat
     variant = next(one for one in plan.variants if one.id == cut.variant)
     cluster = next(one for one in plan.clusters if one.id == variant.cluster)
     assert cluster.installation is not None and plan.experiment.durability is not None, "its disks were recorded"
-    owner, runner = server_owner(), Runner()
-    context = RunContext.of(plan.storages, plan.run_id, host_facts(), owner, bundle)
+    runner = Runner()
+    context = RunContext.of(plan.storages, plan.run_id, {None: host_facts()}, bundle)
     storages = [storage for storage in context.closure(cluster.storages) if isinstance(storage, Emulated)]
     with InterruptGuard(tell) as guard:
         journal = Journal.create(f"{plan.run_id}-image-{number}", UNDO_HANDLERS)

@@ -118,6 +118,12 @@ export interface Report {
   tables: PageTable[];
   host: HostFacts;
   /**
+   * The other machines that storages and servers are on, by name.
+   */
+  hosts: {
+    [k: string]: HostFacts;
+  };
+  /**
    * What would have spoiled it, looked for before the run; None: it was not.
    */
   doctor: DoctorRecord | null;
@@ -2383,6 +2389,10 @@ export interface Flashback {
 export interface StorageFacts {
   name: string;
   kind: string;
+  /**
+   * The machine that it is on, by its name; None: this one.
+   */
+  host: string | null;
   path: string;
   filesystem: string;
   mount_options: string[];

@@ -1,5 +1,5 @@
 /** The host and the servers. */
-import type { Report, ReportServer } from "../format/report";
+import type { HostFacts, Report, ReportServer } from "../format/report";
 import { shortList } from "../model/settings";
 import { size } from "../model/units";
 import { doctorView } from "./doctor";
@@ -8,7 +8,6 @@ import { factList, row } from "./facts";
 import { labelOf } from "./focused";
 
 export function machineView(report: Report): HTMLElement {
-  const { host } = report;
   return section(
     "machine",
     "Machine and server",
@@ -16,27 +15,32 @@ export function machineView(report: Report): HTMLElement {
     h(
       "div",
       { class: "columns" },
-      h(
-        "article",
-        {},
-        h("h3", {}, "Host"),
-        h(
-          "dl",
-          { class: "facts" },
-          row("processor", `${host.cpu_model}, ${host.cores} cores usable`),
-          row(
-            "memory",
-            `${size(host.memory_total_bytes)}, ${size(host.memory_available_bytes)} available before the run`,
-          ),
-          row("kernel", host.kernel),
-          row("operating system", host.os),
-          row("started as root", host.is_root ? "yes" : "no"),
-        ),
-        factList(host.facts, host.gaps),
-      ),
+      hostBox(Object.keys(report.hosts).length > 0 ? "Host of the run" : "Host", report.host),
+      ...Object.entries(report.hosts).map(([name, host]) => hostBox(`Host ${name}`, host)),
       doctorView(report),
       ...report.servers.map((server) => serverBox(report, server)),
     ),
+  );
+}
+
+function hostBox(title: string, host: HostFacts): HTMLElement {
+  return h(
+    "article",
+    {},
+    h("h3", {}, title),
+    h(
+      "dl",
+      { class: "facts" },
+      row("processor", `${host.cpu_model}, ${host.cores} cores usable`),
+      row(
+        "memory",
+        `${size(host.memory_total_bytes)}, ${size(host.memory_available_bytes)} available before the run`,
+      ),
+      row("kernel", host.kernel),
+      row("operating system", host.os),
+      row("started as root", host.is_root ? "yes" : "no"),
+    ),
+    factList(host.facts, host.gaps),
   );
 }
 

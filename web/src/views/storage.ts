@@ -45,6 +45,7 @@ function storageBox(report: Report, storage: StorageFacts): HTMLElement {
     h(
       "dl",
       { class: "facts" },
+      ...(storage.host == null ? [] : [row("host", storage.host)]),
       row("path", storage.path),
       row("size", `${size(storage.total_bytes)}, ${size(storage.free_bytes)} free before the run`),
       ...rolesOf(report, storage.name).map(([role, variants]) => row(`${role} of`, shortList(variants))),

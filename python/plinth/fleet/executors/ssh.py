@@ -2,7 +2,7 @@
 
 import shlex
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -67,12 +67,13 @@ class SshExecutor:
                     link = Link(ours)
                     stack.callback(link.close)
                     with theirs:
-                        child = self._runner.spawn_connected(self._command(host), theirs, log=log)
+                        command = ssh_command(self._ssh, host, f"exec {self._fleet.command} agent")
+                        child = self._runner.spawn_connected(command, theirs, log=log)
                     children.append(child)
                     said = partial(log.tail, _MOST_BYTES)
                     to_try = shlex.join([*self._ssh, host, self._fleet.command, "--version"])
-                    unreached = partial(_unreached, shlex.join(self._ssh), host, child, log)
-                    started.append(Started(host, link, said, to_try, unreached))
+                    why = partial(unreached, shlex.join(self._ssh), host, child, log)
+                    started.append(Started(host, link, said, to_try, why))
                 yield started
             finally:
                 for one in started:
@@ -85,18 +86,20 @@ class SshExecutor:
         """The command as a user types it: with the configuration that hosts are looked up in."""
         return ["ssh"] if self._config is None else ["ssh", "-F", str(self._config)]
 
-    def _command(self, host: str) -> list[str]:
-        options = [word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")]
-        return [*self._ssh, *options, "-T", "-a", "-x", "--", host, f"exec {self._fleet.command} agent"]
-
     def _keep(self, said: str) -> None:
         if said:
             with self._log.to_append() as file:
                 file.write(said.encode(errors="replace"))
 
 
-def _unreached(ssh: str, host: str, child: Child, log: LogFile) -> RunError | None:
-    """Return why ssh did not reach the host; None if it did, or has not ended."""
+def ssh_command(ssh: Sequence[str], destination: str, remote: str) -> list[str]:
+    """Return the command that runs `remote` there, with its standard streams; `ssh` begins it, as a user types it."""
+    options = [word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")]
+    return [*ssh, *options, "-T", "-a", "-x", "--", destination, remote]
+
+
+def unreached(ssh: str, host: str, child: Child, log: LogFile, where: str = "fleet.hosts") -> RunError | None:
+    """Return why ssh did not reach the host; None if it did, or has not ended. `where` is the key of the experiment that names it."""
     if child.exit_code(_FAILURE_TIMEOUT_S) != _FAILED:
         return None
     lines = [line.strip() for line in log.tail(_MOST_BYTES).splitlines() if line.strip()]
@@ -104,7 +107,7 @@ def _unreached(ssh: str, host: str, child: Child, log: LogFile) -> RunError | No
     hint = next((hint for words, hint in _HINTS.items() if words in text), None)
     return RunError(
         f"no agent could be started on {host}: {lines[-1] if lines else 'ssh says nothing'}",
-        where="fleet.hosts",
+        where=where,
         hint=None if hint is None else hint.format(ssh=ssh, host=host),
         details=lines[:-1],
     )

@@ -117,10 +117,11 @@ def _power_cut(contents: BundleContents, analysis: Analysis) -> _Score:
 
 def _hardware(contents: BundleContents, analysis: Analysis) -> _Score:
     whole = [s.name for s in contents.storages.values() if s.stack and not s.gaps]
+    others = "".join(f"; host {name}: {host.cpu_model}" for name, host in contents.plan.hosts.items())
     return _Score(
         len(whole),
         max(1, len(contents.storages)),
-        f"{contents.host.cpu_model}; {len(whole)} of {len(contents.storages)} storages completely described",
+        f"{contents.host.cpu_model}{others}; {len(whole)} of {len(contents.storages)} storages completely described",
     )
 
 

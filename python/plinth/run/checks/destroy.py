@@ -12,12 +12,8 @@ from plinth.system.runner import Runner
 
 def destructive_targets(storages: Iterable[Storage[Any]], runner: Runner) -> list[DestructiveTarget]:
     """Return the disks that these storages destroy, as found now."""
-    devices = [storage for storage in storages if storage.spec.kind == "device"]
-    if not devices:
-        return []
-    from plinth.storage.kinds.device import Device
-
-    return [storage.destructive_target(runner) for storage in devices if isinstance(storage, Device)]
+    found = (storage.destructive_target(runner) for storage in storages)
+    return [target for target in found if target is not None]
 
 
 def check_destroy(targets: Collection[DestructiveTarget], destroy: Collection[str]) -> None:

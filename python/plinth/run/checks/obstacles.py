@@ -13,14 +13,11 @@ from plinth.model.errors import MissingCapability, PlinthError, UsageError, toge
 from plinth.model.plan import Need, Plan, PlannedCluster
 from plinth.run.checks.destroy import destroy_error
 from plinth.run.context import RunContext
+from plinth.run.host import ONLY_THIS, Hosts
 from plinth.run.interrupt import InterruptGuard
-from plinth.run.trial.cache_state import drop_error
-from plinth.server import port
 from plinth.server.external.external_server import check_external, check_options
-from plinth.server.layout import SOCKET_PORT, ServerLayout
 from plinth.storage.preflight import check_reachable, nearest_existing
-from plinth.system.cgroup import folder_of_memory_groups
-from plinth.system.owner import Owner, server_owner
+from plinth.system.owner import Owner
 from plinth.system.paths import ensure, state_dir
 from plinth.system.runner import Runner
 
@@ -54,9 +51,13 @@ class Obstacles:
 
 
 def find_obstacles(
-    plan: Plan, bundle: Path, connections: Mapping[str, str], destroy: Collection[str] | None = None
+    plan: Plan,
+    bundle: Path,
+    connections: Mapping[str, str],
+    destroy: Collection[str] | None = None,
+    hosts: Hosts = ONLY_THIS,
 ) -> Obstacles:
-    """Look for everything that keeps `plan` from being carried out. Nothing is changed. Interrupted on Ctrl-C.
+    """Look for everything that keeps `plan` from being carried out on its `hosts`. Nothing is changed. Interrupted on Ctrl-C.
 
     `connections` has connection strings with their secrets, by what the plan has of them. `destroy` are the confirmations by which
     disks may be destroyed; None: they are not given yet.
@@ -64,7 +65,7 @@ def find_obstacles(
     with InterruptGuard(lambda _: None):
         refused = None if destroy is None else destroy_error(plan.destructive_targets, destroy)
         confirmed = () if refused else destroy or ()  # the disks are then examined as if all were confirmed
-        context = RunContext.of(plan.storages, plan.run_id, plan.host, server_owner(), bundle, confirmed)
+        context = RunContext.of(plan.storages, plan.run_id, plan.facts_by_host, bundle, tuple(confirmed), hosts=hosts)
         return _found(plan, context, connections, [refused] if refused else [])
 
 
@@ -180,22 +181,9 @@ def _connect(plan: Plan, connections: Mapping[str, str], found: Obstacles) -> No
 
 
 def _check_places(context: RunContext, cluster: PlannedCluster) -> None:
-    """Raise a PlinthError where a node's port is taken, or its socket could have no path."""
-    for layout in context.layouts(cluster):
-        _check_place(layout)
-
-
-def _check_place(layout: ServerLayout) -> None:
-    spec = layout.spec
-    if spec.listen == "tcp":
-        address = spec.listen_address or port.LOCALHOST
-        port.check_free(spec.port, address) if spec.port is not None else port.find_free(address)
-    layout.check_socket_path(spec.port or SOCKET_PORT)
-    if spec.memory_bytes is not None:
-        folder_of_memory_groups()
-        # What Plinth loads and restores is in the page cache, and not counted as the server's.
-        if error := drop_error("server.memory", "or leave it out"):
-            raise error
+    """Raise a PlinthError where a node could not listen, or its memory not be limited."""
+    for node in cluster.nodes:
+        context.host_of(node).check_node(context.layout(cluster, node), cluster, node)
 
 
 def _error_of(check: Callable[[], object]) -> PlinthError | None:

@@ -10,10 +10,10 @@ from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec
 from plinth.model.progress import Progress, Report
 from plinth.model.units import format_duration
-from plinth.run.host import HOST
 
 if TYPE_CHECKING:
     from plinth.observe.session import Session
+    from plinth.run.provision.topology import Node
 
 STALLED_S = 60.0
 """So long nothing ends until it is said for the first time; until each further time it takes twice as long."""
@@ -26,7 +26,7 @@ class StallWatch:
     """Tells, while its block runs, when nothing of `task` has ended for long, and what its sessions wait for.
 
     It has a separate thread and session: what it looks after may itself wait for the server. `target` is where the
-    sessions of the task connect; `local`: the server is Plinth's own; `postmaster_pid` is its first process, if it runs here.
+    sessions of the task connect; `local`: the server is Plinth's own; `stopped` says which of its processes are stopped.
     """
 
     def __init__(
@@ -37,13 +37,13 @@ class StallWatch:
         *,
         local: bool,
         after_s: float | None = None,
-        postmaster_pid: int | None = None,
+        stopped: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._task = task
         self._target = target
         self._note = note
         self._local = local
-        self._postmaster_pid = postmaster_pid
+        self._stopped = stopped
         self._waits: str | None = None
         self._first_due_s = STALLED_S if after_s is None else after_s
         self._due_s = self._first_due_s
@@ -83,7 +83,7 @@ class StallWatch:
             silent_s = min(silent_s, over_s)
         if silent_s < measure.stall_limit_s:
             return None
-        waits = _stopped(self._postmaster_pid) or self._waits
+        waits = self._stopped() or self._waits
         reason = f"no transaction has ended for {format_duration(silent_s)} (measure.stall_limit)"
         return reason if waits is None else f"{reason}: {waits}"
 
@@ -108,7 +108,7 @@ class StallWatch:
             left_s = max(0.0, self._heard_at_s + self._due_s - time.monotonic())
 
     def _report(self, silent_s: float) -> None:
-        waits = _stopped(self._postmaster_pid) or self._session_waits()
+        waits = self._stopped() or self._session_waits()
         self._waits = waits
         if not self._ending.is_set():
             step = f" ({self._last.task})" if self._last is not None else ""
@@ -120,7 +120,7 @@ class StallWatch:
         from plinth.observe.source import Unreadable
         from plinth.observe.wait_events import session_waits
 
-        self._session = session = Session(self._target, local=self._local)
+        self._session = session = Session(self._target, local=False, ours=self._local)
         try:
             if self._ending.is_set():
                 return "it ends"
@@ -141,11 +141,11 @@ def _may_be_silent(measure: MeasureSpec, config: LoadConfig) -> bool:
     return bool(measure.actions) or (lowest_tps is not None and lowest_tps * measure.stall_limit_s < _MANY_DUE)
 
 
-def _stopped(postmaster_pid: int | None) -> str | None:
-    """Say which processes of the server on this machine are stopped, if some are."""
-    if postmaster_pid is None:
+def stopped_words(node: "Node") -> str | None:
+    """Say which processes of a managed server are stopped, if some are."""
+    if node.postmaster_pid is None:
         return None
-    stopped, processes = HOST.stopped_processes(postmaster_pid)
+    stopped, processes = node.host.stopped_processes(node.postmaster_pid)
     if not stopped:
         return None
     which = (

@@ -9,15 +9,14 @@ from plinth.model.manifest import TrialsEnd
 from plinth.model.plan import Plan
 from plinth.plan import extended, plan_more
 from plinth.run.context import RunContext, network_layout
-from plinth.run.host import HOST
+from plinth.run.host import Hosts
 from plinth.run.planning.inputs import plan_inputs
 from plinth.run.provision.restoring import restoring_of
-from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of
 
 
-def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
+def extended_plan(plan: Plan, repeats: int, bundle: Path, hosts: Hosts) -> Plan:
     """Return `plan` with `repeats` further trials of each variant; nothing is changed by making it.
 
     Variants, clusters and scripts stay as planned. Space, memory and disks are checked again. Raises UsageError for a
@@ -26,10 +25,10 @@ def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
     context = RunContext.of(
         plan.storages,
         plan.run_id,
-        HOST.facts(),
-        server_owner(),
+        {name: host.facts() for name, host in hosts.items()},
         bundle,
         network=network_layout(plan.run_id, plan.networked, plan.experiment.measure.seed),
+        hosts=hosts,
     )
     installations = {cluster.id: cluster.installation for cluster in plan.clusters if cluster.installation is not None}
     datasets = partial(dataset_of, files=plan.dataset_files)

@@ -13,11 +13,11 @@ from plinth.model.plan import PlannedCluster, PlannedNode, PlannedTrial, Variant
 from plinth.model.replay import recording_words
 from plinth.model.step import Step
 from plinth.model.units import format_count
-from plinth.plan import MEMORY, PlanInputs, StoragePlace
+from plinth.plan import PlanInputs, StoragePlace, memory_of
 from plinth.run.checks.destroy import destructive_targets
 from plinth.run.context import RunContext
 from plinth.run.fleet import copying_words, machines_words
-from plinth.run.host import HOST
+from plinth.run.host import ServerHost
 from plinth.run.planning.state_steps import cache_steps, keeping_steps, restoring_steps, snapshot_steps
 from plinth.run.provision.restoring import Restoring
 from plinth.run.undo import undo_step
@@ -44,13 +44,15 @@ def plan_inputs(
     def teardown_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
         """Return the steps that the journal undoes at the end, the last first."""
         undone = map(undo_step, reversed(provision_steps(clusters)))
-        return [step for step in undone if step is not None]
+        there = [host.end_step() for host in context.hosts.values()]
+        return [step for step in (*undone, *there) if step is not None]
 
     return PlanInputs(
         run_id=context.run_id,
-        host=context.host,
+        facts=context.facts,
         places=lambda clusters: {
-            storage.name: _place(storage, restoring) for storage in context.used_storages(clusters)
+            storage.name: _place(storage, context.host_of(storage), restoring)
+            for storage in context.used_storages(clusters)
         },
         installations=installations,
         dataset_size=lambda spec: dataset_of(spec).size(),
@@ -81,15 +83,18 @@ def _provision_steps(
     restoring: Restoring,
     fleet: FleetSpec | None,
 ) -> list[Step]:
-    steps = [step for storage in context.used_storages(clusters) for step in storage.steps()]
+    steps = [
+        step for storage in context.used_storages(clusters) for step in context.host_of(storage).shown(storage.steps())
+    ]
     steps += [action.step for action in context.network.actions()] if context.network is not None else []
     for cluster in clusters:
+        host = context.host_of(cluster.primary)
         if cluster.is_external:
             from plinth.server.external.external_server import external_step
 
             steps.append(external_step(context.run_id, cluster.id_of(cluster.primary)))
         else:
-            steps += context.layout(cluster, cluster.primary).steps()
+            steps += host.shown(context.layout(cluster, cluster.primary).steps())
         for step in dataset_of(cluster.dataset).steps():
             title = f"{cluster.id}: {step.title}{copying_words(fleet) if step.id == COPY_STEP else ''}"
             steps.append(step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": title}))
@@ -99,7 +104,7 @@ def _provision_steps(
     return steps
 
 
-def _place(storage: Storage, restoring: Restoring) -> StoragePlace:
+def _place(storage: Storage, host: ServerHost, restoring: Restoring) -> StoragePlace:
     """Return how fast a storage is, where its space comes from, and how much of it there is for the server's user."""
     source = storage.needs_from()
     place = StoragePlace(
@@ -114,10 +119,12 @@ def _place(storage: Storage, restoring: Restoring) -> StoragePlace:
             return place
         case str():
             available_bytes = storage.host.memory_available_bytes
-            return replace(place, key=MEMORY, where=MEMORY, available_bytes=available_bytes)
+            memory = memory_of(host.name)
+            return replace(place, key=memory, where=memory, available_bytes=available_bytes)
         case Path():
-            key, available_bytes = HOST.free_space(source)
-            return replace(place, key=key, where=str(source), available_bytes=available_bytes)
+            key, available_bytes = host.free_space(source)
+            where = str(source) if host.name is None else f"{host.name}:{source}"
+            return replace(place, key=key, where=where, available_bytes=available_bytes)
         case base:
             return replace(place, on=base.name)
 

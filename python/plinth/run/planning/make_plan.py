@@ -11,13 +11,15 @@ from plinth.experiment.files import recorded_files
 from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.errors import ExperimentError, PlinthError, Problem, UsageError, together
 from plinth.model.experiment import Experiment
-from plinth.model.facts import HostFacts, Installation
+from plinth.model.facts import Installation
 from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText
 from plinth.model.replay import PlannedRecording, RecordedClass
+from plinth.model.storage import StorageSpec
 from plinth.model.units import format_duration
 from plinth.model.workload import WorkloadSpec
-from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_problems, scale_to_fit
+from plinth.plan import Expanded, build_plan, expand, restore_problems, scale_to_fit
 from plinth.run.checks.faults import fault_problems
+from plinth.run.checks.hosts import graph_problems, host_of_server, host_problems, on_hosts
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.checks.own_database import data_problems, replay_problems
 from plinth.run.checks.patroni import patroni_errors, patroni_problems
@@ -26,16 +28,15 @@ from plinth.run.checks.settings import SettingsCheck, at_its_factor, unique
 from plinth.run.checks.snapshots import snapshot_problems
 from plinth.run.context import RunContext, backup_of, network_layout
 from plinth.run.fleet import fleet_problems
-from plinth.run.host import HOST
+from plinth.run.host import ONLY_THIS, Hosts
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.planning.inputs import plan_inputs, without_steps
 from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.cache_state import cache_error
 from plinth.run.trial.load_config import check_load
-from plinth.server.installations.find import find_installation
 from plinth.server.unpack_backup import check_backup
-from plinth.storage import check_answers, place_problems
-from plinth.system.owner import Owner, check_sees_servers, server_owner
+from plinth.storage import check_answers
+from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from plinth.workload import (
     Dataset,
@@ -58,8 +59,9 @@ def make_plan(
     destroy: Collection[str] | None = None,
     allow_writes: bool = False,
     reading: ReadingLog = lambda _: nullcontext(),
+    hosts: Hosts = ONLY_THIS,
 ) -> Plan:
-    """Return the plan of an experiment on this machine; nothing is changed by making it.
+    """Return the plan of an experiment on this machine and its `hosts`; nothing is changed by making it.
 
     Raises ExperimentError for what is wrong with the experiment here, such as settings that the server would refuse, UsageError for
     scripts that do not parse, and MissingCapability when there is no such server, or when `fit` finds no size that fits. An
@@ -72,9 +74,10 @@ def make_plan(
             loaded,
             run_id,
             bundle,
-            None if fit else lambda draft: find_obstacles(draft, bundle, loaded.connections, destroy),
+            None if fit else lambda draft: find_obstacles(draft, bundle, loaded.connections, destroy, hosts),
             allow_writes,
             reading,
+            hosts,
         )
         experiment, cuts = loaded.experiment, ()
         if fit:
@@ -94,10 +97,10 @@ class _Planner:
     _obstacles: Callable[[Plan], Obstacles] | None
     _allow_writes: bool
     _reading: ReadingLog
-    host: HostFacts = field(default_factory=HOST.facts, init=False)
+    hosts: Hosts
     owner: Owner = field(default_factory=server_owner, init=False)
     runner: Runner = field(default_factory=Runner, init=False)
-    _installations: dict[tuple[int, str | None], Installation] = field(default_factory=dict, init=False)
+    _installations: dict[tuple[str | None, int, str | None], Installation] = field(default_factory=dict, init=False)
     _shell_commands: dict[PlannedShell, None] = field(default_factory=dict, init=False)
     _script_errors: dict[str, UsageError] = field(default_factory=dict, init=False)
     _recordings: dict[str, tuple[PlannedRecording | None, tuple[RecordedClass, ...]]] = field(
@@ -106,21 +109,28 @@ class _Planner:
     _recording_errors: dict[str, UsageError] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._settings = SettingsCheck(self.loaded.experiment, self.owner, self.runner, self.host.memory_total_bytes)
+        self.facts = {name: host.facts() for name, host in self.hosts.items()}
+        memory_bytes = self.facts[None].memory_total_bytes
+        self._settings = SettingsCheck(self.loaded.experiment, self.owner, self.runner, memory_bytes)
 
     def plan(self, experiment: Experiment, cuts: tuple[str, ...] = ()) -> Plan:
         self._shell_commands.clear()
         self._script_errors.clear()
         experiment = self._as_long_as_recorded(experiment)
         expanded = expand(experiment, self._scripts, lambda workload: self._recording(workload)[0])
-        check_answers(expanded.storages)
+        if misplaced := list(graph_problems(expanded, self.hosts)):
+            raise self.loaded.error(
+                [at_its_factor(_as_described(one, experiment), experiment.matrix) for one in misplaced]
+            )
+        expanded = on_hosts(expanded, self.hosts)
+        check_answers(_of_host(expanded, None))
         context = RunContext.of(
             expanded.storages,
             self.run_id,
-            self.host,
-            self.owner,
+            self.facts,
             self.bundle,
             network=network_layout(self.run_id, _networked(expanded), experiment.measure.seed),
+            hosts=self.hosts,
         )
         installations, missing = self._installations_of(expanded)
         missing += self._missing(experiment, expanded, context, installations)
@@ -132,7 +142,7 @@ class _Planner:
         )
         of_storages = self._storage_problems(experiment, expanded, context)
         problems = [*of_scripts, *of_storages, *self._problems(experiment, expanded, context, restoring)]
-        lacking, of_settings = self._settings.findings(expanded, installations)
+        lacking, of_settings = self._findings(expanded, installations)
         problems += of_settings
         inputs = replace(
             plan_inputs(
@@ -245,7 +255,7 @@ class _Planner:
 
     def _storage_problems(self, experiment: Experiment, expanded: Expanded, context: RunContext) -> list[Problem]:
         """Return what is wrong with the descriptions of storages."""
-        found = place_problems(expanded.storages)
+        found = [one for name, host in self.hosts.items() for one in host.place_problems(_of_host(expanded, name))]
         found += [problem for storage in context.storages.values() for problem in storage.problems()]
         return [at_its_factor(_as_described(problem, experiment), experiment.matrix) for problem in found]
 
@@ -261,6 +271,7 @@ class _Planner:
             *fleet_problems(experiment, expanded),
             *snapshot_problems(measure, restoring, expanded),
             *data_problems(expanded),
+            *host_problems(experiment, expanded),
             *replay_problems(experiment, expanded, allow_writes=self._allow_writes),
         ]
         placed = [at_its_factor(problem, experiment.matrix) for problem in unique(found)]
@@ -304,22 +315,43 @@ class _Planner:
     def _installations_of(self, expanded: Expanded) -> tuple[dict[str, Installation], list[PlinthError]]:
         """Return the installation of each managed cluster, and why there is none of a version or in a place that is asked for."""
         found: dict[str, Installation] = {}
-        missing: dict[tuple[int, str | None], PlinthError] = {}
+        missing: dict[tuple[str | None, int, str | None], PlinthError] = {}
         for key in expanded.clusters:
-            wanted = (key.server.version, key.server.bindir)
+            wanted = (host_of_server(key, expanded.storages), key.server.version, key.server.bindir)
             if key.server.connection is None and wanted not in missing:
                 try:
-                    found[key.id] = self._installation(key)
+                    found[key.id] = self._installation(*wanted)
                 except PlinthError as error:
                     missing[wanted] = error
         return found, list(missing.values())
 
-    def _installation(self, key: ClusterKey) -> Installation:
-        wanted = (key.server.version, key.server.bindir)
+    def _installation(self, host: str | None, version: int, bindir: str | None) -> Installation:
+        wanted = (host, version, bindir)
         if wanted not in self._installations:
-            check_sees_servers(self.owner)
-            self._installations[wanted] = find_installation(*wanted, self.owner, self.runner)
+            self._installations[wanted] = self.hosts[host].installation(version, bindir)
         return self._installations[wanted]
+
+    def _findings(
+        self, expanded: Expanded, installations: Mapping[str, Installation]
+    ) -> tuple[dict[str, str], list[Problem]]:
+        """Return what `SettingsCheck.findings` does, each installation being asked on its host."""
+        lacking: dict[str, str] = {}
+        problems: list[Problem] = []
+        for name, host in self.hosts.items():
+            clusters = [key for key in expanded.clusters if host_of_server(key, expanded.storages) == name]
+            ids = {key.id for key in clusters}
+            variants = [variant for variant in expanded.variants if variant.cluster in ids]
+            own = expanded._replace(clusters=clusters, variants=variants)
+            of_clusters = {cluster: one for cluster, one in installations.items() if cluster in ids}
+            if variants:
+                lacks, wrong = host.settings_findings(self._settings, self.loaded.experiment, own, of_clusters)
+                lacking |= lacks
+                problems += wrong
+        return lacking, problems
+
+
+def _of_host(expanded: Expanded, host: str | None) -> dict[str, StorageSpec]:
+    return {name: spec for name, spec in expanded.storages.items() if spec.host == host}
 
 
 def _networked(expanded: Expanded) -> list[str]:

@@ -34,7 +34,8 @@ class ClusterPreparation:
 
     def _prepare_managed(self, cluster: LiveCluster, first: Variant, writer: BundleWriter | None) -> None:
         planned, journal, listener = cluster.planned, cluster.journal, cluster.listener
-        primary = Server(cluster.context.layout(planned, planned.primary), cluster.runner, journal)
+        layout = cluster.context.layout(planned, planned.primary)
+        primary = cluster.host.server(layout, planned, planned.primary, cluster.runner, journal)
         cluster.servers = {PRIMARY: primary}
         whole = primary.layout.whole_step()
         is_there = journal.has(whole.id)  # a run that was killed has made it
@@ -52,7 +53,8 @@ class ClusterPreparation:
         primary.start({**(alone if planned.standbys else first.settings), **settings_while_loading(planned.dataset)})
         if not is_there:
             primary.make_tablespaces()
-            journal.record(whole)
+            if cluster.host.stays_after_kill:
+                journal.record(whole)
         with StallWatch(f"load into {planned.id}", primary.connection, listener.note, local=True) as stalls:
             self._load(cluster, primary, writer, stalls, resuming=is_there)
         primary.shutdown()
@@ -115,7 +117,7 @@ class ClusterPreparation:
         fleet = fleet_loader(self._plan.experiment.fleet, cluster.runner, context.log("fleet.log"), context.ssh_config)
         with (
             database_errors("load the dataset", planned.id),
-            DatasetSession(connect(target), target, managed, fleet) as session,
+            DatasetSession(connect(target), target, managed, fleet, cluster.host) as session,
         ):
             if isinstance(server, ExternalServer):
                 server.check_makes_in_schema(session.control)

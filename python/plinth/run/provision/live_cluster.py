@@ -17,7 +17,6 @@ from plinth.model.trial import Restored
 from plinth.run.context import RunContext
 from plinth.run.faults.emulated_disks import TrialDisks
 from plinth.run.faults.server_faults import ServerFaults
-from plinth.run.host import HOST
 from plinth.run.listener import Listener
 from plinth.run.power_cuts.atlas import Atlas
 from plinth.run.power_cuts.power import Power
@@ -67,6 +66,8 @@ class LiveCluster:
         self.steps = server_step_id(self.planned.id, "")
         """What the ids of all steps of its servers begin with."""
         self._roles = {node.name: node.roles for node in self.planned.nodes}
+        self.host = self.context.host_of(self.planned.primary)
+        """The machine of its primary."""
 
     @property
     def primary(self) -> Server:
@@ -89,7 +90,7 @@ class LiveCluster:
         """
         if self.external is not None:
             server = self.external.with_options(variant.connection_options)
-            return Topology((Node(PRIMARY, server, server.facts(), postmaster_pid=None, log=None),))
+            return Topology((Node(PRIMARY, server, server.facts(), self.host, postmaster_pid=None, log=None),))
         if fresh:
             self.stop()
         asked = {name: self.settings_of(variant, name) for name in self.servers}
@@ -99,7 +100,9 @@ class LiveCluster:
         nodes: list[Node] = []
         for name, server in self.servers.items():
             facts = server.facts(asked[name]).model_copy(update={"standby": standbys.get(name)})
-            nodes.append(Node(name, server, facts, server.postmaster_pid, server.layout.log))
+            planned = next(node for node in self.planned.nodes if node.name == name)
+            host = self.context.host_of(planned)
+            nodes.append(Node(name, server, facts, host, server.postmaster_pid, server.layout.log))
         return Topology(tuple(nodes))
 
     def await_standbys(self) -> dict[str, StandbyFacts]:
@@ -120,7 +123,7 @@ class LiveCluster:
 
     def _drop_page_cache(self) -> None:
         mounts = [self.context.storages[name].mount_point for name in self.planned.storages]
-        HOST.drop_page_cache(mounts, self.runner)
+        self.host.drop_page_cache(mounts, self.runner)
 
     def copies(self) -> list[LoadedCopy]:
         """Return the copies of the files as loaded, one for each node; none where trials do not restore them."""
@@ -236,8 +239,7 @@ class LiveCluster:
     def end(self) -> None:
         """Kill the servers that run; what goes wrong is noted. A server recovers when it is next started."""
         for server in self.servers.values():
-            if server.alive():
-                self._attempt(server.crash)
+            self._attempt(partial(_end, server))
 
     def abandon(self) -> None:
         """Give up the servers of a storage that has failed."""
@@ -266,3 +268,8 @@ class LiveCluster:
     def panics(self) -> list[str]:
         """Return the PANIC lines in the logs of the servers since their last start."""
         return [line for server in self.servers.values() for line in server.log_tail(_CRASH_LINES) if "PANIC:" in line]
+
+
+def _end(server: Server) -> None:
+    if server.alive():
+        server.crash()

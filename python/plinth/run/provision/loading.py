@@ -11,7 +11,7 @@ from plinth.model.errors import Refused
 from plinth.model.loaded import LoadedDataset, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
-from plinth.run.host import HOST
+from plinth.run.host import HOST, ServerHost
 from plinth.system.database import connect
 from plinth.system.runner import Completed
 from plinth.workload import Dataset, DatasetServer, loaded_tables
@@ -49,12 +49,14 @@ class TaskClock:
 @dataclass(eq=False)
 class DatasetSession:
     """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `server`
-    one that is left alone. Rows are sent from this machine, or by the machines of a `fleet`. Closed at the end of its block."""
+    one that is left alone. Rows are sent from this machine, or by the machines of a `fleet`. `host` is the machine that it is on. Closed at
+    the end of its block."""
 
     control: "psycopg.Connection[Any]"
     target: Connection
     server: "Server | None" = None
     fleet: MakeFleetLoader | None = None
+    host: ServerHost = HOST
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +71,7 @@ class DatasetSession:
     @property
     def cores(self) -> int:
         """Return the processors that the server may use."""
-        return HOST.facts().cores
+        return self.host.facts().cores
 
     def run_command(self, argv: Sequence[str], allowed_exit_codes: Collection[int] = (0,)) -> Completed:
         """Run a command as the server's user. Refused of a server that Plinth has not started."""

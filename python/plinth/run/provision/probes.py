@@ -2,7 +2,6 @@
 once all is measured."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from plinth.bundle import BundleWriter, read_io, read_probes
 from plinth.model.base import Gap
@@ -14,18 +13,18 @@ from plinth.model.plan import Plan
 from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe, Plausibility
 from plinth.model.probe_io import IoMoment, StorageIo
 from plinth.model.storage import EmulatedStorage
-from plinth.probe.fsync_probe import cases, probe_cases
-from plinth.probe.io_jobs import shapes
-from plinth.probe.io_probe import probe_jobs
+from plinth.probe.fsync_probe import cases
+from plinth.run.host import Hosts
 from plinth.run.listener import Listener
-from plinth.storage import Storage, describe
+from plinth.storage import Storage
 
 
 class StorageProbe:
     """Probes storages of a run, and keeps what was found in its bundle. Done once: a resumed run has it already."""
 
-    def __init__(self, plan: Plan, writer: BundleWriter, listener: Listener) -> None:
+    def __init__(self, plan: Plan, hosts: Hosts, writer: BundleWriter, listener: Listener) -> None:
         self._plan = plan
+        self._hosts = hosts
         self._writer = writer
         self._listener = listener
         self._done = read_probes(writer.folder)
@@ -59,9 +58,7 @@ class StorageProbe:
         methods = dict.fromkeys(str(variant.settings.get("wal_sync_method", DEFAULT_METHOD)) for variant in variants)
         clients = {variant.workload.clients for variant in variants}
         planned = _cases(self._plan.experiment.measure, [method for method in METHODS if method in methods], clients)
-        place = Path(storage.mount_point)
-        (found,) = probe_cases({place: describe(place)}, planned, duration_s, lambda case, path: None)
-        return found
+        return self._hosts[storage.spec.host].probe_writes(storage.mount_point, planned, duration_s)
 
     def _storages_of(self, cluster: str) -> tuple[str, ...]:
         return next(planned.storages for planned in self._plan.clusters if planned.id == cluster)
@@ -94,8 +91,9 @@ def _nothing(facts: StorageFacts, duration_s: float, reason: str) -> FsyncProbe:
 class StorageIoProbe:
     """What measure.probe_io asks for, kept in the bundle. Done once at each moment: a resumed run has it already."""
 
-    def __init__(self, plan: Plan, writer: BundleWriter, listener: Listener) -> None:
+    def __init__(self, plan: Plan, hosts: Hosts, writer: BundleWriter, listener: Listener) -> None:
         self._measure = plan.experiment.measure
+        self._hosts = hosts
         self._writer = writer
         self._listener = listener
         self._done = {(found.storage, found.moment) for found in read_io(writer.folder)}
@@ -125,9 +123,6 @@ class StorageIoProbe:
         if isinstance(storage.spec, EmulatedStorage) and storage.spec.faults:
             reason = "its faults are for the server, and the probe would set them off"
             return StorageIo(storage=storage.name, moment=moment, probe=None, unavailable=reason)
-        jobs = shapes(measure.probe_io_s, measure.probe_io, measure.probe_io_size_bytes)
-        place = Path(storage.mount_point)
-        found = probe_jobs(
-            place, describe(place), "shapes", jobs, measure.probe_io_size_bytes, measure.probe_io_s, lambda job: None
-        )
+        host, size_bytes = self._hosts[storage.spec.host], measure.probe_io_size_bytes
+        found = host.probe_io(storage.mount_point, measure.probe_io, size_bytes, measure.probe_io_s)
         return StorageIo(storage=storage.name, moment=moment, probe=found)

@@ -1,7 +1,8 @@
 """Makes the storages and clusters of a run, gives up those that fail, and undoes all of it at the end."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from plinth.bundle import BundleWriter
 from plinth.model.errors import MissingCapability, PlinthError, StorageBroken, UsageError
@@ -12,7 +13,6 @@ from plinth.run.checks.machine import examine_for_run, keep_examination
 from plinth.run.checks.obstacles import Obstacles
 from plinth.run.context import RunContext
 from plinth.run.faults.failures import Failures, reason_of
-from plinth.run.host import HOST
 from plinth.run.listener import Listener
 from plinth.run.provision.cluster_preparation import ClusterPreparation
 from plinth.run.provision.live_cluster import LiveCluster
@@ -64,11 +64,13 @@ class Provisioner:
         is left to measure on.
         """
         self._lose(obstacles)
-        load_average = HOST.load_average()
+        hosts = self.context.hosts
+        load_averages = {name: host.load_average() for name, host in hosts.items()}
         made = self._make_storages(writer)
         self._probe(made.values(), writer)
         self.probe_io("empty", made, writer)
-        found = examine_for_run(made.values(), self.plan.storages, self.plan.is_external, self._listener, load_average)
+        specs, is_external = self.plan.storages, self.plan.is_external
+        found = examine_for_run(hosts, made.values(), specs, is_external, self._listener, load_averages)
         keep_examination(writer, found)
         if self._network is not None:
             self._network.make(self._listener)
@@ -104,14 +106,14 @@ class Provisioner:
 
     def _probe(self, made: Iterable[StorageFacts], writer: BundleWriter) -> None:
         """Measure how long a durable write takes on each storage; one that breaks meanwhile is given up."""
-        probe = StorageProbe(self.plan, writer, self._listener)
+        probe = StorageProbe(self.plan, self.context.hosts, writer, self._listener)
         for facts in made:
             with self._giving_up(facts.name):
                 probe.probe(self.context.storages[facts.name], facts)
 
     def probe_io(self, moment: IoMoment, made: Iterable[str], writer: BundleWriter) -> None:
         """Measure the I/O of each storage if the experiment asks for it at this moment; no managed server runs meanwhile."""
-        probe = StorageIoProbe(self.plan, writer, self._listener)
+        probe = StorageIoProbe(self.plan, self.context.hosts, writer, self._listener)
         if not probe.is_wanted(moment):
             return
         for cluster in self._clusters.values():
@@ -195,6 +197,8 @@ class Provisioner:
             for cluster in self._clusters.values():
                 cluster.close()
             kept = self._journal.undo_all(self.runner, self._listener.progress, left_alone=self._storages.hung)
+            for host in self.context.hosts.values():
+                kept += self._undone_there(host.end)
         for reason in ended:
             self._listener.note(reason)
         self._storages.close()
@@ -214,9 +218,18 @@ class Provisioner:
         for cluster in on_it:
             if cluster.steps not in self._storages.hung:
                 kept += self._journal.undo_steps(cluster.steps, self.runner)
+                kept += self._undone_there(partial(cluster.host.undo_steps, cluster.steps))
         kept += self._storages.undo(failed)
         for item in kept:
             self._listener.note(f"{item}; tried again at the end")
+
+    def _undone_there(self, undo: Callable[[], tuple[NotUndone, ...]]) -> tuple[NotUndone, ...]:
+        """Undo something on another host; of one that is lost its own agent undoes it."""
+        try:
+            return undo()
+        except PlinthError as error:
+            self._listener.note(reason_of(error))
+            return ()
 
     def _prepare_cluster(self, cluster: LiveCluster, writer: BundleWriter | None) -> None:
         """Initialise and load a cluster; without `writer`, once more, so that how that went is not kept."""
@@ -242,7 +255,8 @@ class Provisioner:
         # What a server that crashed has written to its log, where all that its client saw is that it went.
         panics = cluster.panics()
         error.details = (*error.details, *(line for line in panics[:1] if line not in error.details))
-        hint_at_full_storage(error, panics, [storage.mount_point for storage in cluster.storages])
+        places = [storage.mount_point for storage in cluster.storages if storage.spec.host is None]
+        hint_at_full_storage(error, panics, places)
         name = cluster.planned.id
         self.failures.add_cluster(name, error)
         self._listener.note(f"cluster {name} failed: {reason_of(error)}")

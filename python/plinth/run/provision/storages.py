@@ -1,7 +1,7 @@
 """The storages of a run: made, monitored while they are used, and given up when they fail."""
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from plinth.model.errors import PlinthError, StorageBroken, UsageError
@@ -9,7 +9,6 @@ from plinth.model.facts import StorageFacts
 from plinth.model.step import Step
 from plinth.run.context import RunContext
 from plinth.run.faults.failures import Failures, reason_of
-from plinth.run.faults.storage_health import hangs, probe
 from plinth.run.faults.storage_watch import StorageWatch, Watched
 from plinth.run.listener import Listener
 from plinth.storage import Storage
@@ -31,7 +30,7 @@ class Storages:
         self._journal = journal
         self._listener = listener
         self._failures = failures
-        self._watch = StorageWatch()
+        self._watches = {name: StorageWatch(host=host) for name, host in context.hosts.items()}
         self._made: dict[str, Storage] = {}
 
     def prepare(self, storage: Storage) -> StorageFacts | None:
@@ -51,7 +50,8 @@ class Storages:
                 facts = storage.facts(self._runner)
             else:
                 facts = storage.prepare(self._runner, self._journal, report=self._listener.progress)
-                self._journal.record(made)
+                if storage.stays_after_kill:
+                    self._journal.record(made)
         except UsageError:
             raise
         except PlinthError as error:
@@ -59,16 +59,15 @@ class Storages:
             return None
         self._made[storage.name] = storage
         force_detach = partial(storage.force_detach, self._runner)
-        self._watch.add(Watched(storage.name, storage.failure, facts.block_devices, force_detach))
+        self._watch_of(storage).add(Watched(storage.name, storage.failure, facts.block_devices, force_detach))
         return facts
 
     def make_again(self, storages: Sequence[Storage]) -> None:
         """Undo storages and make them again, each after what it is built on. Raises what keeps one from being undone."""
         for storage in reversed(storages):
-            self._watch.remove(storage.name)
+            self._watch_of(storage).remove(storage.name)
             self._made.pop(storage.name, None)
-            for kept in self._journal.undo_steps(storage.step_id(""), self._runner):
-                raise kept.error
+            storage.teardown(self._runner, self._journal)
         for storage in storages:
             self.prepare(storage)
 
@@ -80,20 +79,22 @@ class Storages:
     @contextmanager
     def looked_after(self, names: Collection[str]) -> Iterator[None]:
         """Cancel what is done in it, with StorageBroken, when one of `names` fails."""
-        with cancel.scope() as token, self._watch.watching(names, token.cancel):
+        with cancel.scope() as token, ExitStack() as watching:
+            for watch in self._watches.values():
+                watching.enter_context(watch.watching(names, token.cancel))
             yield
 
     def broken(self) -> StorageBroken | None:
         """Return one of those made that is known to have failed; nothing is tried."""
-        return self._watch.first_failure(self._made)
+        return self._first_failure(self._made)
 
     def examined(self, storages: Sequence[Storage]) -> StorageBroken | None:
         """Return the first of `storages` that has failed: each that is mounted must take a small write."""
         made = [storage for storage in storages if storage.name in self._made]
-        if broken := self._watch.first_failure({storage.name for storage in made}):
+        if broken := self._first_failure({storage.name for storage in made}):
             return broken
         for storage in made:
-            if not storage.is_raw and (failure := probe(storage, self._runner)):
+            if not storage.is_raw and (failure := storage.write_failure(self._runner)):
                 return StorageBroken(storage.name, failure)
         return None
 
@@ -106,7 +107,7 @@ class Storages:
         failed = [storage for storage in self._made.values() if broken.storage in self._names_below(storage)]
         for storage in failed:
             self._failures.add_storage(storage.name, broken)
-            self._watch.remove(storage.name)
+            self._watch_of(storage).remove(storage.name)
             del self._made[storage.name]
             try:
                 storage.force_detach(self._runner)
@@ -119,19 +120,26 @@ class Storages:
         kept: list[NotUndone] = []
         for storage in reversed(failed):
             if storage.step_id("") not in self.hung:
-                kept += self._journal.undo_steps(storage.step_id(""), self._runner)
+                kept += storage.undo(self._runner, self._journal)
         return kept
 
     def mark_hung(self, failed: Sequence[Storage], further_steps: Collection[str]) -> None:
         """Find out which of `failed` hang although they were detached by force: their steps, and `further_steps`, are left alone."""
         for storage in failed:
-            if not storage.is_raw and hangs(storage, self._runner):
+            if not storage.is_raw and storage.hangs(self._runner):
                 error = StorageBroken(storage.name, "it hangs, so that undoing it would hang, too")
                 self.hung |= dict.fromkeys((*(one.step_id("") for one in failed), *further_steps), error)
 
     def close(self) -> None:
         """Stop monitoring them."""
-        self._watch.close()
+        for watch in self._watches.values():
+            watch.close()
+
+    def _watch_of(self, storage: Storage) -> StorageWatch:
+        return self._watches[self._context.host_of(storage).name]
+
+    def _first_failure(self, names: Collection[str]) -> StorageBroken | None:
+        return next(filter(None, (watch.first_failure(names) for watch in self._watches.values())), None)
 
     def _names_below(self, storage: Storage) -> set[str]:
         """Return its own name, and those of all that it is built on."""

@@ -7,6 +7,7 @@ from plinth.model.plan import PRIMARY
 from plinth.system.log_file import LogFile
 
 if TYPE_CHECKING:
+    from plinth.run.host import ServerHost
     from plinth.server.external.external_server import ExternalServer
     from plinth.server.server import Server
 
@@ -17,15 +18,22 @@ class Node(NamedTuple):
     name: str
     server: "Server | ExternalServer"
     facts: ServerFacts
+    host: "ServerHost"
+    """The machine that Plinth has started it on; of an external server this one, which it may not be on."""
     postmaster_pid: int | None
-    """None: it is an external server, whose processes may be on another machine."""
+    """On its host. None: it is an external server."""
     log: LogFile | None
     """None: it is an external server."""
 
     @property
-    def is_local(self) -> bool:
-        """Whether it is known to run on this machine: Plinth has started it."""
+    def is_managed(self) -> bool:
+        """Whether Plinth has started it."""
         return self.postmaster_pid is not None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is known to run on this machine."""
+        return self.is_managed and self.host.name is None
 
 
 class Topology(NamedTuple):

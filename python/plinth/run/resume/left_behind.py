@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from plinth.model.errors import PlinthError
 from plinth.model.plan import Plan
 from plinth.run.context import RunContext
-from plinth.run.faults.storage_health import probe
 from plinth.run.listener import Listener
 from plinth.run.power_cuts.recorded_disks import undo_left_images
 from plinth.run.provision.network import NETWORK_STEPS
@@ -56,7 +55,7 @@ def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) 
 def _why_not(storage: Storage, runner: Runner) -> str | None:
     """Return why a storage that was made cannot be used any more; None when it can."""
     try:
-        failure = storage.failure() or (None if storage.is_raw else probe(storage, runner))
+        failure = storage.failure() or (None if storage.is_raw else storage.write_failure(runner))
         if failure is None:
             storage.confirm()
             if not storage.is_raw and found_label(storage.mount_point) != storage.label:

@@ -27,18 +27,16 @@ from plinth.run.checks.destroy import destroy_error
 from plinth.run.checks.obstacles import Obstacles, lacking_storages
 from plinth.run.conduct import Continued, Given, RunStatus, conduct, owner_only_if_external
 from plinth.run.faults.failures import error_of
-from plinth.run.host import HOST
+from plinth.run.host import Hosts
+from plinth.run.hosts.connect import connected_hosts
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.planning.extension import extended_plan, last_block_with_more
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.external.external_server import ExternalServer
-from plinth.server.installations.find import installed_version
 from plinth.system.clean import clean
 from plinth.system.lock import DirectoryLock
-from plinth.system.owner import check_sees_servers, server_owner
 from plinth.system.run_key import NoKey, RunKey, read_key
-from plinth.system.runner import Runner
 
 
 def resume_bundle(
@@ -69,13 +67,14 @@ def resume_bundle(
                 return _nothing_missing(folder, manifest, plan, progress, listener, guard)
             if manifest.status == "complete":
                 verify_bundle(folder)  # it has power cuts that could not be tested
-        _check_same_makers(_makers(plan, manifest))
+        hosts = stack.enter_context(connected_hosts(plan.experiment.host, ssh_config))
+        _check_same_makers(_makers(plan, manifest, hosts))
         connections: dict[str, str] = {}
         last_block = manifest.trials_end and manifest.trials_end.block
         if more is not None:
             _check_complete(folder, manifest, plan, progress)
             connections = _check_external_servers(plan, contents.servers)
-            plan, last_block = _with_more(plan, manifest, more, folder.path)
+            plan, last_block = _with_more(plan, manifest, more, folder.path, hosts)
         lacking = _check_feasible(plan, destroy)
         if more is not None:
             listener.note(_announced(plan, authentic.plan, more, progress))
@@ -90,7 +89,7 @@ def resume_bundle(
             writer,
             listener,
             guard,
-            Given(destroy, connections, ssh_config),
+            Given(destroy, connections, ssh_config, hosts),
             Obstacles(storages=dict(lacking)),
             Continued(progress.done, contents.trials, last_block),
         )
@@ -123,10 +122,10 @@ class _Progress:
         )
 
 
-def _with_more(plan: Plan, manifest: Manifest, more: int, bundle: Path) -> tuple[Plan, int | None]:
+def _with_more(plan: Plan, manifest: Manifest, more: int, bundle: Path, hosts: Hosts) -> tuple[Plan, int | None]:
     """Return the plan with `more` trials of each variant, or, with measure.target, the block after which it now ends."""
     if plan.experiment.measure.target is None:
-        return extended_plan(plan, more, bundle), manifest.trials_end and manifest.trials_end.block
+        return extended_plan(plan, more, bundle, hosts), manifest.trials_end and manifest.trials_end.block
     return plan, last_block_with_more(plan, manifest.trials_end, more)
 
 
@@ -204,21 +203,28 @@ _Maker = tuple[str, str, str]
 """Something that trials are made by, as it was when they began and as it is now."""
 
 
-def _makers(plan: Plan, manifest: Manifest) -> Iterator[_Maker]:
-    """Yield the machine, Plinth, and each PostgreSQL that runs here. Raises PlinthError where one does not run any more."""
-    before, now = plan.host, HOST.facts()
-    yield "CPU", before.cpu_model, now.cpu_model
-    yield "cores", str(before.cores), str(now.cores)
-    # As people read it: the kernel keeps a few kB more or less for itself at each boot.
-    yield "memory", format_size(before.memory_total_bytes), format_size(now.memory_total_bytes)
-    yield "kernel", before.kernel, now.kernel
+def _makers(plan: Plan, manifest: Manifest, hosts: Hosts) -> Iterator[_Maker]:
+    """Yield the machines, Plinth, and each PostgreSQL that runs on them. Raises PlinthError where one does not run any more."""
+    for name, before in plan.facts_by_host.items():
+        now, of_host = hosts[name].facts(), "" if name is None else f" of host {name}"
+        yield f"CPU{of_host}", before.cpu_model, now.cpu_model
+        yield f"cores{of_host}", str(before.cores), str(now.cores)
+        # As people read it: the kernel keeps a few kB more or less for itself at each boot.
+        yield f"memory{of_host}", format_size(before.memory_total_bytes), format_size(now.memory_total_bytes)
+        yield f"kernel{of_host}", before.kernel, now.kernel
     yield "Plinth", manifest.plinth_version, __version__
-    owner, runner = server_owner(), Runner()
-    installations = (cluster.installation for cluster in plan.clusters)
-    for installation in dict.fromkeys(one for one in installations if one is not None):
-        check_sees_servers(owner)
-        version = installed_version(installation, owner, runner)
-        yield f"PostgreSQL of {installation.bindir}", installation.version, version
+    seen: set[tuple[str | None, str]] = set()
+    for cluster in plan.clusters:
+        installation, storage = cluster.installation, cluster.primary.server.storage
+        name = None if storage is None else plan.storages[storage].host
+        if installation is not None and (name, installation.bindir) not in seen:
+            seen.add((name, installation.bindir))
+            version = hosts[name].version_of(installation)
+            yield (
+                f"PostgreSQL of {'' if name is None else f'{name}:'}{installation.bindir}",
+                installation.version,
+                version,
+            )
 
 
 def _check_external_servers(plan: Plan, servers: Mapping[str, ServerFacts]) -> dict[str, str]:

@@ -18,8 +18,6 @@ from plinth.server.prewarm import Relation, RelationReader, relations
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
 from plinth.system.drop_caches import DROP_CACHES
-from plinth.system.failures import from_os_error
-from plinth.system.timeout import call_with_timeout
 
 _IN_PAGE_CACHE = ("tmpfs", "ramfs")
 _FEW = 0.01
@@ -103,7 +101,7 @@ def warm(node: Node, storages: Sequence[StorageFacts], report: Callable[[Progres
     What a pass read is counted by the devices on top of each storage; of a server that is not ours, which may be on
     another machine, it is what was not in shared buffers.
     """
-    local = node.postmaster_pid is not None
+    local = node.is_managed
     devices = sorted({device for facts in storages for device in top_devices(facts)})
     passes: list[int] = []
     with (
@@ -114,14 +112,14 @@ def warm(node: Node, storages: Sequence[StorageFacts], report: Callable[[Progres
         found = [one for one in relations(control, whole_database=local) if reader.reads(one)]
         total_bytes = _size_bytes(found)
         while len(passes) < 2 or _goes_on(passes, total_bytes):
-            before = HOST.read_bytes(devices)
+            before = node.host.read_bytes(devices)
             missed_bytes = 0
             for done, relation in enumerate(found):
                 cancel.check()
                 task = f"read tables and indexes into memory, pass {len(passes) + 1}"
                 report(Progress(task, done, len(found), "relations", relation.name))
                 missed_bytes += reader.read(relation)
-            passes.append(HOST.read_bytes(devices) - before if local else missed_bytes)
+            passes.append(node.host.read_bytes(devices) - before if local else missed_bytes)
     resident = _resident_bytes(node, found) if local else None
     state = CacheState(
         asked="warm",
@@ -190,16 +188,7 @@ def _size_bytes(found: Sequence[Relation]) -> int:
 
 def _resident_bytes(node: Node, found: Sequence[Relation]) -> int:
     assert node.facts.data_directory is not None, "it is a managed server"
-    folder = Path(node.facts.data_directory)
-    total = 0
-    for relation in found:
-        cancel.check()
-        try:
-            files = call_with_timeout(lambda relation=relation: relation.files(folder), folder)
-            total += HOST.resident_bytes(files)
-        except OSError as error:
-            raise from_os_error(error, "look for it in the page cache", folder / relation.file) from error
-    return total
+    return node.host.resident_bytes(Path(node.facts.data_directory), found)
 
 
 def _where(node: Node) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from plinth.observe.processes import RunProcesses
 from plinth.run.faults.failures import reason_of
 from plinth.run.faults.outage import after_faults
 from plinth.run.faults.server_faults import RETRY_CONNECT_S, ServerFaults, ended_well
-from plinth.run.faults.stall import StallWatch
+from plinth.run.faults.stall import StallWatch, stopped_words
 from plinth.run.listener import Listener, LiveSecond
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.network import with_healing
@@ -171,9 +172,10 @@ class TrialRunner:
         return failure if cause is None or cause in failure else f"{failure}; {cause}"
 
     def _places(self, variant: Variant) -> list[Path]:
-        """Return where the storages of a variant are."""
+        """Return where the storages of a variant are on this machine."""
         names = next(c.storages for c in self._plan.clusters if c.id == variant.cluster)
-        return [Path(self._storages[name].path) for name in names if name in self._storages]
+        found = [self._storages[name] for name in names if name in self._storages]
+        return [Path(facts.path) for facts in found if facts.host is None]
 
     def _run_on_servers(self, subject: _Subject) -> _Measured:
         cluster, variant = subject.cluster, subject.variant
@@ -193,8 +195,8 @@ class TrialRunner:
             f"trial {trial.number}",
             node.server.connection,
             self._listener.note,
-            local=node.is_local,
-            postmaster_pid=node.postmaster_pid,
+            local=node.is_managed,
+            stopped=partial(stopped_words, node),
         )
 
     def _prepare(self, subject: _Subject, topology: Topology, stalls: StallWatch) -> _Prepared:
@@ -215,7 +217,7 @@ class TrialRunner:
                 subject.dataset.variables(),
                 self._facts_of(cluster.planned),
                 self._measure.actions,
-                is_local=topology.primary.is_local,
+                host=topology.primary.host if topology.primary.is_managed else None,
             )
             writes.begin(control)
         return _Prepared(
@@ -347,8 +349,9 @@ class TrialRunner:
                 further_engines=lambda: self._running.processes if self._running is not None else (),
                 other_servers=[pid for pid in others if pid is not None],
             ),
-            log=node.log,
+            log=node.log if node.host.name is None else None,
             storages=self._facts_of(cluster),
+            sampler_of_host=node.host.sampler,
         )
 
     def _drive(

@@ -9,7 +9,7 @@ from plinth.model.errors import PlinthError
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Variant
 from plinth.model.write_facts import SettingSeen, WriteFacts, WrittenRelation
-from plinth.run.host import HOST
+from plinth.run.host import ServerHost
 from plinth.server.written_relations import (
     Counters,
     StoredRelation,
@@ -42,15 +42,15 @@ class WriteWatch:
         storages: Sequence[StorageFacts],
         actions: Sequence[Action],
         *,
-        is_local: bool,
+        host: ServerHost | None,
     ) -> None:
         """`variables` are those that the dataset sets for scripts, `storages` those of the cluster, `actions` those of each trial;
-        `is_local`: the server's directories are on this machine."""
+        `host` is the machine of the server's directories; None: of an external server, it is not known."""
         self._variant = variant
         self._variables = (*variables, *variant.workload.variables)
         self._storages = storages
         self._actions = [one.statement() for one in actions if isinstance(one, StatementAction)]
-        self._is_local = is_local
+        self._host = host
         self._before: Counters = {}
         self._settings: list[SettingSeen] = []
         self._gaps: list[Gap] = []
@@ -134,9 +134,9 @@ class WriteWatch:
             if one.directory is None and one.persistence == "permanent":
                 continue
             storage, place = None, None
-            if one.directory is not None and self._is_local:
+            if one.directory is not None and self._host is not None:
                 if one.directory not in places:
-                    places[one.directory] = self._place(one.directory)
+                    places[one.directory] = self._place(self._host, one.directory)
                 storage, place = places[one.directory]
             found.append(
                 WrittenRelation(
@@ -151,10 +151,10 @@ class WriteWatch:
             )
         return tuple(found)
 
-    def _place(self, directory: str) -> tuple[str | None, StorageFacts | None]:
+    def _place(self, host: ServerHost, directory: str) -> tuple[str | None, StorageFacts | None]:
         """Return the storage that a directory is on; or what is there, of one that is on none."""
         try:
-            found = HOST.storage_of(directory, self._storages)
+            found = host.storage_of(directory, self._storages)
             return (found, None) if isinstance(found, str) else (None, found)
         except (OSError, PlinthError) as error:
             self._gaps.append(Gap(what=f"where {directory} is", reason=str(error)))

@@ -1,0 +1,93 @@
+"""Hosts: other machines, on which storages and servers of an experiment are."""
+
+import re
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from pydantic import Field, field_validator
+
+from plinth.model.base import Frozen
+from plinth.model.fleet import COMMAND, is_option
+from plinth.model.units import DurationS
+
+_SSH = re.compile(
+    r"ssh://(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<host>[A-Za-z0-9._%-]+|\[[A-Za-z0-9:.%]+\])(?::(?P<port>[0-9]{1,5}))?"
+)
+
+
+def check_listen_address(text: str) -> None:
+    """Raise ValueError for what is no numeric address of one machine."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        raise ValueError(f"listen_address: got {text!r}; a numeric address is needed") from None
+    if address.is_unspecified or address.is_multicast:
+        raise ValueError(f"listen_address: got {text}; one address of this machine is needed")
+
+
+class SshAddress(NamedTuple):
+    """Where OpenSSH connects: [USER@]HOST, and the port, if it is not that of the configuration."""
+
+    destination: str
+    port: int | None
+
+
+class HostSpec(Frozen):
+    """Another machine, reached by OpenSSH: keys, known_hosts and jumps are those of the user's own configuration."""
+
+    address: str = Field(
+        description="ssh://[USER@]HOST[:PORT]; HOST may be a name of the OpenSSH configuration. It must be in known_hosts.",
+        examples=["ssh://bench@db1"],
+        json_schema_extra={"pattern": "^ssh://.+$"},
+    )
+    command: str = Field(
+        default="plinth",
+        description="The command there: a path where it is not in the PATH.",
+        examples=["/opt/plinth/bin/plinth"],
+    )
+    listen_address: str | None = Field(
+        default=None,
+        description="An address of the host, on which its servers listen, with a random password. Clients and standbys connect there.",
+        examples=["192.0.2.11"],
+    )
+    lease_s: DurationS = Field(
+        default=60.0,
+        alias="lease",
+        ge=5,
+        le=3600,
+        description="How long the host waits for a coordinator that is cut off before it undoes what the run has made there.",
+        examples=["2min"],
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _address_is_ssh(cls, address: str) -> str:
+        match = _SSH.fullmatch(address)
+        if match is None or any(is_option(word) for word in (match["user"] or "", match["host"])):
+            raise ValueError('allowed: "ssh://[USER@]HOST[:PORT]", such as "ssh://bench@db1"')
+        if match["port"] is not None and not 0 < int(match["port"]) < 65536:
+            raise ValueError(f"port: got {match['port']}, allowed is 1 to 65535")
+        return address
+
+    @field_validator("listen_address")
+    @classmethod
+    def _listens_on_one_address(cls, address: str | None) -> str | None:
+        if address is not None:
+            check_listen_address(address)
+        return address
+
+    @field_validator("command")
+    @classmethod
+    def _command_is_a_path(cls, command: str) -> str:
+        if not COMMAND.fullmatch(command):
+            raise ValueError(f"got {command!r}; the path of plinth alone is allowed, without arguments")
+        return command
+
+    @property
+    def ssh(self) -> SshAddress:
+        """Where OpenSSH connects."""
+        match = _SSH.fullmatch(self.address)
+        assert match is not None, "it was checked"
+        host = match["host"].strip("[]")
+        destination = host if match["user"] is None else f"{match['user']}@{host}"
+        return SshAddress(destination, None if match["port"] is None else int(match["port"]))

@@ -1,0 +1,190 @@
+"""What runs on a host: `plinth host-agent`, which a coordinator starts by ssh, and talks to over its standard streams.
+
+It does there what a local run does here, with a journal of its own: `plinth clean` on the host undoes what is left when neither of the two
+comes back.
+"""
+
+import os
+import platform
+import queue
+import signal
+import socket
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from plinth import __version__
+from plinth.fleet.agent import connection_of_standard_streams
+from plinth.fleet.protocol import ClockReading, Link
+from plinth.model.errors import Interrupted, PlinthError, Reported, RunError, UsageError
+from plinth.model.progress import Progress
+from plinth.run.host import HOST
+from plinth.run.hosts.calls import CallError, Kept
+from plinth.run.hosts.host_run import HostRun
+from plinth.run.hosts.methods import METHODS
+from plinth.run.hosts.protocol import LANES, Answer, Hello, Lane, Request
+from plinth.run.hosts.sampling import HostSampling
+from plinth.system import cancel
+from plinth.system.framed_tls import Disconnected, PeerTimeout, parsed
+
+_FIRST_LEASE_S = 60.0
+"""Until the coordinator has said how long it is."""
+_END_TIMEOUT_S = 30.0
+_CLOSE_TIMEOUT_S = 5.0
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class HostAgent:
+    """Answers one coordinator. Answers are sent by several threads, each whole."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._sending = threading.Lock()
+        self._run = HostRun()
+        self._sampling = HostSampling()
+        self._lease_s = _FIRST_LEASE_S
+        self._lanes = {lane: _LaneThread(lane, self) for lane in LANES}
+
+    def serve(self) -> int:
+        """Answer requests until the coordinator ends the run or is gone; all that was made is undone then. Returns the exit code."""
+        try:
+            while True:
+                request = parsed(Request, self._link.receive(self._lease_s).document)
+                if request.kind == "end":
+                    kept = tuple(map(Kept.of, self._end()))
+                    self.send(Answer(number=request.number, kept=kept))
+                    self._link.receive(_CLOSE_TIMEOUT_S)  # what is sent may still be on its way out when a process ends
+                    return 0
+                self._take(request, time.monotonic_ns())
+        except (Disconnected, PeerTimeout):
+            return 0
+        except PlinthError:
+            return 1
+        finally:
+            self._end()
+            self._link.close()
+
+    def call(self, request: Request) -> Any:
+        """Do a call in the thread of its lane; returns its result as JSON has it."""
+        kind, *names = request.on or ("",)
+        method = METHODS.get(kind, {}).get(request.method)
+        if method is None:
+            raise UsageError(f"the agent of a host has no {kind}.{request.method}")
+
+        def report(progress: Progress) -> None:
+            self.send(Answer(number=request.number, progress=progress))
+
+        def supply(name: str) -> Any:
+            match name:
+                case "runner":
+                    return self._run.runner
+                case "journal":
+                    return self._run.journal
+                case _:
+                    return report
+
+        return method.call(self._object(kind, names), request.arguments, supply)
+
+    def send(self, answer: Answer) -> None:
+        """Send an answer, if the coordinator is still there."""
+        with self._sending, suppress(Disconnected, PeerTimeout, OSError):
+            self._link.send(answer.model_dump_json(exclude_defaults=True).encode())
+
+    def _take(self, request: Request, received_ns: int) -> None:
+        match request.kind:
+            case "hello":
+                self._lease_s = request.lease_s
+                self.send(Answer(number=request.number, hello=hello()))
+            case "clock":
+                reading = ClockReading(received_ns=received_ns, sent_ns=time.monotonic_ns())
+                self.send(Answer(number=request.number, clock=reading))
+            case "cancel":
+                for lane in self._lanes.values():
+                    lane.cancel()
+                self.send(Answer(number=request.number))
+            case _:
+                self._lanes[request.lane].add(request)
+
+    def _object(self, kind: str, names: list[str]) -> object:
+        match kind, names:
+            case "host", []:
+                return HOST
+            case "run", []:
+                return self._run
+            case "sampler", []:
+                return self._sampling
+            case "storage", [name]:
+                return self._run.storage(name)
+            case "server", [cluster, node]:
+                return self._run.server(cluster, node)
+            case _:
+                raise UsageError(f"the agent of a host has no {'/'.join([kind, *names])}")
+
+    def _end(self) -> tuple[Any, ...]:
+        """End what is under way, and undo what was made, once."""
+        for lane in self._lanes.values():
+            lane.cancel()
+        for lane in self._lanes.values():
+            lane.end(_END_TIMEOUT_S)
+        return self._run.end()
+
+
+class _LaneThread:
+    """Does the calls of a lane, one after the other."""
+
+    def __init__(self, lane: Lane, agent: HostAgent) -> None:
+        self._agent = agent
+        self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._token: cancel.CancelToken | None = None
+        self._is_ending = False
+        self._thread = threading.Thread(target=self._work, name=f"lane {lane}", daemon=True)
+        self._thread.start()
+
+    def add(self, request: Request) -> None:
+        self._requests.put(request)
+
+    def cancel(self) -> None:
+        if (token := self._token) is not None:
+            token.cancel(Interrupted("the coordinator ended it"))
+
+    def end(self, timeout_s: float) -> None:
+        self._is_ending = True
+        self._requests.put(None)
+        self._thread.join(timeout_s)
+
+    def _work(self) -> None:
+        while (request := self._requests.get()) is not None and not self._is_ending:
+            self._agent.send(self._answer(request))
+
+    def _answer(self, request: Request) -> Answer:
+        try:
+            with cancel.scope() as self._token:
+                return Answer(number=request.number, result=self._agent.call(request))
+        except Reported as error:
+            return Answer(number=request.number, error=CallError.of(error))
+        except Exception as error:  # noqa: BLE001 - what goes wrong here is the coordinator's to hear
+            broken = RunError(f"the agent broke: {type(error).__name__}: {error}")
+            return Answer(number=request.number, error=CallError.of(broken))
+        finally:
+            self._token = None
+
+
+def hello() -> Hello:
+    """Return who and what this process is."""
+    words = os.environ.get("SSH_CONNECTION", "").split()  # ssh(1): client's address and port, server's address and port
+    return Hello(
+        plinth=__version__,
+        python=platform.python_version(),
+        host=socket.gethostname(),
+        boot_id=_BOOT_ID.read_text().strip(),
+        address=words[2] if len(words) == 4 else None,
+    )
+
+
+def main() -> int:
+    """Run the hidden command `plinth host-agent`, whose standard streams are the connection to the coordinator."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    return HostAgent(Link(connection_of_standard_streams())).serve()

@@ -1,0 +1,38 @@
+"""The connections to the hosts of a run."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from plinth.model.errors import PlinthError, together
+from plinth.model.host import HostSpec
+from plinth.run.host import HOST, ONLY_THIS, Hosts, ServerHost
+from plinth.run.interrupt import InterruptGuard
+from plinth.system.runner import Runner
+
+
+@contextmanager
+def connected_hosts(specs: Mapping[str, HostSpec], ssh_config: Path | None = None) -> Iterator[Hosts]:
+    """Yield the machines of a run, with an agent on each of `specs` until the context ends; what agents have made is undone then.
+
+    `ssh_config` is the configuration of ssh that the command line names. Raises all that keeps agents from being started at once.
+    """
+    if not specs:
+        yield ONLY_THIS
+        return
+    from plinth.run.hosts.link import HostLink
+    from plinth.run.hosts.remote_host import RemoteHost
+
+    hosts: dict[str | None, ServerHost] = {None: HOST}
+    errors: list[PlinthError] = []
+    with ExitStack() as stack:
+        with InterruptGuard(lambda _: None):
+            for name, spec in specs.items():
+                try:
+                    link = stack.enter_context(HostLink(name, spec, Runner(), ssh_config))
+                    hosts[name] = RemoteHost(link, spec)
+                except PlinthError as error:
+                    errors.append(error)
+        if errors:
+            raise together("the hosts of the experiment cannot be reached", errors)
+        yield hosts

@@ -1,0 +1,240 @@
+"""The coordinator's end of the connection to a host: calls of several threads over one connection, and a sign of life between them."""
+
+import platform
+import queue
+import shlex
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from plinth import __version__
+from plinth.fleet.asking import ClockOffset, Exchange, clock_offset
+from plinth.fleet.executors.ssh import ssh_command, unreached
+from plinth.fleet.protocol import Link
+from plinth.model.errors import MissingCapability, Reported, RunError
+from plinth.model.host import HostSpec
+from plinth.model.progress import Report
+from plinth.run.hosts.methods import METHODS
+from plinth.run.hosts.protocol import PROTOCOL_VERSION, Answer, Hello, Lane, Request
+from plinth.system import cancel
+from plinth.system.framed_tls import parsed
+from plinth.system.journal import NotUndone
+from plinth.system.log_file import log_in_memory
+from plinth.system.process import wait_or_kill
+from plinth.system.runner import Runner
+
+_START_TIMEOUT_S = 60.0
+_ANSWER_TIMEOUT_S = 30.0
+_END_TIMEOUT_S = 600.0
+"""For everything to be undone there, such as the write-back of a slow disk."""
+_POLL_S = 0.05
+_EXCHANGES = 50
+_SAID_BYTES = 64 * 1024
+_SAID_LINES = 10
+
+
+class HostLink:
+    """An agent on a host. Calls may come from several threads; those of one lane are done one after the other."""
+
+    def __init__(self, name: str, spec: HostSpec, runner: Runner, ssh_config: Path | None) -> None:
+        self.name = name
+        self._spec = spec
+        self._runner = runner
+        self._ssh_config = ssh_config
+        self._numbers = count(1)
+        self._sending = threading.Lock()
+        self._waiting: dict[int, queue.SimpleQueue[Any]] = {}
+        self._lost: RunError | None = None
+        self._closing = ExitStack()
+        self._ended = threading.Event()
+        self.hello: Hello | None = None
+
+    def __enter__(self) -> "HostLink":
+        """Start the agent. Raises RunError where it cannot be, MissingCapability for one of another version."""
+        self._runner.require("ssh")
+        ours, theirs = socket.socketpair()
+        self._link = Link(ours)
+        self._log = self._closing.enter_context(log_in_memory())
+        with theirs:
+            self._child = self._runner.spawn_connected(self._command(), theirs, log=self._log)
+        threading.Thread(target=self._receive, name=f"host {self.name}", daemon=True).start()
+        try:
+            self.hello = self._greet()
+        except BaseException:
+            self._close()
+            raise
+        threading.Thread(target=self._give_signs_of_life, name=f"lease of {self.name}", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the agent, which undoes what it has made and has not yet been asked to undo."""
+        with suppress(Reported):
+            self.end()
+
+    def end(self) -> tuple[NotUndone, ...]:
+        """Have the agent undo all that it has made, and end, once; returns what could not be undone. Raises RunError where it is lost."""
+        if self._ended.is_set():
+            return ()
+        try:
+            with cancel.masked():
+                kept = self._ask(Request(number=0, kind="end"), _END_TIMEOUT_S).kept
+            return tuple(one.not_undone(self.name) for one in kept)
+        finally:
+            self._close()
+
+    def call(
+        self,
+        on: tuple[str, ...],
+        method: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        lane: Lane = "work",
+        report: Report | None = None,
+    ) -> Any:
+        """Call a method of an object there, and return its result. Raises what it raises, with the host in it.
+
+        Where this work is cancelled, so is the call.
+        """
+        known = METHODS[on[0]][method]
+        sent = known.arguments(arguments or {})
+        request = Request(number=0, kind="call", lane=lane, on=on, method=method, arguments=sent)
+        return known.result(self._ask(request, None, report).result)
+
+    def clock(self) -> ClockOffset:
+        """Return the offset of the host's monotonic clock."""
+        exchanges = []
+        for _ in range(_EXCHANGES):
+            sent_ns = time.monotonic_ns()
+            answer, received_ns = self._asked(Request(number=0, kind="clock"), _ANSWER_TIMEOUT_S, None)
+            assert answer.clock is not None, "it is the answer to that"
+            exchanges.append(Exchange(sent_ns, answer.clock.received_ns, answer.clock.sent_ns, received_ns))
+        return clock_offset(exchanges)
+
+    def _greet(self) -> Hello:
+        request = Request(number=0, kind="hello", lease_s=self._spec.lease_s)
+        hello = self._ask(request, _START_TIMEOUT_S).hello
+        ours = (PROTOCOL_VERSION, __version__, platform.python_version())
+        theirs = None if hello is None else (hello.protocol, hello.plinth, hello.python)
+        if hello is None or theirs != ours:
+            raise MissingCapability(
+                f"host {self.name} has another version"
+                + ("" if hello is None else f": plinth {hello.plinth} with Python {hello.python}")
+                + f"; here is plinth {__version__} with Python {platform.python_version()}",
+                where=f"host.{self.name}",
+                hint="install the same wheel under the same Python there",
+            )
+        return hello
+
+    def _ask(self, request: Request, timeout_s: float | None, report: Report | None = None) -> Answer:
+        """Send a request and wait for its end. Raises the error of the answer; RunError where the host is lost."""
+        return self._asked(request, timeout_s, report)[0]
+
+    def _asked(self, request: Request, timeout_s: float | None, report: Report | None) -> tuple[Answer, int]:
+        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        with self._sending:
+            if self._lost is not None:
+                raise self._lost
+            numbered = request.model_copy(update={"number": next(self._numbers)})
+            self._waiting[numbered.number] = answers
+        try:
+            self._send(numbered)
+            return self._awaited(answers, timeout_s, report)
+        finally:
+            self._waiting.pop(numbered.number, None)
+
+    def _cancel(self, answers: "queue.SimpleQueue[Any]") -> None:
+        """End what is under way there, and wait for that."""
+        with suppress(Reported), cancel.masked():
+            self._send(Request(number=0, kind="cancel"))
+            self._awaited(answers, _ANSWER_TIMEOUT_S, None)
+
+    def _send(self, request: Request) -> None:
+        with self._sending:
+            self._link.send(request.model_dump_json(exclude_defaults=True).encode())
+
+    def _awaited(self, answers: "queue.SimpleQueue[Any]", timeout_s: float | None, report: Report | None) -> Any:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            try:
+                cancel.check()
+            except Reported:
+                self._cancel(answers)
+                raise
+            try:
+                answer = answers.get(timeout=_POLL_S)
+            except queue.Empty:
+                if deadline is not None and time.monotonic() > deadline:
+                    raise RunError(f"host {self.name} does not answer", where=f"host.{self.name}") from None
+                continue
+            if isinstance(answer, RunError):
+                raise answer
+            received, received_ns = answer
+            if received.progress is not None:
+                if report is not None:
+                    report(received.progress)
+                continue
+            if received.error is not None:
+                raise received.error.error(self.name)
+            return received, received_ns
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                frame = self._link.receive(self._spec.lease_s)
+                received_ns = time.monotonic_ns()
+                answer = parsed(Answer, frame.document)
+                if (waiting := self._waiting.get(answer.number)) is not None:
+                    waiting.put((answer, received_ns))
+        except RunError as error:
+            self._lose(error.message)
+        except OSError as error:  # it was closed here
+            self._lose(str(error))
+
+    def _lose(self, message: str) -> None:
+        reason = self._why_lost(message)
+        with self._sending:
+            self._lost = self._lost or reason
+            for waiting in self._waiting.values():
+                waiting.put(self._lost)
+
+    def _why_lost(self, message: str) -> RunError:
+        where = f"host.{self.name}"
+        if self._ended.is_set():
+            return RunError(f"the agent on host {self.name} has ended", where=where)
+        if self.hello is None:
+            ssh, destination = shlex.join(self._ssh), self._spec.ssh.destination
+            if error := unreached(ssh, destination, self._child, self._log, f"{where}.address"):
+                return error
+        return RunError(
+            f"host {self.name} is lost: {message}",
+            where=where,
+            hint="what the run has made there is undone by its agent, at the latest when its lease is over; else by `plinth clean` there",
+            details=self._log.tail(_SAID_BYTES).splitlines()[-_SAID_LINES:],
+        )
+
+    def _give_signs_of_life(self) -> None:
+        """Ask for the clock often enough that the agent does not take the coordinator for lost."""
+        while self._lost is None and not self._ended.wait(self._spec.lease_s / 4):
+            with suppress(Reported):
+                self._ask(Request(number=0, kind="clock"), self._spec.lease_s)
+
+    def _close(self) -> None:
+        self._ended.set()
+        self._link.close()
+        wait_or_kill([self._child], _ANSWER_TIMEOUT_S)
+        self._closing.close()
+
+    @property
+    def _ssh(self) -> list[str]:
+        """The command as a user types it."""
+        port = [] if self._spec.ssh.port is None else ["-p", str(self._spec.ssh.port)]
+        config = [] if self._ssh_config is None else ["-F", str(self._ssh_config)]
+        return ["ssh", *config, *port]
+
+    def _command(self) -> list[str]:
+        return ssh_command(self._ssh, self._spec.ssh.destination, f"exec {self._spec.command} host-agent")

@@ -1,0 +1,188 @@
+"""The methods of a host, of its storages and of its servers that a coordinator may call, and no others."""
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+from plinth.model.base import Frozen
+from plinth.model.choices import IoShape
+from plinth.model.connection import Connection
+from plinth.model.doctor import Examination
+from plinth.model.errors import Problem
+from plinth.model.experiment import Experiment
+from plinth.model.facts import Installation
+from plinth.model.probe import FsyncCase, FsyncProbe
+from plinth.model.probe_io import IoProbe
+from plinth.model.storage import StorageSpec
+from plinth.plan import Expanded
+from plinth.run.checks.settings import SettingsCheck
+from plinth.run.host import ServerHost
+from plinth.run.hosts.calls import CallError, Kept, Method, ProblemText
+from plinth.run.hosts.host_run import HostRun
+from plinth.run.hosts.sampling import HostSampling
+from plinth.server.prewarm import Relation
+from plinth.server.server import Server
+from plinth.storage import Storage
+from plinth.system.journal import Journal
+from plinth.system.runner import Runner
+
+_PIECE_BYTES = 4 * 2**20
+
+
+class SettingsFound(Frozen):
+    """What a host's installations say against the settings of an experiment."""
+
+    lacking: dict[str, str]
+    problems: tuple[ProblemText, ...]
+
+
+class Space(Frozen):
+    """Where a storage takes its space from."""
+
+    kind: Literal["none", "memory", "path", "storage"]
+    name: str = ""
+
+
+def place_texts(host: ServerHost, specs: dict[str, StorageSpec]) -> tuple[ProblemText, ...]:
+    """Return a problem for each path of a storage that is no directory."""
+    return tuple(map(ProblemText.of, host.place_problems(specs)))
+
+
+def settings_found(
+    host: ServerHost, experiment: Experiment, expanded: Expanded, installations: dict[str, Installation], runner: Runner
+) -> SettingsFound:
+    """Ask the installations about the settings of their clusters."""
+    check = SettingsCheck(experiment, host.owner(), runner, host.facts().memory_total_bytes)
+    lacking, problems = check.findings(expanded, installations)
+    return SettingsFound(lacking=lacking, problems=_texts(problems))
+
+
+def _texts(problems: Iterable[Problem]) -> tuple[ProblemText, ...]:
+    return tuple(map(ProblemText.of, problems))
+
+
+def obstacle_of(storage: Storage, runner: Runner) -> CallError | None:
+    """Return what keeps a storage from being made, as far as it can be seen before."""
+    error = storage.obstacle(runner)
+    return None if error is None else CallError.of(error)
+
+
+def space_of(storage: Storage) -> Space:
+    """Return where a storage takes its space from."""
+    source = storage.needs_from()
+    if source is None:
+        return Space(kind="none")
+    if isinstance(source, Storage):
+        return Space(kind="storage", name=source.name)
+    return Space(kind="memory") if isinstance(source, str) else Space(kind="path", name=str(source))
+
+
+def undo_of(storage: Storage, runner: Runner, journal: Journal) -> tuple[Kept, ...]:
+    """Undo a storage; return what could not be undone."""
+    return tuple(map(Kept.of, storage.undo(runner, journal)))
+
+
+def connection_of(server: Server) -> Connection:
+    """Return how a server is reached over TCP, with the password of this run."""
+    return server.connection
+
+
+def pid_of(server: Server) -> int | None:
+    """Return the pid of the running postmaster, else None."""
+    return server.postmaster_pid
+
+
+def log_piece(server: Server, offset: int) -> str:
+    """Return the next bytes of a server's log from `offset`, in Base64 (RFC 4648); none at its end."""
+    file = server.layout.log.to_read()
+    if file is None:
+        return ""
+    with file as log:
+        log.seek(offset)
+        return base64.b64encode(log.read(_PIECE_BYTES)).decode()
+
+
+_TYPES: Mapping[str, Any] = {
+    one.__name__: one for one in (Examination, FsyncCase, FsyncProbe, HostRun, Installation, IoProbe, Relation, Server)
+} | {"IoShape": IoShape, "StorageSpec": StorageSpec}
+"""What the modules of these classes import for annotations only."""
+
+
+def _methods(*functions: Callable[..., Any]) -> dict[str, Method]:
+    return {function.__name__: Method.of(function, _TYPES) for function in functions}
+
+
+METHODS: Mapping[str, Mapping[str, Method]] = {
+    "host": _methods(
+        ServerHost.facts,
+        ServerHost.owner,
+        ServerHost.work_root,
+        ServerHost.load_average,
+        ServerHost.diskstats,
+        ServerHost.read_bytes,
+        ServerHost.stopped_processes,
+        ServerHost.has_directory,
+        ServerHost.free_space,
+        ServerHost.storage_of,
+        ServerHost.resident_bytes,
+        ServerHost.may_drop_page_cache,
+        ServerHost.drop_page_cache,
+        ServerHost.servers_at_once,
+        ServerHost.installation,
+        ServerHost.version_of,
+        ServerHost.examine,
+        ServerHost.probe_writes,
+        ServerHost.probe_io,
+        place_texts,
+        settings_found,
+    ),
+    "run": _methods(
+        HostRun.define,
+        HostRun.add_cluster,
+        HostRun.check_place,
+        HostRun.open_port,
+        HostRun.close_port,
+        HostRun.undo_steps,
+    ),
+    "storage": _methods(
+        Storage.prepare,
+        Storage.facts,
+        Storage.failure,
+        Storage.write_failure,
+        Storage.hangs,
+        Storage.force_detach,
+        Storage.end_faults,
+        Storage.destructive_target,
+        obstacle_of,
+        space_of,
+        undo_of,
+    ),
+    "server": _methods(
+        Server.initdb,
+        Server.make_tablespaces,
+        Server.start,
+        Server.apply,
+        Server.shutdown,
+        Server.crash,
+        Server.lose_power,
+        Server.alive,
+        Server.check_alive,
+        Server.facts,
+        Server.log_tail,
+        Server.log_crash,
+        Server.recovery,
+        connection_of,
+        pid_of,
+        log_piece,
+    ),
+    "sampler": _methods(
+        HostSampling.begin,
+        HostSampling.readings,
+        HostSampling.measure,
+        HostSampling.end,
+        HostSampling.gaps,
+        HostSampling.events,
+        HostSampling.cpu_ns,
+    ),
+}
+"""By what they are called on."""

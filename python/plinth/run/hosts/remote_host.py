@@ -1,0 +1,225 @@
+"""Another machine of a run, by its agent."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from plinth.model.choices import IoShape
+from plinth.model.doctor import Examination
+from plinth.model.errors import Problem, Reported
+from plinth.model.experiment import Experiment
+from plinth.model.facts import HostFacts, Installation, StorageFacts
+from plinth.model.host import HostSpec
+from plinth.model.plan import PlannedCluster, PlannedNode
+from plinth.model.probe import FsyncCase, FsyncProbe
+from plinth.model.probe_io import IoProbe
+from plinth.model.step import Step
+from plinth.model.storage import StorageSpec
+from plinth.observe.host_sampler import HostRequest
+from plinth.observe.sampler import Sampler
+from plinth.plan import Expanded
+from plinth.run.checks.settings import SettingsCheck
+from plinth.run.host import ServerHost
+from plinth.run.hosts.link import HostLink
+from plinth.run.hosts.methods import SettingsFound
+from plinth.run.hosts.protocol import Lane
+from plinth.run.hosts.remote_sampler import RemoteSampler
+from plinth.run.hosts.remote_server import RemoteServer
+from plinth.run.hosts.remote_storage import RemoteStorage
+from plinth.server.layout import ServerLayout
+from plinth.server.prewarm import Relation
+from plinth.server.server import Server
+from plinth.storage import Storage, make
+from plinth.system.journal import Journal, NotUndone
+from plinth.system.owner import Owner
+from plinth.system.runner import Runner
+
+
+class RemoteHost(ServerHost):
+    """Another machine, which does by its agent what `ServerHost` does here."""
+
+    stays_after_kill = False
+
+    def __init__(self, link: HostLink, spec: HostSpec) -> None:
+        super().__init__()
+        self.name = link.name
+        self.listen_address = spec.listen_address or (link.hello.address if link.hello else None)
+        self.sampler = self._sampler
+        self.link = link
+
+    def _ask(self, method: str, lane: Lane = "work", **arguments: Any) -> Any:
+        return self.link.call(("host",), method, arguments, lane=lane)
+
+    def facts(self) -> HostFacts:
+        """Return what the machine is."""
+        return self._ask("facts")
+
+    def owner(self) -> Owner:
+        """Return the user who runs servers there."""
+        return self._owner
+
+    @cached_property
+    def _owner(self) -> Owner:
+        return self._ask("owner")
+
+    def work_root(self) -> Path:
+        """Return where storages are made there that name no place."""
+        return self._ask("work_root")
+
+    def storages(
+        self,
+        specs: Mapping[str, StorageSpec],
+        run_id: str,
+        facts: HostFacts,
+        owner: Owner,
+        destroy: Sequence[str] = (),
+        keep: Sequence[Path] = (),
+    ) -> dict[str, Storage[Any]]:
+        """Return the storages of a run that are there; those of `destroy` that begin with the name of the host and a colon are its."""
+        own = tuple(word.partition(":")[2] for word in destroy if word.startswith(f"{self.name}:"))
+        self.link.call(("run",), "define", {"run_id": run_id, "storages": dict(specs), "destroy": own})
+        twins = make(specs, run_id=run_id, host=facts, owner=owner, work_root=self.work_root(), destroy=own)
+        return {name: RemoteStorage(twin, self.link) for name, twin in twins.items()}
+
+    def server(
+        self, layout: ServerLayout, cluster: PlannedCluster, node: PlannedNode, runner: Runner, journal: Journal
+    ) -> Server:
+        """Return the server of a node there."""
+        self.link.call(("run",), "add_cluster", {"cluster": cluster})
+        return RemoteServer(layout, self.link, cluster.id, node.name)
+
+    def check_node(self, layout: ServerLayout, cluster: PlannedCluster, node: PlannedNode) -> None:
+        """Raise a PlinthError where a node could not listen there, or its memory not be limited."""
+        self.link.call(("run",), "add_cluster", {"cluster": cluster})
+        self.link.call(("run",), "check_place", {"cluster": cluster.id, "node": node.name})
+
+    def installation(self, version: int, bindir: str | None) -> Installation:
+        """Return the PostgreSQL of this major version there."""
+        return self._ask("installation", version=version, bindir=bindir)
+
+    def version_of(self, installation: Installation) -> str:
+        """Return the version that the programs of an installation there have now."""
+        return self._ask("version_of", installation=installation)
+
+    def place_problems(self, specs: Mapping[str, StorageSpec]) -> list[Problem]:
+        """Return a problem for each path of a storage that is no directory there."""
+        assert self.name is not None, "it is another host"
+        return [one.problem(self.name) for one in self._ask("place_texts", specs=dict(specs))]
+
+    def settings_findings(
+        self,
+        check: SettingsCheck,
+        experiment: Experiment,
+        expanded: Expanded,
+        installations: Mapping[str, Installation],
+    ) -> tuple[dict[str, str], list[Problem]]:
+        """Return what the installations there say against the settings of their clusters."""
+        assert self.name is not None, "it is another host"
+        found: SettingsFound = self._ask(
+            "settings_found", experiment=experiment, expanded=expanded, installations=dict(installations)
+        )
+        return found.lacking, [one.problem(self.name) for one in found.problems]
+
+    def load_average(self) -> str | None:
+        """Return /proc/loadavg there."""
+        return self._ask("load_average")
+
+    def diskstats(self) -> dict[str, list[int]]:
+        """Return the counters of each block device there; none when the host is lost, which its storages tell."""
+        with suppress(Reported):
+            return self._ask("diskstats", "watch")
+        return {}
+
+    def read_bytes(self, devices: Sequence[str]) -> int:
+        """Return the bytes that were read from these block devices since boot."""
+        return self._ask("read_bytes", devices=devices)
+
+    def stopped_processes(self, postmaster_pid: int) -> tuple[list[int], int]:
+        """Return which processes of a server are stopped, and how many processes it has."""
+        return self._ask("stopped_processes", "watch", postmaster_pid=postmaster_pid)
+
+    def has_directory(self, path: Path) -> bool:
+        """Return whether there is a directory."""
+        return self._ask("has_directory", path=path)
+
+    def free_space(self, path: Path) -> tuple[str, int | None]:
+        """Return a key that paths on the same file system share, with the host's name, and the bytes that are free there."""
+        key, free_bytes = self._ask("free_space", path=path)
+        return f"{self.name}:{key}", free_bytes
+
+    def storage_of(self, directory: str, storages: Sequence[StorageFacts]) -> str | StorageFacts:
+        """Return the name of the storage that a directory is on, or what is there."""
+        return self._ask("storage_of", directory=directory, storages=storages)
+
+    def resident_bytes(self, data_directory: Path, relations: Sequence[Relation]) -> int:
+        """Return how much of these tables and indexes is in the page cache there."""
+        return self._ask("resident_bytes", data_directory=data_directory, relations=relations)
+
+    def may_drop_page_cache(self) -> bool:
+        """Return whether the agent may drop the page cache."""
+        return self._ask("may_drop_page_cache")
+
+    def drop_page_cache(self, paths: Sequence[Path], runner: Runner) -> None:
+        """Write back the file systems of `paths`, and drop the page cache of the machine."""
+        self._ask("drop_page_cache", paths=paths)
+
+    def servers_at_once(self, memory_bytes: int) -> int:
+        """Return how many servers with so much memory may run at a time."""
+        return self._ask("servers_at_once", memory_bytes=memory_bytes)
+
+    def examine(
+        self,
+        storages: Sequence[StorageFacts],
+        asked: Mapping[str, Sequence[str]],
+        measures_a_server: bool,
+        load_average: str | None,
+    ) -> Examination:
+        """Examine the machine and storages that were made there."""
+        return self._ask(
+            "examine",
+            storages=storages,
+            asked=asked,
+            measures_a_server=measures_a_server,
+            load_average=load_average,
+        )
+
+    def probe_writes(self, path: Path, cases: Sequence[FsyncCase], duration_s: float) -> FsyncProbe:
+        """Measure how long durable writes take in a directory there."""
+        return self._ask("probe_writes", path=path, cases=cases, duration_s=duration_s)
+
+    def probe_io(self, path: Path, asked: Sequence[IoShape], size_bytes: int, duration_s: float) -> IoProbe:
+        """Measure shapes of I/O in a file in a directory there."""
+        return self._ask("probe_io", path=path, asked=asked, size_bytes=size_bytes, duration_s=duration_s)
+
+    def open_port(self, address: str) -> int:
+        """Have it listen on a free port of an address, until `close_port`; return the port. Raises RunError."""
+        return self.link.call(("run",), "open_port", {"address": address})
+
+    def close_port(self) -> None:
+        """Have it listen no more."""
+        self.link.call(("run",), "close_port")
+
+    def shown(self, steps: Iterable[Step]) -> list[Step]:
+        """Return steps that are done there with the name of the host; they are undone there, and not one by one from here."""
+        return [step.model_copy(update={"title": f"on host {self.name}: {step.title}", "undo": None}) for step in steps]
+
+    def end_step(self) -> Step | None:
+        """Return the step by which all is undone there."""
+        return Step(
+            id=f"host.{self.name}.end", title=f"on host {self.name}: undo all that was made there, the last first"
+        )
+
+    def undo_steps(self, id_prefix: str) -> tuple[NotUndone, ...]:
+        """Undo the steps there whose ids begin with `id_prefix`; return those that could not be."""
+        assert self.name is not None, "it is another host"
+        kept = self.link.call(("run",), "undo_steps", {"id_prefix": id_prefix})
+        return tuple(one.not_undone(self.name) for one in kept)
+
+    def end(self) -> tuple[NotUndone, ...]:
+        """Undo all that the run has made there; return what could not be undone."""
+        return self.link.end()
+
+    def _sampler(self, request: HostRequest) -> Sampler:
+        return RemoteSampler(self.link, request)

@@ -1,0 +1,100 @@
+"""What is read of another host while a load runs: its agent samples, and times are put on this machine's clock."""
+
+import time
+from typing import Any
+
+from plinth.model.base import Gap
+from plinth.model.errors import Reported
+from plinth.observe.checkpoints import ObservedEvent
+from plinth.observe.host_sampler import HostRequest
+from plinth.observe.processes import LOAD_ENGINE
+from plinth.observe.sampler import Sampler
+from plinth.observe.source import Readout, Unreadable
+from plinth.run.hosts.link import HostLink
+from plinth.run.hosts.sampling import SourceName
+
+_SAME_NS = 1_000_000
+
+
+class _Source:
+    """A source that the host reads."""
+
+    def __init__(self, source: SourceName) -> None:
+        self.name = source.name
+        self.sparse = source.sparse
+
+    def read(self) -> Readout:
+        """Raise Unreadable: it is read on the host."""
+        raise Unreadable("it is read on its host")
+
+
+class RemoteSampler(Sampler):
+    """Fetches once every interval what the host has read; it begins to read as this is made."""
+
+    def __init__(self, link: HostLink, request: HostRequest) -> None:
+        self._link = link
+        self._clock = link.clock()
+        there = request.model_copy(update={"t0_ns": request.t0_ns + self._clock.offset_ns})
+        sources: tuple[SourceName, ...] = self._ask("begin", request=there)
+        super().__init__(
+            f"host {link.name}", list(map(_Source, sources)), t0_ns=request.t0_ns, interval_s=request.interval_s
+        )
+        self._interval_s = request.interval_s
+        self._asked_ns: tuple[int, int] | None = None
+        self._events: list[ObservedEvent] = []
+
+    def _ask(self, method: str, **arguments: Any) -> Any:
+        return self._link.call(("sampler",), method, arguments, lane="observe")
+
+    def measure(self, begin_ns: int, end_ns: int) -> None:
+        """Have the host read at the beginning and at the end of a measured phase."""
+        asked = (begin_ns, end_ns)
+        if self._asked_ns is None or any(
+            abs(new - old) >= _SAME_NS for new, old in zip(asked, self._asked_ns, strict=True)
+        ):
+            self._asked_ns = asked
+            offset_ns = self._clock.offset_ns
+            self._ask("measure", begin_ns=begin_ns + offset_ns, end_ns=end_ns + offset_ns)
+
+    def events(self) -> list[ObservedEvent]:
+        """Return when sources were lost and found again, the host itself among them."""
+        return [*super().events(), *self._events]
+
+    def gaps(self, t0_ns: int) -> list[Gap]:
+        """Return the gaps, with times since `t0_ns`."""
+        known = f"its clock is known to within {self._clock.error_ns / 1e3:.0f} us"
+        absent = Gap(what=f"{LOAD_ENGINE} among the processes of {self.name}", reason="it is on another machine")
+        try:
+            there = self._ask("gaps", t0_ns=t0_ns + self._clock.offset_ns)
+        except Reported as error:
+            return [*super().gaps(t0_ns), Gap(what=f"{self.name}, {known}", reason=error.message), absent]
+        return [*super().gaps(t0_ns), *there, absent]
+
+    def _run(self) -> None:
+        self._first_read.set()
+        while not self._is_ending:
+            self._woken.acquire(timeout=self._interval_s)
+            if not self._fetch():
+                return
+        try:
+            self._ask("end")
+        except Reported as error:
+            self.outages.lost(self.name, time.monotonic_ns(), error.message)
+            return
+        if self._fetch():
+            offset_ns = self._clock.offset_ns
+            events = self._ask("events")
+            self._events = [ObservedEvent(at_ns - offset_ns, kind, text) for at_ns, kind, text in events]
+            cpu_ns = self._ask("cpu_ns")
+            self.start_cpu_ns, self.cpu_ns = cpu_ns
+
+    def _fetch(self) -> bool:
+        """Fetch what was read; return whether the host has answered."""
+        try:
+            found = self._ask("readings")
+        except Reported as error:
+            self.outages.lost(self.name, time.monotonic_ns(), error.message)
+            return False
+        for name, series in found.items():
+            self.series[name] += [(at_ns - self._clock.offset_ns, readings) for at_ns, readings in series]
+        return True

@@ -1,0 +1,163 @@
+"""A storage on another host: what its description says is known here, and the host's agent does the rest."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from plinth.model.errors import PlinthError, Problem, Reported, RunError
+from plinth.model.facts import StorageFacts
+from plinth.model.plan import DestructiveTarget, Pace
+from plinth.model.progress import Report
+from plinth.model.step import Step
+from plinth.run.hosts.link import HostLink
+from plinth.storage import Storage
+from plinth.storage.actions import Action
+from plinth.system.action import Snapshot
+from plinth.system.journal import Journal, NotUndone
+from plinth.system.runner import Runner
+
+if TYPE_CHECKING:
+    from plinth.storage.devices.disk_control import DiskControl
+
+
+class RemoteStorage(Storage[Any]):
+    """A storage on another host. `twin` was made here of the same description, with the facts of that host: it touches nothing."""
+
+    stays_after_kill: ClassVar[bool] = False
+
+    def __init__(self, twin: Storage[Any], link: HostLink) -> None:
+        super().__init__(twin.name, twin.spec, twin.context)
+        self._twin = twin
+        self._link = link
+
+    def _ask(self, method: str, arguments: Mapping[str, Any] | None = None, report: Report | None = None) -> Any:
+        return self._link.call(("storage", self.name), method, arguments, report=report)
+
+    @property
+    def mount_point(self) -> Path:
+        """Where it is on its host."""
+        return self._twin.mount_point
+
+    def needs_from(self) -> "Path | Any | None":
+        """Return the place on its host whose free space it takes."""
+        space = self._ask("space_of")
+        match space.kind:
+            case "none":
+                return None
+            case "storage":
+                return self._twin.other(space.name)
+            case "memory":
+                return "memory"
+            case _:
+                return Path(space.name)
+
+    def needs_bytes(self) -> int | None:
+        """Return the space that it may take."""
+        return self._twin.needs_bytes()
+
+    def capacity_bytes(self) -> int | None:
+        """Return its capacity."""
+        return self._twin.capacity_bytes()
+
+    def usable_bytes(self) -> int | None:
+        """Return the capacity that is left for files."""
+        return self._twin.usable_bytes()
+
+    def pace(self) -> Pace | None:
+        """Return its speed, as far as it is known beforehand."""
+        return self._twin.pace()
+
+    def snapshot(self, name: str = "loaded") -> Snapshot | None:
+        """Return none: those of another host are not taken from here."""
+        return None
+
+    def has_subvolumes(self) -> bool:
+        """Return that it is used without subvolumes, which its host would make."""
+        return False
+
+    def actions(self) -> list[Action]:
+        """Return the actions that its host does, for their titles."""
+        return self._twin.actions()
+
+    def steps(self) -> list[Step]:
+        """Return what its host will do."""
+        return self._twin.steps()
+
+    def check(self, runner: Runner) -> None:
+        """Do nothing: its host does, before it makes it."""
+
+    def confirm(self) -> None:
+        """Do nothing: its host does, when it has made it."""
+
+    def problems(self) -> list[Problem]:
+        """Return what is wrong with its description."""
+        return self._twin.problems()
+
+    def obstacle(self, runner: Runner) -> PlinthError | None:
+        """Return what keeps it from being made, as its host sees it."""
+        found = self._ask("obstacle_of")
+        error = None if found is None else found.error(self._link.name)
+        return error if error is None or isinstance(error, PlinthError) else RunError(error.message)
+
+    def prepare(
+        self,
+        runner: Runner,
+        journal: Journal,
+        tell: Callable[[Step], object] | None = None,
+        report: Report | None = None,
+    ) -> StorageFacts:
+        """Have the host make it."""
+        return self._on_host(self._ask("prepare", report=report))
+
+    def facts(self, runner: Runner) -> StorageFacts:
+        """Return it as its host finds it now."""
+        return self._on_host(self._ask("facts"))
+
+    def _on_host(self, facts: StorageFacts) -> StorageFacts:
+        return facts.model_copy(update={"host": self._link.name})
+
+    def failure(self) -> str | None:
+        """Return why it has failed; so it has when its host is lost."""
+        try:
+            return self._link.call(("storage", self.name), "failure", lane="watch")
+        except Reported as error:
+            return error.message
+
+    def write_failure(self, runner: Runner, timeout_s: float = 0) -> str | None:
+        """Return why it takes no writes."""
+        try:
+            return self._ask("write_failure")
+        except Reported as error:
+            return error.message
+
+    def hangs(self, runner: Runner) -> bool:
+        """Return whether it does not answer after it was detached by force, or its host does not."""
+        try:
+            return self._ask("hangs")
+        except Reported:
+            return True
+
+    def force_detach(self, runner: Runner) -> None:
+        """Make all processes there fail that wait for it."""
+        self._link.call(("storage", self.name), "force_detach", lane="watch")
+
+    def end_faults(self) -> None:
+        """Undo what the actions of a trial that was killed have left."""
+        self._ask("end_faults")
+
+    def destructive_target(self, runner: Runner) -> DestructiveTarget | None:
+        """Return the disk there that would be destroyed; the word that allows it begins with the host's name."""
+        found: DestructiveTarget | None = self._ask("destructive_target")
+        return None if found is None else found.model_copy(update={"word": f"{self._link.name}:{found.word}"})
+
+    def power_cut_refusal(self) -> str | None:
+        """Return that its power cannot be cut from here."""
+        return f"{self.name} is on host {self._link.name}: the power of its disks is not cut from here"
+
+    def disks(self) -> "Sequence[DiskControl]":
+        """Return none: those of another host are not controlled from here."""
+        return ()
+
+    def undo(self, runner: Runner, journal: Journal) -> tuple[NotUndone, ...]:
+        """Have the host undo it."""
+        return tuple(one.not_undone(self._link.name) for one in self._ask("undo_of"))

@@ -1,0 +1,213 @@
+"""Whole runs with storages and a server on another host, which is this machine under a name that an sshd of ours answers to."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from hosts_here import HostHere, host_here
+from own_sshd import own_sshd
+from plinth import open_bundle
+from waiting import wait_until
+
+NAMES = ("db1", "nosuch")
+REST = """\
+[dataset]
+kind = "tpcb"
+scale = 1
+[workload]
+builtin = "tpcb-like"
+clients = 2
+ledger = true
+[matrix]
+storage = ["near", "far"]
+[measure]
+warmup = "200ms"
+duration = "1s"
+repeats = 1
+aa = false
+probe = "10ms"
+"""
+LONG = (
+    REST.replace('["near", "far"]', '["far"]')
+    .replace("repeats = 1", "repeats = 2")
+    .replace('duration = "1s"', 'duration = "4s"')
+)
+"""Whose second trial is long enough to be killed in it."""
+HEAD = """\
+spec = 1
+name = "hosts"
+question = "Which machine is faster?"
+[storage.near]
+kind = "directory"
+"""
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory):
+    with own_sshd(tmp_path_factory.mktemp("sshd") / "own", NAMES) as running:
+        yield running
+
+
+@pytest.fixture
+def db1(sshd, project, monkeypatch) -> HostHere:
+    host = host_here("db1", sshd, project.folder)
+    monkeypatch.setenv("PATH", host.environment["PATH"])
+    return host
+
+
+def _write(project, db1, far='kind = "directory"', more="", rest=REST):
+    project.write(f'{HEAD}[storage.far]\nhost = "db1"\n{far}\n{more}{rest}{db1.toml}')
+
+
+def _agents(db1):
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            environment = (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if b"host-agent" in words and bytes(db1.state) in environment:
+            found.append(int(folder.name))
+    return found
+
+
+def test_a_server_here_and_one_on_a_host_are_compared(project, db1, nothing_left):
+    _write(project, db1)
+    planned = project.plinth("plan", "x.toml")
+    assert planned.returncode == 0, planned.stderr
+    assert "on host db1: " in " ".join(planned.stdout.split())
+    done = project.run()
+    assert done.returncode in (0, 3), done.stderr
+    trials = project.trials()
+    assert [trial["status"] for trial in trials] == ["complete"] * 2, [trial["failure"] for trial in trials]
+    far = next(trial for trial in trials if trial["variant"] == "far")
+    assert all(check["ok"] for check in far["checks"]) and far["measured"]["done"] > 0
+    storage = json.loads((project.bundle / "env" / "storage-far.json").read_text())
+    assert storage["host"] == "db1" and storage["path"].startswith(str(db1.state))
+    log = (project.bundle / "logs" / "postgresql-2-far.log").read_text()
+    assert "database system is ready to accept connections" in log
+    plan = json.loads((project.bundle / "plan.json").read_text())
+    assert list(plan["hosts"]) == ["db1"]
+    assert db1.left() == [] and _agents(db1) == []
+    nothing_left()
+
+
+def test_what_is_read_of_a_host_is_on_the_time_axis_of_the_load(project, db1):
+    _write(project, db1, rest=REST.replace('duration = "1s"', 'duration = "3s"'))
+    done = project.run()
+    assert done.returncode in (0, 3), done.stderr
+    far = next(trial for trial in project.trials() if trial["variant"] == "far")
+    gaps = [gap["what"] for gap in far["gaps"]]
+    assert "load engine among the processes of host db1" in gaps
+    samples = open_bundle(project.bundle).samples("process_cpu").columns
+    of_far = [
+        t_ns / 1e9 for t_ns, trial in zip(samples["t_ns"], samples["trial"], strict=True) if trial == far["number"]
+    ]
+    assert min(of_far) < 0.5 and max(of_far) > 2.5
+
+
+def test_a_host_that_is_not_there_is_named_with_what_to_do(project, db1):
+    _write(project, db1)
+    text = (project.folder / "x.toml").read_text()
+    project.write(text.replace('address = "ssh://db1"', 'address = "ssh://nosuch.invalid"'))
+    done = project.run()
+    assert done.returncode == 1 and "nosuch.invalid" in done.stderr
+    assert not project.bundle.exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('[measure]\nrestore = "copy"\nprobe = "0s"\n', "files on another host are not restored"),
+        ("[durability]\ncuts = 1\n", "the power of another host is not cut"),
+    ],
+)
+def test_what_is_done_on_this_machine_only_is_refused_by_its_key(project, db1, more, said):
+    rest = REST.partition("[measure]")[0] if more.startswith("[measure]") else REST
+    _write(project, db1, rest=rest + more)
+    planned = project.plinth("plan", "x.toml")
+    assert planned.returncode == 2
+    assert said in " ".join(planned.stderr.split())
+
+
+def test_a_storage_on_a_host_that_is_not_described(project, db1):
+    _write(project, db1)
+    text = (project.folder / "x.toml").read_text()
+    project.write(text.replace('host = "db1"', 'host = "db2"'))
+    planned = project.plinth("plan", "x.toml")
+    assert planned.returncode == 2
+    assert "host 'db2' is not one of: db1" in " ".join(planned.stderr.split())
+
+
+def test_all_problems_of_a_host_are_said_by_the_plan(project, db1):
+    far = 'kind = "directory"\npath = "/nosuch/place"'
+    _write(project, db1, far=far, more='[server]\nversion = 18\n[server.settings]\nshared_bufers = "1GB"\n')
+    planned = project.plinth("plan", "x.toml")
+    said = " ".join(planned.stderr.split())
+    assert planned.returncode == 2
+    assert "/nosuch/place" in said and "shared_bufers" in said
+
+
+@pytest.mark.parametrize("killed", ["coordinator", "agent"])
+def test_a_kill_on_either_side_leaves_nothing_on_the_host(project, db1, killed):
+    _write(project, db1, rest=LONG)
+    running = project.start()
+    running.wait_for("trial 1 of")
+    if killed == "coordinator":
+        running.signal(signal.SIGKILL)
+        running.process.wait(60)
+    else:
+        for pid in _agents(db1):
+            os.kill(pid, signal.SIGKILL)
+        code, said = running.end()
+        assert code == 1 and "host db1 is lost" in said
+        cleaned = project.plinth("clean", PLINTH_STATE_DIR=str(db1.state))
+        assert cleaned.returncode == 0, cleaned.stderr
+    wait_until(lambda: not _agents(db1), timeout_s=60)
+    wait_until(
+        lambda: [one for one in db1.left() if "logs" not in one and not one.startswith("hosts/")] == [], timeout_s=60
+    )
+    cleaned = project.plinth("clean")
+    assert cleaned.returncode == 0, cleaned.stderr
+
+
+def test_ctrl_c_undoes_what_is_on_the_host(project, db1, nothing_left):
+    _write(project, db1, rest=LONG)
+    running = project.start()
+    running.wait_for("trial 1 of")
+    running.signal(signal.SIGINT)
+    code, _ = running.end()
+    assert code == 130
+    assert db1.left() == [] and _agents(db1) == []
+    nothing_left()
+
+
+def test_a_run_that_was_killed_is_resumed_with_all_made_again(project, db1):
+    _write(project, db1, rest=LONG)
+    running = project.start()
+    running.wait_for("trial 1 of")
+    running.signal(signal.SIGKILL)
+    running.process.wait(60)
+    resumed = project.plinth("resume", project.bundle)
+    assert resumed.returncode in (0, 3), resumed.stderr
+    assert [trial["status"] for trial in project.trials()] == ["complete"] * 2
+    assert db1.left() == [] and _agents(db1) == []
+
+
+def test_host_check_says_what_it_finds_of_each_host(project, db1):
+    _write(project, db1)
+    found = project.plinth("host", "check", "x.toml")
+    assert found.returncode == 0, found.stderr
+    said = " ".join(found.stdout.split())
+    assert "db1: it is the same machine as this machine" in said and "1 of 1 hosts were reached" in said
+    as_json = json.loads(project.plinth("host", "check", "x.toml", "--json").stdout)
+    assert as_json[0]["name"] == "db1" and as_json[0]["listen_address"] == "127.0.0.1"
+
+
+def test_host_check_without_a_host(project):
+    found = project.plinth("host", "check", "x.toml")
+    assert found.returncode == 2 and "the experiment has no hosts" in found.stderr
