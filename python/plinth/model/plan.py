@@ -86,6 +86,10 @@ class PlannedNode(Frozen):
     bytes_by_storage: dict[str, int] = Field(
         default_factory=dict, description="Estimated size on each of its storages; empty when the server is external."
     )
+    installation: Installation | None = Field(
+        default=None,
+        description="Of a node on another host than the primary: the PostgreSQL there. None: the cluster's.",
+    )
 
     @property
     def roles(self) -> dict[str, str]:

@@ -56,6 +56,10 @@ class PlanInputs:
     destructive_targets: Callable[[Sequence[PlannedCluster]], list[DestructiveTarget]] = field(
         default=lambda clusters: []
     )
+    node_installations: Mapping[tuple[str, str], Installation] = field(default_factory=dict)
+    """Of nodes on other hosts than their primary's, by cluster and node."""
+    addresses: Mapping[str | None, str] = field(default_factory=dict)
+    """Where servers of each host listen, of clusters that are not on the machine of the run alone."""
     dataset_files: Mapping[str, str] = field(default_factory=dict)
     shell_commands: Sequence[PlannedShell] = ()
     full: bool = False
@@ -84,7 +88,7 @@ def plan_of_trials(
 ) -> Plan:
     """Build a plan that runs only these trials of an experiment."""
     variants, keys = expanded.variants, expanded.clusters
-    clusters = [_cluster(experiment, key, variants, inputs) for key in keys]
+    clusters = [_cluster(experiment, key, expanded, inputs) for key in keys]
     by_id = {cluster.id: cluster for cluster in clusters}
     variant_of = {variant.id: variant for variant in variants}
     trial_steps = [
@@ -120,7 +124,7 @@ def plan_of_trials(
             *cut_steps(experiment, variants),
             *inputs.teardown_steps(clusters),
         ),
-        needs=tuple(needs_of(inputs.facts, _by_host(clusters, expanded.storages), variants, places)),
+        needs=tuple(needs_of(inputs.facts, clusters, _servers_on(clusters, expanded.storages), variants, places)),
         destructive_targets=tuple(inputs.destructive_targets(clusters)),
         estimated_written_bytes=written,
         estimated_s=estimated_s(
@@ -137,21 +141,22 @@ def plan_of_trials(
     )
 
 
-def _by_host(
+def _servers_on(
     clusters: Sequence[PlannedCluster], storages: Mapping[str, StorageSpec]
-) -> dict[str | None, list[PlannedCluster]]:
-    """Return the clusters on each host: that of the data directory of their primary."""
-    found: dict[str | None, list[PlannedCluster]] = {}
+) -> dict[str | None, dict[str, int]]:
+    """Return how many servers each managed cluster has on each host."""
+    found: dict[str | None, dict[str, int]] = {}
     for cluster in clusters:
-        storage = cluster.primary.server.storage
-        found.setdefault(None if storage is None else storages[storage].host, []).append(cluster)
+        for node in cluster.nodes:
+            if node.server.storage is not None:
+                on_host = found.setdefault(storages[node.server.storage].host, {})
+                on_host[cluster.id] = on_host.get(cluster.id, 0) + 1
     return found
 
 
-def _cluster(
-    experiment: Experiment, key: ClusterKey, variants: Sequence[Variant], inputs: PlanInputs
-) -> PlannedCluster:
-    own = [variant for variant in variants if variant.cluster == key.id]
+def _cluster(experiment: Experiment, key: ClusterKey, expanded: Expanded, inputs: PlanInputs) -> PlannedCluster:
+    storages = expanded.storages
+    own = [variant for variant in expanded.variants if variant.cluster == key.id]
     trial_s = experiment.measure.longest_trial_s
     size = inputs.dataset_size(key.dataset)
     restored = key.server.connection is None and is_restored(experiment.measure, own)
@@ -159,7 +164,19 @@ def _cluster(
     def node(name: str, server: ServerSpec, upstream: str | None = None) -> PlannedNode:
         taken = node_bytes(server, key.dataset, size, own, trial_s)
         with_copy = {storage: size_bytes * (2 if restored else 1) for storage, size_bytes in taken.items()}
-        return PlannedNode(name=name, server=server, upstream=upstream, bytes_by_storage=with_copy)
+        return PlannedNode(
+            name=name,
+            server=server,
+            upstream=upstream,
+            bytes_by_storage=with_copy,
+            installation=inputs.node_installations.get((key.id, name)),
+        )
+
+    def of_standby(one: StandbySpec) -> ServerSpec:
+        server = _of_standby(alone, one)
+        address = inputs.addresses.get(storages[one.storage].host)
+        is_spread = alone.storage is not None and storages[alone.storage].host != storages[one.storage].host
+        return server.model_copy(update={"listen_address": address}) if is_spread else server
 
     alone = key.server.model_copy(update={"standby": {}})
     primary = node(PRIMARY, alone)
@@ -167,7 +184,7 @@ def _cluster(
         id=key.id,
         nodes=(
             primary,
-            *(node(name, _of_standby(alone, one), one.upstream) for name, one in key.server.standby.items()),
+            *(node(name, of_standby(one), one.upstream) for name, one in key.server.standby.items()),
         ),
         restored=restored,
         dataset=key.dataset,

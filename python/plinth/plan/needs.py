@@ -67,18 +67,18 @@ def memory_of(host: str | None) -> str:
 
 def needs_of(
     facts: Mapping[str | None, HostFacts],
-    clusters: Mapping[str | None, Sequence[PlannedCluster]],
+    clusters: Sequence[PlannedCluster],
+    servers_on: Mapping[str | None, Mapping[str, int]],
     variants: Sequence[Variant],
     places: Mapping[str, StoragePlace],
 ) -> list[Need]:
     """Return the needs: sizes of storages that have one, space by file system, and memory.
 
-    `facts` are of each host, and `clusters` those that are on it; `places` has every storage that is used, each after those that it
-    is built on.
+    `facts` are of each host, and `servers_on` has how many servers of each managed cluster are on it; `places` has every storage that
+    is used, each after those that it is built on.
     """
-    everywhere = [cluster for on_host in clusters.values() for cluster in on_host]
     stored = dict.fromkeys(places, 0)
-    for cluster in everywhere:
+    for cluster in clusters:
         for storage, size_bytes in cluster.bytes_by_storage.items():
             stored[storage] += size_bytes
     taken: dict[str, _Taken] = {}
@@ -90,7 +90,7 @@ def needs_of(
             stored[place.on] += takes_bytes
         elif place.key is not None:
             sum_of = taken.setdefault(place.key, _Taken(place, {}, {}))
-            sum_of.names |= dict.fromkeys(_takers(name, place, everywhere))
+            sum_of.names |= dict.fromkeys(_takers(name, place, clusters))
             sum_of.by_storage[name] = takes_bytes
         if place.usable_bytes is not None and stored[name]:
             ballast = f" after {format_size(place.ballast_bytes)} of ballast" if place.ballast_bytes else ""
@@ -116,13 +116,10 @@ def needs_of(
                 storages=sum_of.too_much(sum_of.place.available_bytes),
             )
         )
-    for host, on_host in clusters.items():
-        managed = [cluster for cluster in on_host if not cluster.is_external]
-        if managed:
-            most = max(len(cluster.nodes) for cluster in managed)  # the servers of one cluster run at a time
-            ids = {cluster.id for cluster in managed}
-            own = [variant for variant in variants if variant.cluster in ids]
-            needs.append(_memory(host, facts[host], own, in_memory[host], most))
+    for host, servers in servers_on.items():
+        own = [variant for variant in variants if variant.cluster in servers]
+        most = max(servers.values())  # the servers of one cluster run at a time
+        needs.append(_memory(host, facts[host], own, in_memory[host], most))
     return needs
 
 

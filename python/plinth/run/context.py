@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from plinth.network.namespaces import NetworkLayout
 
 
+_ELSEWHERE = "?"  # no host can have this name
+
+
 @dataclass(frozen=True)
 class RunContext:
     """Turns names into storages and layouts. Constructing it changes nothing on the machine."""
@@ -39,6 +42,8 @@ class RunContext:
     network: "NetworkLayout | None" = None
     """None: the nodes of clusters talk over sockets."""
     hosts: Hosts = field(default_factory=lambda: ONLY_THIS)
+    elsewhere: Mapping[str, Path] = field(default_factory=dict)
+    """Mount points of storages of the run that are on other machines, where this is the part of one machine."""
     ssh_config: Path | None = None
     """The configuration of ssh that the command line names, for the machines of a fleet. None: the user's default."""
 
@@ -66,6 +71,8 @@ class RunContext:
             own = {storage: spec for storage, spec in specs.items() if spec.host == name}
             made |= host.storages(own, run_id, facts[name], owners[name], tuple(destroy), [place])
         storages = {name: made[name] for name in in_order(specs)}
+        for name, host in hosts.items():
+            host.know_places({one.name: one.mount_point for one in storages.values() if one.spec.host != name})
         return cls(run_id, facts, owners, place, storages, folder, network, hosts)
 
     @property
@@ -80,6 +87,15 @@ class RunContext:
             return HOST if storage is None else self.host_of(self.storages[storage])
         return self.hosts[what.spec.host]
 
+    def _place(self, storage: str) -> Path:
+        """Return where a storage is, on whatever machine."""
+        return self.elsewhere[storage] if storage in self.elsewhere else self.storages[storage].mount_point
+
+    def _machine(self, node: PlannedNode) -> str | None:
+        """Return the name of a node's machine; of one that is not known here only that it is another."""
+        storage = node.server.storage
+        return _ELSEWHERE if storage in self.elsewhere else self.host_of(node).name
+
     def log(self, name: str) -> LogFile:
         """Return a log file in the bundle."""
         return LogFile(self.bundle / "logs" / name) if self.folder is None else self.folder.log(f"logs/{name}")
@@ -87,23 +103,26 @@ class RunContext:
     def layout(self, cluster: PlannedCluster, node: PlannedNode) -> ServerLayout:
         """Return where a node of a managed cluster is, and the commands that make it."""
         storage, wal_storage = node.server.storage, node.server.wal_storage
-        assert cluster.installation is not None and storage is not None, "it is a managed cluster"
+        installation = node.installation or cluster.installation
+        assert installation is not None and storage is not None, "it is a managed cluster"
+        upstream = next((one for one in cluster.nodes if one.name == node.upstream), None)
         name = cluster.id_of(node)
         return ServerLayout(
             run_id=self.run_id,
             name=name,
-            installation=cluster.installation,
-            owner=self.owners[self.host_of(node).name],
+            installation=installation,
+            owner=self.owners.get(self._machine(node), self.owner),
             spec=node.server,
-            data_directory=self.storages[storage].mount_point / name,
+            data_directory=self._place(storage) / name,
             log=self.log(f"postgresql-{name}.log"),
-            wal_directory=None if wal_storage is None else self.storages[wal_storage].mount_point / f"{name}.wal",
+            wal_directory=None if wal_storage is None else self._place(wal_storage) / f"{name}.wal",
             tablespaces={
-                tablespace: self.storages[storage].mount_point / f"{name}.tablespace-{tablespace}"
+                tablespace: self._place(storage) / f"{name}.tablespace-{tablespace}"
                 for tablespace, storage in node.server.tablespaces.items()
             },
             standby=None if node.upstream is None else node.name,
-            upstream=next((self.layout(cluster, one) for one in cluster.nodes if one.name == node.upstream), None),
+            upstream=None if upstream is None else self.layout(cluster, upstream),
+            is_apart=upstream is not None and self._machine(upstream) != self._machine(node),
             place=next((one for one in self.network.places if one.name == node.name), None) if self.network else None,
             backup=backup_of(cluster.dataset) if node.upstream is None else None,
         )

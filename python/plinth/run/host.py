@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from plinth.run.checks.settings import SettingsCheck
     from plinth.server.layout import ServerLayout
     from plinth.server.prewarm import Relation
+    from plinth.server.replication.standby import Standby
     from plinth.server.server import Server
     from plinth.system.journal import Journal, NotUndone
 
@@ -56,6 +57,8 @@ class ServerHost:
 
     name: str | None = None
     listen_address: str | None = None
+    own_address: str | None = None
+    """Of another machine: the address by which it is reached from there that the run is on."""
     stays_after_kill: bool = True
     """Whether what a run has made there is still there when the run is killed, and can be used once it is resumed."""
     sampler: "Callable[[HostRequest], Sampler] | None" = None
@@ -94,6 +97,9 @@ class ServerHost:
         root = self.work_root()
         return make(specs, run_id=run_id, host=facts, owner=owner, work_root=root, destroy=destroy, keep=keep)
 
+    def know_places(self, elsewhere: Mapping[str, Path]) -> None:
+        """Learn the mount points of a run's storages on other machines. This machine knows the storages themselves."""
+
     def server(
         self,
         layout: "ServerLayout",
@@ -106,6 +112,20 @@ class ServerHost:
         from plinth.server.server import Server
 
         return Server(layout, runner, journal)
+
+    def standby(
+        self,
+        layout: "ServerLayout",
+        cluster: "PlannedCluster",
+        node: "PlannedNode",
+        upstream: "Server",
+        runner: Runner,
+        journal: "Journal",
+    ) -> "Standby":
+        """Return the standby of a node, which streams from `upstream`. Nothing is touched."""
+        from plinth.server.replication.standby import Standby
+
+        return Standby(layout, upstream, runner, journal)
 
     def installation(self, version: int, bindir: str | None) -> Installation:
         """Return the PostgreSQL of this major version there, in `bindir` or in the usual places. Raises MissingCapability."""

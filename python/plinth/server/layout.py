@@ -56,6 +56,8 @@ class ServerLayout:
     """Of a standby its name, which its slot has, too."""
     upstream: "ServerLayout | None" = None
     """Of a standby the node that it streams from."""
+    is_apart: bool = False
+    """Whether that node is on another machine, where it is reached over TCP with a password."""
     place: NodePlace | None = None
     """Where it is in an emulated network; None: standbys reach it by its socket."""
     backup: BackupSource | None = None
@@ -136,10 +138,11 @@ class ServerLayout:
         if upstream_port is None and upstream.spec.listen == "unix":
             upstream_port = SOCKET_PORT
         port = "A_FREE_ONE" if upstream_port is None else upstream_port
+        host = upstream.spec.listen_address if self.is_apart else upstream.socket_directory
         argv = [
             f"{self.installation.bindir}/pg_basebackup",
             f"--pgdata={self.data_directory}",
-            f"--dbname=host={upstream.socket_directory} port={port} user={SUPERUSER}",
+            f"--dbname=host={host} port={port} user={SUPERUSER}",
             "--wal-method=stream",
             "--create-slot",
             f"--slot={self.standby}",

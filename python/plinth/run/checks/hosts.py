@@ -7,11 +7,10 @@ from plinth.model.action import StatementAction
 from plinth.model.dataset import BackupDataset, DumpDataset, LoadedTables
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment
+from plinth.model.standby import PRIMARY
 from plinth.model.storage import StorageSpec
 from plinth.plan import ClusterKey, Expanded
 from plinth.run.host import Hosts
-
-_HERE = "leave storage.{storage}.host out"
 
 
 def host_of_server(key: ClusterKey, storages: Mapping[str, StorageSpec]) -> str | None:
@@ -19,13 +18,25 @@ def host_of_server(key: ClusterKey, storages: Mapping[str, StorageSpec]) -> str 
     return None if key.server.storage is None else storages[key.server.storage].host
 
 
-def on_hosts(expanded: Expanded, hosts: Hosts) -> Expanded:
-    """Return the expansion with servers on other hosts reached over TCP, at the address of their host."""
+def hosts_of_nodes(key: ClusterKey, storages: Mapping[str, StorageSpec]) -> dict[str, str | None]:
+    """Return the host of each managed node of a cluster; None: this machine."""
+    standbys = {name: storages[standby.storage].host for name, standby in key.server.standby.items()}
+    return {} if key.server.storage is None else {PRIMARY: host_of_server(key, storages), **standbys}
+
+
+def addresses_of(hosts: Hosts) -> dict[str | None, str]:
+    """Return where servers on each machine are reached from the others, as far as it is known."""
+    found = {name: host.listen_address for name, host in hosts.items()}
+    found[None] = next((host.own_address for host in hosts.values() if host.own_address is not None), None)
+    return {name: address for name, address in found.items() if address is not None}
+
+
+def on_hosts(expanded: Expanded, addresses: Mapping[str | None, str]) -> Expanded:
+    """Return the expansion with servers that are not on this machine alone reached over TCP, at the address of their host."""
     clusters = []
     for key in expanded.clusters:
-        host = hosts[host_of_server(key, expanded.storages)]
-        if host.name is not None:
-            address = key.server.listen_address or host.listen_address
+        if any(host is not None for host in hosts_of_nodes(key, expanded.storages).values()):
+            address = key.server.listen_address or addresses.get(host_of_server(key, expanded.storages))
             server = key.server.model_copy(update={"listen": "tcp", "listen_address": address})
             key = ClusterKey(key.id, server, key.dataset)
         clusters.append(key)
@@ -53,56 +64,53 @@ def graph_problems(expanded: Expanded, hosts: Hosts) -> Iterator[Problem]:
                 )
 
 
-def host_problems(experiment: Experiment, expanded: Expanded) -> Iterator[Problem]:
-    """Yield what is not done to a server on another host, each at the key to change."""
-    there = [key for key in expanded.clusters if host_of_server(key, expanded.storages) is not None]
+def host_problems(experiment: Experiment, expanded: Expanded, addresses: Mapping[str | None, str]) -> Iterator[Problem]:
+    """Yield what is not done to servers on other hosts, each at the key to change."""
+    machines = {key.id: hosts_of_nodes(key, expanded.storages) for key in expanded.clusters}
     for key in expanded.clusters:
         yield from _of_nodes(key, expanded.storages)
+    there = [key for key in expanded.clusters if any(host is not None for host in machines[key.id].values())]
     if not there:
         return
-    storage = str(there[0].server.storage)
-    hint = _HERE.format(storage=storage)
     for key in there:
-        yield from _of_dataset(key)
-        if key.server.listen_address is None:
-            yield Problem(
-                "by which address clients reach servers there is not known",
-                path=["host", str(host_of_server(key, expanded.storages)), "listen_address"],
-                hint="give an address of the host",
-            )
+        if host_of_server(key, expanded.storages) is not None:
+            yield from _of_dataset(key)
+        for host in dict.fromkeys(machines[key.id].values()):
+            if host not in addresses and not (host is None and key.server.listen_address):
+                yield Problem(
+                    f"by which address servers on {_words(host)} are reached is not known",
+                    path=["server", "listen_address"] if host is None else ["host", host, "listen_address"],
+                    hint="give an address of that machine",
+                )
     measure = experiment.measure
     if experiment.durability is not None:
-        yield Problem("the power of another host is not cut", path=["durability"], hint=f"{hint}, or [durability]")
+        yield _not_there("the power of another host is not cut", ["durability"])
+    if experiment.network is not None:
+        yield _not_there("between hosts there is a real network, and none is emulated", ["network"])
     if measure.restore != "none":
-        yield Problem(
-            "files on another host are not restored", path=["measure", "restore"], hint=f'{hint}, or take "none"'
-        )
+        yield _not_there("files on another host are not restored", ["measure", "restore"])
     if measure.max_written_bytes is not None:
-        yield Problem("what is written on another host is not counted", path=["measure", "max_written"], hint=hint)
+        yield _not_there("what is written on another host is not counted", ["measure", "max_written"])
     for number, action in enumerate(measure.actions):
         if not isinstance(action, StatementAction):
-            yield Problem(
-                f"{action.do} is done on this machine only",
-                path=["measure", "action", number],
-                hint=f"{hint}, or the action",
-            )
+            yield _not_there(f"{action.do} is done on this machine only", ["measure", "action", number])
+
+
+def _not_there(what: str, path: list[str | int]) -> Problem:
+    return Problem(what, path=path, hint="leave it out, or the host of the storages")
 
 
 def _of_nodes(key: ClusterKey, storages: Mapping[str, StorageSpec]) -> Iterator[Problem]:
-    primary = host_of_server(key, storages)
-    server = key.server
+    server, primary = key.server, host_of_server(key, storages)
     if server.wal_storage is not None and storages[server.wal_storage].host != primary:
         yield _elsewhere(server.wal_storage, ["server", "wal_storage"], storages, primary)
     for tablespace, storage in server.tablespaces.items():
         if storages[storage].host != primary:
             yield _elsewhere(storage, ["server", "tablespaces", tablespace], storages, primary)
     for name, standby in server.standby.items():
-        if primary is not None or storages[standby.storage].host is not None:
-            yield Problem(
-                "standbys of and on other hosts are not made",
-                path=["server", "standby", name],
-                hint="leave the host of their storages out",
-            )
+        own = storages[standby.storage].host
+        if standby.wal_storage is not None and storages[standby.wal_storage].host != own:
+            yield _elsewhere(standby.wal_storage, ["server", "standby", name, "wal_storage"], storages, own)
 
 
 def _elsewhere(storage: str, path: list[str], storages: Mapping[str, StorageSpec], primary: str | None) -> Problem:

@@ -173,13 +173,15 @@ class _LaneThread:
 
 def hello() -> Hello:
     """Return who and what this process is."""
-    words = os.environ.get("SSH_CONNECTION", "").split()  # ssh(1): client's address and port, server's address and port
+    # ssh(1): the client's address and port, the server's address and port.
+    client, _, server, _ = (os.environ.get("SSH_CONNECTION", "").split() + [""] * 4)[:4]
     return Hello(
         plinth=__version__,
         python=platform.python_version(),
         host=socket.gethostname(),
         boot_id=_BOOT_ID.read_text().strip(),
-        address=words[2] if len(words) == 4 else None,
+        address=server or None,
+        coordinator_address=client or None,
     )
 
 

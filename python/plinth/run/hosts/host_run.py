@@ -3,8 +3,10 @@
 import socket
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, RunError, UsageError
 from plinth.model.plan import PlannedCluster
 from plinth.model.storage import StorageSpec
@@ -14,6 +16,7 @@ from plinth.run.host import HOST
 from plinth.run.hosts.calls import Kept
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.layout import ServerLayout
+from plinth.server.replication.standby import ServerElsewhere, Standby
 from plinth.server.server import Server
 from plinth.storage import Storage
 from plinth.system import cancel
@@ -38,6 +41,7 @@ class HostRun:
         self._context: RunContext | None = None
         self._clusters: dict[str, PlannedCluster] = {}
         self._servers: dict[tuple[str, str], Server] = {}
+        self._upstreams: dict[tuple[str, str], Connection] = {}
         self._journal: Journal | None = None
         self._listening: socket.socket | None = None
 
@@ -51,7 +55,17 @@ class HostRun:
         self._run_id, self._specs, self._destroy = run_id, specs, destroy
         self._clusters.clear()
         self._servers.clear()
+        self._upstreams.clear()
         self._context = RunContext.of(specs, run_id, {None: HOST.facts()}, self._folder, destroy)
+
+    def know_places(self, elsewhere: dict[str, Path]) -> None:
+        """Say where the storages of the run on other machines are mounted there."""
+        if self._context is not None and self._journal is None:
+            self._context = replace(self._context, elsewhere=elsewhere)
+
+    def reach_upstream(self, cluster: str, node: str, connection: Connection) -> None:
+        """Say how the standby of a node reaches its upstream, which is on another machine."""
+        self._upstreams[cluster, node] = connection
 
     def add_cluster(self, cluster: PlannedCluster) -> None:
         """Say which servers are to be on these storages."""
@@ -90,8 +104,21 @@ class HostRun:
     def server(self, cluster: str, node: str) -> Server:
         """Return the server of a node."""
         if (cluster, node) not in self._servers:
-            self._servers[cluster, node] = Server(self._layout(cluster, node), self.runner, self.journal)
+            layout = self._layout(cluster, node)
+            if layout.upstream is None:
+                self._servers[cluster, node] = Server(layout, self.runner, self.journal)
+            else:
+                upstream = self._upstream(cluster, node, layout.upstream)
+                self._servers[cluster, node] = Standby(layout, upstream, self.runner, self.journal)
         return self._servers[cluster, node]
+
+    def _upstream(self, cluster: str, node: str, layout: ServerLayout) -> Server:
+        connection = self._upstreams.get((cluster, node))
+        if connection is not None:
+            return ServerElsewhere(layout, connection)
+        planned = next(one for one in self._clusters[cluster].nodes if one.name == node)
+        assert planned.upstream is not None, "it is a standby"
+        return self.server(cluster, planned.upstream)
 
     @property
     def journal(self) -> Journal:

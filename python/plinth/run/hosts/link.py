@@ -225,6 +225,8 @@ class HostLink:
 
     def _close(self) -> None:
         self._ended.set()
+        with suppress(OSError):  # it has ended; and closing alone would wait for the thread that receives
+            self._link.socket.shutdown(socket.SHUT_RDWR)
         self._link.close()
         wait_or_kill([self._child], _ANSWER_TIMEOUT_S)
         self._closing.close()

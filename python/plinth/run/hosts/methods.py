@@ -21,6 +21,7 @@ from plinth.run.hosts.calls import CallError, Kept, Method, ProblemText
 from plinth.run.hosts.host_run import HostRun
 from plinth.run.hosts.sampling import HostSampling
 from plinth.server.prewarm import Relation
+from plinth.server.replication.standby import Standby
 from plinth.server.server import Server
 from plinth.storage import Storage
 from plinth.system.journal import Journal
@@ -138,6 +139,8 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     ),
     "run": _methods(
         HostRun.define,
+        HostRun.know_places,
+        HostRun.reach_upstream,
         HostRun.add_cluster,
         HostRun.check_place,
         HostRun.open_port,
@@ -159,6 +162,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     ),
     "server": _methods(
         Server.initdb,
+        Standby.back_up,
         Server.make_tablespaces,
         Server.start,
         Server.apply,

@@ -55,6 +55,7 @@ class Hello(Frozen):
     address: str | None = Field(
         default=None, description="The address by which the coordinator has reached it, by SSH_CONNECTION."
     )
+    coordinator_address: str | None = Field(default=None, description="That of the coordinator, as it is seen there.")
 
 
 class Answer(Frozen):

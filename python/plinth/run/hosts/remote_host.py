@@ -26,10 +26,11 @@ from plinth.run.hosts.link import HostLink
 from plinth.run.hosts.methods import SettingsFound
 from plinth.run.hosts.protocol import Lane
 from plinth.run.hosts.remote_sampler import RemoteSampler
-from plinth.run.hosts.remote_server import RemoteServer
+from plinth.run.hosts.remote_server import RemoteServer, RemoteStandby
 from plinth.run.hosts.remote_storage import RemoteStorage
 from plinth.server.layout import ServerLayout
 from plinth.server.prewarm import Relation
+from plinth.server.replication.standby import Standby
 from plinth.server.server import Server
 from plinth.storage import Storage, make
 from plinth.system.journal import Journal, NotUndone
@@ -46,6 +47,7 @@ class RemoteHost(ServerHost):
         super().__init__()
         self.name = link.name
         self.listen_address = spec.listen_address or (link.hello.address if link.hello else None)
+        self.own_address = link.hello.coordinator_address if link.hello else None
         self.sampler = self._sampler
         self.link = link
 
@@ -89,6 +91,26 @@ class RemoteHost(ServerHost):
         """Return the server of a node there."""
         self.link.call(("run",), "add_cluster", {"cluster": cluster})
         return RemoteServer(layout, self.link, cluster.id, node.name)
+
+    def standby(
+        self,
+        layout: ServerLayout,
+        cluster: PlannedCluster,
+        node: PlannedNode,
+        upstream: Server,
+        runner: Runner,
+        journal: Journal,
+    ) -> Standby:
+        """Return the standby of a node there."""
+        self.link.call(("run",), "add_cluster", {"cluster": cluster})
+        if layout.is_apart:
+            to = {"cluster": cluster.id, "node": node.name, "connection": upstream.connection}
+            self.link.call(("run",), "reach_upstream", to)
+        return RemoteStandby(layout, self.link, cluster.id, node.name, upstream)
+
+    def know_places(self, elsewhere: Mapping[str, Path]) -> None:
+        """Tell it the mount points of the run's storages on other machines."""
+        self.link.call(("run",), "know_places", {"elsewhere": dict(elsewhere)})
 
     def check_node(self, layout: ServerLayout, cluster: PlannedCluster, node: PlannedNode) -> None:
         """Raise a PlinthError where a node could not listen there, or its memory not be limited."""

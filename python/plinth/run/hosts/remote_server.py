@@ -13,6 +13,7 @@ from plinth.model.recovery import Recovery
 from plinth.run.hosts.link import HostLink
 from plinth.server.layout import ServerLayout
 from plinth.server.postmaster import START_TIMEOUT_S, TAIL_LINES
+from plinth.server.replication.standby import Standby
 from plinth.server.server import Applied, Server, ShutdownMode
 from plinth.system.runner import Completed
 
@@ -27,7 +28,8 @@ class RemoteServer(Server):
         self.where = f"{link.name}:{layout.data_directory}"
         self._link = link
         self._on = ("server", cluster, node)
-        self._reached: Connection | None = None
+        self._reached: Connection = self._ask("connection_of")
+        self.port, self.password = self._reached.port, self._reached.password
         self._log_bytes = 0
 
     def _ask(self, method: str, report: Report | None = None, **arguments: Any) -> Any:
@@ -36,9 +38,7 @@ class RemoteServer(Server):
     @property
     def connection(self) -> Connection:
         """Return where the load connects: TCP, with the password of the run."""
-        reached = self._reached or self._ask("connection_of")
-        self._reached = reached
-        return reached
+        return self._reached
 
     @property
     def control(self) -> Connection:
@@ -125,3 +125,18 @@ class RemoteServer(Server):
             with self.layout.log.to_append() as log:
                 log.write(piece)
             self._log_bytes += len(piece)
+
+
+class RemoteStandby(RemoteServer, Standby):
+    """The standby of a node on another host; `upstream` is wherever it is."""
+
+    def __init__(self, layout: ServerLayout, link: HostLink, cluster: str, node: str, upstream: Server) -> None:
+        super().__init__(layout, link, cluster, node)
+        assert layout.standby is not None, "it is the layout of a standby"
+        self.name = layout.standby
+        self.upstream = upstream
+
+    def back_up(self, report: Report) -> tuple[float, int]:
+        """Have its host make the data directory from the running upstream."""
+        duration_s, size_bytes = self._ask("back_up", report)
+        return duration_s, size_bytes

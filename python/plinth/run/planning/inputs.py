@@ -99,7 +99,7 @@ def _provision_steps(
             title = f"{cluster.id}: {step.title}{copying_words(fleet) if step.id == COPY_STEP else ''}"
             steps.append(step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": title}))
         for node in cluster.standbys:
-            steps += context.layout(cluster, node).steps()
+            steps += context.host_of(node).shown(context.layout(cluster, node).steps())
         steps += keeping_steps(context, cluster, restoring)
     return steps
 

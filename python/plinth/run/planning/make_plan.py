@@ -19,7 +19,14 @@ from plinth.model.units import format_duration
 from plinth.model.workload import WorkloadSpec
 from plinth.plan import Expanded, build_plan, expand, restore_problems, scale_to_fit
 from plinth.run.checks.faults import fault_problems
-from plinth.run.checks.hosts import graph_problems, host_of_server, host_problems, on_hosts
+from plinth.run.checks.hosts import (
+    addresses_of,
+    graph_problems,
+    host_of_server,
+    host_problems,
+    hosts_of_nodes,
+    on_hosts,
+)
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.checks.own_database import data_problems, replay_problems
 from plinth.run.checks.patroni import patroni_errors, patroni_problems
@@ -110,6 +117,7 @@ class _Planner:
 
     def __post_init__(self) -> None:
         self.facts = {name: host.facts() for name, host in self.hosts.items()}
+        self.addresses = addresses_of(self.hosts)
         memory_bytes = self.facts[None].memory_total_bytes
         self._settings = SettingsCheck(self.loaded.experiment, self.owner, self.runner, memory_bytes)
 
@@ -122,7 +130,7 @@ class _Planner:
             raise self.loaded.error(
                 [at_its_factor(_as_described(one, experiment), experiment.matrix) for one in misplaced]
             )
-        expanded = on_hosts(expanded, self.hosts)
+        expanded = on_hosts(expanded, self.addresses)
         check_answers(_of_host(expanded, None))
         context = RunContext.of(
             expanded.storages,
@@ -132,7 +140,7 @@ class _Planner:
             network=network_layout(self.run_id, _networked(expanded), experiment.measure.seed),
             hosts=self.hosts,
         )
-        installations, missing = self._installations_of(expanded)
+        installations, of_nodes, missing = self._installations_of(expanded)
         missing += self._missing(experiment, expanded, context, installations)
         of_scripts, unparsed = self._of_scripts()
         restoring = Restoring.of(
@@ -148,6 +156,8 @@ class _Planner:
             plan_inputs(
                 context, self.runner, self._dataset, installations, experiment.measure, restoring, experiment.fleet
             ),
+            node_installations=of_nodes,
+            addresses=self.addresses,
             full=self.loaded.full,
             lacking=lacking,
             reference=self.loaded.reference,
@@ -271,7 +281,7 @@ class _Planner:
             *fleet_problems(experiment, expanded),
             *snapshot_problems(measure, restoring, expanded),
             *data_problems(expanded),
-            *host_problems(experiment, expanded),
+            *host_problems(experiment, expanded, self.addresses),
             *replay_problems(experiment, expanded, allow_writes=self._allow_writes),
         ]
         placed = [at_its_factor(problem, experiment.matrix) for problem in unique(found)]
@@ -312,18 +322,28 @@ class _Planner:
         error.others = tuple(others)
         raise error
 
-    def _installations_of(self, expanded: Expanded) -> tuple[dict[str, Installation], list[PlinthError]]:
-        """Return the installation of each managed cluster, and why there is none of a version or in a place that is asked for."""
+    def _installations_of(
+        self, expanded: Expanded
+    ) -> tuple[dict[str, Installation], dict[tuple[str, str], Installation], list[PlinthError]]:
+        """Return the installation of each managed cluster, those of nodes on other hosts than its primary's, and why there is none of
+        a version or in a place that is asked for."""
         found: dict[str, Installation] = {}
+        of_nodes: dict[tuple[str, str], Installation] = {}
         missing: dict[tuple[str | None, int, str | None], PlinthError] = {}
         for key in expanded.clusters:
-            wanted = (host_of_server(key, expanded.storages), key.server.version, key.server.bindir)
-            if key.server.connection is None and wanted not in missing:
+            machines = hosts_of_nodes(key, expanded.storages)
+            for node, host in machines.items():
+                wanted = (host, key.server.version, key.server.bindir)
+                if wanted in missing or (node != PRIMARY and host == machines[PRIMARY]):
+                    continue
                 try:
-                    found[key.id] = self._installation(*wanted)
+                    if node == PRIMARY:
+                        found[key.id] = self._installation(*wanted)
+                    else:
+                        of_nodes[key.id, node] = self._installation(*wanted)
                 except PlinthError as error:
                     missing[wanted] = error
-        return found, list(missing.values())
+        return found, of_nodes, list(missing.values())
 
     def _installation(self, host: str | None, version: int, bindir: str | None) -> Installation:
         wanted = (host, version, bindir)

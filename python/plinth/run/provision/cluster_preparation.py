@@ -10,7 +10,7 @@ from plinth.run.fleet import fleet_loader
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.loading import DatasetSession, populate_dataset
 from plinth.server.external.external_server import ExternalServer
-from plinth.server.replication.standby import Standby, base_backup
+from plinth.server.replication.standby import base_backup
 from plinth.server.server import Server
 from plinth.server.settings.probe import STANDBY_SETTINGS
 from plinth.system.database import connect, database_errors
@@ -53,7 +53,7 @@ class ClusterPreparation:
         primary.start({**(alone if planned.standbys else first.settings), **settings_while_loading(planned.dataset)})
         if not is_there:
             primary.make_tablespaces()
-            if cluster.host.stays_after_kill:
+            if cluster.stays_after_kill:
                 journal.record(whole)
         with StallWatch(f"load into {planned.id}", primary.connection, listener.note, local=True) as stalls:
             self._load(cluster, primary, writer, stalls, resuming=is_there)
@@ -74,7 +74,8 @@ class ClusterPreparation:
         for node in planned.standbys:
             assert node.upstream is not None, "it is a standby"
             layout = cluster.context.layout(planned, node)
-            standby = Standby(layout, servers[node.upstream], cluster.runner, cluster.journal)
+            host = cluster.context.host_of(node)
+            standby = host.standby(layout, planned, node, servers[node.upstream], cluster.runner, cluster.journal)
             servers[node.name] = standby
             whole = standby.layout.whole_step()
             if not cluster.journal.has(whole.id):
@@ -82,7 +83,8 @@ class ClusterPreparation:
                 duration_s, size_bytes = standby.back_up(cluster.listener.progress)
                 if writer is not None:
                     writer.write_backup(base_backup(planned.id, standby, duration_s, size_bytes))
-                cluster.journal.record(whole)
+                if cluster.stays_after_kill:
+                    cluster.journal.record(whole)
             standby.start(cluster.settings_of(first, node.name))
         cluster.await_standbys()
         cluster.stop()

@@ -68,6 +68,8 @@ class LiveCluster:
         self._roles = {node.name: node.roles for node in self.planned.nodes}
         self.host = self.context.host_of(self.planned.primary)
         """The machine of its primary."""
+        self.stays_after_kill = all(self.context.host_of(node).stays_after_kill for node in self.planned.nodes)
+        """Whether all of it is still there when the run is killed, for one that is resumed."""
 
     @property
     def primary(self) -> Server:
@@ -122,8 +124,11 @@ class LiveCluster:
             self._drop_page_cache()
 
     def _drop_page_cache(self) -> None:
-        mounts = [self.context.storages[name].mount_point for name in self.planned.storages]
-        self.host.drop_page_cache(mounts, self.runner)
+        storages = [self.context.storages[name] for name in self.planned.storages]
+        for name, host in self.context.hosts.items():
+            mounts = [storage.mount_point for storage in storages if storage.spec.host == name]
+            if mounts:
+                host.drop_page_cache(mounts, self.runner)
 
     def copies(self) -> list[LoadedCopy]:
         """Return the copies of the files as loaded, one for each node; none where trials do not restore them."""

@@ -218,7 +218,8 @@ class Provisioner:
         for cluster in on_it:
             if cluster.steps not in self._storages.hung:
                 kept += self._journal.undo_steps(cluster.steps, self.runner)
-                kept += self._undone_there(partial(cluster.host.undo_steps, cluster.steps))
+                for host in self.context.hosts.values():
+                    kept += self._undone_there(partial(host.undo_steps, cluster.steps))
         kept += self._storages.undo(failed)
         for item in kept:
             self._listener.note(f"{item}; tried again at the end")

@@ -72,9 +72,14 @@ def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: 
     managed = [cluster for cluster in plan.clusters if not cluster.is_external]
     kept: list[NotUndone] = list(journal.undo_steps(PATRONI_STEPS, runner))  # they would start the servers again
     made = [storage for storage in context.used_storages(plan.clusters) if journal.has(storage.step_id("made"))]
-    kept += undo_left_images(made, [layout for one in managed for layout in context.layouts(one)], journal, runner)
+    here = [
+        context.layout(one, node) for one in managed for node in one.nodes if context.host_of(node).stays_after_kill
+    ]
+    kept += undo_left_images(made, here, journal, runner)
     for cluster in reversed(managed):
         for node in reversed(cluster.nodes):
+            if not context.host_of(node).stays_after_kill:
+                continue  # its agent has undone it
             layout = context.layout(cluster, node)
             for step in (layout.start_step().id, layout.step_id(MEMORY), layout.sockets_step().id):
                 kept += journal.undo_steps(step, runner)

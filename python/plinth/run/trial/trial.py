@@ -340,7 +340,7 @@ class TrialRunner:
 
     def _observer(self, topology: Topology, cluster: PlannedCluster, devices: Sequence[str]) -> Observer:
         node = topology.primary
-        others = [one.postmaster_pid for one in topology.nodes if one is not node]
+        others = [one.postmaster_pid for one in topology.nodes if one is not node and one.host is node.host]
         return Observer(
             node.server.connection,
             devices=devices,

@@ -63,6 +63,28 @@ def settings_of_standby(
     return {**{name: value for name, value in {**asked, **raised}.items() if name.lower() not in over}, **own}
 
 
+class ServerElsewhere(Server):
+    """A server on another machine, of which only is known how it is reached: the upstream of a standby."""
+
+    def __init__(self, layout: ServerLayout, connection: Connection) -> None:
+        # Not as a server of this machine, which would look for a free port here.
+        self.layout = layout
+        self.where = f"{connection.host}:{connection.port}"
+        self.port = connection.port
+        self.password = connection.password
+        self._connection = connection
+
+    @property
+    def connection(self) -> Connection:
+        """Return how it is reached."""
+        return self._connection
+
+    @property
+    def control(self) -> Connection:
+        """Return how it is reached."""
+        return self._connection
+
+
 class Standby(Server):
     """A server that `layout` describes as the standby of `upstream`, another node of the same cluster."""
 
@@ -89,7 +111,9 @@ class Standby(Server):
         self._drop_slot()
         began = time.monotonic()
         with _reporting(self.upstream.control, f"base backup of {self.layout.name}", report):
-            self._runner.run(step.argv, owner=self.layout.owner)
+            password = self.upstream.password if self.layout.is_apart else None
+            env = None if password is None else {"PGPASSWORD": password}
+            self._runner.run(step.argv, owner=self.layout.owner, env=env)
         duration_s = time.monotonic() - began
         check_wal_directory(self.layout)
         self.mark()
@@ -112,11 +136,12 @@ class Standby(Server):
 
     def _owned_settings(self) -> dict[str, SettingValue]:
         place = self.upstream.layout.place
+        host = str(self.upstream.layout.socket_directory) if place is None else place.address
+        if self.layout.is_apart:
+            host = self.upstream.connection.host
+        password = {"password": self.upstream.password} if self.layout.is_apart and self.upstream.password else {}
         conninfo = make_conninfo(
-            host=str(self.upstream.layout.socket_directory) if place is None else place.address,
-            port=self.upstream.port,
-            user=SUPERUSER,
-            application_name=self.name,
+            host=host, port=self.upstream.port, user=SUPERUSER, application_name=self.name, **password
         )
         return {**super()._owned_settings(), "primary_conninfo": conninfo, "primary_slot_name": self.name}
 

@@ -23,8 +23,9 @@ _HBA_NETWORK = """\
 host replication all samenet trust
 """
 _HBA_REACHABLE = """\
-# server.listen_address: load machines, with the password of this run.
+# server.listen_address: load machines, and standbys on other machines, with the password of this run.
 host all all all scram-sha-256
+host replication all all scram-sha-256
 """
 
 
