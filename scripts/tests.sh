@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test that is not long. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then the
+# Every test that is not long, and the checks. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then the
 # others in parts, four at a time: what makes storages, and whole runs, wait more than they work; the rest keeps two
 # processors busy meanwhile. At the end it lists what was not run, and what failed.
 # One or two tests that failed are run again alone. Those that pass then are reported as unstable, with their first
@@ -39,6 +39,9 @@ tests() { # 1 when tests failed, 2 when pytest itself did
   pytest "${those[@]}"
   case $? in 0) return 0 ;; 1) return 1 ;; *) return 2 ;; esac
 }
+checks() {
+  make --no-print-directory check || return 2
+}
 units() { # none are in documentation
   local code=0
   cargo test --workspace --lib --bins --tests --quiet || code=2
@@ -71,9 +74,12 @@ wait_for_one() {
   unset "under_way[$pid]"
 }
 # What waits most begins first, next to what works; the longest of the others follow.
-for name in storages reports "the rest" runs-f-to-p runs-a-to-e engine runs-q-to-z units; do
+for name in storages reports "the rest" runs-f-to-p checks runs-a-to-e engine runs-q-to-z units; do
   [ ${#under_way[@]} -lt 4 ] || wait_for_one
-  if [ "$name" = units ]; then part units units & else part "$name" tests & fi
+  case $name in
+    checks | units) part "$name" "$name" & ;;
+    *) part "$name" tests & ;;
+  esac
   under_way[$!]=$name
 done
 while [ ${#under_way[@]} -gt 0 ]; do wait_for_one; done

@@ -88,7 +88,7 @@ def check(project, how: str) -> None:
         ("ext4", "auto"),
         pytest.param("xfs", "auto", marks=pytest.mark.long),
         pytest.param("btrfs", "auto", marks=pytest.mark.long),
-        ("btrfs", "snapshot"),
+        pytest.param("btrfs", "snapshot", marks=pytest.mark.long),
         pytest.param("zfs", "auto", marks=pytest.mark.long),
     ],
 )
@@ -105,6 +105,7 @@ def test_each_trial_begins_with_what_was_loaded(project, nothing_left, filesyste
     nothing_left()
 
 
+@pytest.mark.long
 def test_without_it_a_trial_begins_with_what_others_left(project):
     write(project, LOOPS["ext4"][0], ('"auto"', '"none"'))
     assert project.run().returncode in (0, 3)

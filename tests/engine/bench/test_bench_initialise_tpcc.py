@@ -19,7 +19,7 @@ LARGE = ("customer", "history", "new_order", "order_line", "orders", "stock")
     ("options", "keys", "partitions"),
     [
         ("-s 1 -q", [("p", 8)], 0),
-        ("-s 2 --partitions=2 --foreign-keys -F 90", [("f", 10), ("p", 8)], 2),
+        pytest.param("-s 2 --partitions=2 --foreign-keys -F 90", [("f", 10), ("p", 8)], 2, marks=pytest.mark.long),
         pytest.param("-s 1 --partitions=3 --partition-method=hash -I dtgp", [("p", 8)], 3, marks=pytest.mark.long),
     ],
 )

@@ -30,7 +30,9 @@ def accounts(server: Server) -> Server:
     return server
 
 
-@pytest.mark.parametrize("changes", [{}, {"protocol": "extended"}, {"reconnect": True}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"protocol": "extended"}, pytest.param({"reconnect": True}, marks=pytest.mark.long)]
+)
 def test_transactions_are_chosen_by_weight_and_have_figures_of_their_own(
     accounts: Server, load: Load, finished: Finished, changes: dict[str, Any]
 ) -> None:
