@@ -1,4 +1,4 @@
-"""`make try-fleet`: what it shows, and that nothing is left of it."""
+"""`make try-fleet` and `make try-hosts`: what they show, and that nothing is left of them."""
 
 import os
 import re
@@ -15,7 +15,19 @@ import pytest
 from waiting import wait_until
 
 pytestmark = pytest.mark.long
-SCRIPT = Path(__file__).parents[2] / "scripts" / "try_fleet.py"
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+SAID = {
+    "try_fleet.py": (
+        "three machines: machine1 10.120.0.1, machine2 10.120.0.2, machine3 10.120.0.3",
+        "3 of 3 machines can drive a load together",
+    ),
+    "try_hosts.py": (
+        "three hosts: 10.120.0.2, 10.120.0.3, 10.120.0.4; load from 10.120.0.1",
+        "3 of 3 hosts were reached",
+    ),
+}
+NAMED = {"try_fleet.py": "machine3", "try_hosts.py": "db3"}
+"""In the report."""
 
 
 @pytest.fixture
@@ -27,9 +39,9 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def _start(folder: Path) -> "subprocess.Popen[str]":
+def _start(folder: Path, script: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, SCRIPT],
+        [sys.executable, SCRIPTS / script],
         cwd=folder,
         env=os.environ | {"TMPDIR": str(folder), "PLINTH_STATE_DIR": str(folder / "state")},
         stdout=subprocess.PIPE,
@@ -52,23 +64,24 @@ def _left(folder: Path) -> list[str]:
     return found
 
 
-def test_three_machines_do_one_run_and_are_gone(folder: Path) -> None:
-    child = _start(folder)
+@pytest.mark.parametrize("script", SAID)
+def test_the_machines_do_one_run_and_are_gone(folder: Path, script: str) -> None:
+    child = _start(folder, script)
     said, _ = child.communicate(timeout=280)
     assert child.returncode in (0, 3), said
-    assert "three machines: machine1 10.120.0.1, machine2 10.120.0.2, machine3 10.120.0.3" in said
-    assert "3 of 3 machines can drive a load together" in said
+    assert all(words in said for words in SAID[script]), said
     (report,) = folder.glob("bundles/*/derived/report.html")
-    assert "machine3" in report.read_text()
+    assert NAMED[script] in report.read_text()
     assert _left(folder) == []
 
 
+@pytest.mark.parametrize("script", SAID)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_run_and_then_the_machines(folder: Path, number: signal.Signals) -> None:
-    child = _start(folder)
+def test_a_signal_ends_the_run_and_then_the_machines(folder: Path, script: str, number: signal.Signals) -> None:
+    child = _start(folder, script)
     assert child.stdout is not None
     said: list[str] = []
-    while not re.search(r"trial 1 of 3", "".join(said)):
+    while not re.search(r"trial 1 of \d", "".join(said)):
         line = child.stdout.readline()
         assert line, "".join(said)
         said.append(line)

@@ -56,7 +56,7 @@ def plan(
     loaded = read_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
     check_viewer()
     bundle = Path("bundles/RUN")
-    with connected_hosts(loaded.experiment.host, checked_ssh_config(ssh_config, loaded.experiment)) as hosts:
+    with connected_hosts(loaded.experiment.used_hosts, checked_ssh_config(ssh_config, loaded.experiment)) as hosts:
         made = make_plan(
             loaded,
             run_id="RUN",

@@ -103,7 +103,7 @@ def run(
     ssh_config = checked_ssh_config(ssh_config, loaded.experiment)
     check_viewer()
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    with connected_hosts(loaded.experiment.host, ssh_config) as hosts:
+    with connected_hosts(loaded.experiment.used_hosts, ssh_config) as hosts:
         made = make_plan(
             loaded,
             run_id=token_hex(4),

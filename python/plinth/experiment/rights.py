@@ -68,7 +68,8 @@ def _by_ssh(host: str, experiment: Experiment) -> str:
 
 
 def _command_at(address: str, experiment: Experiment) -> str:
-    return next((host.command for host in experiment.host.values() if host.address == address), "plinth")
+    host = next((one for one in experiment.host.values() if one.address == address), None)
+    return "plinth" if host is None else " ".join(filter(None, (host.become, host.command)))
 
 
 def _address(address: str, experiment: Experiment) -> str:

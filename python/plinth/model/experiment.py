@@ -340,6 +340,15 @@ class Experiment(Frozen):
         examples=[{"dataset.rows": 10**10, "measure.duration": "5min"}],
     )
 
+    @property
+    def used_hosts(self) -> dict[str, HostSpec]:
+        """The hosts that some storage is on, or may be by a level."""
+        named = {one.host for one in self.storage.values()}
+        for factor, levels in self.matrix.items():
+            if factor.startswith("storage.") and factor.endswith(".host"):
+                named |= set(map(str, levels))
+        return {name: host for name, host in self.host.items() if name in named}
+
 
 MAX_VARIANTS = 1000
 """Maximum number of variants of an experiment: the page of 400 has 6.7 MB."""

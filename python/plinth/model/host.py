@@ -2,7 +2,7 @@
 
 import re
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -45,6 +45,10 @@ class HostSpec(Frozen):
         description="The command there: a path where it is not in the PATH.",
         examples=["/opt/plinth/bin/plinth"],
     )
+    become: Literal["sudo"] | None = Field(
+        default=None,
+        description="sudo: the command there is run as root by `sudo -n`, which must not ask for a password. Default: as who logs in.",
+    )
     listen_address: str | None = Field(
         default=None,
         description="An address of the host, on which its servers listen, with a random password. Clients and standbys connect there.",
@@ -82,6 +86,11 @@ class HostSpec(Frozen):
         if not COMMAND.fullmatch(command):
             raise ValueError(f"got {command!r}; the path of plinth alone is allowed, without arguments")
         return command
+
+    @property
+    def remote_command(self) -> str:
+        """The command there, with what makes it root."""
+        return self.command if self.become is None else f"{self.become} -n -- {self.command}"
 
     @property
     def ssh(self) -> SshAddress:

@@ -19,6 +19,7 @@ from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.context import RunContext, network_layout
 from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.host import ONLY_THIS, Hosts
+from plinth.run.hosts.undo import host_step
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
@@ -177,6 +178,10 @@ def conduct(
     journal = (
         left_behind.resume(plan, context, runner, listener) if continued else Journal.create(plan.run_id, UNDO_HANDLERS)
     )
+    for name, spec in plan.experiment.used_hosts.items():
+        step = host_step(name, spec, plan.run_id, None if given.ssh_config is None else str(given.ssh_config))
+        if not journal.has(step.id):
+            journal.record(step)
     begun_at = writer.path
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder))
     provisioner = Provisioner(plan, context, runner, journal, listener, budget, given.connections)

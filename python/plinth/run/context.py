@@ -88,7 +88,7 @@ class RunContext:
         return self.hosts[what.spec.host]
 
     def _place(self, storage: str) -> Path:
-        """Return where a storage is, on whatever machine."""
+        """Return where a storage is, on any machine."""
         return self.elsewhere[storage] if storage in self.elsewhere else self.storages[storage].mount_point
 
     def _machine(self, node: PlannedNode) -> str | None:
@@ -122,7 +122,7 @@ class RunContext:
             },
             standby=None if node.upstream is None else node.name,
             upstream=None if upstream is None else self.layout(cluster, upstream),
-            is_apart=upstream is not None and self._machine(upstream) != self._machine(node),
+            machine=self._machine(node),
             place=next((one for one in self.network.places if one.name == node.name), None) if self.network else None,
             backup=backup_of(cluster.dataset) if node.upstream is None else None,
         )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from plinth.observe.sampler import Sampler
     from plinth.plan import Expanded
     from plinth.run.checks.settings import SettingsCheck
+    from plinth.server.copies.loaded_copy import LoadedCopy, RestoreWay
     from plinth.server.layout import ServerLayout
     from plinth.server.prewarm import Relation
     from plinth.server.replication.standby import Standby
@@ -126,6 +127,20 @@ class ServerHost:
         from plinth.server.replication.standby import Standby
 
         return Standby(layout, upstream, runner, journal)
+
+    def loaded_copy(
+        self,
+        layout: "ServerLayout",
+        ways: "Mapping[str, RestoreWay]",
+        cluster: "PlannedCluster",
+        node: "PlannedNode",
+        runner: Runner,
+        journal: "Journal",
+    ) -> "LoadedCopy":
+        """Return the copy of a node's files as they were after loading. Nothing is touched."""
+        from plinth.server.copies.loaded_copy import LoadedCopy
+
+        return LoadedCopy(layout, ways, runner, journal)
 
     def installation(self, version: int, bindir: str | None) -> Installation:
         """Return the PostgreSQL of this major version there, in `bindir` or in the usual places. Raises MissingCapability."""

@@ -5,13 +5,14 @@ from typing import cast
 
 from plinth.model.step import Step
 from plinth.network.namespaces import NETWORK_UNDO
+from plinth.run.hosts.undo import HOST_UNDO
 from plinth.server.undo import SERVER_UNDO
 from plinth.storage.registry import STORAGE_UNDO
 from plinth.system import undo
 from plinth.system.undo import SYSTEM_UNDO, UndoHandler, UndoHandlers
 
 UNDO_HANDLERS: UndoHandlers = ChainMap(
-    {**SYSTEM_UNDO, **SERVER_UNDO, **NETWORK_UNDO}, cast(dict[str, UndoHandler], STORAGE_UNDO)
+    {**SYSTEM_UNDO, **SERVER_UNDO, **NETWORK_UNDO, **HOST_UNDO}, cast(dict[str, UndoHandler], STORAGE_UNDO)
 )
 """The handler of every kind of step that a run records. Kinds of storage are imported when one of theirs is looked up."""
 

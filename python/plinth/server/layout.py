@@ -56,12 +56,17 @@ class ServerLayout:
     """Of a standby its name, which its slot has, too."""
     upstream: "ServerLayout | None" = None
     """Of a standby the node that it streams from."""
-    is_apart: bool = False
-    """Whether that node is on another machine, where it is reached over TCP with a password."""
+    machine: str | None = None
+    """What the machine is called that it is on; None: the one of this process."""
     place: NodePlace | None = None
     """Where it is in an emulated network; None: standbys reach it by its socket."""
     backup: BackupSource | None = None
     """What the data directory is made of instead of by initdb."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its upstream is on another machine, where it is reached over TCP with a password."""
+        return self.upstream is not None and self.upstream.machine != self.machine
 
     @property
     def label(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, monotonic_ns
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from plinth.common.libpq import make_conninfo
 from plinth.model.base import SettingValue
@@ -42,6 +42,10 @@ from plinth.system.directory import make_directory, remove_directory
 from plinth.system.drop_caches import write_back_command
 from plinth.system.journal import Entry, Journal
 from plinth.system.runner import Completed, Runner
+
+if TYPE_CHECKING:
+    from plinth.model.outage import Rejoin
+    from plinth.server.replication.standby import Standby
 
 ShutdownMode = Literal["fast", "immediate"]
 
@@ -278,6 +282,14 @@ class Server:
             self._entries.clear()
         else:
             self._clear_away()
+
+    def rejoin(
+        self, primary: "Server", settings: Mapping[str, SettingValue], *, by_rewind: bool
+    ) -> "tuple[Standby, Rejoin]":
+        """Come back as a standby of a promoted node, once it has ended: see `pg_rewind.rejoin`."""
+        from plinth.server.replication.pg_rewind import rejoin
+
+        return rejoin(self, primary, settings, self._runner, self._journal, by_rewind=by_rewind)
 
     def suspend(self) -> int:
         """Stop all of its processes (SIGSTOP), as they are; returns CLOCK_MONOTONIC in ns just before."""

@@ -16,7 +16,7 @@ from plinth.model.step import Step
 from plinth.model.storage import Reference
 from plinth.storage.actions import Action
 from plinth.storage.capacity import filesystem_of, usable_bytes
-from plinth.storage.filling import fill_action, fill_of, free_again, with_ballast
+from plinth.storage.filling import fill_action, fill_of, fill_up, free_again, with_ballast
 from plinth.storage.inspect.describe import storage_facts
 from plinth.storage.requirements import Requirements
 from plinth.system.action import Snapshot
@@ -246,8 +246,12 @@ class Storage(ABC, Generic[Spec]):
         """Return its own emulated disks, by their controls."""
         return ()
 
+    def fill_up(self) -> None:
+        """Fill its file system until nothing more fits; `end_faults` frees it again."""
+        fill_up(self.mount_point)
+
     def end_faults(self) -> None:
-        """Undo what the actions of a trial that was killed have left: a file that fills it."""
+        """Undo what actions of a trial have left: a file that fills it."""
         if not self.is_raw:
             free_again(self.mount_point)
 

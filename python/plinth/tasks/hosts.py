@@ -57,6 +57,7 @@ def check_hosts(
         raise UsageError(
             "the experiment has no hosts", where=loaded.file, hint='[host.db1] with address = "ssh://db1" describes one'
         )
+    used = {None, *loaded.experiment.used_hosts}
     connected: dict[str | None, ServerHost] = {None: HOST}
     not_started: dict[str, PlinthError] = {}
     found: list[HostFound] = []
@@ -66,7 +67,8 @@ def check_hosts(
             try:
                 host = RemoteHost(stack.enter_context(HostLink(name, spec, Runner(), ssh_config)), spec)
                 found.append(_found(host, boots))
-                connected[name] = host
+                if name in used:
+                    connected[name] = host
             except PlinthError as error:
                 not_started[name] = error
         error = None

@@ -1,12 +1,13 @@
 """What an experiment asks of servers on other hosts that is done on the machine of the run only."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from plinth.common.nearest import nearest
-from plinth.model.action import StatementAction
+from plinth.model.action import NetworkAction
 from plinth.model.dataset import BackupDataset, DumpDataset, LoadedTables
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment
+from plinth.model.flashback import SnapshotAction
 from plinth.model.standby import PRIMARY
 from plinth.model.storage import StorageSpec
 from plinth.plan import ClusterKey, Expanded
@@ -43,11 +44,10 @@ def on_hosts(expanded: Expanded, addresses: Mapping[str | None, str]) -> Expande
     return expanded._replace(clusters=clusters)
 
 
-def graph_problems(expanded: Expanded, hosts: Hosts) -> Iterator[Problem]:
-    """Yield storages on hosts that there are not, or that are built on storages of another host."""
-    named = [name for name in hosts if name is not None]
+def graph_problems(expanded: Expanded, named: Collection[str]) -> Iterator[Problem]:
+    """Yield storages on hosts that are not among those `named` by the experiment, or that are built on storages of another host."""
     for name, spec in expanded.storages.items():
-        if spec.host not in hosts:
+        if spec.host is not None and spec.host not in named:
             yield Problem(
                 f"host {spec.host!r} is not one of: {', '.join(named) or 'none is described'}",
                 path=["storage", name, "host"],
@@ -85,14 +85,16 @@ def host_problems(experiment: Experiment, expanded: Expanded, addresses: Mapping
     measure = experiment.measure
     if experiment.durability is not None:
         yield _not_there("the power of another host is not cut", ["durability"])
+    for key in there:
+        if key.server.failover == "patroni":
+            yield _not_there("Patroni and etcd are on this machine only", ["server", "failover"])
+            break
     if experiment.network is not None:
         yield _not_there("between hosts there is a real network, and none is emulated", ["network"])
-    if measure.restore != "none":
-        yield _not_there("files on another host are not restored", ["measure", "restore"])
     if measure.max_written_bytes is not None:
         yield _not_there("what is written on another host is not counted", ["measure", "max_written"])
     for number, action in enumerate(measure.actions):
-        if not isinstance(action, StatementAction):
+        if isinstance(action, NetworkAction | SnapshotAction):
             yield _not_there(f"{action.do} is done on this machine only", ["measure", "action", number])
 
 

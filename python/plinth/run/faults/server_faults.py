@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import Event
 from typing import Self
 
@@ -31,7 +30,6 @@ from plinth.model.standby import PRIMARY
 from plinth.run.power_cuts.cut_check import inserted_lsn
 from plinth.run.power_cuts.power import Power
 from plinth.server.replication.patroni import PatroniCluster
-from plinth.server.replication.pg_rewind import rejoin
 from plinth.server.replication.promotion import (
     await_promoted,
     follow,
@@ -43,7 +41,7 @@ from plinth.server.replication.promotion import (
 )
 from plinth.server.replication.standby import Standby
 from plinth.server.server import Server
-from plinth.storage.filling import fill_up, free_again
+from plinth.storage import Storage
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
 from plinth.system.journal import Journal
@@ -96,7 +94,7 @@ class ServerFaults:
     _settings_of: Callable[[str], dict[str, SettingValue]]
     _standby_settings: Mapping[str, SettingValue]
     _power_of: Callable[[str], Power]
-    _root_of: Callable[[OfPlace], Path]
+    _storage_of: Callable[[OfPlace], Storage]
     _runner: Runner
     _journal: Journal
     _patroni: PatroniCluster | None = None
@@ -106,8 +104,8 @@ class ServerFaults:
     """The node that takes writes, or did last."""
     _off: dict[str, Power] = field(default_factory=dict, init=False)
     _paused: set[str] = field(default_factory=set, init=False)
-    _full: set[Path] = field(default_factory=set, init=False)
-    """The roots of file systems that are full."""
+    _full: dict[str, Storage] = field(default_factory=dict, init=False)
+    """The storages that are full, by name."""
 
     def __post_init__(self) -> None:
         self._as_before = dict(self._servers)
@@ -136,13 +134,13 @@ class ServerFaults:
                 server.crash()
         for name in tuple(self._off):
             self._off.pop(name).restore()
-        for root in tuple(self._full):
-            self._free(root)
+        for storage in tuple(self._full.values()):
+            self._free(storage)
         self._servers.update(self._as_before)
         for name, upstream in self._upstreams.items():
             standby = self._servers[name]
             assert isinstance(standby, Standby), "it was one before"
-            standby.upstream = upstream
+            standby.stream_from(upstream)
 
     @property
     def failover_by(self) -> str:
@@ -214,7 +212,7 @@ class ServerFaults:
             case FillAction():
                 self._fill(action)
             case FreeAction():
-                self._free(self._root_of(action))
+                self._free(self._storage_of(action))
             case PowerAction(node=nodes):
                 self._cut_power(action, nodes)
             case StartAction(node=node):
@@ -230,14 +228,14 @@ class ServerFaults:
         """Return whether the effect of an action has not ended."""
         if isinstance(action, PauseAction):
             return action.node in self._paused
-        return self._root_of(action) in self._full
+        return self._storage_of(action).name in self._full
 
     def end(self, action: PauseAction | FillAction) -> None:
         """End the effect of an action."""
         if isinstance(action, PauseAction):
             self._proceed(action.node)
         else:
-            self._free(self._root_of(action))
+            self._free(self._storage_of(action))
 
     @contextmanager
     def _position(self, nodes: Sequence[str]) -> Iterator[Callable[[], None]]:
@@ -281,17 +279,17 @@ class ServerFaults:
             self._paused.discard(node)
 
     def _fill(self, action: FillAction) -> None:
-        root = self._root_of(action)
+        storage = self._storage_of(action)
         with self._position([action.node]) as note:
             note()
         self._note_fault(action, time.monotonic_ns())
-        self._full.add(root)
-        fill_up(root)
+        self._full[storage.name] = storage
+        storage.fill_up()
 
-    def _free(self, root: Path) -> None:
-        if root in self._full:
-            free_again(root)
-            self._full.discard(root)
+    def _free(self, storage: Storage) -> None:
+        if storage.name in self._full:
+            storage.end_faults()
+            del self._full[storage.name]
 
     def _cut_power(self, action: PowerAction, nodes: Sequence[str]) -> None:
         powers = {node: self._power_of(node) for node in nodes}
@@ -350,13 +348,8 @@ class ServerFaults:
         if action.rejoin == "none":
             return
         self._restore_power(old)
-        standby, self.marks.rejoin = rejoin(
-            self._servers[old],
-            self._servers[chosen],
-            self._standby_settings,
-            self._runner,
-            self._journal,
-            by_rewind=action.rejoin == "rewind",
+        standby, self.marks.rejoin = self._servers[old].rejoin(
+            self._servers[chosen], self._standby_settings, by_rewind=action.rejoin == "rewind"
         )
         self._servers[old] = standby
 

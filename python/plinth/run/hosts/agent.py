@@ -4,13 +4,13 @@ It does there what a local run does here, with a journal of its own: `plinth cle
 comes back.
 """
 
-import os
 import platform
 import queue
 import signal
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,9 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 class HostAgent:
     """Answers one coordinator. Answers are sent by several threads, each whole."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, ssh_connection: str) -> None:
         self._link = link
+        self._ssh_connection = ssh_connection
         self._sending = threading.Lock()
         self._run = HostRun()
         self._sampling = HostSampling()
@@ -96,7 +97,7 @@ class HostAgent:
         match request.kind:
             case "hello":
                 self._lease_s = request.lease_s
-                self.send(Answer(number=request.number, hello=hello()))
+                self.send(Answer(number=request.number, hello=hello(self._ssh_connection)))
             case "clock":
                 reading = ClockReading(received_ns=received_ns, sent_ns=time.monotonic_ns())
                 self.send(Answer(number=request.number, clock=reading))
@@ -117,6 +118,10 @@ class HostAgent:
                 return self._sampling
             case "storage", [name]:
                 return self._run.storage(name)
+            case "rejoined", [cluster, node]:
+                return self._run.rejoined(cluster, node)
+            case "copy", [cluster, node]:
+                return self._run.copy(cluster, node)
             case "server", [cluster, node]:
                 return self._run.server(cluster, node)
             case _:
@@ -171,10 +176,9 @@ class _LaneThread:
             self._token = None
 
 
-def hello() -> Hello:
-    """Return who and what this process is."""
-    # ssh(1): the client's address and port, the server's address and port.
-    client, _, server, _ = (os.environ.get("SSH_CONNECTION", "").split() + [""] * 4)[:4]
+def hello(ssh_connection: str = "") -> Hello:
+    """Return who and what this process is. `ssh_connection` is ssh(1)'s SSH_CONNECTION: two addresses, each with its port."""
+    client, _, server, _ = (ssh_connection.split() + [""] * 4)[:4]
     return Hello(
         plinth=__version__,
         python=platform.python_version(),
@@ -185,8 +189,8 @@ def hello() -> Hello:
     )
 
 
-def main() -> int:
-    """Run the hidden command `plinth host-agent`, whose standard streams are the connection to the coordinator."""
+def main(words: Sequence[str]) -> int:
+    """Run the hidden command `plinth host-agent [SSH_CONNECTION]`, whose standard streams are the connection to the coordinator."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    return HostAgent(Link(connection_of_standard_streams())).serve()
+    return HostAgent(Link(connection_of_standard_streams()), " ".join(words)).serve()

@@ -6,23 +6,29 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, RunError, UsageError
+from plinth.model.outage import Rejoin
 from plinth.model.plan import PlannedCluster
+from plinth.model.step import Step, Undo
 from plinth.model.storage import StorageSpec
 from plinth.run.checks.places import check_place
 from plinth.run.context import RunContext
 from plinth.run.host import HOST
 from plinth.run.hosts.calls import Kept
 from plinth.run.undo import UNDO_HANDLERS
+from plinth.server.copies.loaded_copy import CopyWay, LoadedCopy
 from plinth.server.layout import ServerLayout
 from plinth.server.replication.standby import ServerElsewhere, Standby
 from plinth.server.server import Server
 from plinth.storage import Storage
 from plinth.system import cancel
 from plinth.system.clean import clean
+from plinth.system.directory import label_of, make_directory
 from plinth.system.journal import Journal, NotUndone, StillRunning
-from plinth.system.paths import state_dir
+from plinth.system.owner import current_user
+from plinth.system.paths import ensure, state_dir
 from plinth.system.runner import Runner
 
 _BEFORE_TIMEOUT_S = 60.0
@@ -42,6 +48,8 @@ class HostRun:
         self._clusters: dict[str, PlannedCluster] = {}
         self._servers: dict[tuple[str, str], Server] = {}
         self._upstreams: dict[tuple[str, str], Connection] = {}
+        self._ways: dict[tuple[str, str], dict[str, CopyWay]] = {}
+        self._rejoined: dict[tuple[str, str], Standby] = {}
         self._journal: Journal | None = None
         self._listening: socket.socket | None = None
 
@@ -90,6 +98,38 @@ class HostRun:
             self._listening.close()
             self._listening = None
 
+    def stream_from(self, cluster: str, node: str, upstream: str, connection: Connection | None) -> None:
+        """Have a standby stream from another node, which is on another machine if a connection to it is given."""
+        standby = self.server(cluster, node)
+        assert isinstance(standby, Standby), "only standbys stream"
+        standby.stream_from(self._other(cluster, upstream, connection))
+
+    def rejoin(
+        self,
+        cluster: str,
+        node: str,
+        upstream: str,
+        connection: Connection | None,
+        settings: dict[str, SettingValue],
+        by_rewind: bool,
+    ) -> Rejoin:
+        """Bring a server that has ended back as a standby of a promoted node."""
+        old, primary = self.server(cluster, node), self._other(cluster, upstream, connection)
+        self._rejoined[cluster, node], how = old.rejoin(primary, settings, by_rewind=by_rewind)
+        return how
+
+    def rejoined(self, cluster: str, node: str) -> Standby:
+        """Return the standby as which a server has come back. What it was before is the server's again in the next trial."""
+        return self._rejoined[cluster, node]
+
+    def restore_by(self, cluster: str, node: str, ways: dict[str, CopyWay]) -> None:
+        """Say how the files of a node are restored before each trial, by what is stored there."""
+        self._ways[cluster, node] = ways
+
+    def copy(self, cluster: str, node: str) -> LoadedCopy:
+        """Return the copy of a node's files as they were after loading."""
+        return LoadedCopy(self._layout(cluster, node), self._ways[cluster, node], self.runner, self.journal)
+
     def undo_steps(self, id_prefix: str) -> tuple[Kept, ...]:
         """Undo the steps whose ids begin with `id_prefix`; return those that could not be."""
         return () if self._journal is None else tuple(map(Kept.of, self._journal.undo_steps(id_prefix, self.runner)))
@@ -108,17 +148,20 @@ class HostRun:
             if layout.upstream is None:
                 self._servers[cluster, node] = Server(layout, self.runner, self.journal)
             else:
-                upstream = self._upstream(cluster, node, layout.upstream)
+                upstream = self._upstream(cluster, node)
                 self._servers[cluster, node] = Standby(layout, upstream, self.runner, self.journal)
         return self._servers[cluster, node]
 
-    def _upstream(self, cluster: str, node: str, layout: ServerLayout) -> Server:
-        connection = self._upstreams.get((cluster, node))
-        if connection is not None:
-            return ServerElsewhere(layout, connection)
+    def _upstream(self, cluster: str, node: str) -> Server:
         planned = next(one for one in self._clusters[cluster].nodes if one.name == node)
         assert planned.upstream is not None, "it is a standby"
-        return self.server(cluster, planned.upstream)
+        return self._other(cluster, planned.upstream, self._upstreams.get((cluster, node)))
+
+    def _other(self, cluster: str, node: str, connection: Connection | None) -> Server:
+        """Return another node of a cluster, which is reached by a connection if it is on another machine."""
+        if connection is None:
+            return self.server(cluster, node)
+        return ServerElsewhere(self._layout(cluster, node), connection)
 
     @property
     def journal(self) -> Journal:
@@ -130,8 +173,8 @@ class HostRun:
     def end(self) -> tuple[NotUndone, ...]:
         """End the servers and undo every step, once. What cannot be undone stays in the journal, for `plinth clean` on this host."""
         self.close_port()
-        servers, self._servers = self._servers, {}
-        for server in servers.values():
+        servers = [*self._servers.values(), *self._rejoined.values()]
+        for server in servers:
             with suppress(PlinthError):
                 server.crash()
         journal, self._journal = self._journal, None
@@ -140,13 +183,11 @@ class HostRun:
         with journal.ending_hung_daemons():
             kept = journal.undo_all(self.runner)
         journal.close()
-        if not kept:
-            self._forget_logs()
         return kept
 
     @property
     def _folder(self) -> Path:
-        return state_dir() / "hosts" / self._run_id
+        return state_dir() / "hosts" / label_of(self._run_id)
 
     def _layout(self, cluster: str, node: str) -> ServerLayout:
         planned = self._clusters.get(cluster)
@@ -167,13 +208,11 @@ class HostRun:
                 if time.monotonic() > deadline:
                     raise
                 cancel.sleep(_LOOK_AGAIN_S)
-        (self._folder / "logs").mkdir(parents=True, exist_ok=True, mode=0o700)
-        return Journal.create(self._run_id, UNDO_HANDLERS)
-
-    def _forget_logs(self) -> None:
-        """Remove the servers' logs, which the coordinator has fetched."""
-        for log in (self._folder / "logs").glob("*.log"):
-            log.unlink(missing_ok=True)
-        for folder in (self._folder / "logs", self._folder):
-            with suppress(OSError):
-                folder.rmdir()
+        journal = Journal.create(self._run_id, UNDO_HANDLERS)
+        folder, label = self._folder, label_of(self._run_id)
+        undo = Undo(kind="remove_directory", path=str(folder), label=label)
+        journal.record(Step(id="host.logs", title=f"make the directory {folder} for logs of servers", undo=undo))
+        ensure(folder.parent)
+        make_directory(folder, label, current_user())
+        (folder / "logs").mkdir(mode=0o700)
+        return journal

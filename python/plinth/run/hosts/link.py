@@ -238,5 +238,10 @@ class HostLink:
         config = [] if self._ssh_config is None else ["-F", str(self._ssh_config)]
         return ["ssh", *config, *port]
 
+    @property
+    def _remote(self) -> str:
+        """What is run there; sudo drops SSH_CONNECTION from the environment."""
+        return f'exec {self._spec.remote_command} host-agent "$SSH_CONNECTION"'
+
     def _command(self) -> list[str]:
-        return ssh_command(self._ssh, self._spec.ssh.destination, f"exec {self._spec.command} host-agent")
+        return ssh_command(self._ssh, self._spec.ssh.destination, self._remote)

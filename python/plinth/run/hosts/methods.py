@@ -20,10 +20,12 @@ from plinth.run.host import ServerHost
 from plinth.run.hosts.calls import CallError, Kept, Method, ProblemText
 from plinth.run.hosts.host_run import HostRun
 from plinth.run.hosts.sampling import HostSampling
+from plinth.server.copies.loaded_copy import LoadedCopy
 from plinth.server.prewarm import Relation
 from plinth.server.replication.standby import Standby
 from plinth.server.server import Server
 from plinth.storage import Storage
+from plinth.storage.devices.disk_control import DiskCommand
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
@@ -78,9 +80,19 @@ def space_of(storage: Storage) -> Space:
     return Space(kind="memory") if isinstance(source, str) else Space(kind="path", name=str(source))
 
 
+def ask_disk(storage: Storage, index: int, command: DiskCommand, fields: dict[str, Any]) -> dict[str, Any]:
+    """Send a command to one of a storage's emulated disks; return the answer."""
+    return storage.disks()[index].pass_on(command, fields)
+
+
 def undo_of(storage: Storage, runner: Runner, journal: Journal) -> tuple[Kept, ...]:
     """Undo a storage; return what could not be undone."""
     return tuple(map(Kept.of, storage.undo(runner, journal)))
+
+
+def is_whole_of(copy: LoadedCopy) -> bool:
+    """Return whether there is a copy to restore from."""
+    return copy.is_whole
 
 
 def connection_of(server: Server) -> Connection:
@@ -112,6 +124,29 @@ _TYPES: Mapping[str, Any] = {
 def _methods(*functions: Callable[..., Any]) -> dict[str, Method]:
     return {function.__name__: Method.of(function, _TYPES) for function in functions}
 
+
+_OF_SERVERS = _methods(
+    Server.initdb,
+    Standby.back_up,
+    Server.make_tablespaces,
+    Server.start,
+    Server.apply,
+    Server.reload,
+    Server.suspend,
+    Server.proceed,
+    Server.shutdown,
+    Server.crash,
+    Server.lose_power,
+    Server.alive,
+    Server.check_alive,
+    Server.facts,
+    Server.log_tail,
+    Server.log_crash,
+    Server.recovery,
+    connection_of,
+    pid_of,
+    log_piece,
+)
 
 METHODS: Mapping[str, Mapping[str, Method]] = {
     "host": _methods(
@@ -145,8 +180,12 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         HostRun.check_place,
         HostRun.open_port,
         HostRun.close_port,
+        HostRun.stream_from,
+        HostRun.rejoin,
+        HostRun.restore_by,
         HostRun.undo_steps,
     ),
+    "copy": _methods(LoadedCopy.check, LoadedCopy.make, LoadedCopy.restore, is_whole_of),
     "storage": _methods(
         Storage.prepare,
         Storage.facts,
@@ -154,31 +193,18 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         Storage.write_failure,
         Storage.hangs,
         Storage.force_detach,
+        Storage.fill_up,
         Storage.end_faults,
+        Storage.detach,
+        Storage.attach,
+        ask_disk,
         Storage.destructive_target,
         obstacle_of,
         space_of,
         undo_of,
     ),
-    "server": _methods(
-        Server.initdb,
-        Standby.back_up,
-        Server.make_tablespaces,
-        Server.start,
-        Server.apply,
-        Server.shutdown,
-        Server.crash,
-        Server.lose_power,
-        Server.alive,
-        Server.check_alive,
-        Server.facts,
-        Server.log_tail,
-        Server.log_crash,
-        Server.recovery,
-        connection_of,
-        pid_of,
-        log_piece,
-    ),
+    "server": _OF_SERVERS,
+    "rejoined": _OF_SERVERS,
     "sampler": _methods(
         HostSampling.begin,
         HostSampling.readings,

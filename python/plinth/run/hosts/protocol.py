@@ -38,7 +38,8 @@ class Request(Frozen):
     lease_s: float = Field(default=60.0, description="Of hello.")
     on: tuple[str, ...] = Field(
         default=(),
-        description='Of call: ("host",), ("run",), ("storage", NAME), ("server", CLUSTER, NODE), ("sampler",).',
+        description='Of call: ("host",), ("run",), ("storage", NAME), ("server", CLUSTER, NODE), '
+        '("rejoined", CLUSTER, NODE), ("copy", CLUSTER, NODE), ("sampler",).',
     )
     method: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict, repr=False)

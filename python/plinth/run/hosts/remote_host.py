@@ -25,9 +25,11 @@ from plinth.run.host import ServerHost
 from plinth.run.hosts.link import HostLink
 from plinth.run.hosts.methods import SettingsFound
 from plinth.run.hosts.protocol import Lane
+from plinth.run.hosts.remote_copy import RemoteCopy
 from plinth.run.hosts.remote_sampler import RemoteSampler
 from plinth.run.hosts.remote_server import RemoteServer, RemoteStandby
 from plinth.run.hosts.remote_storage import RemoteStorage
+from plinth.server.copies.loaded_copy import LoadedCopy, RestoreWay
 from plinth.server.layout import ServerLayout
 from plinth.server.prewarm import Relation
 from plinth.server.replication.standby import Standby
@@ -107,6 +109,19 @@ class RemoteHost(ServerHost):
             to = {"cluster": cluster.id, "node": node.name, "connection": upstream.connection}
             self.link.call(("run",), "reach_upstream", to)
         return RemoteStandby(layout, self.link, cluster.id, node.name, upstream)
+
+    def loaded_copy(
+        self,
+        layout: ServerLayout,
+        ways: Mapping[str, RestoreWay],
+        cluster: PlannedCluster,
+        node: PlannedNode,
+        runner: Runner,
+        journal: Journal,
+    ) -> LoadedCopy:
+        """Return the copy of a node's files there."""
+        self.link.call(("run",), "add_cluster", {"cluster": cluster})
+        return RemoteCopy(layout, ways, runner, journal, self.link, (cluster.id, node.name))
 
     def know_places(self, elsewhere: Mapping[str, Path]) -> None:
         """Tell it the mount points of the run's storages on other machines."""

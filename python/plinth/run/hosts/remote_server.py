@@ -2,16 +2,21 @@
 
 import base64
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from time import monotonic_ns
 from typing import Any
 
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import Refused
 from plinth.model.facts import ServerFacts
+from plinth.model.outage import Rejoin
 from plinth.model.progress import Progress, Report
 from plinth.model.recovery import Recovery
+from plinth.model.standby import PRIMARY
 from plinth.run.hosts.link import HostLink
-from plinth.server.layout import ServerLayout
+from plinth.server.layout import SUPERUSER, ServerLayout
+from plinth.server.port import LOCALHOST
 from plinth.server.postmaster import START_TIMEOUT_S, TAIL_LINES
 from plinth.server.replication.standby import Standby
 from plinth.server.server import Applied, Server, ShutdownMode
@@ -21,15 +26,24 @@ from plinth.system.runner import Completed
 class RemoteServer(Server):
     """The server of a node on another host; `layout` is where it is there."""
 
-    def __init__(self, layout: ServerLayout, link: HostLink, cluster: str, node: str) -> None:
+    def __init__(self, layout: ServerLayout, link: HostLink, cluster: str, node: str, kind: str = "server") -> None:
+        """`kind`: "rejoined" for the standby as which a primary has come back."""
         # Not as a server of this machine, which would look for a free port here.
         self.layout = layout
         self.settings: dict[str, SettingValue] = {}
         self.where = f"{link.name}:{layout.data_directory}"
         self._link = link
-        self._on = ("server", cluster, node)
-        self._reached: Connection = self._ask("connection_of")
-        self.port, self.password = self._reached.port, self._reached.password
+        self._on = (kind, cluster, node)
+        reached: Connection = self._ask("connection_of")
+        self.port, self.password = reached.port, reached.password
+        # Of what the host says only that: it does not decide where we connect.
+        self._reached = Connection(
+            host=layout.spec.listen_address or LOCALHOST,
+            port=reached.port,
+            user=SUPERUSER,
+            database=layout.database,
+            password=reached.password,
+        )
         self._log_bytes = 0
 
     def _ask(self, method: str, report: Report | None = None, **arguments: Any) -> Any:
@@ -84,10 +98,37 @@ class RemoteServer(Server):
         self._ask("shutdown", mode=mode)
         self.fetch_log()
 
+    def reload(self, settings: Mapping[str, SettingValue]) -> None:
+        """Have it read `settings`."""
+        self._ask("reload", settings=settings)
+        self.settings = dict(settings)
+
+    def suspend(self) -> int:
+        """Stop all of its processes; returns CLOCK_MONOTONIC of this machine in ns just before."""
+        at_ns = monotonic_ns()
+        self._ask("suspend")
+        return at_ns
+
+    def proceed(self) -> None:
+        """Continue its processes."""
+        self._ask("proceed")
+
+    def rejoin(
+        self, primary: Server, settings: Mapping[str, SettingValue], *, by_rewind: bool
+    ) -> tuple[Standby, Rejoin]:
+        """Have its host bring it back as a standby of a promoted node."""
+        _, cluster, node = self._on
+        to = {"cluster": cluster, "node": node, **_reached(primary, self.layout)}
+        how: Rejoin = self._link.call(("run",), "rejoin", {**to, "settings": settings, "by_rewind": by_rewind})
+        layout = replace(self.layout, standby=self.layout.standby or PRIMARY, upstream=primary.layout)
+        return RemoteStandby(layout, self._link, cluster, node, primary, "rejoined"), how
+
     def crash(self, just_before: Callable[[], object] = lambda: None, *, restarted_by_other: bool = False) -> int:
-        """Kill all of its processes, and fetch its log; `just_before` is called before the host is asked."""
+        """Kill all of its processes, and fetch its log; `just_before` is called before the host is asked. Returns CLOCK_MONOTONIC of
+        this machine in ns then."""
         just_before()
-        at_ns: int = self._ask("crash", restarted_by_other=restarted_by_other)
+        at_ns = monotonic_ns()
+        self._ask("crash", restarted_by_other=restarted_by_other)
         self.fetch_log()
         return at_ns
 
@@ -130,13 +171,29 @@ class RemoteServer(Server):
 class RemoteStandby(RemoteServer, Standby):
     """The standby of a node on another host; `upstream` is wherever it is."""
 
-    def __init__(self, layout: ServerLayout, link: HostLink, cluster: str, node: str, upstream: Server) -> None:
-        super().__init__(layout, link, cluster, node)
+    def __init__(
+        self, layout: ServerLayout, link: HostLink, cluster: str, node: str, upstream: Server, kind: str = "server"
+    ) -> None:
+        super().__init__(layout, link, cluster, node, kind)
         assert layout.standby is not None, "it is the layout of a standby"
         self.name = layout.standby
         self.upstream = upstream
+
+    def stream_from(self, upstream: Server) -> None:
+        """Have it stream from another node."""
+        self.upstream = upstream
+        _, cluster, node = self._on
+        to = {"cluster": cluster, "node": node, **_reached(upstream, self.layout)}
+        self._link.call(("run",), "stream_from", to)
 
     def back_up(self, report: Report) -> tuple[float, int]:
         """Have its host make the data directory from the running upstream."""
         duration_s, size_bytes = self._ask("back_up", report)
         return duration_s, size_bytes
+
+
+def _reached(upstream: Server, layout: ServerLayout) -> dict[str, object]:
+    """Return which node another one is, and how it is reached from a layout's machine if it is not there."""
+    is_apart = upstream.layout.machine != layout.machine
+    node = upstream.layout.standby or PRIMARY
+    return {"upstream": node, "connection": upstream.connection if is_apart else None}

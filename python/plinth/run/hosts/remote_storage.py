@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from plinth.model.errors import PlinthError, Problem, Reported, RunError
 from plinth.model.facts import StorageFacts
@@ -12,12 +12,10 @@ from plinth.model.step import Step
 from plinth.run.hosts.link import HostLink
 from plinth.storage import Storage
 from plinth.storage.actions import Action
+from plinth.storage.devices.disk_control import DiskControl
 from plinth.system.action import Snapshot
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.runner import Runner
-
-if TYPE_CHECKING:
-    from plinth.storage.devices.disk_control import DiskControl
 
 
 class RemoteStorage(Storage[Any]):
@@ -151,13 +149,39 @@ class RemoteStorage(Storage[Any]):
         return None if found is None else found.model_copy(update={"word": f"{self._link.name}:{found.word}"})
 
     def power_cut_refusal(self) -> str | None:
-        """Return that its power cannot be cut from here."""
-        return f"{self.name} is on host {self._link.name}: the power of its disks is not cut from here"
+        """Return why its power cannot be cut."""
+        return self._twin.power_cut_refusal()
 
-    def disks(self) -> "Sequence[DiskControl]":
-        """Return none: those of another host are not controlled from here."""
-        return ()
+    def disks(self) -> Sequence[DiskControl]:
+        """Return its emulated disks, by controls that its host passes on."""
+        return [_RemoteDisk(disk, self._link, self.name, index) for index, disk in enumerate(self._twin.disks())]
+
+    def detach(self, runner: Runner, journal: Journal) -> None:
+        """Have the host undo what a machine forgets when it loses its power."""
+        self._ask("detach")
+
+    def attach(self, runner: Runner, journal: Journal) -> None:
+        """Have the host do again what `detach` has undone."""
+        self._ask("attach")
+
+    def fill_up(self) -> None:
+        """Have the host fill its file system."""
+        self._ask("fill_up")
 
     def undo(self, runner: Runner, journal: Journal) -> tuple[NotUndone, ...]:
         """Have the host undo it."""
         return tuple(one.not_undone(self._link.name) for one in self._ask("undo_of"))
+
+
+class _RemoteDisk(DiskControl):
+    """The control of an emulated disk on another host."""
+
+    def __init__(self, twin: DiskControl, link: HostLink, storage: str, index: int) -> None:
+        super().__init__(twin.path)
+        self._link = link
+        self._storage = storage
+        self._index = index
+
+    def _ask(self, command: str, timeout_s: float | None = None, **fields: Any) -> dict[str, Any]:
+        asked = {"index": self._index, "command": command, "fields": fields}
+        return self._link.call(("storage", self._storage), "ask_disk", asked, lane="watch")

@@ -126,7 +126,7 @@ class _Planner:
         self._script_errors.clear()
         experiment = self._as_long_as_recorded(experiment)
         expanded = expand(experiment, self._scripts, lambda workload: self._recording(workload)[0])
-        if misplaced := list(graph_problems(expanded, self.hosts)):
+        if misplaced := list(graph_problems(expanded, experiment.host)):
             raise self.loaded.error(
                 [at_its_factor(_as_described(one, experiment), experiment.matrix) for one in misplaced]
             )

@@ -7,6 +7,7 @@ from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import PlannedCluster, PlannedTrial, Variant
 from plinth.model.step import Step
 from plinth.run.context import RunContext
+from plinth.run.host import ServerHost
 from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.snapshots import live_snapshot
 from plinth.server.copies.loaded_copy import CopySteps
@@ -17,7 +18,7 @@ def keeping_steps(context: RunContext, cluster: PlannedCluster, restoring: Resto
     """Return the steps of `measure.restore` that keep a copy of a cluster's files as they are after loading."""
     if not cluster.restored:
         return []
-    return [step for copy in _copies(context, cluster, restoring) for step in copy.keeping()]
+    return [step for copy, host in _copies(context, cluster, restoring) for step in host.shown(copy.keeping())]
 
 
 def restoring_steps(
@@ -27,12 +28,17 @@ def restoring_steps(
     if not cluster.restored:
         return []
     return [
-        _of_trial(step, trial, variant) for copy in _copies(context, cluster, restoring) for step in copy.restoring()
+        _of_trial(step, trial, variant)
+        for copy, host in _copies(context, cluster, restoring)
+        for step in host.shown(copy.restoring())
     ]
 
 
-def _copies(context: RunContext, cluster: PlannedCluster, restoring: Restoring) -> list[CopySteps]:
-    return [CopySteps(context.layout(cluster, node), restoring.ways(cluster, node)) for node in cluster.nodes]
+def _copies(context: RunContext, cluster: PlannedCluster, restoring: Restoring) -> list[tuple[CopySteps, ServerHost]]:
+    return [
+        (CopySteps(context.layout(cluster, node), restoring.ways(cluster, node)), context.host_of(node))
+        for node in cluster.nodes
+    ]
 
 
 def snapshot_steps(

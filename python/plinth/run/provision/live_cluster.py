@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from plinth.model.action import DiskAction
 from plinth.model.base import SettingValue
@@ -31,6 +30,7 @@ from plinth.server.layout import server_step_id
 from plinth.server.replication.patroni import PatroniCluster
 from plinth.server.replication.standby import Standby, await_caught_up, settings_of_standby
 from plinth.server.server import Server
+from plinth.storage import Storage
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal
@@ -169,7 +169,7 @@ class LiveCluster:
             lambda node: self.settings_of(variant, node),
             self._as_standby(variant, PRIMARY),
             self._power_of,
-            self._root_of,
+            self._storage_of,
             self.runner,
             self.journal,
             self._patroni(variant),
@@ -179,8 +179,8 @@ class LiveCluster:
         storages = self.context.closure(tuple(dict.fromkeys(self._roles[node].values())))
         return Power(storages, "all", self.runner, self.journal)
 
-    def _root_of(self, action: OfPlace) -> Path:
-        return self.context.storages[storage_that_holds(action.holds, self._roles[action.node])].mount_point
+    def _storage_of(self, action: OfPlace) -> Storage:
+        return self.context.storages[storage_that_holds(action.holds, self._roles[action.node])]
 
     def _patroni(self, variant: Variant) -> PatroniCluster | None:
         """Return what conducts the failover of a variant; None where Plinth does."""

@@ -13,6 +13,8 @@ from plinth.run.checks.machine import examine_for_run, keep_examination
 from plinth.run.checks.obstacles import Obstacles
 from plinth.run.context import RunContext
 from plinth.run.faults.failures import Failures, reason_of
+from plinth.run.host import ServerHost
+from plinth.run.hosts.undo import step_id
 from plinth.run.listener import Listener
 from plinth.run.provision.cluster_preparation import ClusterPreparation
 from plinth.run.provision.live_cluster import LiveCluster
@@ -196,9 +198,10 @@ class Provisioner:
                 cluster.end()
             for cluster in self._clusters.values():
                 cluster.close()
-            kept = self._journal.undo_all(self.runner, self._listener.progress, left_alone=self._storages.hung)
+            kept: tuple[NotUndone, ...] = ()
             for host in self.context.hosts.values():
-                kept += self._undone_there(host.end)
+                kept += self._undone_there(partial(self._end_host, host))
+            kept += self._journal.undo_all(self.runner, self._listener.progress, left_alone=self._storages.hung)
         for reason in ended:
             self._listener.note(reason)
         self._storages.close()
@@ -223,6 +226,14 @@ class Provisioner:
         kept += self._storages.undo(failed)
         for item in kept:
             self._listener.note(f"{item}; tried again at the end")
+
+    def _end_host(self, host: ServerHost) -> tuple[NotUndone, ...]:
+        """Have an agent undo all and end: nothing is left then of which the journal here has to know."""
+        kept = host.end()
+        for entry in self._journal.entries:
+            if host.name is not None and not kept and entry.step.id == step_id(host.name):
+                self._journal.mark_undone(entry)
+        return kept
 
     def _undone_there(self, undo: Callable[[], tuple[NotUndone, ...]]) -> tuple[NotUndone, ...]:
         """Undo something on another host; of one that is lost its own agent undoes it."""

@@ -123,6 +123,8 @@ def loaded_copies(
     """Return the copies of a cluster's files as loaded, one for each node."""
     restoring = restoring_of(plan, context)
     return [
-        LoadedCopy(context.layout(planned, node), restoring.ways(planned, node), runner, journal)
+        context.host_of(node).loaded_copy(
+            context.layout(planned, node), restoring.ways(planned, node), planned, node, runner, journal
+        )
         for node in planned.nodes
     ]

@@ -67,7 +67,7 @@ def resume_bundle(
                 return _nothing_missing(folder, manifest, plan, progress, listener, guard)
             if manifest.status == "complete":
                 verify_bundle(folder)  # it has power cuts that could not be tested
-        hosts = stack.enter_context(connected_hosts(plan.experiment.host, ssh_config))
+        hosts = stack.enter_context(connected_hosts(plan.experiment.used_hosts, ssh_config))
         _check_same_makers(_makers(plan, manifest, hosts))
         connections: dict[str, str] = {}
         last_block = manifest.trials_end and manifest.trials_end.block

@@ -26,8 +26,10 @@ from plinth.system.journal import Journal
 from plinth.system.regular_file import has_reflinks
 from plinth.system.runner import CommandError, Runner
 
-RestoreWay = Literal["auto", "reflink", "copy", "subvolume"] | Snapshot
-"""By cp, as its --reflink; by a snapshot of its own subvolume; by a snapshot of the storage."""
+CopyWay = Literal["auto", "reflink", "copy"]
+"""By cp, as its --reflink."""
+RestoreWay = CopyWay | Literal["subvolume"] | Snapshot
+"""By cp; by a snapshot of its own subvolume; by a snapshot of the storage."""
 
 _REFLINK = {"auto": "auto", "reflink": "always", "copy": "never", "subvolume": "always"}
 

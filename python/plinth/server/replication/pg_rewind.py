@@ -84,9 +84,11 @@ def _rewind(standby: Standby, primary: Server, runner: Runner) -> None:
     with database_errors("write a checkpoint", primary.where), connect(primary.control) as control:
         control.execute("CHECKPOINT")
     make_slot(primary, standby.name)
-    source = f"host={primary.layout.socket_directory} port={primary.port} user={SUPERUSER} dbname={DATABASE}"
+    host = primary.connection.host if standby.is_apart else primary.layout.socket_directory
+    source = f"host={host} port={primary.port} user={SUPERUSER} dbname={DATABASE}"
     argv = (str(program), f"--target-pgdata={standby.layout.data_directory}", f"--source-server={source}")
-    runner.run(argv, owner=standby.layout.owner, timeout_s=REWIND_TIMEOUT_S)
+    env = {"PGPASSWORD": primary.password} if standby.is_apart and primary.password else None
+    runner.run(argv, owner=standby.layout.owner, env=env, timeout_s=REWIND_TIMEOUT_S)
     standby.mark()
 
 

@@ -120,7 +120,7 @@ def has_strayed(standby: Server, primary: Server, switched_at: str) -> bool:
 def follow(standby: Standby, primary: Server, settings: Mapping[str, SettingValue]) -> None:
     """Have a running standby stream from a promoted node, through its own slot there."""
     make_slot(primary, standby.name)
-    standby.upstream = primary
+    standby.stream_from(primary)
     standby.reload(settings)
 
 

@@ -95,6 +95,15 @@ class Standby(Server):
         self.upstream = upstream
         self.password = upstream.password
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether its upstream is on another machine, where it is reached over TCP with a password."""
+        return self.upstream.layout.machine != self.layout.machine
+
+    def stream_from(self, upstream: Server) -> None:
+        """Have it stream from another node, once its configuration is written the next time."""
+        self.upstream = upstream
+
     def back_up(self, report: Report) -> tuple[float, int]:
         """Make the data directory from the running upstream; returns how long it took, and the size of all files.
 
@@ -111,7 +120,7 @@ class Standby(Server):
         self._drop_slot()
         began = time.monotonic()
         with _reporting(self.upstream.control, f"base backup of {self.layout.name}", report):
-            password = self.upstream.password if self.layout.is_apart else None
+            password = self.upstream.password if self.is_apart else None
             env = None if password is None else {"PGPASSWORD": password}
             self._runner.run(step.argv, owner=self.layout.owner, env=env)
         duration_s = time.monotonic() - began
@@ -137,9 +146,9 @@ class Standby(Server):
     def _owned_settings(self) -> dict[str, SettingValue]:
         place = self.upstream.layout.place
         host = str(self.upstream.layout.socket_directory) if place is None else place.address
-        if self.layout.is_apart:
+        if self.is_apart:
             host = self.upstream.connection.host
-        password = {"password": self.upstream.password} if self.layout.is_apart and self.upstream.password else {}
+        password = {"password": self.upstream.password} if self.is_apart and self.upstream.password else {}
         conninfo = make_conninfo(
             host=host, port=self.upstream.port, user=SUPERUSER, application_name=self.name, **password
         )
