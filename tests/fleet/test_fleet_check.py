@@ -92,7 +92,7 @@ def test_a_configuration_of_ssh_is_named_on_the_command_line(
 @pytest.mark.parametrize(
     ("fleet", "config", "words"),
     [
-        ('address = "local"\nmachines = 1', "x.toml", "no fleet of hosts"),
+        ('address = "local"\nmachines = 1', "x.toml", "no hosts that are reached by ssh"),
         ('address = "ssh"\nhosts = ["client1"]', "nowhere", "there is no such file"),
         ('address = "ssh"\nhosts = ["client1"]', ".", "there is no such file"),
     ],

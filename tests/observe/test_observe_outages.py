@@ -3,8 +3,11 @@
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
+import psycopg
 import pytest
 
 from plinth.observe.processes import RunProcesses
@@ -88,7 +91,16 @@ def test_no_room_for_the_observer_is_a_gap(cluster: Server) -> None:
     few = {"max_connections": 1, "superuser_reserved_connections": 0, "max_wal_senders": 0}
     cluster.shutdown()
     cluster.start(cluster.settings | few)
-    with client(cluster), watching(cluster) as watched:
+    # The session by which the server was started may not have ended there yet.
+    only: list[psycopg.Connection[Any]] = []
+
+    def has_connected() -> bool:
+        with suppress(psycopg.OperationalError):
+            only.append(client(cluster))
+        return bool(only)
+
+    wait_until(has_connected)
+    with only[0], watching(cluster) as watched:
         pass
     assert "too many clients" in watched.reason("pg_wait")
 
