@@ -83,10 +83,12 @@ class Proxy:
                         return
                     if harm.kind == "corrupt":
                         harm = None
+                    self.passed_bytes[from_server] += len(data)
                 else:
+                    # Before they are sent: who gets them may end, and look at this.
+                    self.passed_bytes[from_server] += len(data)
                     target.sendall(data)
                 passed += len(data)
-                self.passed_bytes[from_server] += len(data)
             _shut(target, socket.SHUT_WR)
         except OSError:
             _shut(source)
