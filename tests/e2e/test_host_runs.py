@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,25 @@ def test_a_host_that_is_not_there_is_named_with_what_to_do(project, db1):
     done = project.run()
     assert done.returncode == 1 and "nosuch.invalid" in done.stderr
     assert not project.bundle.exists()
+
+
+def test_a_command_that_is_not_there_is_said_with_what_to_try(project, db1):
+    _write(project, db1)
+    text = (project.folder / "x.toml").read_text()
+    project.write(text.replace(f'command = "{db1.command}"', 'command = "/nosuch/plinth"'))
+    planned = project.plinth("plan", "x.toml")
+    said = " ".join(planned.stderr.split())
+    assert planned.returncode == 1 and "no agent could be started on host db1: " in said
+    assert "/nosuch/plinth --version" in said
+
+
+def test_another_version_is_refused(project, db1):
+    _write(project, db1)
+    program = "import plinth; plinth.__version__ = '9.9'; from plinth.cli import main; raise SystemExit(main())"
+    db1.command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{program}" "$@"\n')
+    planned = project.plinth("plan", "x.toml")
+    assert planned.returncode == 5
+    assert "host db1 has another version: plinth 9.9" in " ".join(planned.stderr.split())
 
 
 @pytest.mark.parametrize(

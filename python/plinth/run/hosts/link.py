@@ -210,6 +210,14 @@ class HostLink:
             ssh, destination = shlex.join(self._ssh), self._spec.ssh.destination
             if error := unreached(ssh, destination, self._child, self._log, f"{where}.address"):
                 return error
+            said = [line for line in self._log.tail(_SAID_BYTES).splitlines() if line.strip()]
+            to_try = shlex.join([*self._ssh, destination, f"{self._spec.remote_command} --version"])
+            return RunError(
+                f"no agent could be started on host {self.name}: {said[-1].strip() if said else message}",
+                where=f"{where}.command",
+                hint=f"see what `{to_try}` says",
+                details=said[-_SAID_LINES:-1],
+            )
         return RunError(
             f"host {self.name} is lost: {message}",
             where=where,
