@@ -161,7 +161,6 @@ def test_trials_begin_with_the_backup(project, nothing_left, original: Original)
     nothing_left()
 
 
-@pytest.mark.long
 def test_a_copy_that_was_cut_short_is_made_again(project, nothing_left, original: Original, tmp_path: Path) -> None:
     """Of a backup that only root may read, which is large enough that the kill comes while it is copied."""
     private = Path(shutil.copytree(original.path("plain"), tmp_path / "private", symlinks=True))

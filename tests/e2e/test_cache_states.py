@@ -90,7 +90,6 @@ def test_a_warm_cache_is_not_read_from_the_device(project, nothing_left):
     nothing_left()
 
 
-@pytest.mark.long
 def test_what_memory_does_not_hold_is_not_warm(project):
     past_the_page_cache = ("--set", "server.settings.debug_io_direct='data'", "--set", 'matrix.storage=["looped"]')
     (trial,) = run(project, "warm", *past_the_page_cache).values()

@@ -40,7 +40,6 @@ def test_interrupted_in_every_phase(project, nothing_left, phase, number):
     nothing_left()
 
 
-@pytest.mark.long
 def test_a_terminal_that_goes_ends_the_run_and_all_is_undone(project, nothing_left):
     """As when the connection to another machine is lost: SIGHUP, and nothing can be written any more."""
     ours, its = os.openpty()
@@ -111,7 +110,6 @@ def test_kill_then_clean_then_resume(project, nothing_left):
     nothing_left()
 
 
-@pytest.mark.long
 def test_resume_cleans_up_automatically_and_a_complete_bundle_has_nothing_to_resume(project, nothing_left):
     running = project.start(*ONCE)
     running.wait_for("load tpcb")

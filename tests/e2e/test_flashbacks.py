@@ -90,7 +90,6 @@ def test_every_commit_of_before_is_there_and_none_of_after(project, nothing_left
     nothing_left()
 
 
-@pytest.mark.long
 def test_a_server_that_dies_after_its_snapshot_is_brought_back_to_it(project, nothing_left):
     kill = '[[measure.action]]\nat = "1500ms"\ndo = "kill"\n[[measure.action]]\nat = "1600ms"\ndo = "start"\n'
     write(project, BTRFS)

@@ -105,7 +105,6 @@ def test_each_trial_begins_with_what_was_loaded(project, nothing_left, filesyste
     nothing_left()
 
 
-@pytest.mark.long
 def test_without_it_a_trial_begins_with_what_others_left(project):
     write(project, LOOPS["ext4"][0], ('"auto"', '"none"'))
     assert project.run().returncode in (0, 3)
