@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
@@ -101,27 +100,7 @@ def _run(made: Hosts) -> int:
         experiment = Path(folder) / "try-hosts.toml"
         experiment.write_text(experiment_text(made))
         subprocess.run(made.coordinator.argv(plinth, "host", "check", str(experiment), *config), check=True)
-        # In a session of its own: a Ctrl-C would end nsenter, which waits for the run, and with it the machines before all is undone.
-        argv = made.coordinator.argv(plinth, "run", str(experiment), *config)
-        process = subprocess.Popen(argv, start_new_session=True)
-        before = {number: signal.signal(number, _forward_to(process)) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            code = process.wait()
-            return code if code >= 0 else 128 - code
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
-def _forward_to(nsenter: "subprocess.Popen[bytes]") -> Callable[[int, object], None]:
-    """Return a handler of signals that sends them to the program that nsenter waits for."""
-
-    def forward(number: int, _: object) -> None:
-        children = Path(f"/proc/{nsenter.pid}/task/{nsenter.pid}/children").read_text().split()
-        for pid in map(int, children or (nsenter.pid,)):
-            os.kill(pid, number)
-
-    return forward
+        return made.coordinator.run_in_front(plinth, "run", str(experiment), *config)
 
 
 if __name__ == "__main__":

@@ -48,18 +48,6 @@ def sshd(tmp_path_factory):
         yield running
 
 
-def _agents(state: Path) -> list[int]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            of_host = bytes(state) in (folder / "environ").read_bytes()
-            if of_host and b"host-agent" in (folder / "cmdline").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-        except OSError:  # it has ended
-            continue
-    return found
-
-
 def _ssh_of(coordinator: int) -> list[int]:
     """The clients of ssh that the coordinator has started."""
     found = []
@@ -84,14 +72,14 @@ def test_nothing_is_left_of_a_run_that_is_cut(project, sshd, monkeypatch, nothin
         case "coordinator":
             running.signal(signal.SIGKILL)
         case "agent":
-            for pid in _agents(db1.state):
+            for pid in db1.agents():
                 os.kill(pid, signal.SIGKILL)
         case _:
             for pid in _ssh_of(running.process.pid):
                 os.kill(pid, signal.SIGSTOP)
     code, said = running.end(timeout_s=180)
     assert code in (-signal.SIGKILL, 0, 1, 3), said
-    wait_until(lambda: not _agents(db1.state), timeout_s=90)
+    wait_until(lambda: not db1.agents(), timeout_s=90)
     cleaned = project.plinth("clean")
     assert cleaned.returncode == 0, cleaned.stderr
     wait_until(lambda: not db1.left(), timeout_s=90)

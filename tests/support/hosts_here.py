@@ -1,5 +1,6 @@
 """Hosts that are this machine: names that an sshd of the tests answers to, each with a state directory of its own."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping
@@ -26,6 +27,16 @@ class HostHere(NamedTuple):
     def environment(self) -> Mapping[str, str]:
         """With which the user's own ssh finds it."""
         return {"PATH": f"{self.sshd.programs}:{os.environ['PATH']}"}
+
+    def agents(self) -> list[int]:
+        """The pids of its agents."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended
+                is_agent = b"host-agent" in (folder / "cmdline").read_bytes().split(b"\0")
+                if is_agent and bytes(self.state) in (folder / "environ").read_bytes():
+                    found.append(int(folder.name))
+        return found
 
     def left(self) -> list[str]:
         """What there is below its state directory, but for what stays for the next run."""

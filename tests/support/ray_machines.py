@@ -6,6 +6,7 @@ be, and the kernel then ends all processes in there, and removes what they have 
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,24 @@ class Machine:
         )
         assert done.returncode == 0, f"{' '.join(argv)}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
+
+    def run_in_front(self, *argv: str) -> int:
+        """Run a program there as at a terminal: it gets the signals that end us. Returns its exit code."""
+        # In a session of its own: a Ctrl-C would end nsenter, which waits for it, and with it the machines before all is undone.
+        process = subprocess.Popen(self.argv(*argv), start_new_session=True)
+
+        def forward(number: int, _: object) -> None:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            for pid in map(int, children or (process.pid,)):
+                os.kill(pid, number)
+
+        before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            code = process.wait()
+            return code if code >= 0 else 128 - code
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def ip(self, *words: str) -> None:
         """ip(8) in its network, by our pids."""

@@ -10,7 +10,7 @@ from plinth.model.base import Frozen
 
 MAX_MACHINES = 1000
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9._:%\[\]-]+")
-COMMAND = re.compile(r"[A-Za-z0-9_.~/+-]+")
+_COMMAND = re.compile(r"[A-Za-z0-9_.~/+-]+")
 RAY_ADDRESS = re.compile(r"auto|ray://[A-Za-z0-9._:%\[\]-]+:[0-9]{1,5}")
 _ADDRESSES = '"local", "ssh", "auto" for the Ray cluster of this machine, "ray://HOST:PORT" for another'
 
@@ -18,6 +18,12 @@ _ADDRESSES = '"local", "ssh", "auto" for the Ray cluster of this machine, "ray:/
 def is_option(word: str) -> bool:
     """Return whether a program such as a ProxyCommand of the user's would take a user or a host for one of its options."""
     return word.startswith("-")
+
+
+def check_command(command: str) -> None:
+    """Raise ValueError for a command of another machine that is more than a path."""
+    if not _COMMAND.fullmatch(command):
+        raise ValueError(f"got {command!r}; the path of plinth alone is allowed, without arguments")
 
 
 class FleetSpec(Frozen):
@@ -87,8 +93,7 @@ class FleetSpec(Frozen):
     @field_validator("command")
     @classmethod
     def _command_is_a_path(cls, command: str) -> str:
-        if not COMMAND.fullmatch(command):
-            raise ValueError(f"got {command!r}; the path of plinth alone is allowed, without arguments")
+        check_command(command)
         return command
 
     @model_validator(mode="after")

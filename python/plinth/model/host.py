@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, field_validator
 
 from plinth.model.base import Frozen
-from plinth.model.fleet import COMMAND, is_option
+from plinth.model.fleet import check_command, is_option
 from plinth.model.units import DurationS
 
 _SSH = re.compile(
@@ -83,8 +83,7 @@ class HostSpec(Frozen):
     @field_validator("command")
     @classmethod
     def _command_is_a_path(cls, command: str) -> str:
-        if not COMMAND.fullmatch(command):
-            raise ValueError(f"got {command!r}; the path of plinth alone is allowed, without arguments")
+        check_command(command)
         return command
 
     @property

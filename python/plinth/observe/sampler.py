@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Series = list[tuple[int, list[Reading]]]
 """Readings of one source: (time of the monotonic clock, all that was read then)."""
-_SAME_NS = 1_000_000
+SAME_NS = 1_000_000
+"""A phase whose ends move by less is the same."""
 
 
 class Sampler:
@@ -87,9 +88,7 @@ class Sampler:
 
         May be called again to correct the instants; those less than 1 ms away change nothing. From the thread that calls end().
         """
-        if self._phase_ns is not None and abs(begin_ns - self._phase_ns[0]) < _SAME_NS > abs(
-            end_ns - self._phase_ns[1]
-        ):
+        if self._phase_ns is not None and abs(begin_ns - self._phase_ns[0]) < SAME_NS > abs(end_ns - self._phase_ns[1]):
             return
         self._phase_ns = (begin_ns, end_ns)
         self._wake()

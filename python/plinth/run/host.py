@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from plinth.model.errors import Problem
 from plinth.model.facts import HostFacts, Installation, StorageFacts
 from plinth.observe.diskstats import Devices
+from plinth.server.layout import SOCKET_PORT
 from plinth.storage import Storage, describe, make, place_problems
 from plinth.system import cancel, drop_caches
+from plinth.system.cgroup import folder_of_memory_groups
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner, check_sees_servers, server_owner
 from plinth.system.paths import work_dir
@@ -189,10 +191,20 @@ class ServerHost:
         return None
 
     def check_node(self, layout: "ServerLayout", cluster: "PlannedCluster", node: "PlannedNode") -> None:
-        """Raise a PlinthError where a node could not listen, or its memory not be limited."""
-        from plinth.run.checks.places import check_place
+        """Raise a PlinthError where the port of a node is taken, its socket could have no path, or nothing could limit its memory."""
+        from plinth.run.trial.cache_state import drop_error
+        from plinth.server import port
 
-        check_place(layout)
+        spec = layout.spec
+        if spec.listen == "tcp":
+            address = spec.listen_address or port.LOCALHOST
+            port.check_free(spec.port, address) if spec.port is not None else port.find_free(address)
+        layout.check_socket_path(spec.port or SOCKET_PORT)
+        if spec.memory_bytes is not None:
+            folder_of_memory_groups()
+            # What Plinth loads and restores is in the page cache, and not counted as the server's.
+            if error := drop_error("server.memory", "or leave it out"):
+                raise error
 
     def examine(
         self,

@@ -299,6 +299,9 @@ class Server:
         """Continue its processes after `suspend` (SIGCONT)."""
         continue_processes(self.layout.data_directory)
 
+    def fetch_log(self) -> None:
+        """Have what it has logged in the bundle: nothing to do on this machine, where its log is there."""
+
     def alive(self) -> bool:
         """Return whether the postmaster runs."""
         return self._postmaster is not None and self._postmaster.alive()

@@ -11,15 +11,13 @@ from plinth.fleet.asking import ClockOffset
 from plinth.model.errors import PlinthError, UsageError
 from plinth.model.facts import HostFacts
 from plinth.run.checks.obstacles import find_obstacles
-from plinth.run.host import HOST, ServerHost
-from plinth.run.hosts.agent import hello as own_hello
-from plinth.run.hosts.link import HostLink
+from plinth.run.hosts.connect import start_agents
 from plinth.run.hosts.protocol import Hello
 from plinth.run.hosts.remote_host import RemoteHost
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.planning.make_plan import make_plan
 from plinth.system.owner import Owner
-from plinth.system.runner import Runner
+from plinth.system.process import boot_id
 
 _REACH_TIMEOUT_S = 5.0
 
@@ -57,25 +55,19 @@ def check_hosts(
         raise UsageError(
             "the experiment has no hosts", where=loaded.file, hint='[host.db1] with address = "ssh://db1" describes one'
         )
-    used = {None, *loaded.experiment.used_hosts}
-    connected: dict[str | None, ServerHost] = {None: HOST}
-    not_started: dict[str, PlinthError] = {}
     found: list[HostFound] = []
-    boots = {own_hello().boot_id: "this machine"}
+    boots = {boot_id(): "this machine"}
+    error = None
     with ExitStack() as stack, InterruptGuard(lambda _: None):
-        for name, spec in specs.items():
-            try:
-                host = RemoteHost(stack.enter_context(HostLink(name, spec, Runner(), ssh_config)), spec)
+        hosts, not_started = start_agents(stack, specs, ssh_config)
+        for host in hosts.values():
+            if isinstance(host, RemoteHost):
                 found.append(_found(host, boots))
-                if name in used:
-                    connected[name] = host
-            except PlinthError as error:
-                not_started[name] = error
-        error = None
         if not not_started:
+            used = {name: host for name, host in hosts.items() if name is None or name in loaded.experiment.used_hosts}
             try:
-                plan = make_plan(loaded, run_id="RUN", bundle=bundle, destroy=destroy, hosts=connected)
-                error = find_obstacles(plan, bundle, loaded.connections, destroy, connected).error()
+                plan = make_plan(loaded, run_id="RUN", bundle=bundle, destroy=destroy, hosts=used)
+                error = find_obstacles(plan, bundle, loaded.connections, destroy, used).error()
             except PlinthError as reason:
                 error = reason
     return HostsFound(found, not_started, error)

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from plinth import __version__
@@ -28,12 +27,12 @@ from plinth.run.hosts.protocol import LANES, Answer, Hello, Lane, Request
 from plinth.run.hosts.sampling import HostSampling
 from plinth.system import cancel
 from plinth.system.framed_tls import Disconnected, PeerTimeout, parsed
+from plinth.system.process import boot_id
 
 _FIRST_LEASE_S = 60.0
 """Until the coordinator has said how long it is."""
 _END_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class HostAgent:
@@ -97,13 +96,13 @@ class HostAgent:
         match request.kind:
             case "hello":
                 self._lease_s = request.lease_s
-                self.send(Answer(number=request.number, hello=hello(self._ssh_connection)))
+                self.send(Answer(number=request.number, hello=self._hello()))
             case "clock":
                 reading = ClockReading(received_ns=received_ns, sent_ns=time.monotonic_ns())
                 self.send(Answer(number=request.number, clock=reading))
             case "cancel":
                 for lane in self._lanes.values():
-                    lane.cancel()
+                    lane.cancel(request.cancels)
                 self.send(Answer(number=request.number))
             case _:
                 self._lanes[request.lane].add(request)
@@ -127,12 +126,24 @@ class HostAgent:
             case _:
                 raise UsageError(f"the agent of a host has no {'/'.join([kind, *names])}")
 
+    def _hello(self) -> Hello:
+        """Return who and what this process is: SSH_CONNECTION is two addresses, each with its port (ssh(1))."""
+        client, _, server, _ = (self._ssh_connection.split() + [""] * 4)[:4]
+        return Hello(
+            plinth=__version__,
+            python=platform.python_version(),
+            host=socket.gethostname(),
+            boot_id=boot_id(),
+            address=server or None,
+            coordinator_address=client or None,
+        )
+
     def _end(self) -> tuple[Any, ...]:
         """End what is under way, and undo what was made, once."""
         for lane in self._lanes.values():
-            lane.cancel()
+            lane.begin_to_end()
         for lane in self._lanes.values():
-            lane.end(_END_TIMEOUT_S)
+            lane.join(_END_TIMEOUT_S)
         return self._run.end()
 
 
@@ -142,7 +153,9 @@ class _LaneThread:
     def __init__(self, lane: Lane, agent: HostAgent) -> None:
         self._agent = agent
         self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
-        self._token: cancel.CancelToken | None = None
+        self._lock = threading.Lock()
+        self._current: tuple[int, cancel.CancelToken] | None = None
+        self._cancelled: set[int] = set()
         self._is_ending = False
         self._thread = threading.Thread(target=self._work, name=f"lane {lane}", daemon=True)
         self._thread.start()
@@ -150,13 +163,22 @@ class _LaneThread:
     def add(self, request: Request) -> None:
         self._requests.put(request)
 
-    def cancel(self) -> None:
-        if (token := self._token) is not None:
-            token.cancel(Interrupted("the coordinator ended it"))
+    def cancel(self, number: int) -> None:
+        """Cancel the call of this number, if it is one of ours: those of other threads of the coordinator go on."""
+        with self._lock:
+            self._cancelled.add(number)
+            if self._current is not None and self._current[0] == number:
+                self._current[1].cancel(Interrupted("the coordinator ended it"))
 
-    def end(self, timeout_s: float) -> None:
-        self._is_ending = True
+    def begin_to_end(self) -> None:
+        """Cancel the call under way, and begin no other."""
+        with self._lock:
+            self._is_ending = True
+            if self._current is not None:
+                self._current[1].cancel(Interrupted("the coordinator ended it"))
         self._requests.put(None)
+
+    def join(self, timeout_s: float) -> None:
         self._thread.join(timeout_s)
 
     def _work(self) -> None:
@@ -165,7 +187,12 @@ class _LaneThread:
 
     def _answer(self, request: Request) -> Answer:
         try:
-            with cancel.scope() as self._token:
+            with cancel.scope() as token:
+                with self._lock:
+                    self._current = (request.number, token)
+                    if request.number in self._cancelled or self._is_ending:
+                        token.cancel(Interrupted("the coordinator ended it"))
+                cancel.check()
                 return Answer(number=request.number, result=self._agent.call(request))
         except Reported as error:
             return Answer(number=request.number, error=CallError.of(error))
@@ -173,20 +200,9 @@ class _LaneThread:
             broken = RunError(f"the agent broke: {type(error).__name__}: {error}")
             return Answer(number=request.number, error=CallError.of(broken))
         finally:
-            self._token = None
-
-
-def hello(ssh_connection: str = "") -> Hello:
-    """Return who and what this process is. `ssh_connection` is ssh(1)'s SSH_CONNECTION: two addresses, each with its port."""
-    client, _, server, _ = (ssh_connection.split() + [""] * 4)[:4]
-    return Hello(
-        plinth=__version__,
-        python=platform.python_version(),
-        host=socket.gethostname(),
-        boot_id=_BOOT_ID.read_text().strip(),
-        address=server or None,
-        coordinator_address=client or None,
-    )
+            with self._lock:
+                self._current = None
+                self._cancelled.discard(request.number)
 
 
 def main(words: Sequence[str]) -> int:

@@ -20,19 +20,26 @@ def connected_hosts(specs: Mapping[str, HostSpec], ssh_config: Path | None = Non
     if not specs:
         yield ONLY_THIS
         return
+    with ExitStack() as stack:
+        with InterruptGuard(lambda _: None):
+            hosts, errors = start_agents(stack, specs, ssh_config)
+        if errors:
+            raise together("the hosts of the experiment cannot be reached", [*errors.values()])
+        yield hosts
+
+
+def start_agents(
+    stack: ExitStack, specs: Mapping[str, HostSpec], ssh_config: Path | None
+) -> tuple[Hosts, dict[str, PlinthError]]:
+    """Start an agent on each of `specs`, which ends with `stack`; return the machines, and why there is none on the others."""
     from plinth.run.hosts.link import HostLink
     from plinth.run.hosts.remote_host import RemoteHost
 
     hosts: dict[str | None, ServerHost] = {None: HOST}
-    errors: list[PlinthError] = []
-    with ExitStack() as stack:
-        with InterruptGuard(lambda _: None):
-            for name, spec in specs.items():
-                try:
-                    link = stack.enter_context(HostLink(name, spec, Runner(), ssh_config))
-                    hosts[name] = RemoteHost(link, spec)
-                except PlinthError as error:
-                    errors.append(error)
-        if errors:
-            raise together("the hosts of the experiment cannot be reached", errors)
-        yield hosts
+    errors: dict[str, PlinthError] = {}
+    for name, spec in specs.items():
+        try:
+            hosts[name] = RemoteHost(stack.enter_context(HostLink(name, spec, Runner(), ssh_config)), spec)
+        except PlinthError as error:
+            errors[name] = error
+    return hosts, errors

@@ -13,7 +13,6 @@ from plinth.model.outage import Rejoin
 from plinth.model.plan import PlannedCluster
 from plinth.model.step import Step, Undo
 from plinth.model.storage import StorageSpec
-from plinth.run.checks.places import check_place
 from plinth.run.context import RunContext
 from plinth.run.host import HOST
 from plinth.run.hosts.calls import Kept
@@ -79,9 +78,11 @@ class HostRun:
         """Say which servers are to be on these storages."""
         self._clusters[cluster.id] = cluster
 
-    def check_place(self, cluster: str, node: str) -> None:
-        """Raise a PlinthError where a node could not listen, or its memory not be limited."""
-        check_place(self._layout(cluster, node))
+    def check_node(self, cluster: str, node: str) -> None:
+        """Raise what `ServerHost.check_node` raises of a node."""
+        planned = self._clusters[cluster]
+        placed = next(one for one in planned.nodes if one.name == node)
+        HOST.check_node(self._layout(cluster, node), planned, placed)
 
     def open_port(self, address: str) -> int:
         """Listen on a free port of an address, for a while in which it is tried from elsewhere; return the port."""

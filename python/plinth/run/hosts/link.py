@@ -143,27 +143,29 @@ class HostLink:
             self._waiting[numbered.number] = answers
         try:
             self._send(numbered)
-            return self._awaited(answers, timeout_s, report)
+            return self._awaited(numbered.number, answers, timeout_s, report)
         finally:
             self._waiting.pop(numbered.number, None)
 
-    def _cancel(self, answers: "queue.SimpleQueue[Any]") -> None:
-        """End what is under way there, and wait for that."""
+    def _cancel(self, number: int, answers: "queue.SimpleQueue[Any]") -> None:
+        """End a call there, and wait for that."""
         with suppress(Reported), cancel.masked():
-            self._send(Request(number=0, kind="cancel"))
-            self._awaited(answers, _ANSWER_TIMEOUT_S, None)
+            self._send(Request(number=0, kind="cancel", cancels=number))
+            self._awaited(number, answers, _ANSWER_TIMEOUT_S, None)
 
     def _send(self, request: Request) -> None:
         with self._sending:
             self._link.send(request.model_dump_json(exclude_defaults=True).encode())
 
-    def _awaited(self, answers: "queue.SimpleQueue[Any]", timeout_s: float | None, report: Report | None) -> Any:
+    def _awaited(
+        self, number: int, answers: "queue.SimpleQueue[Any]", timeout_s: float | None, report: Report | None
+    ) -> Any:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             try:
                 cancel.check()
             except Reported:
-                self._cancel(answers)
+                self._cancel(number, answers)
                 raise
             try:
                 answer = answers.get(timeout=_POLL_S)

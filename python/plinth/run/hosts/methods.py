@@ -177,7 +177,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         HostRun.know_places,
         HostRun.reach_upstream,
         HostRun.add_cluster,
-        HostRun.check_place,
+        HostRun.check_node,
         HostRun.open_port,
         HostRun.close_port,
         HostRun.stream_from,

@@ -6,7 +6,7 @@ progress before that while a call is under way. What belongs to which:
     hello    Hello           who and what the agent is; the lease begins
     clock    ClockReading    when the request came and when the reply left, by the agent's monotonic clock
     call     result          a method of an object; its result as JSON
-    cancel   nothing         calls that are under way end where they wait
+    cancel   nothing         a call ends where it waits, or is not begun
     end      nothing         all that was made is undone, and the agent ends
 
 A call belongs to a lane, a thread of the agent that does one call after the other and lasts as long as the agent: servers end with the
@@ -36,6 +36,7 @@ class Request(Frozen):
     kind: Literal["hello", "clock", "call", "cancel", "end"]
     lane: Lane = "work"
     lease_s: float = Field(default=60.0, description="Of hello.")
+    cancels: int = Field(default=0, description="Of cancel: the number of the call.")
     on: tuple[str, ...] = Field(
         default=(),
         description='Of call: ("host",), ("run",), ("storage", NAME), ("server", CLUSTER, NODE), '

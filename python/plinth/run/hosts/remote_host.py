@@ -130,7 +130,7 @@ class RemoteHost(ServerHost):
     def check_node(self, layout: ServerLayout, cluster: PlannedCluster, node: PlannedNode) -> None:
         """Raise a PlinthError where a node could not listen there, or its memory not be limited."""
         self.link.call(("run",), "add_cluster", {"cluster": cluster})
-        self.link.call(("run",), "check_place", {"cluster": cluster.id, "node": node.name})
+        self.link.call(("run",), "check_node", {"cluster": cluster.id, "node": node.name})
 
     def installation(self, version: int, bindir: str | None) -> Installation:
         """Return the PostgreSQL of this major version there."""

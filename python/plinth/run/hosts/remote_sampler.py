@@ -8,12 +8,10 @@ from plinth.model.errors import Reported
 from plinth.observe.checkpoints import ObservedEvent
 from plinth.observe.host_sampler import HostRequest
 from plinth.observe.processes import LOAD_ENGINE
-from plinth.observe.sampler import Sampler
+from plinth.observe.sampler import SAME_NS, Sampler
 from plinth.observe.source import Readout, Unreadable
 from plinth.run.hosts.link import HostLink
 from plinth.run.hosts.sampling import SourceName
-
-_SAME_NS = 1_000_000
 
 
 class _Source:
@@ -50,7 +48,7 @@ class RemoteSampler(Sampler):
         """Have the host read at the beginning and at the end of a measured phase."""
         asked = (begin_ns, end_ns)
         if self._asked_ns is None or any(
-            abs(new - old) >= _SAME_NS for new, old in zip(asked, self._asked_ns, strict=True)
+            abs(new - old) >= SAME_NS for new, old in zip(asked, self._asked_ns, strict=True)
         ):
             self._asked_ns = asked
             offset_ns = self._clock.offset_ns
@@ -62,12 +60,13 @@ class RemoteSampler(Sampler):
 
     def gaps(self, t0_ns: int) -> list[Gap]:
         """Return the gaps, with times since `t0_ns`."""
-        known = f"its clock is known to within {self._clock.error_ns / 1e3:.0f} us"
-        absent = Gap(what=f"{LOAD_ENGINE} among the processes of {self.name}", reason="it is on another machine")
+        known = f"the clock of the host is known to within {self._clock.error_ns / 1e3:.0f} us"
+        reason = f"it is on another machine; {known}"
+        absent = Gap(what=f"{LOAD_ENGINE} among the processes of {self.name}", reason=reason)
         try:
             there = self._ask("gaps", t0_ns=t0_ns + self._clock.offset_ns)
         except Reported as error:
-            return [*super().gaps(t0_ns), Gap(what=f"{self.name}, {known}", reason=error.message), absent]
+            return [*super().gaps(t0_ns), Gap(what=self.name, reason=error.message), absent]
         return [*super().gaps(t0_ns), *there, absent]
 
     def _run(self) -> None:

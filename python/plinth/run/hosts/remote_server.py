@@ -94,9 +94,8 @@ class RemoteServer(Server):
         return applied
 
     def shutdown(self, mode: ShutdownMode = "fast") -> None:
-        """Shut down, and fetch its log."""
+        """Shut down."""
         self._ask("shutdown", mode=mode)
-        self.fetch_log()
 
     def reload(self, settings: Mapping[str, SettingValue]) -> None:
         """Have it read `settings`."""
@@ -124,12 +123,11 @@ class RemoteServer(Server):
         return RemoteStandby(layout, self._link, cluster, node, primary, "rejoined"), how
 
     def crash(self, just_before: Callable[[], object] = lambda: None, *, restarted_by_other: bool = False) -> int:
-        """Kill all of its processes, and fetch its log; `just_before` is called before the host is asked. Returns CLOCK_MONOTONIC of
-        this machine in ns then."""
+        """Kill all of its processes; `just_before` is called before the host is asked. Returns CLOCK_MONOTONIC of this machine in ns
+        then."""
         just_before()
         at_ns = monotonic_ns()
         self._ask("crash", restarted_by_other=restarted_by_other)
-        self.fetch_log()
         return at_ns
 
     def lose_power(self, *, for_good: bool = False) -> None:

@@ -278,3 +278,4 @@ class LiveCluster:
 def _end(server: Server) -> None:
     if server.alive():
         server.crash()
+    server.fetch_log()  # also of one that has died
