@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -158,3 +159,25 @@ def test_an_empty_segment_of_a_postmaster_that_was_killed_is_removed(
     assert (remove_memory_of(guarded) != []) is is_removed
     is_there = ctypes.CDLL(None).shmctl(segment, IPC_RMID, None) == 0
     assert is_there is not is_removed
+
+
+LOOKS = """\
+import sys, time
+from plinth.server.shared_memory import Guarded, remove_memory_of
+began = time.monotonic()
+removed = remove_memory_of(Guarded.from_text(sys.argv[1]))
+print(len(removed), time.monotonic() - began)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another PID namespace needs root")
+def test_memory_of_a_server_of_another_pid_namespace_is_neither_waited_for_nor_removed(make_server) -> None:
+    server: Server = make_server()
+    server.start({"shared_buffers": "1MB"})
+    memory = memory_of(server.postmaster_pid)
+    other = str(Guarded.at(server.layout.data_directory)._replace(inode=1))
+    argv = ("unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", LOOKS, other)
+    removed, took_s = Runner().run(argv).stdout.split()
+    assert (removed, float(took_s) < 0.5) == ("0", True), took_s
+    assert memory.names() == memory.left()
+    server.crash()

@@ -117,6 +117,9 @@ def _remove_unattached(guarded: Guarded, removed: list[str]) -> bool:
 
 
 def _has_ended(pid: int) -> bool:
+    """Return whether a process has. The kernel has no number for one of another PID namespace, 0, of which nothing is known."""
+    if pid == 0:
+        return False
     try:
         return stat_fields(Path(f"/proc/{pid}"))[STATE] in ENDED
     except OSError:
