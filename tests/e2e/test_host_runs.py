@@ -4,15 +4,18 @@ import json
 import os
 import signal
 import sys
+from typing import get_args
 
 import pytest
 
 from hosts_here import HostHere, host_here
 from own_sshd import own_sshd
 from plinth import open_bundle
+from plinth.model.durability import CutMoment
 from waiting import wait_until
 
 NAMES = ("db1", "db2")
+MOMENTS = get_args(CutMoment)
 REST = """\
 [dataset]
 kind = "tpcb"
@@ -71,7 +74,8 @@ def test_a_server_here_and_one_on_a_host_are_compared(project, db1, nothing_left
     _write(project, db1)
     planned = project.plinth("plan", "x.toml")
     assert planned.returncode == 0, planned.stderr
-    assert "on host db1: " in " ".join(planned.stdout.split())
+    said = " ".join((planned.stdout + planned.stderr).split())
+    assert "on host db1: " in said and "host db1 is the same machine as this machine" in said
     done = project.run()
     assert done.returncode in (0, 3), done.stderr
     trials = project.trials()
@@ -235,11 +239,98 @@ def test_another_version_is_refused(project, db1):
     assert "host db1 has another version: plinth 9.9" in " ".join(planned.stderr.split())
 
 
+LIE = '\nlie = "ignore-flush"\nphysics = { cache_size = "64MiB", cache_protected = false }'
+CUT = """\
+[durability]
+cuts = 6
+modes = ["drop"]
+within = "300ms"
+"""
+
+
+@pytest.mark.parametrize(
+    ("lie", "is_lost"),
+    [pytest.param("", False, id="honest"), pytest.param(LIE, True, marks=pytest.mark.long, id="lies")],
+)
+def test_the_power_of_a_host_is_cut_and_what_is_lost_is_found(project, db1, nothing_left, lie, is_lost):
+    rest = REST.replace('["near", "far"]', '["far"]')
+    _write(project, db1, EMULATED + lie, rest=rest + CUT)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    cuts = [json.loads(path.read_text()) for path in sorted(project.bundle.glob("cuts/*.json"))]
+    assert all(cut["failure"] is None for cut in cuts), [cut["failure"] for cut in cuts]
+    assert any("lost commit" in [one["kind"] for one in cut["damage"]] for cut in cuts) is is_lost
+    if not is_lost:
+        assert [cut["moment"] for cut in cuts] == list(MOMENTS)
+        assert all(cut["damage"] == [] and cut["acknowledged"] > 0 and cut["recovery_s"] > 0 for cut in cuts)
+        compared = {"no page is older than before the load", "untouched rows are as before the load", "pg_checksums"}
+        for cut in cuts:
+            made = {check["name"] for check in cut["checks"] if check["not_run"] is None}
+            assert compared <= made, made
+    assert db1.left() == [] and db1.agents() == []
+    nothing_left()
+
+
+BTRFS = 'kind = "loop"\nfilesystem = "btrfs"\nsize = "600MiB"'
+TAKEN = """\
+restore = "auto"
+[[measure.action]]
+at = "300ms"
+do = "snapshot"
+[[measure.action]]
+at = "600ms"
+do = "snapshot"
+"""
+
+
+def test_snapshots_are_taken_on_a_host_and_gone_back_to(project, db1, nothing_left):
+    rest = REST.replace('["near", "far"]', '["far"]').replace("repeats = 1", "repeats = 2")
+    _write(project, db1, BTRFS, rest=rest + TAKEN)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    for trial in project.trials():
+        assert trial["status"] == "complete", trial["failure"]
+        assert [(one["kind"], one["damage"]) for one in trial["flashbacks"]] == [("btrfs", [])] * 2
+        assert all(one["acknowledged"] > 0 and one["undone"] > 0 for one in trial["flashbacks"])
+        assert trial["restored"]["how"] == {"data": "snapshot"}
+    assert db1.left() == [] and db1.agents() == []
+    nothing_left()
+
+
+def test_pages_are_written_on_a_host_and_its_commands_are_in_the_bundle(project, db1):
+    _write(project, db1, rest=REST.replace("scale = 1", 'scale = 1\nloader = "pages"'))
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    assert [trial["status"] for trial in project.trials()] == ["complete"] * 2
+    loaded = {path.stem: json.loads(path.read_text()) for path in project.bundle.glob("env/dataset-*.json")}
+    assert len(loaded) == 2
+    assert all("write pages" in [task["name"] for task in one["tasks"]] for one in loaded.values())
+    commands = [json.loads(line) for line in (project.bundle / "logs" / "commands.jsonl").read_text().splitlines()]
+    there = [command["argv"] for command in commands if command.get("host") == "db1"]
+    assert any(argv[0].endswith("/initdb") for argv in there)
+
+
+def test_every_machine_of_a_run_is_observed(project, db1, db2):
+    farther = '[storage.farther]\nhost = "db2"\nkind = "directory"\n'
+    on_b = REPLICATED.replace('[server.standby.a]\nstorage = "far"\n', "").replace("(a, b)", "(b)")
+    rest = on_b.replace("STORAGE", "far").replace("OTHER", "farther")
+    _write(project, db1, more=farther, rest=rest + db2.toml)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    opened = open_bundle(project.bundle)
+    for source in ("host_cpu", "host_cpu@", "host_cpu@db2"):
+        assert len(opened.samples(source).columns["t_ns"]) > 1, source
+    report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
+    titles = [panel["title"] for panel in report["panels"]]
+    assert "Host CPU by mode, host db2" in titles and "Host CPU by mode, where the run was started" in titles
+    assert "away (round trip by TCP)" in report["standbys"][0]["upstream"]
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         ('[measure]\nmax_written = "1GiB"\nprobe = "0s"\n', "what is written on another host is not counted"),
-        ("[durability]\ncuts = 1\n", "the power of another host is not cut"),
+        ("[durability]\natlas = 10\n", "disks of another host are not recorded for an atlas"),
     ],
 )
 def test_what_is_done_on_this_machine_only_is_refused_by_its_key(project, db1, more, said):

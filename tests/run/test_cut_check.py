@@ -15,7 +15,6 @@ from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered
 from plinth.run.power_cuts.power_cut import start_server
 from plinth.server.server import Server
 from plinth.system.database import connect
-from plinth.system.runner import Runner
 from plinth.workload.dataset import Dataset
 from plinth.workload.survival import Survival
 from servers import new_servers
@@ -66,7 +65,7 @@ def checked(cluster: Server, dataset: Dataset, found: Findings | None = None) ->
         row = control.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
     found = found or Findings()
     at_cut = CutState({"rows": 3}, LoadResult.model_construct(), None, 0, row[0])
-    check_recovered(cluster, cluster.layout.installation, VARIANT, dataset, at_cut, found, Runner())
+    check_recovered(cluster, cluster.files(), VARIANT, dataset, at_cut, found)
     return found
 
 

@@ -137,7 +137,7 @@ def test_one_torn_page_is_named_without_full_page_images_and_repaired_with_them(
                 assert row == (15,), "the update was acknowledged"
             cluster.shutdown()
             found.add(check_checksums(cluster.layout, layout.installation, Runner(), enabled=True))
-        name_torn_pages(found, cluster, variant)
+        name_torn_pages(found, cluster.files(), variant)
         cluster.crash()
     assert [damage.kind for damage in found.damage] == kinds
     for damage in found.damage[1:]:

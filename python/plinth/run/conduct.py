@@ -76,7 +76,8 @@ class Continued:
 
 
 class CommandLog:
-    """The external commands of a run, in the bundle (logs/commands.jsonl): appends one line of JSON for each command: argv, user, exit code, duration, ends of its output.
+    """The external commands of a run, in the bundle (logs/commands.jsonl): appends one line of JSON for each command: argv, user, exit code, duration, ends of its output;
+    the name of the host, if it is another.
 
     A command does not fail when it cannot be logged, such as when the disk with the bundle is full: `note` is then
     called once.
@@ -87,11 +88,12 @@ class CommandLog:
         self._note = note
         self._has_failed = False
 
-    def record(self, command: CommandRecord) -> None:
+    def record(self, command: CommandRecord, host: str | None = None) -> None:
         """Append one command."""
+        line = command._asdict() if host is None else {"host": host, **command._asdict()}
         try:
             with self._log.to_append() as file:
-                file.write(json.dumps(command._asdict()).encode() + b"\n")
+                file.write(json.dumps(line).encode() + b"\n")
         except (OSError, PlinthError) as error:
             if not self._has_failed:
                 reason = error.message if isinstance(error, PlinthError) else error.strerror
@@ -174,7 +176,10 @@ def conduct(
     context = _context(plan, writer, given)
     if not context.owner.is_current_user:
         listener.note(context.owner.reason)
-    runner = Runner(CommandLog(writer.log("commands.jsonl"), listener.note).record)
+    commands = CommandLog(writer.log("commands.jsonl"), listener.note)
+    for host in given.hosts.values():
+        host.log_commands(commands.record)
+    runner = Runner(commands.record)
     journal = (
         left_behind.resume(plan, context, runner, listener) if continued else Journal.create(plan.run_id, UNDO_HANDLERS)
     )

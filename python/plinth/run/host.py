@@ -5,13 +5,16 @@ PostgreSQL.
 """
 
 import os
+import socket
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from plinth.model.errors import Problem
+from plinth.model.errors import Problem, RunError
 from plinth.model.facts import HostFacts, Installation, StorageFacts
 from plinth.observe.diskstats import Devices
 from plinth.server.layout import SOCKET_PORT
@@ -21,32 +24,39 @@ from plinth.system.cgroup import folder_of_memory_groups
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner, check_sees_servers, server_owner
 from plinth.system.paths import work_dir
-from plinth.system.process import STATE, stat_fields
-from plinth.system.runner import Runner
+from plinth.system.process import STATE, boot_id, stat_fields
+from plinth.system.runner import CommandRecord, Runner
 from plinth.system.timeout import call_with_timeout
 
 if TYPE_CHECKING:
     from plinth.model.choices import IoShape
     from plinth.model.doctor import Examination
     from plinth.model.experiment import Experiment
+    from plinth.model.loaded import LoadedDataset
     from plinth.model.plan import PlannedCluster, PlannedNode
     from plinth.model.probe import FsyncCase, FsyncProbe
     from plinth.model.probe_io import IoProbe
+    from plinth.model.progress import Report
     from plinth.model.step import Step
     from plinth.model.storage import StorageSpec
     from plinth.observe.host_sampler import HostRequest
     from plinth.observe.sampler import Sampler
     from plinth.plan import Expanded
     from plinth.run.checks.settings import SettingsCheck
+    from plinth.server.copies.live_snapshot import LiveSnapshot
     from plinth.server.copies.loaded_copy import LoadedCopy, RestoreWay
     from plinth.server.layout import ServerLayout
     from plinth.server.prewarm import Relation
     from plinth.server.replication.standby import Standby
     from plinth.server.server import Server
+    from plinth.system.action import Snapshot
     from plinth.system.journal import Journal, NotUndone
+    from plinth.workload import Dataset, DatasetServer
 
 _STOPPED = "Tt"
 """States of a process that is stopped, by a signal or by a debugger."""
+_CONNECTIONS = 20
+_CONNECT_TIMEOUT_S = 10.0
 _WATCH_S = 0.25
 """How long other processes are watched: shorter than in `plinth doctor`, since the run waits for it."""
 
@@ -69,6 +79,13 @@ class ServerHost:
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
+
+    def boot_id(self) -> str:
+        """Return the kernel's id of this boot: two hosts with the same are one machine."""
+        return boot_id()
+
+    def log_commands(self, record: "Callable[[CommandRecord, str], None]") -> None:
+        """Have `record` called with each command that another host runs for the run, and its name; those of this machine are the runner's."""
 
     def facts(self) -> HostFacts:
         """Return what the machine is."""
@@ -143,6 +160,22 @@ class ServerHost:
         from plinth.server.copies.loaded_copy import LoadedCopy
 
         return LoadedCopy(layout, ways, runner, journal)
+
+    def populate(
+        self, planned: "PlannedCluster", dataset: "Dataset", server: "DatasetServer", report: "Report"
+    ) -> "LoadedDataset":
+        """Load the dataset of a cluster whose primary is there. Raises RunError."""
+        from plinth.run.provision.loading import populate_dataset
+
+        return populate_dataset(planned, dataset, server, report)
+
+    def live_snapshot(
+        self, layout: "ServerLayout", cluster: "PlannedCluster", number: int, of_storage: "Snapshot | None"
+    ) -> "LiveSnapshot":
+        """Return snapshot `number` of a cluster's running primary, `of_storage` or of its subvolume. Nothing is touched."""
+        from plinth.server.copies.live_snapshot import LiveSnapshot
+
+        return LiveSnapshot(layout, number, of_storage)
 
     def installation(self, version: int, bindir: str | None) -> Installation:
         """Return the PostgreSQL of this major version there, in `bindir` or in the usual places. Raises MissingCapability."""
@@ -272,10 +305,6 @@ class ServerHost:
         except OSError:
             return "X"  # it has ended
 
-    def has_directory(self, path: Path) -> bool:
-        """Return whether there is a directory. Raises OSError when its storage does not answer."""
-        return path.is_dir()
-
     def free_space(self, path: Path) -> tuple[str, int | None]:
         """Return a key that paths on the same file system share, and the bytes that are free there, if that can be found out."""
         try:
@@ -283,6 +312,18 @@ class ServerHost:
             return str(path.stat().st_dev), status.f_bavail * status.f_frsize
         except OSError:
             return str(path), None
+
+    def round_trip_ns(self, address: str, port: int) -> int:
+        """Return the round trip to a port of another machine: the median time of connecting, which takes one (RFC 9293, 3.5). Raises RunError."""
+        times_ns = []
+        for _ in range(_CONNECTIONS):
+            began_ns = time.monotonic_ns()
+            try:
+                with socket.create_connection((address, port), _CONNECT_TIMEOUT_S):
+                    times_ns.append(time.monotonic_ns() - began_ns)
+            except OSError as error:
+                raise RunError(f"{address} port {port} is not reached: {error}", where="listen_address") from error
+        return round(median(times_ns))
 
     def storage_of(self, directory: str, storages: Sequence[StorageFacts]) -> str | StorageFacts:
         """Return the name of the storage that a directory is on; or what is there, of one that is on none. Raises OSError or

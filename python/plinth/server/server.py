@@ -17,6 +17,7 @@ from plinth.model.progress import Progress
 from plinth.model.recovery import Recovery
 from plinth.model.step import Step, Undo
 from plinth.server import port
+from plinth.server.control_file import ControlFileWatch
 from plinth.server.facts import managed_facts
 from plinth.server.layout import SOCKET_PORT, SUPERUSER, ServerLayout
 from plinth.server.postmaster import START_TIMEOUT_S, TAIL_LINES, Postmaster
@@ -45,6 +46,7 @@ from plinth.system.runner import Completed, Runner
 
 if TYPE_CHECKING:
     from plinth.model.outage import Rejoin
+    from plinth.server.integrity.server_files import ServerFiles
     from plinth.server.replication.standby import Standby
 
 ShutdownMode = Literal["fast", "immediate"]
@@ -298,6 +300,20 @@ class Server:
     def proceed(self) -> None:
         """Continue its processes after `suspend` (SIGCONT)."""
         continue_processes(self.layout.data_directory)
+
+    def has_data_directory(self) -> bool:
+        """Return whether its data directory is there. Raises OSError when its storage does not answer."""
+        return self.layout.data_directory.is_dir()
+
+    def watch_control_file(self) -> ControlFileWatch:
+        """Return what sees the next write of its pg_control."""
+        return ControlFileWatch(self.layout.data_directory)
+
+    def files(self) -> "ServerFiles":
+        """Return what the checks after a power cut read of its files."""
+        from plinth.server.integrity.server_files import ServerFiles
+
+        return ServerFiles(self, self._runner)
 
     def fetch_log(self) -> None:
         """Have what it has logged in the bundle: nothing to do on this machine, where its log is there."""

@@ -154,6 +154,10 @@ class Storage(ABC, Generic[Spec]):
         """Return whether its file system will have subvolumes, each with separate snapshots: btrfs."""
         return filesystem_of(self.spec) == "btrfs"
 
+    def has_places_of_writes(self) -> bool:
+        """Return whether its file system knows where on its only disk, an emulated one, the bytes of its files are."""
+        return False
+
     def required(self) -> Requirements:
         """Return its requirements with its settings: those of its kind, and those of its parts."""
         return self.requirements

@@ -68,11 +68,9 @@ class KeptImage:
             check_image(
                 image,
                 self.variant,
-                self.installation,
                 self.dataset,
                 at_cut,
                 found,
-                self.runner,
                 recovery_limit_s=self.recovery_limit_s,
             )
         finally:

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Mapping
 
 from plinth.common.nearest import nearest
 from plinth.model.action import NetworkAction
-from plinth.model.dataset import BackupDataset, DumpDataset, LoadedTables
+from plinth.model.dataset import BackupDataset, DumpDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment
-from plinth.model.flashback import SnapshotAction
+from plinth.model.network import LinkSettings
 from plinth.model.standby import PRIMARY
 from plinth.model.storage import StorageSpec
 from plinth.plan import ClusterKey, Expanded
@@ -32,16 +32,38 @@ def addresses_of(hosts: Hosts) -> dict[str | None, str]:
     return {name: address for name, address in found.items() if address is not None}
 
 
+def same_machines(hosts: Hosts) -> list[str]:
+    """Return a sentence for each host that is the same machine as another one, or as this one."""
+    found: list[str] = []
+    seen: dict[str, str] = {}
+    for name, host in hosts.items():
+        words = "this machine" if name is None else f"host {name}"
+        if (other := seen.setdefault(host.boot_id(), words)) != words:
+            found.append(f"{words} is the same machine as {other}: they share processors, memory and disks")
+    return found
+
+
 def on_hosts(expanded: Expanded, addresses: Mapping[str | None, str]) -> Expanded:
-    """Return the expansion with servers that are not on this machine alone reached over TCP, at the address of their host."""
-    clusters = []
+    """Return the expansion with servers that are not on this machine alone reached over TCP, at the address of their host, and without
+    an emulated network that changes nothing."""
+    clusters, apart = [], set()
     for key in expanded.clusters:
         if any(host is not None for host in hosts_of_nodes(key, expanded.storages).values()):
+            apart.add(key.id)
             address = key.server.listen_address or addresses.get(host_of_server(key, expanded.storages))
             server = key.server.model_copy(update={"listen": "tcp", "listen_address": address})
             key = ClusterKey(key.id, server, key.dataset)
         clusters.append(key)
-    return expanded._replace(clusters=clusters)
+    nodes = {key.id: (PRIMARY, *key.server.standby) for key in clusters}
+    variants = [
+        variant.model_copy(update={"network": None})
+        if variant.network is not None
+        and variant.cluster in apart
+        and all(one == LinkSettings() for one in variant.network.settings(nodes[variant.cluster]).values())
+        else variant
+        for variant in expanded.variants
+    ]
+    return expanded._replace(clusters=clusters, variants=variants)
 
 
 def graph_problems(expanded: Expanded, named: Collection[str]) -> Iterator[Problem]:
@@ -83,18 +105,20 @@ def host_problems(experiment: Experiment, expanded: Expanded, addresses: Mapping
                     hint="give an address of that machine",
                 )
     measure = experiment.measure
-    if experiment.durability is not None:
-        yield _not_there("the power of another host is not cut", ["durability"])
+    if experiment.durability is not None and experiment.durability.atlas:
+        yield _not_there("disks of another host are not recorded for an atlas", ["durability", "atlas"])
     for key in there:
         if key.server.failover == "patroni":
             yield _not_there("Patroni and etcd are on this machine only", ["server", "failover"])
             break
-    if experiment.network is not None:
+    if any(
+        variant.network is not None and variant.cluster in {key.id for key in there} for variant in expanded.variants
+    ):
         yield _not_there("between hosts there is a real network, and none is emulated", ["network"])
     if measure.max_written_bytes is not None:
         yield _not_there("what is written on another host is not counted", ["measure", "max_written"])
     for number, action in enumerate(measure.actions):
-        if isinstance(action, NetworkAction | SnapshotAction):
+        if isinstance(action, NetworkAction):
             yield _not_there(f"{action.do} is done on this machine only", ["measure", "action", number])
 
 
@@ -131,12 +155,6 @@ def _of_dataset(key: ClusterKey) -> Iterator[Problem]:
             f'got "{dataset.kind}"; its files are on this machine, and the server is not',
             path=["dataset", "kind"],
             hint="leave the host of the server's storage out",
-        )
-    if isinstance(dataset, LoadedTables) and dataset.loader == "pages":
-        yield Problem(
-            'got "pages", which are written into the files of a server of this machine',
-            path=["dataset", "loader"],
-            hint='loader = "copy" sends rows',
         )
 
 

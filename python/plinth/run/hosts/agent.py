@@ -4,6 +4,7 @@ It does there what a local run does here, with a journal of its own: `plinth cle
 comes back.
 """
 
+import os
 import platform
 import queue
 import signal
@@ -42,7 +43,7 @@ class HostAgent:
         self._link = link
         self._ssh_connection = ssh_connection
         self._sending = threading.Lock()
-        self._run = HostRun()
+        self._run = HostRun(lambda command: self.send(Answer(number=0, command=command)))
         self._sampling = HostSampling()
         self._lease_s = _FIRST_LEASE_S
         self._lanes = {lane: _LaneThread(lane, self) for lane in LANES}
@@ -121,6 +122,10 @@ class HostAgent:
                 return self._run.rejoined(cluster, node)
             case "copy", [cluster, node]:
                 return self._run.copy(cluster, node)
+            case "snapshot", [cluster, number]:
+                return self._run.snapshot(cluster, int(number))
+            case "files", [cluster, node]:
+                return self._run.files(cluster, node)
             case "server", [cluster, node]:
                 return self._run.server(cluster, node)
             case _:
@@ -206,7 +211,16 @@ class _LaneThread:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the hidden command `plinth host-agent [SSH_CONNECTION]`, whose standard streams are the connection to the coordinator."""
+    """Run the hidden command `plinth host-agent [--detach] [SSH_CONNECTION]`, whose standard streams are the connection to the coordinator.
+
+    `--detach`: in a process that outlives the one that started it, such as an actor of Ray, whose children are killed with it. It ends
+    with its connection, once all is undone.
+    """
+    if words[:1] == ["--detach"]:
+        words = words[1:]
+        if os.fork():
+            os._exit(0)
+        os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     return HostAgent(Link(connection_of_standard_streams()), " ".join(words)).serve()

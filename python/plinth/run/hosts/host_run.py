@@ -2,44 +2,59 @@
 
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, RunError, UsageError
+from plinth.model.loaded import LoadedDataset
 from plinth.model.outage import Rejoin
-from plinth.model.plan import PlannedCluster
+from plinth.model.plan import PlannedCluster, PlannedNode
+from plinth.model.progress import Report
+from plinth.model.standby import PRIMARY
 from plinth.model.step import Step, Undo
 from plinth.model.storage import StorageSpec
 from plinth.run.context import RunContext
 from plinth.run.host import HOST
 from plinth.run.hosts.calls import Kept
+from plinth.run.hosts.files_there import FilesThere
+from plinth.run.provision.loading import DatasetSession, populate_dataset
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server.copies.loaded_copy import CopyWay, LoadedCopy
+from plinth.server.control_file import ControlFileWatch
+from plinth.server.copies.live_snapshot import LiveSnapshot
+from plinth.server.copies.loaded_copy import CopyWay, LoadedCopy, RestoreWay
 from plinth.server.layout import ServerLayout
 from plinth.server.replication.standby import ServerElsewhere, Standby
 from plinth.server.server import Server
 from plinth.storage import Storage
 from plinth.system import cancel
 from plinth.system.clean import clean
+from plinth.system.database import connect, database_errors
 from plinth.system.directory import label_of, make_directory
 from plinth.system.journal import Journal, NotUndone, StillRunning
 from plinth.system.owner import current_user
 from plinth.system.paths import ensure, state_dir
-from plinth.system.runner import Runner
+from plinth.system.runner import CommandRecord, Runner
+from plinth.workload import dataset_of
 
 _BEFORE_TIMEOUT_S = 60.0
 """For the agent of the same run that came before, whose coordinator was killed, to undo what it has made."""
 _LOOK_AGAIN_S = 0.2
 
+HostWay = CopyWay | Literal["subvolume", "storage"]
+"""How a host restores what is stored in a place: by cp, by a snapshot of its subvolume, or by one of the storage."""
+
 
 class HostRun:
     """The storages and servers of a run that are on this host. Nothing is touched before one of them is made."""
 
-    def __init__(self) -> None:
-        self.runner = Runner()
+    def __init__(self, record: Callable[[CommandRecord], None] | None = None) -> None:
+        """`record` is called with every command that is run for it."""
+        self.runner = Runner(record)
         self._run_id = ""
         self._specs: dict[str, StorageSpec] = {}
         self._destroy: tuple[str, ...] = ()
@@ -47,7 +62,9 @@ class HostRun:
         self._clusters: dict[str, PlannedCluster] = {}
         self._servers: dict[tuple[str, str], Server] = {}
         self._upstreams: dict[tuple[str, str], Connection] = {}
-        self._ways: dict[tuple[str, str], dict[str, CopyWay]] = {}
+        self._ways: dict[tuple[str, str], dict[str, HostWay]] = {}
+        self._files: dict[tuple[str, str], FilesThere] = {}
+        self._control_files: dict[tuple[str, str], ControlFileWatch] = {}
         self._rejoined: dict[tuple[str, str], Standby] = {}
         self._journal: Journal | None = None
         self._listening: socket.socket | None = None
@@ -63,6 +80,7 @@ class HostRun:
         self._clusters.clear()
         self._servers.clear()
         self._upstreams.clear()
+        self._files.clear()
         self._context = RunContext.of(specs, run_id, {None: HOST.facts()}, self._folder, destroy)
 
     def know_places(self, elsewhere: dict[str, Path]) -> None:
@@ -81,8 +99,7 @@ class HostRun:
     def check_node(self, cluster: str, node: str) -> None:
         """Raise what `ServerHost.check_node` raises of a node."""
         planned = self._clusters[cluster]
-        placed = next(one for one in planned.nodes if one.name == node)
-        HOST.check_node(self._layout(cluster, node), planned, placed)
+        HOST.check_node(self._layout(cluster, node), planned, self._node(cluster, node))
 
     def open_port(self, address: str) -> int:
         """Listen on a free port of an address, for a while in which it is tried from elsewhere; return the port."""
@@ -123,13 +140,50 @@ class HostRun:
         """Return the standby as which a server has come back. What it was before is the server's again in the next trial."""
         return self._rejoined[cluster, node]
 
-    def restore_by(self, cluster: str, node: str, ways: dict[str, CopyWay]) -> None:
+    def populate(self, cluster: str, report: Report) -> LoadedDataset:
+        """Load the dataset of a cluster whose primary is here."""
+        server, planned = self.server(cluster, PRIMARY), self._clusters[cluster]
+        reached = server.connection
+        with (
+            database_errors("load the dataset", cluster),
+            DatasetSession(connect(reached), reached, server) as session,
+        ):
+            return populate_dataset(planned, dataset_of(planned.dataset), session, report)
+
+    def restore_by(self, cluster: str, node: str, ways: dict[str, HostWay]) -> None:
         """Say how the files of a node are restored before each trial, by what is stored there."""
         self._ways[cluster, node] = ways
 
     def copy(self, cluster: str, node: str) -> LoadedCopy:
         """Return the copy of a node's files as they were after loading."""
-        return LoadedCopy(self._layout(cluster, node), self._ways[cluster, node], self.runner, self.journal)
+        roles = self._node(cluster, node).roles
+        ways: dict[str, RestoreWay] = {}
+        for role, way in self._ways[cluster, node].items():
+            snapshot = self.storage(roles[role]).snapshot() if way == "storage" else way
+            assert snapshot is not None, "the plan was checked for it"
+            ways[role] = snapshot
+        return LoadedCopy(self._layout(cluster, node), ways, self.runner, self.journal)
+
+    def snapshot(self, cluster: str, number: int) -> LiveSnapshot:
+        """Return a snapshot of a cluster's running primary."""
+        name = self._node(cluster, PRIMARY).roles["data"]
+        storage = self.storage(name)
+        of_storage = None if storage.has_subvolumes() else storage.snapshot(f"snapshot-{number}")
+        return LiveSnapshot(self._layout(cluster, PRIMARY), number, of_storage)
+
+    def watch_control_file(self, cluster: str, node: str) -> None:
+        """Look at the control file of a server as it is now."""
+        self._control_files[cluster, node] = self.server(cluster, node).watch_control_file()
+
+    def await_control_file(self, cluster: str, node: str) -> None:
+        """Wait until the control file has been written since it was last looked at."""
+        self._control_files[cluster, node].await_write()
+
+    def files(self, cluster: str, node: str) -> FilesThere:
+        """Return what the checks after a power cut read of a server's files."""
+        if (cluster, node) not in self._files:
+            self._files[cluster, node] = FilesThere(self.server(cluster, node), self.runner)
+        return self._files[cluster, node]
 
     def undo_steps(self, id_prefix: str) -> tuple[Kept, ...]:
         """Undo the steps whose ids begin with `id_prefix`; return those that could not be."""
@@ -154,7 +208,7 @@ class HostRun:
         return self._servers[cluster, node]
 
     def _upstream(self, cluster: str, node: str) -> Server:
-        planned = next(one for one in self._clusters[cluster].nodes if one.name == node)
+        planned = self._node(cluster, node)
         assert planned.upstream is not None, "it is a standby"
         return self._other(cluster, planned.upstream, self._upstreams.get((cluster, node)))
 
@@ -190,6 +244,9 @@ class HostRun:
     def _folder(self) -> Path:
         return state_dir() / "hosts" / label_of(self._run_id)
 
+    def _node(self, cluster: str, node: str) -> PlannedNode:
+        return next(one for one in self._clusters[cluster].nodes if one.name == node)
+
     def _layout(self, cluster: str, node: str) -> ServerLayout:
         planned = self._clusters.get(cluster)
         placed = None if planned is None else next((one for one in planned.nodes if one.name == node), None)
@@ -197,18 +254,22 @@ class HostRun:
             raise UsageError(f"the run has no server {node} of cluster {cluster} on this host")
         return self._context.layout(planned, placed)
 
-    def _begun(self) -> Journal:
-        """Begin the journal. What an agent of the same run has left, whose coordinator was killed, is undone before."""
+    def clean_up(self, run_id: str) -> None:
+        """Undo what an agent of the run has left here that was killed, or whose coordinator was. Raises the error of what cannot be."""
         deadline = time.monotonic() + _BEFORE_TIMEOUT_S
         while True:
             try:
-                if error := clean(UNDO_HANDLERS, self._run_id).error():
+                if error := clean(UNDO_HANDLERS, run_id).error():
                     raise error
-                break
+                return
             except StillRunning:
                 if time.monotonic() > deadline:
                     raise
                 cancel.sleep(_LOOK_AGAIN_S)
+
+    def _begun(self) -> Journal:
+        """Begin the journal. What an agent of the same run has left, whose coordinator was killed, is undone before."""
+        self.clean_up(self._run_id)
         journal = Journal.create(self._run_id, UNDO_HANDLERS)
         folder, label = self._folder, label_of(self._run_id)
         undo = Undo(kind="remove_directory", path=str(folder), label=label)

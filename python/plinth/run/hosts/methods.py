@@ -18,8 +18,10 @@ from plinth.plan import Expanded
 from plinth.run.checks.settings import SettingsCheck
 from plinth.run.host import ServerHost
 from plinth.run.hosts.calls import CallError, Kept, Method, ProblemText
+from plinth.run.hosts.files_there import FilesThere
 from plinth.run.hosts.host_run import HostRun
 from plinth.run.hosts.sampling import HostSampling
+from plinth.server.copies.live_snapshot import LiveSnapshot
 from plinth.server.copies.loaded_copy import LoadedCopy
 from plinth.server.prewarm import Relation
 from plinth.server.replication.standby import Standby
@@ -142,6 +144,8 @@ _OF_SERVERS = _methods(
     Server.facts,
     Server.log_tail,
     Server.log_crash,
+    Server.wait_out_recovery,
+    Server.has_data_directory,
     Server.recovery,
     connection_of,
     pid_of,
@@ -157,8 +161,8 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ServerHost.diskstats,
         ServerHost.read_bytes,
         ServerHost.stopped_processes,
-        ServerHost.has_directory,
         ServerHost.free_space,
+        ServerHost.round_trip_ns,
         ServerHost.storage_of,
         ServerHost.resident_bytes,
         ServerHost.may_drop_page_cache,
@@ -182,10 +186,25 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         HostRun.close_port,
         HostRun.stream_from,
         HostRun.rejoin,
+        HostRun.populate,
         HostRun.restore_by,
+        HostRun.watch_control_file,
+        HostRun.await_control_file,
         HostRun.undo_steps,
+        HostRun.clean_up,
     ),
     "copy": _methods(LoadedCopy.check, LoadedCopy.make, LoadedCopy.restore, is_whole_of),
+    "snapshot": _methods(LiveSnapshot.record, LiveSnapshot.take, LiveSnapshot.go_back, LiveSnapshot.remove),
+    "files": _methods(
+        FilesThere.take_fingerprint,
+        FilesThere.compare_fingerprint,
+        FilesThere.check_other_databases,
+        FilesThere.read_pointers,
+        FilesThere.check_pointers,
+        FilesThere.check_checksums,
+        FilesThere.torn_pages,
+        FilesThere.last_commit_before,
+    ),
     "storage": _methods(
         Storage.prepare,
         Storage.facts,

@@ -7,6 +7,7 @@ progress before that while a call is under way. What belongs to which:
     clock    ClockReading    when the request came and when the reply left, by the agent's monotonic clock
     call     result          a method of an object; its result as JSON
     cancel   nothing         a call ends where it waits, or is not begun
+    -        command         unasked: a command that the agent has run
     end      nothing         all that was made is undone, and the agent ends
 
 A call belongs to a lane, a thread of the agent that does one call after the other and lasts as long as the agent: servers end with the
@@ -21,6 +22,7 @@ from plinth.fleet.protocol import ClockReading
 from plinth.model.base import Frozen
 from plinth.model.progress import Progress
 from plinth.run.hosts.calls import CallError, Kept
+from plinth.system.runner import CommandRecord
 
 PROTOCOL_VERSION = 1
 Lane = Literal["work", "watch", "observe"]
@@ -40,7 +42,7 @@ class Request(Frozen):
     on: tuple[str, ...] = Field(
         default=(),
         description='Of call: ("host",), ("run",), ("storage", NAME), ("server", CLUSTER, NODE), '
-        '("rejoined", CLUSTER, NODE), ("copy", CLUSTER, NODE), ("sampler",).',
+        '("rejoined", CLUSTER, NODE), ("copy", CLUSTER, NODE), ("snapshot", CLUSTER, NUMBER), ("files", CLUSTER, NODE), ("sampler",).',
     )
     method: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict, repr=False)
@@ -65,6 +67,9 @@ class Answer(Frozen):
 
     number: int
     progress: Progress | None = Field(default=None, description="Then it is not the end.")
+    command: CommandRecord | None = Field(
+        default=None, description="A command that the agent has run; it is the answer to no request."
+    )
     error: CallError | None = None
     hello: Hello | None = None
     clock: ClockReading | None = None

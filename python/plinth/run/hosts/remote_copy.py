@@ -7,12 +7,13 @@ from plinth.model.trial import Restored
 from plinth.run.hosts.link import HostLink
 from plinth.server.copies.loaded_copy import LoadedCopy, RestoreWay
 from plinth.server.layout import ServerLayout
+from plinth.system.action import Snapshot
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
 
 class RemoteCopy(LoadedCopy):
-    """The copy of the files of a node on another host, whose storages have no snapshots that are taken from here."""
+    """The copy of the files of a node on another host. Commands of snapshots do not cross: the host has those of its storages."""
 
     def __init__(
         self,
@@ -27,7 +28,8 @@ class RemoteCopy(LoadedCopy):
         self._link = link
         self._on = ("copy", *on)
         cluster, node = on
-        link.call(("run",), "restore_by", {"cluster": cluster, "node": node, "ways": dict(ways)})
+        asked = {role: "storage" if isinstance(way, Snapshot) else way for role, way in ways.items()}
+        link.call(("run",), "restore_by", {"cluster": cluster, "node": node, "ways": asked})
 
     @property
     def is_whole(self) -> bool:

@@ -1,20 +1,23 @@
 """Another machine of a run, by its agent."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from plinth.model.choices import IoShape
+from plinth.model.dataset import LoadedTables
 from plinth.model.doctor import Examination
 from plinth.model.errors import Problem, Reported
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation, StorageFacts
 from plinth.model.host import HostSpec
+from plinth.model.loaded import LoadedDataset
 from plinth.model.plan import PlannedCluster, PlannedNode
 from plinth.model.probe import FsyncCase, FsyncProbe
 from plinth.model.probe_io import IoProbe
+from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.storage import StorageSpec
 from plinth.observe.host_sampler import HostRequest
@@ -28,16 +31,20 @@ from plinth.run.hosts.protocol import Lane
 from plinth.run.hosts.remote_copy import RemoteCopy
 from plinth.run.hosts.remote_sampler import RemoteSampler
 from plinth.run.hosts.remote_server import RemoteServer, RemoteStandby
+from plinth.run.hosts.remote_snapshot import RemoteSnapshot
 from plinth.run.hosts.remote_storage import RemoteStorage
+from plinth.server.copies.live_snapshot import LiveSnapshot
 from plinth.server.copies.loaded_copy import LoadedCopy, RestoreWay
 from plinth.server.layout import ServerLayout
 from plinth.server.prewarm import Relation
 from plinth.server.replication.standby import Standby
 from plinth.server.server import Server
 from plinth.storage import Storage, make
+from plinth.system.action import Snapshot
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.owner import Owner
-from plinth.system.runner import Runner
+from plinth.system.runner import CommandRecord, Runner
+from plinth.workload import Dataset, DatasetServer
 
 
 class RemoteHost(ServerHost):
@@ -55,6 +62,15 @@ class RemoteHost(ServerHost):
 
     def _ask(self, method: str, lane: Lane = "work", **arguments: Any) -> Any:
         return self.link.call(("host",), method, arguments, lane=lane)
+
+    def boot_id(self) -> str:
+        """Return the kernel's id of its boot."""
+        assert self.link.hello is not None, "it has answered"
+        return self.link.hello.boot_id
+
+    def log_commands(self, record: Callable[[CommandRecord, str], None]) -> None:
+        """Have `record` called with each command that the host runs for the run, and its name."""
+        self.link.on_command = lambda command: record(command, self.link.name)
 
     def facts(self) -> HostFacts:
         """Return what the machine is."""
@@ -123,6 +139,22 @@ class RemoteHost(ServerHost):
         self.link.call(("run",), "add_cluster", {"cluster": cluster})
         return RemoteCopy(layout, ways, runner, journal, self.link, (cluster.id, node.name))
 
+    def populate(
+        self, planned: PlannedCluster, dataset: Dataset, server: DatasetServer, report: Report
+    ) -> LoadedDataset:
+        """Load the dataset of a cluster whose primary is there: by its agent where rows are written into files, else from here."""
+        if not (isinstance(planned.dataset, LoadedTables) and planned.dataset.writes_pages):
+            return super().populate(planned, dataset, server, report)
+        self.link.call(("run",), "add_cluster", {"cluster": planned})
+        return self.link.call(("run",), "populate", {"cluster": planned.id}, report=report)
+
+    def live_snapshot(
+        self, layout: ServerLayout, cluster: PlannedCluster, number: int, of_storage: Snapshot | None
+    ) -> LiveSnapshot:
+        """Return snapshot `number` of a cluster's running primary there."""
+        self.link.call(("run",), "add_cluster", {"cluster": cluster})
+        return RemoteSnapshot(layout, number, of_storage, self.link, ("snapshot", cluster.id, str(number)))
+
     def know_places(self, elsewhere: Mapping[str, Path]) -> None:
         """Tell it the mount points of the run's storages on other machines."""
         self.link.call(("run",), "know_places", {"elsewhere": dict(elsewhere)})
@@ -177,14 +209,14 @@ class RemoteHost(ServerHost):
         """Return which processes of a server are stopped, and how many processes it has."""
         return self._ask("stopped_processes", "watch", postmaster_pid=postmaster_pid)
 
-    def has_directory(self, path: Path) -> bool:
-        """Return whether there is a directory."""
-        return self._ask("has_directory", path=path)
-
     def free_space(self, path: Path) -> tuple[str, int | None]:
         """Return a key that paths on the same file system share, with the host's name, and the bytes that are free there."""
         key, free_bytes = self._ask("free_space", path=path)
         return f"{self.name}:{key}", free_bytes
+
+    def round_trip_ns(self, address: str, port: int) -> int:
+        """Return the round trip from there to a port of another machine."""
+        return self._ask("round_trip_ns", address=address, port=port)
 
     def storage_of(self, directory: str, storages: Sequence[StorageFacts]) -> str | StorageFacts:
         """Return the name of the storage that a directory is on, or what is there."""

@@ -14,7 +14,9 @@ from plinth.model.outage import Rejoin
 from plinth.model.progress import Progress, Report
 from plinth.model.recovery import Recovery
 from plinth.model.standby import PRIMARY
+from plinth.run.hosts.files_there import RemoteFiles
 from plinth.run.hosts.link import HostLink
+from plinth.server.control_file import ControlFileWatch
 from plinth.server.layout import SUPERUSER, ServerLayout
 from plinth.server.port import LOCALHOST
 from plinth.server.postmaster import START_TIMEOUT_S, TAIL_LINES
@@ -158,12 +160,44 @@ class RemoteServer(Server):
         """Return how it recovered when it was last started."""
         return self._ask("recovery")
 
+    def wait_out_recovery(self, lost_backend: int | None = None) -> None:
+        """Wait while it recovers from the crash of one of its processes."""
+        self._ask("wait_out_recovery", lost_backend=lost_backend)
+
+    def has_data_directory(self) -> bool:
+        """Return whether its data directory is there."""
+        return self._ask("has_data_directory")
+
+    def watch_control_file(self) -> ControlFileWatch:
+        """Return what sees the next write of its pg_control there."""
+        return _RemoteControlFile(self._link, *self._on[1:])
+
+    def files(self) -> RemoteFiles:
+        """Return what the checks after a power cut read of its files."""
+        _, cluster, node = self._on
+        return RemoteFiles(self, self._link, ("files", cluster, node))
+
     def fetch_log(self) -> None:
         """Append to the bundle's log what its host has logged since the last time."""
         while piece := base64.b64decode(self._ask("log_piece", offset=self._log_bytes)):
             with self.layout.log.to_append() as log:
                 log.write(piece)
             self._log_bytes += len(piece)
+
+
+class _RemoteControlFile(ControlFileWatch):
+    """Has a host see the next write of a server's pg_control."""
+
+    def __init__(self, link: HostLink, cluster: str, node: str) -> None:
+        self._link = link
+        self._of = {"cluster": cluster, "node": node}
+        link.call(("run",), "watch_control_file", self._of)
+
+    def await_write(self, is_done: Callable[[], bool] = lambda: False) -> int:
+        """Wait until it is written; returns CLOCK_MONOTONIC of this machine in ns when it was asked for, which is before."""
+        asked_ns = monotonic_ns()
+        self._link.call(("run",), "await_control_file", self._of)
+        return asked_ns
 
 
 class RemoteStandby(RemoteServer, Standby):

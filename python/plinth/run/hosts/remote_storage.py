@@ -66,12 +66,12 @@ class RemoteStorage(Storage[Any]):
         return self._twin.pace()
 
     def snapshot(self, name: str = "loaded") -> Snapshot | None:
-        """Return none: those of another host are not taken from here."""
-        return None
+        """Return how a snapshot of it is taken, which its host does."""
+        return self._twin.snapshot(name)
 
     def has_subvolumes(self) -> bool:
-        """Return that it is used without subvolumes, which its host would make."""
-        return False
+        """Return whether its file system will have subvolumes."""
+        return self._twin.has_subvolumes()
 
     def actions(self) -> list[Action]:
         """Return the actions that its host does, for their titles."""
@@ -151,6 +151,10 @@ class RemoteStorage(Storage[Any]):
     def power_cut_refusal(self) -> str | None:
         """Return why its power cannot be cut."""
         return self._twin.power_cut_refusal()
+
+    def has_places_of_writes(self) -> bool:
+        """Return whether its file system knows where on its only disk the bytes of its files are."""
+        return self._twin.has_places_of_writes()
 
     def disks(self) -> Sequence[DiskControl]:
         """Return its emulated disks, by controls that its host passes on."""

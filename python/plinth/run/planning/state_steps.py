@@ -54,7 +54,8 @@ def snapshot_steps(
             title=f"start {cluster.id}, which recovers; compare the commit ledger with snapshot {one.number}, and check all files",
         )
         steps += [*one.going_back(), check, one.removing()]
-    return [_of_trial(step, trial, variant) for step in steps]
+    shown = context.host_of(cluster.primary).shown(steps)
+    return [_of_trial(step, trial, variant) for step in shown]
 
 
 def _of_trial(step: Step, trial: PlannedTrial, variant: Variant) -> Step:

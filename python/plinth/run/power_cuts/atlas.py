@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from plinth.load import LoadDriver
 from plinth.model.durability import CutMoment, CutPoint, PlannedCut, PowerCut
 from plinth.model.errors import Interrupted, PlinthError, Refused, RunError
-from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.run.faults.failures import reason_of
@@ -35,13 +34,12 @@ from plinth.run.power_cuts.recorded_disks import (
     recording,
 )
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
-from plinth.server.integrity.fingerprint import Fingerprint, take_fingerprint
+from plinth.server.integrity.fingerprint import Fingerprint
 from plinth.server.server import Server
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
 from plinth.system.journal import Journal
-from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
 from plinth.workload.dataset import Dataset, Snapshot
 from plinth.workload.survival import prepare_commits
@@ -61,7 +59,7 @@ class RecordedLoad:
 
     disks: RecordedDisks
     before: Snapshot
-    fingerprint: Fingerprint
+    fingerprint: Fingerprint | None
     load: LoadResult
     ledger: CommitLedger
     first_ns: int
@@ -127,7 +125,7 @@ class Atlas:
             before = prepare_commits(control, one.variant.workload, one.dataset)
             for moment in during:
                 prepare_moment(control, moment)
-            fingerprint = take_fingerprint(control, one.server.layout.data_directory)
+            fingerprint = one.server.files().take_fingerprint(control)
             self.drop()  # what a recording that failed has left
             with recording(self.storages, self.place, one.runner, self.journal):
                 try:
@@ -215,11 +213,9 @@ class Atlas:
             check_image(
                 image,
                 one.variant,
-                one.installation,
                 one.dataset,
                 at_cut,
                 found,
-                one.runner,
                 recovery_limit_s=one.recovery_limit_s,
             )
         except PlinthError as error:
@@ -238,11 +234,9 @@ class Atlas:
 def check_image(
     image: ServerImage,
     variant: Variant,
-    installation: Installation,
     dataset: Dataset,
     at_cut: CutState,
     found: Findings,
-    runner: Runner,
     *,
     recovery_limit_s: float,
 ) -> None:
@@ -262,10 +256,11 @@ def check_image(
     except OSError as error:
         found.refuse((f"the data directory cannot be read: {error}",))
         return
+    files = image.server.files()
     if start_server(image.server, variant.settings, found, recovery_limit_s):
         found.recovery_s = time.monotonic() - started_s
-        check_recovered(image.server, installation, variant, dataset, at_cut, found, runner)
-    name_torn_pages(found, image.server, variant)
+        check_recovered(image.server, files, variant, dataset, at_cut, found)
+    name_torn_pages(found, files, variant)
 
 
 def images_at_once(server: Server) -> int:

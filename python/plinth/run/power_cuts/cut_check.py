@@ -7,24 +7,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from plinth.model.commit_ledger import CommitTimeline
 from plinth.model.durability import Damage, IntegrityCheck, PlannedCut, PowerCut
 from plinth.model.errors import RunError
-from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.model.recovery import Recovery
 from plinth.model.write_facts import SettingSeen
 from plinth.run.power_cuts.power import PowerLoss
-from plinth.server.integrity.amcheck import CHECKSUMS, check_checksums, check_database, check_unlogged
+from plinth.server.integrity.amcheck import CHECKSUMS, check_database, check_unlogged
 from plinth.server.integrity.check_limits import limited, timeout_reason
 from plinth.server.integrity.findings import Integrity, is_unanswered
-from plinth.server.integrity.fingerprint import Fingerprint, compare_fingerprint
-from plinth.server.integrity.other_databases import check_other_databases
-from plinth.server.integrity.page_pointers import Pointers, check_pointers, read_pointers
-from plinth.server.integrity.torn_pages import torn_pages, with_torn_pages
-from plinth.server.integrity.transaction_status import check_transaction_status, last_commit_before
+from plinth.server.integrity.fingerprint import Fingerprint
+from plinth.server.integrity.server_files import ServerFiles
+from plinth.server.integrity.torn_pages import with_torn_pages
+from plinth.server.integrity.transaction_status import check_transaction_status
 from plinth.server.server import Server
 from plinth.server.written_relations import session_settings
 from plinth.system.database import connect, database_errors
-from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger
 from plinth.workload.commit_ledger_check import commit_levels_seen
 from plinth.workload.dataset import Dataset, Snapshot
@@ -59,7 +56,7 @@ class CutState(NamedTuple):
     inserted_lsn: str | None
     """The WAL insert position; None for the image of a recording, whose server cannot be asked."""
     fingerprint: Fingerprint | None = None
-    """What the database had when the load began; None where that is not known any more."""
+    """What the database had when the load began; None where that is not known any more, or by the server's own host."""
 
 
 @dataclass
@@ -134,13 +131,7 @@ def inserted_lsn(control: "psycopg.Connection[Any]") -> str:
 
 
 def check_recovered(
-    server: Server,
-    installation: Installation,
-    variant: Variant,
-    dataset: Dataset,
-    at_cut: CutState,
-    found: Findings,
-    runner: Runner,
+    server: Server, files: ServerFiles, variant: Variant, dataset: Dataset, at_cut: CutState, found: Findings
 ) -> None:
     """Check a running server that has recovered, from a power cut or a snapshot, stop it, and check its files. Everything that is found goes to `found`.
 
@@ -150,7 +141,6 @@ def check_recovered(
     import psycopg
 
     found.before = at_cut.before
-    pointers: list[Pointers] = []
     with (
         database_errors("check what was recovered", variant.label),
         connect(server.connection) as control,
@@ -168,16 +158,15 @@ def check_recovered(
             _check_commits(control, variant, dataset, at_cut, found)
             _finish_prepared(control, found)
             if any(damage.kind == "lost commit" for damage in found.damage):  # before a checkpoint recycles the segment
-                _add_wal_evidence(recovered_lsn, server, installation, at_cut, found, runner)
-            found.add(compare_fingerprint(control, server.layout.data_directory, at_cut.fingerprint))
+                _add_wal_evidence(recovered_lsn, files, at_cut, found)
+            found.add(files.compare_fingerprint(control, at_cut.fingerprint))
             found.add(check_unlogged(control))
-            found.add(check_database(control, installation.major, found.tell))
+            found.add(check_database(control, server.layout.installation.major, found.tell))
             found.tell(INVARIANTS)
             _check_invariants(control, variant, dataset, at_cut, found)
             found.add(check_transaction_status(control))
-            others, pointers = check_other_databases(control, server.connection, installation.major)
-            found.add(others)
-            pointers.append(read_pointers(control))
+            found.add(files.check_other_databases(control))
+            files.read_pointers(control)
         except psycopg.OperationalError as error:
             if reason := timeout_reason(control, error, None):
                 raise RunError(f"what was recovered could not be checked: {reason}", where=variant.label) from error
@@ -188,20 +177,20 @@ def check_recovered(
             found.damage.append(Damage(kind="server crashed", count=1, evidence=evidence))
     server.shutdown()
     found.tell("index entries point to rows")
-    for one in pointers:
-        found.add(check_pointers(server.layout.data_directory, one))
+    for one in files.check_pointers():
+        found.add(one)
     found.tell(CHECKSUMS)
-    found.add(check_checksums(server.layout, installation, runner, checksums))
+    found.add(files.check_checksums(checksums))
 
 
-def name_torn_pages(found: Findings, server: Server, variant: Variant) -> None:
+def name_torn_pages(found: Findings, files: ServerFiles, variant: Variant) -> None:
     """Tell torn pages from the other damage that was found; the server is stopped, and its files are there."""
     if not found.damage or not found.lost.torn:
         return
     unverified = any(check.name == CHECKSUMS and check.not_run is not None for check in found.checks)
     found.damage = with_torn_pages(
         found.damage,
-        torn_pages(server.layout.data_directory, found.lost.torn),
+        files.torn_pages(found.lost.torn),
         checksums=not unverified,
         full_page_writes=str(variant.settings.get("full_page_writes", "on")).lower() not in ("off", "false", "no", "0"),
     )
@@ -277,14 +266,12 @@ def _check_invariants(
         found.add(Integrity(broken, (check,)))
 
 
-def _add_wal_evidence(
-    recovered_lsn: str, server: Server, installation: Installation, at_cut: CutState, found: Findings, runner: Runner
-) -> None:
+def _add_wal_evidence(recovered_lsn: str, files: ServerFiles, at_cut: CutState, found: Findings) -> None:
     """Add to the evidence of lost commits where the recovered WAL ended."""
     evidence = [f"recovery found WAL up to {recovered_lsn}"]
     if at_cut.inserted_lsn is not None:
         evidence[0] += f"; it had been inserted up to {at_cut.inserted_lsn}, {found.lost_wal_bytes:,} bytes more"
-    if last := last_commit_before(recovered_lsn, server.layout, installation, runner):
+    if last := files.last_commit_before(recovered_lsn):
         evidence.append(f"the last commit that recovery found, by pg_waldump: {last}")
     found.damage = [
         damage.model_copy(update={"evidence": (*damage.evidence, *evidence)})

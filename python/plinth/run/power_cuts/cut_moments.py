@@ -6,22 +6,17 @@ import time
 from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plinth.load import LoadDriver
 from plinth.model.durability import CutMoment
-from plinth.model.errors import RunError
 from plinth.server.server import Server
 from plinth.system import cancel
 from plinth.system.database import connect
-from plinth.system.regular_file import open_regular_file, read_small_file
 
 if TYPE_CHECKING:
     import psycopg
 
-_POLL_S = 0.001  # of pg_control: how soon after its write the power goes
-_CONTROL_FILE_TIMEOUT_S = 60.0
 _AFTER_SWITCH_S = 0.02
 """How long after pg_switch_wal has returned the first records of the new segment are still to be expected."""
 _EXTENDED = "plinth_extension"
@@ -64,10 +59,10 @@ def prepare_moment(control: "psycopg.Connection[Any]", moment: CutMoment) -> Non
 @contextmanager
 def during_moment(moment: CutMoment, server: Server, load: LoadDriver, chance: random.Random) -> Iterator[None]:
     """Have the server do it during `load`, and enter when the power is to go. What it does ends with the server."""
-    before = read_small_file(_control_file(server))
+    control_file = server.watch_control_file() if moment == "control-file" else None
     with _meanwhile(moment, server) as doing:
-        if moment == "control-file":
-            _await_write(server, before, doing)
+        if control_file is not None:
+            control_file.await_write(doing.done)
         else:
             deadline = time.monotonic() + chance.uniform(0, _CUT_WITHIN_S[moment])
             while (left_s := deadline - time.monotonic()) > 0 and not load.wait(left_s):
@@ -80,9 +75,9 @@ def windows_of(moment: CutMoment, server: Server) -> dict[CutMoment, Window]:
 
     Raises psycopg.Error when the server cannot do it.
     """
-    before, begun_ns = read_small_file(_control_file(server)), time.monotonic_ns()
+    control_file, begun_ns = server.watch_control_file(), time.monotonic_ns()
     with _meanwhile(moment, server) as doing:
-        written_ns = _await_write(server, before, doing) if moment == "checkpoint" else None
+        written_ns = control_file.await_write(doing.done) if moment == "checkpoint" else None
         doing.result()
     ended_ns = time.monotonic_ns()
     if moment == "segment-switch":
@@ -92,25 +87,6 @@ def windows_of(moment: CutMoment, server: Server) -> dict[CutMoment, Window]:
     if written_ns is not None:
         windows["control-file"] = (written_ns, ended_ns)
     return windows
-
-
-def _control_file(server: Server) -> Path:
-    return server.layout.data_directory / "global" / "pg_control"
-
-
-def _await_write(server: Server, before: bytes, doing: "Future[Any]") -> int:
-    """Wait until pg_control is written while something is done; returns CLOCK_MONOTONIC of just before. Its flush
-    follows the write."""
-    deadline = time.monotonic() + _CONTROL_FILE_TIMEOUT_S
-    with open_regular_file(_control_file(server)) as file:
-        while True:
-            looked_ns, is_done = time.monotonic_ns(), doing.done()
-            file.seek(0)
-            if file.read() != before:
-                return looked_ns
-            if is_done or time.monotonic() > deadline:
-                raise RunError("pg_control was not written by the checkpoint", where=str(_control_file(server)))
-            cancel.sleep(_POLL_S)
 
 
 @contextmanager

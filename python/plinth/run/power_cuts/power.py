@@ -10,7 +10,6 @@ from plinth.model.disk import CutReport
 from plinth.model.disk_recording import CutEffect
 from plinth.server.integrity.torn_pages import TornPlace
 from plinth.storage import Storage
-from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
@@ -27,9 +26,7 @@ class PowerLoss(NamedTuple):
 def torn_place(storage: Storage[Any], effect: CutEffect, mount_point: Path) -> TornPlace | None:
     """Return the write that a cut tore on a disk of `storage`, mounted at `mount_point`; None where nothing was torn, and
     where the file system does not have places on one disk: on btrfs, and below arrays."""
-    if effect.torn_write is None or not isinstance(storage, Emulated) or storage.is_raw:
-        return None
-    if len(storage.configs) > 1 or storage.spec.filesystem == "btrfs":
+    if effect.torn_write is None or not storage.has_places_of_writes():
         return None
     return TornPlace(mount_point, effect.torn_write)
 

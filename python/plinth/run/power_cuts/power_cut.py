@@ -13,16 +13,15 @@ from plinth.load import LoadDriver
 from plinth.model.base import SettingValue
 from plinth.model.durability import PlannedCut
 from plinth.model.errors import Interrupted, PlinthError, RunError
-from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.model.units import format_duration
-from plinth.run.host import HOST
 from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered, inserted_lsn, name_torn_pages
 from plinth.run.power_cuts.cut_moments import during_moment, is_during_load, prepare_moment
 from plinth.run.power_cuts.power import Power, PowerLoss
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
-from plinth.server.integrity.fingerprint import Fingerprint, take_fingerprint
+from plinth.server.integrity.fingerprint import Fingerprint
+from plinth.server.integrity.server_files import ServerFiles
 from plinth.server.postmaster import START_TIMEOUT_S, StartTooLong
 from plinth.server.server import Server
 from plinth.system import cancel
@@ -46,7 +45,6 @@ class CutSubject:
     """The subject of power cuts: a variant with its running server."""
 
     variant: Variant
-    installation: Installation
     dataset: Dataset
     server: Server
     runner: Runner
@@ -67,13 +65,15 @@ def make_cut(
     The power is cut at a random moment of `within_s` after the first commit. `ledger` is the folder of the load's
     ledger. An exception does not mean that the storages are damaged.
     """
-    _Cut(planned, subject, power, random.Random(planned.seed), found).make(within_s, load, ledger)
+    files = subject.server.files()
+    _Cut(planned, subject, files, power, random.Random(planned.seed), found).make(within_s, load, ledger)
 
 
 @dataclass(frozen=True)
 class _Cut:
     planned: PlannedCut
     subject: CutSubject
+    files: ServerFiles
     power: Power
     chance: random.Random
     found: Findings
@@ -85,10 +85,10 @@ class _Cut:
             return
         if self._recovers():
             one = self.subject
-            check_recovered(one.server, one.installation, one.variant, one.dataset, at_cut, self.found, one.runner)
-        name_torn_pages(self.found, self.subject.server, self.subject.variant)
+            check_recovered(one.server, self.files, one.variant, one.dataset, at_cut, self.found)
+        name_torn_pages(self.found, self.files, self.subject.variant)
 
-    def _prepare(self) -> tuple[Snapshot, Fingerprint]:
+    def _prepare(self) -> tuple[Snapshot, Fingerprint | None]:
         """Prepare the dataset as for a trial, take its fingerprint, and make it durable."""
         variant = self.subject.variant
         with (
@@ -97,7 +97,7 @@ class _Cut:
         ):
             before = prepare_commits(control, variant.workload, self.subject.dataset)
             prepare_moment(control, self.planned.moment)
-            return before, take_fingerprint(control, self.subject.server.layout.data_directory)
+            return before, self.files.take_fingerprint(control)
 
     def _load_until_cut(self, load: LoadDriver, within_s: float, before: Snapshot, ledger: Path | None) -> CutState:
         """Drive the load until the power is cut; the server has ended then."""
@@ -196,7 +196,7 @@ def start_server(
     """
     data_directory = server.layout.data_directory
     try:
-        if not HOST.has_directory(data_directory):
+        if not server.has_data_directory():
             found.refuse((f"the data directory is gone: {data_directory}",))
             return False
         server.start(settings, limit_s)

@@ -182,12 +182,10 @@ class PowerCuts:
 
     def _subject(self, variant: Variant, cluster: LiveCluster) -> CutSubject:
         planned, durability = cluster.planned, self._plan.experiment.durability
-        assert planned.installation is not None, "the plan was checked for a managed server"
         assert durability is not None, "cuts are planned"
         cluster.activate(variant)
         return CutSubject(
             variant,
-            planned.installation,
             dataset_of(planned.dataset, self._plan.dataset_files),
             cluster.primary,
             cluster.runner,

@@ -8,7 +8,7 @@ from plinth.model.plan import PRIMARY, Plan, Variant
 from plinth.run.faults.stall import StallWatch
 from plinth.run.fleet import fleet_loader
 from plinth.run.provision.live_cluster import LiveCluster
-from plinth.run.provision.loading import DatasetSession, populate_dataset
+from plinth.run.provision.loading import DatasetSession
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.replication.standby import base_backup
 from plinth.server.server import Server
@@ -124,7 +124,7 @@ class ClusterPreparation:
             if isinstance(server, ExternalServer):
                 server.check_makes_in_schema(session.control)
             dataset = dataset_of(planned.dataset, self._plan.dataset_files)
-            loaded = populate_dataset(planned, dataset, session, stalls.passing_on(cluster.listener.progress))
+            loaded = cluster.host.populate(planned, dataset, session, stalls.passing_on(cluster.listener.progress))
         if writer is None or (resuming and planned.id in read_loaded(writer.folder)):
             return  # it was looked at when all of it had been loaded
         if resuming:

@@ -110,7 +110,14 @@ class LiveCluster:
     def await_standbys(self) -> dict[str, StandbyFacts]:
         """Wait until the running standbys have replayed all that the primary has written; return the facts of each."""
         standbys = [server for server in self.servers.values() if isinstance(server, Standby)]
-        return await_caught_up(self.primary, standbys, self.listener.progress) if standbys else {}
+        facts = await_caught_up(self.primary, standbys, self.listener.progress) if standbys else {}
+        for standby in standbys:
+            if standby.is_apart:
+                reached = standby.upstream.connection
+                node = next(one for one in self.planned.nodes if one.name == standby.name)
+                round_trip_ns = self.context.host_of(node).round_trip_ns(str(reached.host), reached.port)
+                facts[standby.name] = facts[standby.name].model_copy(update={"round_trip_ns": round_trip_ns})
+        return facts
 
     def restart_cold(self, variant: Variant) -> Topology:
         """Stop the servers, drop the page cache of their machine, and start them as they were."""

@@ -75,8 +75,7 @@ def _go_back_to(taken: TakenSnapshot, snapshots: TrialSnapshots, loaded: Loaded,
         recovery_s = monotonic() - began
         known = ledger_of_snapshot(ledger, taken.began_ns, taken.ended_ns)
         state = CutState(loaded.before, None, known, taken.began_ns, None)
-        installation = server.layout.installation
-        check_recovered(server, installation, loaded.variant, loaded.dataset, state, found, snapshots.runner)
+        check_recovered(server, server.files(), loaded.variant, loaded.dataset, state, found)
     answered_ns = ledger.of_class("acknowledged")["answered_ns"].astype("int64")
     later = answered_ns[answered_ns > taken.began_ns]
     return Flashback(

@@ -10,7 +10,7 @@ from plinth.model.base import SettingValue
 from plinth.model.errors import PlinthError
 from plinth.model.flashback import SnapshotAction
 from plinth.model.plan import PlannedCluster
-from plinth.model.progress import Progress, Report
+from plinth.model.progress import Report
 from plinth.run.context import RunContext
 from plinth.server.copies.live_snapshot import LiveSnapshot
 from plinth.system import cancel
@@ -37,7 +37,8 @@ def live_snapshot(context: RunContext, cluster: PlannedCluster, number: int) -> 
     assert name is not None, "it is a managed server"
     storage = context.storages[name]
     of_storage = None if storage.has_subvolumes() else storage.snapshot(f"snapshot-{number}")
-    return LiveSnapshot(context.layout(cluster, cluster.primary), number, of_storage)
+    layout = context.layout(cluster, cluster.primary)
+    return context.host_of(cluster.primary).live_snapshot(layout, cluster, number, of_storage)
 
 
 def remove_left_snapshots(
@@ -46,14 +47,7 @@ def remove_left_snapshots(
     """Remove what a run that was killed has left of the snapshots of a cluster whose primary has ended."""
     count = sum(isinstance(action, SnapshotAction) for action in actions)
     for number in range(count, 0, -1):
-        _remove(live_snapshot(context, cluster, number), journal, runner)
-
-
-def _remove(snapshot: LiveSnapshot, journal: Journal, runner: Runner) -> None:
-    mark = snapshot.taking().id
-    if journal.has(mark):
-        snapshot.remove(runner)
-        journal.undo_only([mark], runner)
+        live_snapshot(context, cluster, number).remove(runner, journal)
 
 
 @dataclass(eq=False)
@@ -64,7 +58,7 @@ class TrialSnapshots:
     server: "Server"
     settings: Mapping[str, SettingValue]
     _snapshot: Callable[[int], LiveSnapshot]
-    runner: Runner
+    _runner: Runner
     _journal: Journal
     _report: Report
     _begun: list[LiveSnapshot] = field(default_factory=list, init=False)
@@ -77,7 +71,7 @@ class TrialSnapshots:
         with cancel.masked():
             try:
                 for snapshot in reversed(self._begun):
-                    _remove(snapshot, self._journal, self.runner)
+                    snapshot.remove(self._runner, self._journal)
             except PlinthError:
                 if error is None:
                     raise
@@ -86,12 +80,11 @@ class TrialSnapshots:
     def take(self, action: SnapshotAction) -> None:
         """Take one now. Raises PlinthError when the storage refuses it."""
         snapshot = self._snapshot(len(self._begun) + 1)
-        _remove(snapshot, self._journal, self.runner)
-        step = snapshot.taking()
-        self._journal.record(step)
+        snapshot.remove(self._runner, self._journal)
+        snapshot.record(self._journal)
         self._begun.append(snapshot)
         began_ns = time.monotonic_ns()
-        snapshot.run(step, self.runner)
+        snapshot.take(self._runner)
         self._taken.append(TakenSnapshot(action, snapshot, began_ns, time.monotonic_ns()))
 
     def last_first(self) -> Iterator[TakenSnapshot]:
@@ -100,15 +93,10 @@ class TrialSnapshots:
         while self._taken:
             taken = self._taken.pop()
             yield taken
-            _remove(taken.snapshot, self._journal, self.runner)
+            taken.snapshot.remove(self._runner, self._journal)
             self._begun.remove(taken.snapshot)
 
     def go_back(self, taken: TakenSnapshot) -> float:
         """Put the files back to a snapshot; the server is ended for it. Returns how long it took, in s. Raises PlinthError."""
         self.server.crash()
-        steps = taken.snapshot.going_back()
-        began = time.monotonic()
-        for done, step in enumerate(steps):
-            self._report(Progress(f"go back to {taken.action.title()}", done, len(steps), "steps", step.title))
-            taken.snapshot.run(step, self.runner)
-        return time.monotonic() - began
+        return taken.snapshot.go_back(self._runner, self._report)

@@ -4,15 +4,18 @@ A snapshot of a btrfs subvolume, or of a ZFS dataset, is of one moment: to the s
 files have to be in one of them.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from plinth.model.progress import Progress
 from plinth.model.step import Step
 from plinth.server.copies.loaded_copy import remove_snapshot
 from plinth.server.layout import ServerLayout
 from plinth.system.action import Snapshot
+from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
 
@@ -72,14 +75,35 @@ class LiveSnapshot:
         paths = (str(self.path), str(self.replaced))
         return self._step("remove", title, ("rm", "-rf", "--one-file-system", "--", *paths))
 
-    def remove(self, runner: Runner) -> None:
-        """Remove it, whether or not it is there."""
+    def record(self, journal: Journal) -> None:
+        """Note in the journal that it is taken next."""
+        journal.record(self.taking())
+
+    def take(self, runner: Runner) -> None:
+        """Take it now. Raises PlinthError when the storage refuses it."""
+        self._run(self.taking(), runner)
+
+    def go_back(self, runner: Runner, report: Callable[[Progress], None]) -> float:
+        """Put the files of the server, which has ended, back to it. Returns how long it took, in s. Raises PlinthError."""
+        steps = self.going_back()
+        began = time.monotonic()
+        for done, step in enumerate(steps):
+            report(Progress(f"go back to snapshot {self.number}", done, len(steps), "steps", step.title))
+            self._run(step, runner)
+        return time.monotonic() - began
+
+    def remove(self, runner: Runner, journal: Journal) -> None:
+        """Remove it, if it was recorded."""
+        mark = self.taking().id
+        if not journal.has(mark):
+            return
         if self.of_storage is not None:
             remove_snapshot(self.of_storage, runner)
         else:
-            self.run(self.removing(), runner)
+            self._run(self.removing(), runner)
+        journal.undo_only([mark], runner)
 
-    def run(self, step: Step, runner: Runner) -> None:
+    def _run(self, step: Step, runner: Runner) -> None:
         """Run one of its steps as the user whose step it is."""
         assert step.argv is not None, "it is a command"
         runner.run(step.argv, owner=None if step.user is None else self.layout.owner)

@@ -87,6 +87,10 @@ class Emulated(OnImages[EmulatedStorage], BlockStorage[EmulatedStorage]):
         """Return the control of each daemon."""
         return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._named("control")]
 
+    def has_places_of_writes(self) -> bool:
+        """Return whether it is one disk, with a file system other than btrfs, which does not have places on one disk."""
+        return not self.is_raw and len(self.configs) == 1 and self.spec.filesystem != "btrfs"
+
     def power_cut_refusal(self) -> None:
         """Return None: the power of each disk can be cut, wherever its data is stored."""
 
