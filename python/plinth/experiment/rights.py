@@ -97,12 +97,17 @@ KEYS: Mapping[str, KeyRights] = {
     "full.NAME": KeyRights("harmless", _IN_LEVELS),
     "host.NAME.address": KeyRights(
         "confirmed",
-        "hosts of the user's known_hosts only, reached by the user's own configuration of ssh",
+        "hosts of the user's known_hosts only, reached by the user's own configuration of ssh; a Ray cluster can run code on each of its "
+        "machines, and auto is one that root or the user who called sudo has started",
         lambda address, experiment: (
-            f"logs in to {address} by ssh, with your keys, and runs the command {_command_at(address, experiment)} there, which makes "
+            f"joins the Ray cluster {address}, whose machines can then run code here with your rights, and makes storages and starts "
+            "servers on one of them"
+            if not address.startswith("ssh://")
+            else f"logs in to {address} by ssh, with your keys, and runs the command {_command_at(address, experiment)} there, which makes "
             "storages and starts servers"
         ),
     ),
+    "host.NAME.node": KeyRights("harmless", "is compared with the machines of a Ray cluster"),
     "host.NAME.command": KeyRights(
         "confined", "one path without arguments, run on the host; it is shown with its address"
     ),

@@ -1,13 +1,14 @@
 """Hosts: other machines, on which storages and servers of an experiment are."""
 
 import re
+from collections.abc import Mapping
 from ipaddress import ip_address
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from plinth.model.base import Frozen
-from plinth.model.fleet import check_command, is_option
+from plinth.model.fleet import RAY_ADDRESS, check_command, is_option
 from plinth.model.units import DurationS
 
 _SSH = re.compile(
@@ -32,13 +33,27 @@ class SshAddress(NamedTuple):
     port: int | None
 
 
+_ONLY_BY_SSH: Mapping[str, str] = {
+    "command": "an agent on Ray runs what is installed under Ray's own Python",
+    "become": "an agent on Ray runs as the user of Ray's processes there",
+}
+
+
 class HostSpec(Frozen):
-    """Another machine, reached by OpenSSH: keys, known_hosts and jumps are those of the user's own configuration."""
+    """Another machine, reached by OpenSSH: keys, known_hosts and jumps are those of the user's own configuration. Or a machine of a Ray
+    cluster."""
 
     address: str = Field(
-        description="ssh://[USER@]HOST[:PORT]; HOST may be a name of the OpenSSH configuration. It must be in known_hosts.",
+        description="ssh://[USER@]HOST[:PORT]; HOST may be a name of the OpenSSH configuration. It must be in known_hosts. With Ray "
+        '"auto", the cluster that this machine belongs to, or "ray://HOST:PORT", another, by its Ray Client server.',
         examples=["ssh://bench@db1"],
-        json_schema_extra={"pattern": "^ssh://.+$"},
+        json_schema_extra={"pattern": "^(ssh://.+|auto|ray://.+:[0-9]+)$"},
+    )
+    node: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9._:-]+$",
+        description="With Ray: the name or the address of the machine, as `ray list nodes` shows it.",
+        examples=["192.0.2.12"],
     )
     command: str = Field(
         default="plinth",
@@ -66,9 +81,14 @@ class HostSpec(Frozen):
     @field_validator("address")
     @classmethod
     def _address_is_ssh(cls, address: str) -> str:
+        if RAY_ADDRESS.fullmatch(address):
+            return address
         match = _SSH.fullmatch(address)
         if match is None or any(is_option(word) for word in (match["user"] or "", match["host"])):
-            raise ValueError('allowed: "ssh://[USER@]HOST[:PORT]", such as "ssh://bench@db1"')
+            raise ValueError(
+                'allowed: "ssh://[USER@]HOST[:PORT]", such as "ssh://bench@db1"; "auto" or "ray://HOST:PORT" with node for a machine '
+                "of a Ray cluster"
+            )
         if match["port"] is not None and not 0 < int(match["port"]) < 65536:
             raise ValueError(f"port: got {match['port']}, allowed is 1 to 65535")
         return address
@@ -85,6 +105,24 @@ class HostSpec(Frozen):
     def _command_is_a_path(cls, command: str) -> str:
         check_command(command)
         return command
+
+    @model_validator(mode="after")
+    def _keys_are_of_its_kind(self) -> Self:
+        if self.is_on_ray and self.node is None:
+            raise ValueError(
+                f'node: with address = "{self.address}" it has to be said which machine of the Ray cluster it is'
+            )
+        if not self.is_on_ray and self.node is not None:
+            raise ValueError(f"node: got {self.node!r}; with ssh the address names the machine: leave it out")
+        for key, reason in _ONLY_BY_SSH.items():
+            if self.is_on_ray and getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"{key}: {reason}: leave it out")
+        return self
+
+    @property
+    def is_on_ray(self) -> bool:
+        """Whether Ray starts the agent."""
+        return RAY_ADDRESS.fullmatch(self.address) is not None
 
     @property
     def remote_command(self) -> str:

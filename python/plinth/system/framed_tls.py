@@ -14,6 +14,7 @@ import select
 import socket
 import ssl
 import struct
+import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -69,7 +70,7 @@ class Frame(NamedTuple):
 
 
 class FramedConnection:
-    """Sends and receives frames over a connected socket, which it owns.
+    """Sends and receives frames over a connected socket, which it owns. One thread may send while another receives.
 
     `messages`, `sent_bytes` and `received_bytes` count what passed.
     """
@@ -79,6 +80,8 @@ class FramedConnection:
         self.socket.setblocking(False)
         self._framing = framing
         self._received = bytearray()
+        # A session of OpenSSL may be used by one thread at a time, and no call waits for the other side.
+        self._using = threading.Lock()
         self.messages = 0
         self.sent_bytes = 0
         self.received_bytes = 0
@@ -90,19 +93,27 @@ class FramedConnection:
         self.sent_bytes += len(left)
         deadline = time.monotonic() + self._framing.send_timeout_s
         while left:
-            left = left[_when_ready(self.socket, partial(self.socket.send, left), select.POLLOUT, deadline) :]
+            left = left[_when_ready(self.socket, partial(self._send_some, left), select.POLLOUT, deadline) :]
 
     def receive_frame(self, limits: Sequence[int], timeout_s: float) -> Frame:
         """Receive the next frame, whose parts have at most `limits` bytes. Raises Disconnected, PeerTimeout, ProtocolError."""
         deadline = time.monotonic() + timeout_s
         while (frame := self._whole_frame(limits)) is None:
-            piece = _when_ready(self.socket, partial(self.socket.recv, _PIECE_BYTES), select.POLLIN, deadline)
+            piece = _when_ready(self.socket, self._receive_some, select.POLLIN, deadline)
             if not piece:
                 raise Disconnected("the connection has ended")
             self.received_bytes += len(piece)
             self._received += piece
         self.messages += 1
         return frame
+
+    def _send_some(self, data: memoryview) -> int:
+        with self._using:
+            return self.socket.send(data)
+
+    def _receive_some(self) -> bytes:
+        with self._using:
+            return self.socket.recv(_PIECE_BYTES)
 
     def check_head(self, numbers: tuple[int, ...]) -> None:
         """Raise ProtocolError if no frame begins with these numbers, before the frame is read. Any do, unless a protocol says more."""

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from time import monotonic
 from typing import TypeVar
@@ -49,24 +49,59 @@ class RayExecutor:
 
     def __init__(self, fleet: FleetSpec, runner: Runner, log: LogFile, agents: int | None = None) -> None:
         require_package("ray", "a fleet on Ray", where="fleet.address")
-        self._fleet = fleet
+        machines = fleet.number_of_machines
+        number = agents or machines
+        self._agents = _RayAgents(
+            RayOrder(
+                address=fleet.address,
+                machines=machines,
+                agents=number,
+                timeout_s=_PLACE_TIMEOUT_S * -(-number // machines),
+                certificate="",
+            ),
+            runner,
+            log,
+        )
+
+    def agents(self) -> AbstractContextManager[list[Started]]:
+        """Run the agents until the context ends; they end with their connections, and with Ray's actors."""
+        return self._agents.started()
+
+
+@contextmanager
+def host_agent_on_ray(address: str, node: str, runner: Runner, log: LogFile) -> Iterator[Started]:
+    """Run the agent of a host, which is one machine of a Ray cluster. It outlives Ray's actor, to undo what it has made.
+
+    Raises RunError, or MissingCapability.
+    """
+    require_package("ray", "a host on Ray", where="address")
+    order = RayOrder(
+        address=address,
+        machines=1,
+        agents=1,
+        node=node,
+        command="host-agent",
+        timeout_s=_PLACE_TIMEOUT_S,
+        certificate="",
+    )
+    with _RayAgents(order, runner, log).started() as agents:
+        yield agents[0]
+
+
+class _RayAgents:
+    """What an order places; it has no certificate yet."""
+
+    def __init__(self, order: RayOrder, runner: Runner, log: LogFile) -> None:
+        self._order = order
         self._runner = runner
         self._log = log
-        self._agents = agents or fleet.number_of_machines
 
     @contextmanager
-    def agents(self) -> Iterator[list[Started]]:
-        """Run the agents until the context ends; they end with their connections, and with Ray's actors."""
+    def started(self) -> Iterator[list[Started]]:
+        """Run the agents until the context ends."""
         own = new_identity()
         with _Driver(self._runner, self._log) as driver, ExitStack() as links:
-            machines = self._fleet.number_of_machines
-            order = RayOrder(
-                address=self._fleet.address,
-                machines=machines,
-                agents=self._agents,
-                timeout_s=_PLACE_TIMEOUT_S * -(-self._agents // machines),
-                certificate=own.certificate,
-            )
+            order = self._order.model_copy(update={"certificate": own.certificate})
             placed = driver.place(order)
             try:
                 yield [

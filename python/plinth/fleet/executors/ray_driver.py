@@ -213,7 +213,7 @@ def _placed(
 
     actor_class = ray.remote(RayNode)
     actors: dict[_Node, Any] = {}
-    for node in _shared(_chosen(order.machines), order.agents):
+    for node in _shared(_chosen(order.machines, order.node), order.agents):
         options = {
             "num_cpus": node.cpus,
             "max_restarts": 0,
@@ -223,7 +223,7 @@ def _placed(
         }
         actors[node] = actor_class.options(**options).remote()
     waiting = {
-        actor.listen.remote(node.address, order.certificate, order.timeout_s + _CONNECT_TIMEOUT_S): node
+        actor.listen.remote(node.address, order.certificate, order.timeout_s + _CONNECT_TIMEOUT_S, order.command): node
         for node, actor in actors.items()
     }
     placed: list[Placed] = []
@@ -244,8 +244,9 @@ def _placed(
     return actors, Answer(placed=tuple(placed), problems=tuple(problems), versions=versions)
 
 
-def _chosen(machines: int) -> list[_Node]:
-    """Return as many machines of the cluster, in the order of their names: this one and the head last, which have other work.
+def _chosen(machines: int, wanted: str | None) -> list[_Node]:
+    """Return as many machines of the cluster, in the order of their names: this one and the head last, which have other work; or the one
+    that has the name or address `wanted`.
 
     Raises RunError when there are too few.
     """
@@ -267,6 +268,15 @@ def _chosen(machines: int) -> list[_Node]:
         )
         for node, name in zip(alive, names, strict=True)
     ]
+    if wanted is not None:
+        named = [node for _, node in found if wanted in (node.name, node.address)]
+        if len(named) != 1:
+            raise RunError(
+                f"the Ray cluster has {'no' if not named else 'more than one'} machine {wanted}",
+                details=sorted(f"{node.name}: {node.address}, {node.cpus:g} CPUs" for _, node in found),
+                hint="`ray list nodes` shows the names and addresses of its machines",
+            )
+        return named
     if len(found) < machines:
         raise RunError(
             f"the Ray cluster has {len(found)} machines, and {machines} are to drive the load",

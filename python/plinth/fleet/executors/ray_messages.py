@@ -6,12 +6,17 @@ from pydantic import Field
 
 from plinth.model.base import Frozen
 
+AgentCommand = Literal["agent", "host-agent"]
+"""What is started on a machine: what drives a part of a load, or what makes storages and starts servers."""
+
 
 class RayOrder(Frozen):
     """Agents that are to be placed."""
 
     address: str = Field(description="Of the Ray cluster, as in the experiment.")
     machines: int
+    node: str | None = Field(default=None, description="The name or address of the one machine; None: any.")
+    command: AgentCommand = "agent"
     agents: int = Field(
         description="As many as machines, or more that share them: then none gets CPUs of Ray's for itself."
     )

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TypedDict
 
 from plinth import __version__
+from plinth.fleet.executors.ray_messages import AgentCommand
 from plinth.fleet.protocol import AGENT_END_TIMEOUT_S
 from plinth.model.errors import PlinthError
 from plinth.system.certificates import Identity, new_identity
@@ -42,15 +43,17 @@ class RayNode:
 
     def __init__(self) -> None:
         self._said = ""
+        self._command: AgentCommand = "agent"
         self._thread: threading.Thread | None = None
 
-    def listen(self, address: str, certificate: str, timeout_s: float) -> Listening:
+    def listen(self, address: str, certificate: str, timeout_s: float, command: AgentCommand = "agent") -> Listening:
         """Wait, at an address of this machine, for the coordinator, who has this certificate; nobody else gets in."""
         import ray
 
         own = new_identity()
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         listener = socket.create_server((address, 0), family=family)
+        self._command = command
         serving = self._serve(listener, own, certificate, timeout_s)
         self._thread = threading.Thread(target=lambda: asyncio.run(serving), name="agent", daemon=True)
         self._thread.start()
@@ -93,7 +96,7 @@ class RayNode:
     async def _run_agent(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with log_in_memory() as log:
             try:
-                child, ours = _started(log)
+                child, ours = _started(log, self._argv(writer))
                 from_agent, to_agent = await asyncio.open_connection(sock=ours)
                 pumps = [
                     asyncio.ensure_future(_pump(reader, to_agent)),
@@ -111,6 +114,14 @@ class RayNode:
             writer.close()
             with suppress(OSError, TimeoutError):  # the coordinator is gone already
                 await asyncio.wait_for(writer.wait_closed(), _DRAIN_TIMEOUT_S)
+
+    def _argv(self, writer: asyncio.StreamWriter) -> list[str]:
+        """Return the command of the agent; that of a host learns the addresses of both ends, as from ssh."""
+        program = [sys.executable, "-m", "plinth", self._command]
+        if self._command == "agent":
+            return program
+        ends = (writer.get_extra_info(end)[:2] for end in ("peername", "sockname"))
+        return [*program, "--detach", *(str(word) for end in ends for word in end)]
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -137,11 +148,10 @@ async def _parent_ends() -> None:
         os.close(descriptor)
 
 
-def _started(log: LogFile) -> tuple[Child, socket.socket]:
+def _started(log: LogFile, argv: list[str]) -> tuple[Child, socket.socket]:
     """Start an agent; return it with our end of the connection to it."""
     ours, theirs = socket.socketpair()
     with theirs:
-        argv = [sys.executable, "-m", "plinth", "agent"]
         return Runner().spawn_connected(argv, theirs, log=log), ours
 
 

@@ -2,11 +2,10 @@
 
 import platform
 import queue
-import shlex
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
@@ -14,19 +13,16 @@ from typing import Any
 
 from plinth import __version__
 from plinth.fleet.asking import ClockOffset, Exchange, clock_offset
-from plinth.fleet.executors.ssh import ssh_command, unreached
-from plinth.fleet.protocol import Link
 from plinth.model.errors import MissingCapability, Reported, RunError
 from plinth.model.host import HostSpec
 from plinth.model.progress import Report
 from plinth.run.hosts.methods import METHODS
 from plinth.run.hosts.protocol import PROTOCOL_VERSION, Answer, Hello, Lane, Request
+from plinth.run.hosts.starting import started_agent
 from plinth.system import cancel
 from plinth.system.framed_tls import parsed
 from plinth.system.journal import NotUndone
-from plinth.system.log_file import log_in_memory
-from plinth.system.process import wait_or_kill
-from plinth.system.runner import Runner
+from plinth.system.runner import CommandRecord, Runner
 
 _START_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 30.0
@@ -34,7 +30,6 @@ _END_TIMEOUT_S = 600.0
 """For everything to be undone there, such as the write-back of a slow disk."""
 _POLL_S = 0.05
 _EXCHANGES = 50
-_SAID_BYTES = 64 * 1024
 _SAID_LINES = 10
 
 
@@ -53,15 +48,13 @@ class HostLink:
         self._closing = ExitStack()
         self._ended = threading.Event()
         self.hello: Hello | None = None
+        self.on_command: Callable[[CommandRecord], None] = lambda command: None
+        """Called with each command that the agent runs, in a thread of the link."""
 
     def __enter__(self) -> "HostLink":
         """Start the agent. Raises RunError where it cannot be, MissingCapability for one of another version."""
-        self._runner.require("ssh")
-        ours, theirs = socket.socketpair()
-        self._link = Link(ours)
-        self._log = self._closing.enter_context(log_in_memory())
-        with theirs:
-            self._child = self._runner.spawn_connected(self._command(), theirs, log=self._log)
+        self._agent = self._closing.enter_context(started_agent(self.name, self._spec, self._runner, self._ssh_config))
+        self._link = self._agent.link
         threading.Thread(target=self._receive, name=f"host {self.name}", daemon=True).start()
         try:
             self.hello = self._greet()
@@ -190,6 +183,8 @@ class HostLink:
                 frame = self._link.receive(self._spec.lease_s)
                 received_ns = time.monotonic_ns()
                 answer = parsed(Answer, frame.document)
+                if answer.command is not None:
+                    self.on_command(answer.command)
                 if (waiting := self._waiting.get(answer.number)) is not None:
                     waiting.put((answer, received_ns))
         except RunError as error:
@@ -209,22 +204,20 @@ class HostLink:
         if self._ended.is_set():
             return RunError(f"the agent on host {self.name} has ended", where=where)
         if self.hello is None:
-            ssh, destination = shlex.join(self._ssh), self._spec.ssh.destination
-            if error := unreached(ssh, destination, self._child, self._log, f"{where}.address"):
+            if error := self._agent.unreached():
                 return error
-            said = [line for line in self._log.tail(_SAID_BYTES).splitlines() if line.strip()]
-            to_try = shlex.join([*self._ssh, destination, f"{self._spec.remote_command} --version"])
+            said = [line for line in self._agent.said().splitlines() if line.strip()]
             return RunError(
                 f"no agent could be started on host {self.name}: {said[-1].strip() if said else message}",
-                where=f"{where}.command",
-                hint=f"see what `{to_try}` says",
+                where=f"{where}.address" if self._spec.is_on_ray else f"{where}.command",
+                hint=f"see what `{self._agent.to_try}` says",
                 details=said[-_SAID_LINES:-1],
             )
         return RunError(
             f"host {self.name} is lost: {message}",
             where=where,
             hint="what the run has made there is undone by its agent, at the latest when its lease is over; else by `plinth clean` there",
-            details=self._log.tail(_SAID_BYTES).splitlines()[-_SAID_LINES:],
+            details=self._agent.said().splitlines()[-_SAID_LINES:],
         )
 
     def _give_signs_of_life(self) -> None:
@@ -237,21 +230,4 @@ class HostLink:
         self._ended.set()
         with suppress(OSError):  # it has ended; and closing alone would wait for the thread that receives
             self._link.socket.shutdown(socket.SHUT_RDWR)
-        self._link.close()
-        wait_or_kill([self._child], _ANSWER_TIMEOUT_S)
         self._closing.close()
-
-    @property
-    def _ssh(self) -> list[str]:
-        """The command as a user types it."""
-        port = [] if self._spec.ssh.port is None else ["-p", str(self._spec.ssh.port)]
-        config = [] if self._ssh_config is None else ["-F", str(self._ssh_config)]
-        return ["ssh", *config, *port]
-
-    @property
-    def _remote(self) -> str:
-        """What is run there; sudo drops SSH_CONNECTION from the environment."""
-        return f'exec {self._spec.remote_command} host-agent "$SSH_CONNECTION"'
-
-    def _command(self) -> list[str]:
-        return ssh_command(self._ssh, self._spec.ssh.destination, self._remote)

@@ -14,6 +14,7 @@ from plinth.system.runner import CommandError, Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
 
 KIND = "clean_host"
+KIND_ON_RAY = "clean_host_on_ray"
 _TIMEOUT_S = 600.0
 _LOOK_AGAIN_S = 2.0
 _ATTEMPTS = 40
@@ -39,6 +40,9 @@ class _Place(NamedTuple):
 
 def host_step(name: str, spec: HostSpec, run_id: str, ssh_config: str | None) -> Step:
     """Return the step that notes that a host has a part of a run."""
+    if spec.node is not None:
+        on_ray = Undo(kind=KIND_ON_RAY, path=shlex.join((name, spec.address, spec.node)), label=label_of(run_id))
+        return Step(id=step_id(name), title=f"start an agent on host {name}", undo=on_ray)
     port = "" if spec.ssh.port is None else str(spec.ssh.port)
     place = _Place(spec.ssh.destination, spec.remote_command, port, ssh_config or "")
     return Step(
@@ -80,8 +84,21 @@ def _clean(what: Undo, runner: Runner) -> None:
             ) from error
 
 
+def _clean_on_ray(what: Undo, runner: Runner) -> None:
+    """Have an agent that Ray starts there undo what an earlier one has left."""
+    from plinth.run.hosts.link import HostLink  # whose agent knows all handlers, these among them
+
+    name, address, node = shlex.split(what.path)
+    with HostLink(name, HostSpec(address=address, node=node), runner, None) as link:
+        link.call(("run",), "clean_up", {"run_id": what.label.removeprefix(label_of(""))})
+
+
 HOST_UNDO: UndoHandlers = {
+    KIND_ON_RAY: UndoHandler(
+        _clean_on_ray,
+        lambda what: f"undo what the run has made on {shlex.split(what.path)[-1]}, by an agent that Ray starts there",
+    ),
     KIND: UndoHandler(
         _clean, lambda what: f"undo what the run has made on {shlex.split(what.path)[0]}, by `plinth clean` there"
-    )
+    ),
 }
