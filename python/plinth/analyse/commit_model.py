@@ -162,9 +162,12 @@ def _flush(node: PlannedNode, variant: Variant, contents: BundleContents) -> int
 
 
 def _round_trip_ns(standby: str, variant: Variant, contents: BundleContents) -> float | None:
-    """Return the round trip of the link in the variant's trials; 0 where the servers talk over sockets of this machine."""
+    """Return the round trip of the link in the variant's trials, or that between machines; 0 where the servers talk over sockets of one
+    machine."""
     if variant.network is None:
-        return 0.0
+        of_variant = contents.standbys.get(f"{variant.id}.{standby}")
+        facts = None if of_variant is None else of_variant.standby
+        return 0.0 if facts is None or facts.round_trip_ns is None else float(facts.round_trip_ns)
     found = [
         link.round_trip_ns
         for of_trial in contents.trials

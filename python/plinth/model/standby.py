@@ -117,3 +117,7 @@ class StandbyFacts(Frozen):
     received_lsn: str | None
     replayed_lsn: str | None
     caught_up_s: float = Field(ge=0, description="How long it took to catch up before the trial.")
+    round_trip_ns: int | None = Field(
+        default=None,
+        description="To its upstream on another machine: the median time of connecting by TCP; None on the same machine.",
+    )

@@ -141,11 +141,27 @@ SampleKey = tuple[str, str, str]
 """What a sample is of: (source, object, metric)."""
 
 
+_OF_MACHINE = "@"
+
+
+def source_on(source: str, machine: str) -> str:
+    """Return what a source is called of another machine than that of the primary: of a host by its name, of the one that the run was
+    started on by an empty one."""
+    return f"{source}{_OF_MACHINE}{machine}"
+
+
+def machine_of(source: str) -> tuple[str, str | None]:
+    """Return a source, and the machine that it was read of as `source_on` has it; None for that of the primary."""
+    name, mark, machine = source.partition(_OF_MACHINE)
+    return name, machine if mark else None
+
+
 class Sample(NamedTuple):
     """One observed value; a row of observe/<source>.parquet.
 
     `t_ns` counts from the start of the load. Counters are kept as read (cumulative); readers make
-    rates of them. `object` names what the metric is of: a device, a process group, a wait event.
+    rates of them. `object` names what the metric is of: a device, a process group, a wait event. `source` as `source_on` has it where it
+    is of another machine than that of the primary.
     """
 
     t_ns: int

@@ -31,11 +31,25 @@ _INTERVALS_BETWEEN_SIZES = 10
 
 
 @dataclass(frozen=True)
+class OtherMachine:
+    """A machine of the run that the primary is not on: one of a standby, or the one that the run was started on."""
+
+    name: str
+    """As `model.trial.source_on` has it."""
+    devices: Sequence[str]
+    storages: Sequence[StorageFacts]
+    processes: RunProcesses
+    sampler: "Callable[[HostRequest], Sampler] | None"
+    """What reads it; None: it is this one."""
+
+
+@dataclass(frozen=True)
 class Observation:
     """The results of an observation. Times count from the start of the load.
 
     `cost_cpu_ns` is the CPU time of the observer's threads and of its backends in the server over `duration_ns`, without
-    what connecting and the first readings took before that. When the backends' is not known, a gap says so.
+    what connecting and the first readings took before that, and without what reading other machines costs. When the backends' is not
+    known, a gap says so.
     `shares_database`: the observer had to connect to the load's own database, whose counts of transactions then include its
     queries.
     """
@@ -53,7 +67,7 @@ class Observer:
 
     `devices` are kernel names as in /proc/diskstats; none given means all real ones. With `log`, the file that the server
     writes its log to, checkpoints are read from there. `storages` are what the server uses, as they were described.
-    `sampler_of_host` reads the host that the server is on, where that is another machine.
+    `sampler_of_host` reads the host that the server is on, where that is another machine; `others` are the further machines of the run.
 
     A separate thread reads the host, so that a server that hangs delays nothing else. A source that fails is a gap, and is
     read again at the next tick.
@@ -69,6 +83,7 @@ class Observer:
         log: LogFile | None = None,
         storages: Sequence[StorageFacts] = (),
         sampler_of_host: "Callable[[HostRequest], Sampler] | None" = None,
+        others: Sequence[OtherMachine] = (),
     ) -> None:
         # psycopg takes long to import, and planning needs host_facts alone.
         from plinth.observe.postgres import view_sources
@@ -95,6 +110,8 @@ class Observer:
             self._sampler_of_host = partial(host_sampler, listed=listed)
         else:
             self._sampler_of_host = sampler_of_host
+        self._others = others
+        self._of_others: list[tuple[str, Sampler]] = []
         self._samplers: list[Sampler] = []
         self._frequent: list[Sampler] = []
         self._started_ns = 0
@@ -117,8 +134,13 @@ class Observer:
         ]
         self._begin(*self._frequent)
         of_host = self._sampler_of_host(self._host_request())
-        self._frequent.append(of_host)
+        self._of_others = [(other.name, self._of_other(other)) for other in self._others]
+        self._frequent += [of_host, *(sampler for _, sampler in self._of_others)]
         self._begin(of_host)
+        for _, sampler in self._of_others:
+            sampler.start()
+        for _, sampler in self._of_others:
+            sampler.wait_for_first(_FIRST_READING_TIMEOUT_S)
         # Many readings trigger full garbage collections, in any thread, of 30 ms each. Freeze the present objects so that
         # they are not scanned until the end.
         gc.freeze()
@@ -137,6 +159,19 @@ class Observer:
             other_servers=tuple(self._processes.other_servers),
             own_backends=tuple(self._own_backends()),
         )
+
+    def _of_other(self, other: OtherMachine) -> Sampler:
+        request = HostRequest(
+            t0_ns=self._t0_ns,
+            interval_s=self._interval_s,
+            devices=tuple(other.devices),
+            pools=tuple(pools_of(other.storages)),
+            postmaster_pid=other.processes.postmaster_pid,
+            other_servers=tuple(other.processes.other_servers),
+        )
+        if other.sampler is not None:
+            return other.sampler(request)
+        return host_sampler(request, Processes(other.processes, own_threads=self._thread_ids))
 
     def _of_server(
         self,
@@ -183,10 +218,12 @@ class Observer:
         gaps: list[Gap] = []
         *of_server, of_host = self._samplers
         # The server last: its backends of ours have to be known while processes are classified.
-        for sampler in stop_all([of_host], _LAST_READING_TIMEOUT_S) + stop_all(of_server, _LAST_READING_TIMEOUT_S):
+        of_others = [sampler for _, sampler in self._of_others]
+        waiting = stop_all([of_host, *of_others], _LAST_READING_TIMEOUT_S)
+        for sampler in waiting + stop_all(of_server, _LAST_READING_TIMEOUT_S):
             reason = "the reading under way did not end; the cost of its thread is not known"
             gaps.append(Gap(what=f"the last reading of {sampler.name}", reason=reason))
-        for sampler in self._samplers:
+        for sampler in (*self._samplers, *of_others):
             gaps += sampler.gaps(t0_ns)
         duration_ns = time.monotonic_ns() - self._started_ns
         of_sessions_ns, unknown = self._cost_of_sessions()
@@ -195,9 +232,10 @@ class Observer:
             gaps.append(Gap(what="cost of the observer's queries in the server", reason=unknown))
         events = sorted(self._observed_events(gaps), key=lambda event: event.seen_ns)
         samples = [sample for sampler in self._samplers for sample in to_samples(sampler, t0_ns)]
+        samples += [sample for name, sampler in self._of_others for sample in to_samples(sampler, t0_ns, name)]
         gc.unfreeze()
         # Close their files now, not at the next garbage collection.
-        self._samplers, self._frequent = [], []
+        self._samplers, self._frequent, self._of_others = [], [], []
         del self._sampler_of_host
         return Observation(
             samples=samples,
@@ -209,7 +247,8 @@ class Observer:
         )
 
     def _observed_events(self, gaps: list[Gap]) -> list[ObservedEvent]:
-        events = [event for sampler in self._samplers for event in sampler.events()]
+        samplers = [*self._samplers, *(sampler for _, sampler in self._of_others)]
+        events = [event for sampler in samplers for event in sampler.events()]
         if self._log is not None:
             events += self._log.events
             if self._log.followed and self._session.setting("log_checkpoints") == "on":
@@ -234,4 +273,5 @@ class Observer:
         return {pid for session in self._sessions if (pid := session.backend_pid) is not None}
 
     def _thread_ids(self) -> list[int]:
-        return [thread_id for sampler in self._samplers if (thread_id := sampler.thread_id) is not None]
+        samplers = [*self._samplers, *(sampler for _, sampler in self._of_others)]
+        return [thread_id for sampler in samplers if (thread_id := sampler.thread_id) is not None]

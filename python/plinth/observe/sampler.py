@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from plinth.model.base import Gap
-from plinth.model.trial import Sample
+from plinth.model.trial import Sample, source_on
 from plinth.observe.checkpoints import ObservedEvent
 from plinth.observe.gaps import Outages
 from plinth.observe.source import Reading, Source, reason_of
@@ -218,15 +218,16 @@ def stop_all(samplers: Sequence[Sampler], timeout_s: float) -> list[Sampler]:
     return [sampler for sampler in waiting if not sampler.ended(deadline_s)]
 
 
-def to_samples(sampler: Sampler, t0_ns: int) -> Iterator[Sample]:
-    """Return all readings of a sampler, with times since `t0_ns`."""
+def to_samples(sampler: Sampler, t0_ns: int, machine: str | None = None) -> Iterator[Sample]:
+    """Return all readings of a sampler, with times since `t0_ns`, as those of another machine than the primary's if one is given."""
     for source in sampler.sources:
         series = sampler.series[source.name]
         if source.sparse:
             series = list(_filled(series))
+        name = source.name if machine is None else source_on(source.name, machine)
         for read_ns, readings in series:
             for reading in readings:
-                yield Sample(read_ns - t0_ns, source.name, reading.object, reading.metric, reading.value)
+                yield Sample(read_ns - t0_ns, name, reading.object, reading.metric, reading.value)
 
 
 def _filled(series: Series) -> Iterator[tuple[int, list[Reading]]]:

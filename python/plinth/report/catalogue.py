@@ -4,10 +4,11 @@ Sources, objects and metrics are those of plinth.observe; counters of the load e
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from plinth.model.report import Panel
+from plinth.model.trial import machine_of, source_on
 from plinth.model.waits import BACKENDS, ON_CPU, wait_of
 from plinth.model.waits import SOURCE as WAITS
 
@@ -163,6 +164,54 @@ HOST_LINES = (
 )
 
 
+_OF_MACHINES = ("device_bytes", "device_busy", "cpu_mode", "cpu_group", "memory")
+"""Panels that each further machine of a run has."""
+
+
+def machine_panels(machines: Iterable[str]) -> list[Panel]:
+    """Return the panels of the machines that a primary is not on, as `model.trial.source_on` names them."""
+    return [
+        panel.model_copy(
+            update={
+                "id": _panel_on(panel.id, machine),
+                "title": f"{panel.title}, {f'host {machine}' if machine else 'where the run was started'}",
+                "note": panel.note.replace("below data, WAL and tablespaces", "there, busiest first"),
+            }
+        )
+        for machine in machines
+        for panel in PANELS
+        if panel.id in _OF_MACHINES
+    ]
+
+
+def machine_sources(machines: Iterable[str]) -> dict[str, str]:
+    """Return the source of each panel of `machine_panels`."""
+    return {
+        _panel_on(panel, machine): source_on(PANEL_SOURCES[panel], machine)
+        for machine in machines
+        for panel in _OF_MACHINES
+    }
+
+
+def machine_lines(machine: str, devices: Iterable[str]) -> list[Line]:
+    """Return the lines of a machine that a primary is not on, with those of these block devices."""
+    lines = [*device_lines(RoledDevice(device) for device in devices), *HOST_LINES]
+    return [
+        replace(
+            line,
+            panel=_panel_on(line.panel, machine),
+            readings=tuple(one._replace(source=source_on(one.source, machine)) for one in line.readings),
+            device=None,
+        )
+        for line in lines
+        if line.panel in _OF_MACHINES
+    ]
+
+
+def _panel_on(panel: str, machine: str) -> str:
+    return f"{panel}--{machine}"
+
+
 def device_lines(devices: Iterable[RoledDevice]) -> list[Line]:
     """Return the lines of block devices, panel by panel."""
     return [
@@ -198,6 +247,10 @@ def wait_lines(waits: Mapping[str, float]) -> list[Line]:
 
 def is_drawn(reading: Reading) -> bool:
     """Return whether a series is part of a line; most series are not."""
+    source, machine = machine_of(reading.source)
+    if machine is not None:
+        reading = reading._replace(source=source)
+        return is_drawn(reading) and source in {PANEL_SOURCES[panel] for panel in _OF_MACHINES}
     if reading.source == DEVICE:
         return reading.metric in _DEVICE_METRICS
     if reading.source == WAITS:

@@ -10,6 +10,7 @@ from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Variant
 from plinth.model.report import Panel, PanelGap, SeriesInfo, Value
+from plinth.model.trial import machine_of, source_on
 from plinth.model.waits import SOURCE as WAITS
 from plinth.report.catalogue import (
     DEVICE,
@@ -24,6 +25,9 @@ from plinth.report.catalogue import (
     RoledDevice,
     device_lines,
     is_drawn,
+    machine_lines,
+    machine_panels,
+    machine_sources,
     wait_lines,
 )
 from plinth.report.lags import LAG_PANELS, LAG_SOURCES, Lag, lag_lines, lags_of
@@ -79,10 +83,11 @@ def timelines(contents: BundleContents) -> Timelines:
     """Bin the series of every trial."""
     storages = {variant.id: _read_storages(contents, variant) for variant in contents.plan.variants}
     trials = [_tracks(trial, storages[trial.trial.variant]) for trial in contents.trials]
-    lines = _lines(trials)
+    machines = _machines(trials)
+    lines = _lines(trials, machines)
     ends_s = tuple(trial.end_s for trial in trials)
     bin_s = bin_width(ends_s, len(lines))
-    panels = _panels(contents, lines)
+    panels = _panels(contents, lines, machines)
     columns = tuple(_columns(trial, lines, bin_s) for trial in trials)
     return Timelines(
         panels=panels,
@@ -102,11 +107,22 @@ def no_timelines(contents: BundleContents) -> Timelines:
     return Timelines((), (), 1, ((),) * len(trials), ((),) * len(trials), ends_s, ())
 
 
-def _panels(contents: BundleContents, lines: Sequence[Line]) -> tuple[Panel, ...]:
-    """Return the panels; those of replication where there are standbys, of our own or of an external server."""
+def _panels(contents: BundleContents, lines: Sequence[Line], machines: Sequence[str]) -> tuple[Panel, ...]:
+    """Return the panels; those of replication where there are standbys, of our own or of an external server; those of further machines
+    where something of them was read."""
     drawn = {line.panel for line in lines}
     has_standbys = any(cluster.standbys for cluster in contents.plan.clusters)
-    return (*PANELS, *(panel for panel in LAG_PANELS if has_standbys or panel.id in drawn))
+    return (
+        *PANELS,
+        *(panel for panel in LAG_PANELS if has_standbys or panel.id in drawn),
+        *(panel for panel in machine_panels(machines) if panel.id in drawn),
+    )
+
+
+def _machines(trials: Sequence[TrialTracks]) -> list[str]:
+    """Return the machines that were read of which a primary was not on."""
+    found = {machine_of(reading.source)[1] for trial in trials for reading in trial.tracks}
+    return sorted(machine for machine in found if machine is not None)
 
 
 def _read_storages(contents: BundleContents, variant: Variant) -> dict[str, StorageFacts]:
@@ -120,7 +136,7 @@ def _tracks(trial: TrialContents, storages: Mapping[str, StorageFacts]) -> Trial
     return TrialTracks(trial, storages, tracks)
 
 
-def _lines(trials: Sequence[TrialTracks]) -> list[Line]:
+def _lines(trials: Sequence[TrialTracks], machines: Sequence[str]) -> list[Line]:
     """Return the lines with data in at least one trial; lines of failures only if there were any."""
     waits: dict[str, float] = {}
     devices: dict[RoledDevice, None] = {}
@@ -137,9 +153,21 @@ def _lines(trials: Sequence[TrialTracks]) -> list[Line]:
         if line.label not in _ONLY_IF_ANY or any(getattr(second, line.readings[0].metric) for second in seconds)
     ]
     observed = [*device_lines(devices), *HOST_LINES, *wait_lines(waits), *lag_lines(seen)]
+    for machine in machines:
+        observed += machine_lines(machine, _busiest(trials, source_on(DEVICE, machine)))
     lines = load + [line for line in observed if seen.intersection(line.readings)]
-    place = {panel.id: place for place, panel in enumerate((*PANELS, *LAG_PANELS))}
+    place = {panel.id: place for place, panel in enumerate((*PANELS, *LAG_PANELS, *machine_panels(machines)))}
     return sorted(lines, key=lambda line: place[line.panel])
+
+
+def _busiest(trials: Sequence[TrialTracks], source: str) -> list[str]:
+    """Return the devices of a machine that wrote most, over all trials."""
+    written: dict[str, float] = {}
+    for trial in trials:
+        for reading, track in trial.tracks.items():
+            if reading.source == source and reading.metric == "write_bytes":
+                written[reading.object] = written.get(reading.object, 0.0) + float(track.values[-1] - track.values[0])
+    return sorted(written, key=lambda device: (-written[device], device))[:MAX_DEVICES]
 
 
 def _devices(trial: TrialTracks) -> list[RoledDevice]:
@@ -208,11 +236,14 @@ def _gaps(
 
 
 def _reason(trial: TrialTracks, panel: str) -> str:
-    source = {**PANEL_SOURCES, **LAG_SOURCES}[panel]
+    of_machines = machine_sources(_machines([trial]))
+    source = {**PANEL_SOURCES, **LAG_SOURCES, **of_machines}.get(panel)
+    if source is None:
+        return "nothing was read of it in this trial"
     if source == DEVICE and trial.storages and not any(facts.block_devices for facts in trial.storages.values()):
         places = (f"{facts.filesystem} at {facts.path}" for facts in trial.storages.values())
         return f"no block device is known under {', '.join(dict.fromkeys(places))}"
-    names_source = re.compile(rf"(^|, ){source}($|[:, ])")
+    names_source = re.compile(rf"(^|, ){re.escape(source)}($|[:, ])")
     for gap in trial.contents.trial.gaps:
         if names_source.search(gap.what):
             return gap.reason

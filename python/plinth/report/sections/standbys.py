@@ -1,6 +1,7 @@
 """The standbys of a run in words: how each was made, and how it was found before the trials of each variant."""
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 
 from plinth.model.analysis import VariantResult
 from plinth.model.contents import BundleContents
@@ -41,20 +42,29 @@ def _text(
 ) -> StandbyText:
     made = next((one for one in contents.backups if (one.cluster, one.standby) == (cluster.id, node.name)), None)
     states: dict[str, list[str]] = {}
+    round_trips_ns: list[int] = []
     for variant in contents.plan.variants:
         found = contents.standbys.get(f"{variant.id}.{node.name}")
         if found is not None and found.standby is not None:
             states.setdefault(found.standby.sync_state or NOT_AVAILABLE, []).append(variant.label)
+            round_trips_ns += [] if found.standby.round_trip_ns is None else [found.standby.round_trip_ns]
     shown = "; ".join(f"{state} in {', '.join(labels)}" for state, labels in states.items())
     return StandbyText(
         name=f"{node.name} of {cluster.id}",
-        upstream=node.upstream or "",
+        upstream=_upstream(node, round_trips_ns),
         storage=", ".join(f"{storage} ({role})" for role, storage in node.roles.items()),
         backup=_backup(made),
         lag=lag_words(_lags_of(contents, cluster, node, lags), None if node.upstream == PRIMARY else node.upstream),
         survival=survival,
         states=shown or f"{NOT_AVAILABLE}: no trial was run with it",
     )
+
+
+def _upstream(node: PlannedNode, round_trips_ns: Sequence[int]) -> str:
+    """Name the upstream, with the round trip to it where that is on another machine."""
+    if not round_trips_ns:
+        return node.upstream or ""
+    return f"{node.upstream}, {format_duration(median(round_trips_ns) / 1e9)} away (round trip by TCP)"
 
 
 def _survival(contents: BundleContents, cluster: PlannedCluster, results: Sequence[VariantResult]) -> str:

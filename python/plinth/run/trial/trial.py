@@ -41,6 +41,7 @@ from plinth.run.trial.device_io import device_io, devices_of
 from plinth.run.trial.effects import Effects
 from plinth.run.trial.flashback import Loaded, go_back
 from plinth.run.trial.load_config import STOP_TIMEOUT_S, Work, load_of
+from plinth.run.trial.machines import other_machines
 from plinth.run.trial.snapshots import TrialSnapshots
 from plinth.run.trial.warmup import WarmupWatch
 from plinth.run.trial.write_watch import WriteWatch
@@ -341,17 +342,22 @@ class TrialRunner:
     def _observer(self, topology: Topology, cluster: PlannedCluster, devices: Sequence[str]) -> Observer:
         node = topology.primary
         others = [one.postmaster_pid for one in topology.nodes if one is not node and one.host is node.host]
+
+        def further_engines() -> Sequence[int]:
+            return self._running.processes if self._running is not None else ()
+
         return Observer(
             node.server.connection,
             devices=devices,
             processes=RunProcesses(
                 node.postmaster_pid,
-                further_engines=lambda: self._running.processes if self._running is not None else (),
+                further_engines=further_engines,
                 other_servers=[pid for pid in others if pid is not None],
             ),
             log=node.log if node.host.name is None else None,
             storages=self._facts_of(cluster),
             sampler_of_host=node.host.sampler,
+            others=other_machines(topology, cluster, self._storages, further_engines),
         )
 
     def _drive(
