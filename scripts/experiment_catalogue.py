@@ -170,6 +170,8 @@ def _full_needs(experiment: Experiment) -> Iterator[str]:
     full = experiment.full or {}
     kinds = {str(value) for key, value in full.items() if key.startswith("storage.") and key.endswith(".kind")}
     yield from (_PROGRAMS[kind] for kind in sorted(kinds - _kinds(experiment)) if kind in _PROGRAMS)
+    if hosts := {str(value) for key, value in full.items() if key.startswith("storage.") and key.endswith(".host")}:
+        yield f"{len(hosts)} machines, reached by ssh: see [hosts](guides/hosts.md)"
     if full.get("measure.probe_io") and not experiment.measure.probe_io:
         yield "fio for its I/O figures"
 

@@ -1,18 +1,24 @@
 """The curated experiments, and what the guide to writing them shows: each can be planned here."""
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from plinth.experiment import read_experiment, read_experiment_text
+from hosts_here import host_here
+from own_sshd import Sshd, own_sshd
+from plinth.experiment import ParsedExperiment, read_experiment, read_experiment_text
 from plinth.model.analysis import Analysis
 from plinth.model.errors import ExperimentError
 from plinth.model.experiment import Experiment
+from plinth.model.plan import Plan
 from plinth.model.storage_graph import mounted_storages
 from plinth.report.sections.published import compare_with_published
+from plinth.run.hosts.connect import connected_hosts
 from plinth.run.planning.make_plan import make_plan
 
+Planned = tuple[ParsedExperiment, Plan]
 ONLY_IN_WORDS = ("ten-billion-rows-shared-buffers",)
 """Whose study gives no figure for the question."""
 ONLY_LOSSES = ("quorum-truth-table", "quorum-truth-table-power")
@@ -44,15 +50,36 @@ VARIANTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with own_sshd(tmp_path_factory.mktemp("sshd") / "own", ("db1", "db2", "db3")) as running:
+        yield running
+
+
+@pytest.fixture
+def planned(sshd: Sshd, scratch: Path) -> Callable[[Path, Sequence[str], bool], Planned]:
+    """Plans an experiment; its hosts are this machine by other names."""
+
+    def make(file: Path, overrides: Sequence[str] = (), full: bool = False) -> Planned:
+        used = read_experiment(file, tuple(overrides), full=full).experiment.used_hosts
+        here = {name: host_here(name, sshd, scratch) for name in used}
+        told = [f'host.{name}.{key}="{value}"' for name, one in here.items() for key, value in one.keys.items()]
+        loaded = read_experiment(file, (*overrides, *told), full=full)
+        with connected_hosts(loaded.experiment.used_hosts, sshd.config) as hosts:
+            return loaded, make_plan(loaded, run_id="curated", bundle=scratch / "bundle", hosts=hosts)
+
+    return make
+
+
 @pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
-def test_a_curated_experiment_can_be_planned_and_says_how_long_it_takes(file, state_dir: Path, scratch: Path) -> None:
-    loaded = read_experiment(file, ())
+def test_a_curated_experiment_can_be_planned_and_says_how_long_it_takes(file, state_dir: Path, planned) -> None:
+    loaded, plan = planned(file)
     assert loaded.experiment.name == file.stem
     assert loaded.experiment.question.endswith("?")
-    plan = make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
+    warnings = [warning for warning in plan.warnings if " is the same machine as " not in warning]
     if file.stem not in ONLY_LOSSES:
-        assert plan.warnings == ()
-    assert all(warning.startswith("measure.") for warning in plan.warnings), "of intervals and the A/A pair"
+        assert warnings == []
+    assert all(warning.startswith("measure.") for warning in warnings), "of intervals and the A/A pair"
     assert [need.sentence for need in plan.needs if need.where.startswith("storage.") and need.met is False] == []
     assert len(plan.variants) > 2
     assert plan.estimated_s < 15 * 60
@@ -61,25 +88,24 @@ def test_a_curated_experiment_can_be_planned_and_says_how_long_it_takes(file, st
 
 @pytest.mark.parametrize("full", [False, True], ids=["small", "full"])
 @pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
-def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, scratch: Path) -> None:
+def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, planned) -> None:
     """As real drives are put into it. What a directory does not have, such as latencies, is no factor then, which is said."""
     written = read_experiment(file, ()).experiment
     if full and not written.full:
         return
     mounted = mounted_storages(written.storage)
     overrides = tuple(f'storage.{name}={{kind = "directory"}}' for name in mounted)
-    loaded = read_experiment(file, overrides, full=full)
     if written.durability is not None or any(action.do == "power" for action in written.measure.actions):
         with pytest.raises(ExperimentError) as caught:
-            make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
+            planned(file, overrides, full)
         assert all(re.search("the power .*cannot be cut", problem.message) for problem in caught.value.problems)
         return
     if any(action.do == "snapshot" for action in written.measure.actions):
         with pytest.raises(ExperimentError) as caught:
-            make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
+            planned(file, overrides, full)
         assert all("has no snapshots: those of btrfs and ZFS are used" in one.message for one in caught.value.problems)
         return
-    plan = make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
+    loaded, plan = planned(file, overrides, full)
     assert {plan.storages[name].kind for name in mounted if name in plan.storages} <= {"directory"}
     gone = set(written.matrix) - set(loaded.experiment.matrix)
     assert gone == set(loaded.removed_factors)
@@ -98,6 +124,12 @@ def test_an_example_of_the_guide_is_what_it_says(section: str, toml: str, state_
 
 def test_every_example_is_looked_at() -> None:
     assert [section for section, _ in EXAMPLES] == list(VARIANTS)
+
+
+def test_the_published_replication_is_on_three_machines_without_an_emulated_network(planned) -> None:
+    _, plan = planned(REPOSITORY / "experiments" / "hundred-billion-replication.toml", (), True)
+    assert {storage.host for storage in plan.storages.values()} == {"db1", "db2", "db3"}
+    assert plan.networked == () and list(plan.hosts) == ["db1", "db2", "db3"]
 
 
 @pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])

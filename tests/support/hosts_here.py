@@ -19,9 +19,19 @@ class HostHere(NamedTuple):
     state: Path
 
     @property
+    def keys(self) -> Mapping[str, str]:
+        """The keys of its table."""
+        return {
+            "address": f"ssh://{self.name}",
+            "command": str(self.command),
+            "listen_address": "127.0.0.1",
+            "lease": "5s",
+        }
+
+    @property
     def toml(self) -> str:
         """The table of an experiment."""
-        return f'[host.{self.name}]\naddress = "ssh://{self.name}"\ncommand = "{self.command}"\nlisten_address = "127.0.0.1"\nlease = "5s"\n'
+        return f"[host.{self.name}]\n" + "".join(f'{key} = "{value}"\n' for key, value in self.keys.items())
 
     @property
     def environment(self) -> Mapping[str, str]:

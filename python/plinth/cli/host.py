@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.options import AsJson, Overrides, SshConfig, Yes, checked_ssh_config
+from plinth.cli.options import AsJson, Full, Overrides, SshConfig, Yes, checked_ssh_config
 from plinth.cli.printing import print_json, print_plain
 
 if TYPE_CHECKING:
@@ -41,12 +41,13 @@ def check(
     /,
     *,
     overrides: Overrides = (),
+    full: Full = False,
     ssh_config: SshConfig = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:
-    """Look at each host of an experiment: versions, rights, clock, whether its servers are reached, and what keeps the experiment
-    from running there: programs, PostgreSQL, space, paths, settings.
+    """Look at each host of an experiment: versions, rights, clock, whether its servers are reached, what the doctor finds of the machine, and
+    what keeps the experiment from running there: programs, PostgreSQL, space, paths, settings.
 
     An agent is started on each host, as a run does it, asked, and ended. Nothing is changed there. The experiment of a
     bundle, which another user may have written, is shown first and must be confirmed.
@@ -60,7 +61,7 @@ def check(
     from plinth.experiment import read_experiment
     from plinth.tasks.hosts import check_hosts
 
-    loaded = read_experiment(file, overrides)
+    loaded = read_experiment(file, overrides, full=full)
     confirm_if_shared(loaded, file, yes)
     found = check_hosts(loaded, Path("bundles/RUN"), checked_ssh_config(ssh_config, loaded.experiment))
     if as_json:
@@ -84,6 +85,7 @@ def _as_json(one: "HostFound") -> dict[str, object]:
         "clock_error_ns": one.clock.error_ns,
         "listen_address": one.listen_address,
         "notes": list(one.notes),
+        "doctor": one.examination.model_dump(mode="json"),
     }
 
 
@@ -110,6 +112,8 @@ def _show(found: "HostsFound") -> None:
     for one in found.hosts:
         for note in one.notes:
             print_plain(f"{one.name}: {note}")
+        for finding in one.examination.at_least("warning"):
+            print_plain(f"{one.name}: {finding.severity}: {finding.saw}: {finding.why}")
     for name, error in found.not_started.items():
         for line in (f"{name}: {error}", *error.details, *([f"hint: {error.hint}"] if error.hint else [])):
             print_plain(line)

@@ -66,6 +66,8 @@ class PlanInputs:
     lacking: Mapping[str, str] = field(default_factory=dict)
     reference: Reference | None = None
     removed_factors: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    """About the machines of the run."""
 
 
 def build_plan(
@@ -131,14 +133,19 @@ def plan_of_trials(
             experiment, clusters, populate_s, variant_of, trials, places, inputs.facts[None].memory_available_bytes
         ),
         warnings=(
-            *(
-                f"matrix.{factor} is left out: --set replaced the table that it writes to by one of a kind without that key"
-                for factor in inputs.removed_factors
-            ),
+            *_of_removed(inputs.removed_factors),
+            *inputs.warnings,
             *_of_versions(clusters),
             *warnings_of(experiment, variants, written),
         ),
     )
+
+
+def _of_removed(factors: Sequence[str]) -> list[str]:
+    return [
+        f"matrix.{factor} is left out: --set replaced the table that it writes to by one of a kind without that key"
+        for factor in factors
+    ]
 
 
 def _servers_on(

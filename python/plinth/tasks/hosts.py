@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from plinth.experiment import ParsedExperiment
 from plinth.fleet.asking import ClockOffset
+from plinth.model.doctor import Examination
 from plinth.model.errors import PlinthError, UsageError
 from plinth.model.facts import HostFacts
 from plinth.run.checks.obstacles import find_obstacles
@@ -31,6 +32,7 @@ class HostFound(NamedTuple):
     owner: Owner
     clock: ClockOffset
     listen_address: str | None
+    examination: Examination
     notes: tuple[str, ...]
 
 
@@ -88,7 +90,9 @@ def _found(host: RemoteHost, boots: dict[str, str]) -> HostFound:
             f"a port of {host.listen_address} there is not reached from here ({reason}): let the ports of servers through "
             "the firewall, or give another listen_address"
         )
-    return HostFound(host.link.name, hello, facts, host.owner(), host.link.clock(), host.listen_address, tuple(notes))
+    examination = host.examine((), {}, measures_a_server=True, load_average=None)
+    clock = host.link.clock()
+    return HostFound(host.link.name, hello, facts, host.owner(), clock, host.listen_address, examination, tuple(notes))
 
 
 def _unreached(host: RemoteHost, address: str) -> str | None:

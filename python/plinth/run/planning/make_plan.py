@@ -26,6 +26,7 @@ from plinth.run.checks.hosts import (
     host_problems,
     hosts_of_nodes,
     on_hosts,
+    same_machines,
 )
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.checks.own_database import data_problems, replay_problems
@@ -162,6 +163,7 @@ class _Planner:
             lacking=lacking,
             reference=self.loaded.reference,
             removed_factors=self.loaded.removed_factors,
+            warnings=same_machines(self.hosts),
             shell_commands=tuple(self._shell_commands),
             dataset_files={name: text for key in expanded.clusters for name, text in self._files_of(key.dataset)},
         )
