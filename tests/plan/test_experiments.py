@@ -21,7 +21,7 @@ from plinth.run.planning.make_plan import make_plan
 Planned = tuple[ParsedExperiment, Plan]
 ONLY_IN_WORDS = ("ten-billion-rows-shared-buffers",)
 """Whose study gives no figure for the question."""
-ONLY_LOSSES = ("quorum-truth-table", "quorum-truth-table-power")
+ONLY_LOSSES = ("io-errors", "quorum-truth-table", "quorum-truth-table-power")
 """Which ask for lost commits, not for speed: one fault in each cell is a result."""
 REPOSITORY = Path(__file__).parents[2]
 CURATED = sorted((REPOSITORY / "experiments").glob("*.toml"))
@@ -95,7 +95,11 @@ def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, 
         return
     mounted = mounted_storages(written.storage)
     overrides = tuple(f'storage.{name}={{kind = "directory"}}' for name in mounted)
-    if written.durability is not None or any(action.do == "power" for action in written.measure.actions):
+    if (
+        written.durability is not None
+        or written.io_errors is not None
+        or any(action.do == "power" for action in written.measure.actions)
+    ):
         with pytest.raises(ExperimentError) as caught:
             planned(file, overrides, full)
         assert all(re.search("the power .*cannot be cut", problem.message) for problem in caught.value.problems)

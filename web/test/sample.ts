@@ -327,6 +327,7 @@ export function report(changes: Partial<Report> = {}): Report {
     links: [],
     outages: [],
     flashbacks: [],
+    io_errors: [],
     machines: [],
     tables: [],
     host: {

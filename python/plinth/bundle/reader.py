@@ -18,6 +18,7 @@ from plinth.model.durability import POWER_CUT_VERSION, PowerCut
 from plinth.model.errors import RunError, UsageError
 from plinth.model.experiment import MAX_VARIANTS
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
+from plinth.model.io_error import IO_ERROR_VERSION, IoErrorResult
 from plinth.model.loaded import LOADED_VERSION, LoadedDataset
 from plinth.model.manifest import BUNDLE_VERSION, Manifest
 from plinth.model.plan import PLAN_VERSION, Plan
@@ -115,6 +116,17 @@ def read_cuts(bundle: Path | BundleFolder) -> tuple[PowerCut, ...]:
     )
 
 
+def read_io_errors(bundle: Path | BundleFolder) -> tuple[IoErrorResult, ...]:
+    """Read what came of each error of a storage, in order."""
+    folder = folder_of(bundle)
+    names = [entry.name for entry in folder.entries("io-errors")]
+    return tuple(
+        _read(folder, name, IoErrorResult, IO_ERROR_VERSION)
+        for name in names
+        if fnmatchcase(name, "io-errors/[0-9]*.json")
+    )
+
+
 def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
     """Read the whole bundle; unfinished trials are not in it. Raises UsageError for more variants than can be analysed."""
     folder = folder_of(bundle)
@@ -139,6 +151,7 @@ def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
         io=read_io(folder),
         datasets=read_loaded(folder),
         cuts=read_cuts(folder),
+        io_errors=read_io_errors(folder),
         servers=_read_each(folder, "server", ServerFacts),
         standbys=_read_each(folder, "standby", ServerFacts),
         backups=tuple(_read_each(folder, "backup", BaseBackup, BACKUP_VERSION).values()),

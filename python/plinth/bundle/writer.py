@@ -19,6 +19,7 @@ from plinth.model.doctor import DoctorRecord
 from plinth.model.durability import PlannedCut, PowerCut, attempt_of, recording_name
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
+from plinth.model.io_error import IoErrorResult, PlannedIoError
 from plinth.model.load import LoadResult
 from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Failure, Manifest, RunStatus, TrialsEnd
@@ -190,6 +191,14 @@ class BundleWriter:
         """Remove the ledger of a power cut without findings, since it only serves as evidence of damage."""
         self.folder.remove_tree(_ledger_of_cut(cut))
 
+    def make_io_error_ledger(self, planned: PlannedIoError) -> Path:
+        """Create an empty directory for the commit ledger of an error of a storage."""
+        return self._make_ledger(f"ledgers/io-error-{planned.number:05d}")
+
+    def drop_io_error_ledger(self, planned: PlannedIoError) -> None:
+        """Remove the ledger of an error without damage."""
+        self.folder.remove_tree(f"ledgers/io-error-{planned.number:05d}")
+
     def make_recording(self, cut: PlannedCut) -> Path:
         """Create an empty directory for the recording of a cut's disks."""
         self.folder.make_folder("recordings")
@@ -237,6 +246,11 @@ class BundleWriter:
         """Write cuts/NNNNN.json."""
         self.folder.make_folders("cuts")
         self.folder.write_durably(f"cuts/{cut.number:05d}.json", cut.model_dump_json(indent=1))
+
+    def write_io_error(self, result: IoErrorResult) -> None:
+        """Write io-errors/NNNNN.json."""
+        self.folder.make_folders("io-errors")
+        self.folder.write_durably(f"io-errors/{result.number:05d}.json", result.model_dump_json(indent=1))
 
     def end_trials(self, end: TrialsEnd) -> None:
         """Record that no more of the planned trials are run, and why."""

@@ -43,9 +43,9 @@ class Results:
 
     @property
     def has_figures(self) -> bool:
-        """Whether anything was measured: a power cut, or a trial, even one that failed by what was found after it."""
+        """Whether anything was measured: a power cut, an error of a storage, or a trial, even one that failed by what was found after it."""
         trials = (one.trial for one in self.contents.trials)
-        return bool(self.contents.cuts) or any(
+        return bool(self.contents.cuts or self.contents.io_errors) or any(
             trial.status != "failed" or (trial.measured is not None and trial.measured.done > 0) for trial in trials
         )
 

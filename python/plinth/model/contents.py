@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from plinth.model.doctor import DoctorRecord
 from plinth.model.durability import PowerCut
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
+from plinth.model.io_error import IoErrorResult
 from plinth.model.load import Histogram, Second
 from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Manifest
@@ -53,6 +54,7 @@ class BundleContents:
     io: tuple[StorageIo, ...] = ()
     datasets: dict[str, LoadedDataset] = field(default_factory=dict)
     cuts: tuple[PowerCut, ...] = ()
+    io_errors: tuple[IoErrorResult, ...] = ()
     standbys: dict[str, ServerFacts] = field(default_factory=dict)
     backups: tuple[BaseBackup, ...] = ()
     altered: tuple[str, ...] = ()

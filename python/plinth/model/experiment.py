@@ -19,6 +19,7 @@ from plinth.model.durability import DurabilitySpec
 from plinth.model.endurance import DriveSpec
 from plinth.model.fleet import FleetSpec
 from plinth.model.host import HostSpec
+from plinth.model.io_error import IoErrorSpec
 from plinth.model.level import SETTING_TABLES, Level
 from plinth.model.network import NetworkSpec
 from plinth.model.objective import Objective
@@ -313,6 +314,11 @@ class Experiment(Frozen):
         default=None,
         description="Power cuts after the trials, which test whether acknowledged commits are kept. Default: none; the report then "
         "judges from facts.",
+    )
+    io_errors: IoErrorSpec | None = Field(
+        default=None,
+        description="Errors of storages after the trials: what the server does, whether it comes back, and which commits are lost. Default: "
+        "none.",
     )
     objectives: tuple[Objective, ...] = Field(
         default=(),

@@ -11,6 +11,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import PlannedCut
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
+from plinth.model.io_error import PlannedIoError
 from plinth.model.level import Level
 from plinth.model.load_config import CompiledTransaction
 from plinth.model.network import NetworkSpec
@@ -307,6 +308,9 @@ class Plan(Frozen):
     )
     trials: tuple[PlannedTrial, ...]
     cuts: tuple[PlannedCut, ...] = Field(default=(), description="Power cuts, which are made once all trials are done.")
+    io_errors: tuple[PlannedIoError, ...] = Field(
+        default=(), description="Errors of storages, which are made once all power cuts are done."
+    )
     extensions: tuple[Extension, ...] = Field(
         default=(),
         description="Which of the trials were added after the results had been seen, in order; measure.repeats counts them.",

@@ -13,6 +13,7 @@ from plinth.model.doctor import DoctorRecord
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.figures import Estimate
 from plinth.model.flashback import Flashback, FlashbackText
+from plinth.model.io_error import IoErrorText
 from plinth.model.level import Level
 from plinth.model.load import LoadError
 from plinth.model.loaded import LoadedDataset
@@ -508,6 +509,7 @@ class Report(Frozen):
     links: tuple[LinkText, ...] = Field(default=(), description="Of a run with an emulated network.")
     outages: tuple[OutageText, ...] = Field(default=(), description="Of a run whose actions are faults of servers.")
     flashbacks: tuple[FlashbackText, ...] = Field(default=(), description="Of a run whose actions take snapshots.")
+    io_errors: tuple[IoErrorText, ...] = Field(default=(), description="Of a run with errors of storages.")
     machines: tuple[MachineText, ...] = Field(default=(), description="Of a run with a fleet.")
     published: PublishedComparison | None = Field(
         default=None, description="The published results that the experiment names, compared with ours."

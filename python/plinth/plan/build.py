@@ -9,6 +9,7 @@ from plinth.model.errors import UsageError
 from plinth.model.experiment import FIRST_LOOK, MOST_REPEATS, Experiment, MeasureSpec
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.fault import KillAction
+from plinth.model.io_error import Holds, PlannedIoError, order_io_errors
 from plinth.model.plan import (
     PRIMARY,
     DatasetSize,
@@ -29,7 +30,7 @@ from plinth.model.storage import StorageSpec
 from plinth.model.tpcc_notice import TERMINALS_PER_WAREHOUSE
 from plinth.model.units import format_count, format_duration, format_size
 from plinth.plan.needs import StoragePlace, needs_of
-from plinth.plan.order import cut_steps, more_trials, order_cuts, order_trials
+from plinth.plan.order import cut_steps, io_error_steps, more_trials, order_cuts, order_trials
 from plinth.plan.preparation import is_restored, restored_bytes
 from plinth.plan.sizes import estimated_written_bytes, node_bytes
 from plinth.plan.times import estimated_s
@@ -118,12 +119,14 @@ def plan_of_trials(
         variants=tuple(variants),
         trials=tuple(trials),
         cuts=tuple(order_cuts(variants, experiment.durability, experiment.measure.seed)),
+        io_errors=_io_errors(experiment, variants, by_id, expanded.storages),
         dataset_files=dict(inputs.dataset_files),
         shell_commands=tuple(inputs.shell_commands),
         steps=(
             *inputs.provision_steps(clusters),
             *trial_steps,
             *cut_steps(experiment, variants),
+            *io_error_steps(experiment, variants),
             *inputs.teardown_steps(clusters),
         ),
         needs=tuple(needs_of(inputs.facts, clusters, _servers_on(clusters, expanded.storages), variants, places)),
@@ -139,6 +142,26 @@ def plan_of_trials(
             *warnings_of(experiment, variants, written),
         ),
     )
+
+
+def _io_errors(
+    experiment: Experiment,
+    variants: Sequence[Variant],
+    clusters: Mapping[str, PlannedCluster],
+    storages: Mapping[str, StorageSpec],
+) -> tuple[PlannedIoError, ...]:
+    filesystems = {
+        variant.id: _filesystems(clusters[variant.cluster].primary, storages)
+        for variant in variants
+        if not variant.is_aa_twin
+    }
+    return tuple(order_io_errors(filesystems, experiment.io_errors, experiment.measure.seed))
+
+
+def _filesystems(node: PlannedNode, storages: Mapping[str, StorageSpec]) -> dict[Holds, str]:
+    """Return the file systems of the data directory, and of WAL that has a storage of its own; empty ones where they are not known."""
+    places: dict[Holds, str | None] = {"data": node.server.storage, "wal": node.server.wal_storage}
+    return {holds: str(getattr(storages[name], "filesystem", "")) for holds, name in places.items() if name is not None}
 
 
 def _of_removed(factors: Sequence[str]) -> list[str]:

@@ -148,3 +148,19 @@ def cut_steps(experiment: Experiment, variants: Sequence[Variant]) -> list[Step]
         for variant in own
         if durability.atlas
     ]
+
+
+def io_error_steps(experiment: Experiment, variants: Sequence[Variant]) -> list[Step]:
+    """Return a step for each variant, for the plan."""
+    spec = experiment.io_errors
+    if spec is None:
+        return []
+    what = f"{', '.join(spec.errors)}, for {format_duration(spec.lasts_s)} each"
+    return [
+        Step(
+            id=f"io_errors.{variant.id}",
+            title=f"{variant.label}: have its storages fail ({what}), cut the power, recover, look for every commit",
+        )
+        for variant in variants
+        if not variant.is_aa_twin
+    ]

@@ -48,6 +48,8 @@ _UNDO_STORAGE_S = 0.5
 _ANALYSIS_S = 2.0
 _ANALYSIS_TRIAL_S = 0.1
 """Reading one trial from the bundle, its statistics, and its part of the report."""
+_ERROR_S = 6.0
+"""Around an error of a storage: a load before it, the way back, a power cut, recovery and checks."""
 _RECOVERY_AND_CHECKS_S = 3.0
 _RECORDING_S = 2.0  # prepared, read and removed again, in addition to its load
 _IMAGE_S = 1.0
@@ -122,6 +124,7 @@ def estimated_s(
         + probing_s
         + loading_s
         + _cutting_s(experiment, variants)
+        + _failing_s(experiment, variants)
         + ending_s
         + _within_budget_s(measure, trials, trials_s)
     )
@@ -136,6 +139,17 @@ def _within_budget_s(measure: MeasureSpec, trials: Sequence[PlannedTrial], trial
     if measure.budget_s is None or trials[0].block > 1:
         return trials_s
     return min(trials_s, max(measure.budget_s, trials_s / blocks))
+
+
+def _failing_s(experiment: Experiment, variants: Mapping[str, Variant]) -> float:
+    """Return the time of the errors of storages, of which some have the cluster made again."""
+    spec = experiment.io_errors
+    if spec is None:
+        return 0.0
+    has_wal = experiment.server.wal_storage is not None or "server.wal_storage" in experiment.matrix
+    kinds = list(spec.kinds({"data": "", "wal": ""} if has_wal else {"data": ""}))
+    errors = len(kinds) * sum(not variant.is_aa_twin for variant in variants.values())
+    return errors * (spec.lasts_s + _ERROR_S)
 
 
 def _cutting_s(experiment: Experiment, variants: Mapping[str, Variant]) -> float:

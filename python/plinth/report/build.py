@@ -34,6 +34,7 @@ from plinth.report.sections.endurance import rating_sentence
 from plinth.report.sections.flashbacks import flashback_texts
 from plinth.report.sections.groups import group_notes
 from plinth.report.sections.io import io_figures
+from plinth.report.sections.io_errors import io_error_texts
 from plinth.report.sections.machines import machine_texts
 from plinth.report.sections.network import link_texts
 from plinth.report.sections.new_orders import tpcc_texts
@@ -90,6 +91,7 @@ def build_report(contents: BundleContents, analysis: Analysis, *, charts: bool =
         links=link_texts(contents),
         outages=outage_texts(contents),
         flashbacks=flashback_texts(contents),
+        io_errors=io_error_texts(contents),
         machines=machine_texts(contents),
         io=io_figures(contents.io),
         tpcc=tpcc_texts(contents),

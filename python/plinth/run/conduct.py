@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from plinth import __version__
-from plinth.bundle import BundleFolder, BundleWriter, read_cuts, read_wear
+from plinth.bundle import BundleFolder, BundleWriter, read_cuts, read_io_errors, read_wear
 from plinth.load import LoadDriver, make_load
 from plinth.model.contents import TrialContents
 from plinth.model.errors import Interrupted, PlinthError, RunError
@@ -21,6 +21,7 @@ from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.host import ONLY_THIS, Hosts
 from plinth.run.hosts.undo import host_step
 from plinth.run.interrupt import InterruptGuard
+from plinth.run.io_errors.io_errors import IoErrors
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
 from plinth.run.power_cuts.power_cuts import PowerCuts
@@ -281,6 +282,7 @@ def _run_trials(
                 )
     provisioner.probe_io("measured", storages, writer)
     PowerCuts(plan, provisioner, writer, listener, load).run(read_cuts(writer.folder))
+    IoErrors(plan, provisioner, writer, listener, load).run(read_io_errors(writer.folder))
     cancel.check()
     return failed
 

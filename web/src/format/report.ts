@@ -105,6 +105,10 @@ export interface Report {
    */
   flashbacks: FlashbackText[];
   /**
+   * Of a run with errors of storages.
+   */
+  io_errors: IoErrorText[];
+  /**
    * Of a run with a fleet.
    */
   machines: MachineText[];
@@ -2723,6 +2727,18 @@ export interface FlashbackText {
   /**
    * Everything else that was found.
    */
+  damage: string;
+}
+/**
+ * One error of a storage in words.
+ */
+export interface IoErrorText {
+  variant: string;
+  error: string;
+  server: string;
+  said: string;
+  back: string;
+  commits: string;
   damage: string;
 }
 /**

@@ -11,6 +11,7 @@ from plinth.report.sections.endurance import ENDURANCE, WEAR
 from plinth.report.sections.flashbacks import FLASHBACKS
 from plinth.report.sections.groups import GROUPS
 from plinth.report.sections.io import IO
+from plinth.report.sections.io_errors import IO_ERRORS
 from plinth.report.sections.loaded import LOADED
 from plinth.report.sections.machines import MACHINES
 from plinth.report.sections.network import NETWORK
@@ -39,6 +40,7 @@ SECTIONS: tuple[Section, ...] = (
     DIFFERENCES,
     POWER_CUTS,
     RECOVERIES,
+    IO_ERRORS,
     PREPARATIONS,
     NEW_ORDERS,
     TRANSACTIONS,

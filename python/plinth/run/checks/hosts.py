@@ -107,6 +107,8 @@ def host_problems(experiment: Experiment, expanded: Expanded, addresses: Mapping
     measure = experiment.measure
     if experiment.durability is not None and experiment.durability.atlas:
         yield _not_there("disks of another host are not recorded for an atlas", ["durability", "atlas"])
+    if experiment.io_errors is not None:
+        yield _not_there("storages of another host do not fail on purpose", ["io_errors"])
     for key in there:
         if key.server.failover == "patroni":
             yield _not_there("Patroni and etcd are on this machine only", ["server", "failover"])

@@ -62,6 +62,36 @@ def cut_problems(
     return list(found.values())
 
 
+def io_error_problems(
+    context: RunContext,
+    expanded: Expanded,
+    dataset_of: Callable[[DatasetSpec], Dataset],
+) -> list[Problem]:
+    """Return what keeps storages from failing as asked, or commits from being looked for, each at the key that asks for it.
+
+    At the end the power is cut, so that they need all that power cuts need, and disks that can fail.
+    """
+    found = [
+        Problem(
+            one.message,
+            path=["io_errors", *one.path[1:]] if one.path[:1] == ["durability"] else one.path,
+            hint=None if one.hint is None else one.hint.replace("[durability]", "[io_errors]"),
+        )
+        for one in cut_problems(DurabilitySpec(cuts=1), context, expanded, dataset_of)
+    ]
+    for name in sorted({name for key in expanded.clusters for name in key.server.storages}):
+        storage = context.storages[name]
+        if storage.power_cut_refusal() is None and storage.spec.kind != "emulated":
+            found.append(
+                Problem(
+                    f"{name} is of kind {storage.spec.kind}, whose requests cannot be made to fail",
+                    path=["storage", name],
+                    hint='use kind = "emulated", or leave [io_errors] out',
+                )
+            )
+    return found
+
+
 def _of_atlas(durability: DurabilitySpec, storages: Sequence[Storage], workload: WorkloadSpec) -> dict[str, Problem]:
     found: dict[str, Problem] = {}
     for storage in storages:

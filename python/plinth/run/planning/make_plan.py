@@ -31,7 +31,7 @@ from plinth.run.checks.hosts import (
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.checks.own_database import data_problems, replay_problems
 from plinth.run.checks.patroni import patroni_errors, patroni_problems
-from plinth.run.checks.power_cuts import cut_problems
+from plinth.run.checks.power_cuts import cut_problems, io_error_problems
 from plinth.run.checks.settings import SettingsCheck, at_its_factor, unique
 from plinth.run.checks.snapshots import snapshot_problems
 from plinth.run.context import RunContext, backup_of, network_layout
@@ -278,6 +278,7 @@ class _Planner:
         measure, durability = experiment.measure, experiment.durability
         found = [
             *(cut_problems(durability, context, expanded, self._dataset) if durability is not None else ()),
+            *(io_error_problems(context, expanded, self._dataset) if experiment.io_errors is not None else ()),
             *fault_problems(measure.actions, measure.restore, context, expanded),
             *patroni_problems(measure, expanded),
             *fleet_problems(experiment, expanded),

@@ -18,14 +18,11 @@ from plinth.run.listener import Listener
 from plinth.run.power_cuts.atlas import images_at_once
 from plinth.run.power_cuts.cut_check import Findings
 from plinth.run.power_cuts.power_cut import CutSubject, make_cut
+from plinth.run.power_cuts.subject import endless_load, subject_of
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.provisioner import Provisioner
-from plinth.run.trial.load_config import Work, load_of
 from plinth.run.trial.trial import MakeLoad
 from plinth.system import cancel
-from plinth.workload import dataset_of
-
-_LOAD_S = 86_400.0  # the cut ends it
 
 
 class PowerCuts:
@@ -181,31 +178,12 @@ class PowerCuts:
         atlas.drop()
 
     def _subject(self, variant: Variant, cluster: LiveCluster) -> CutSubject:
-        planned, durability = cluster.planned, self._plan.experiment.durability
+        durability = self._plan.experiment.durability
         assert durability is not None, "cuts are planned"
-        cluster.activate(variant)
-        return CutSubject(
-            variant,
-            dataset_of(planned.dataset, self._plan.dataset_files),
-            cluster.primary,
-            cluster.runner,
-            durability.recovery_limit_s,
-        )
+        return subject_of(self._plan, variant, cluster, durability.recovery_limit_s)
 
     def _load(self, planned: PlannedCut, subject: CutSubject, ledger: Path | None) -> LoadDriver:
-        workload = subject.variant.workload
-        config = load_of(
-            Work.of(subject.variant),
-            self._plan.experiment.measure.model_copy(
-                update={"warmup_s": 0.0, "warmup_max_s": None, "duration_s": _LOAD_S}
-            ),
-            to=subject.server.connection,
-            variables=subject.dataset.variables(),
-            cores=self._plan.host.cores,
-            seed=planned.seed,
-            ledger=ledger,
-        )
-        return self._make_load(workload.driver, config)
+        return endless_load(self._plan, planned.seed, subject, ledger, self._make_load)
 
 
 def _is_of_recording(cut: PlannedCut | PowerCut, other: PlannedCut) -> bool:

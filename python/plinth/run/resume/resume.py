@@ -107,6 +107,7 @@ class _Progress:
     failure_before: PlinthError | None
     has_all_trials: bool
     has_cuts_left: bool
+    """Or errors of storages."""
 
     @classmethod
     def of(cls, contents: BundleContents, manifest: Manifest, bundle: Path) -> "_Progress":
@@ -118,7 +119,8 @@ class _Progress:
             sum(one.trial.status == "failed" for one in contents.trials),
             error_of(manifest.failures, bundle),
             done.issuperset(trial.number for trial in contents.expected_trials),
-            bool(cuts_left(plan.cuts, tested, durability.stop_after if durability else None)),
+            bool(cuts_left(plan.cuts, tested, durability.stop_after if durability else None))
+            or len(plan.io_errors) > sum(one.was_tested for one in contents.io_errors),
         )
 
 

@@ -1,0 +1,107 @@
+"""A storage that fails as asked, until it works again."""
+
+import fcntl
+import os
+import signal
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from plinth.model.disk import EioFault
+from plinth.model.errors import RunError
+from plinth.model.io_error import PlannedIoError
+from plinth.server.layout import ServerLayout
+from plinth.storage import Storage
+from plinth.system import cancel
+from plinth.system.regular_file import file_extents
+
+# _IOR('X', 125, __u32): EXT4_IOC_SHUTDOWN (fs/ext4/ext4.h), XFS_IOC_GOINGDOWN (fs/xfs/libxfs/xfs_fs.h).
+_SHUTDOWN = 0x8004587D
+_WITHOUT_ITS_LOG = struct.pack("I", 2)
+_WAL_NAME_LENGTH = 24
+_MOST_PLACES = 64
+
+
+@dataclass
+class Struck:
+    """How many requests failed, once the storage works again; None where the error is not of single requests."""
+
+    requests: int | None = None
+
+
+@contextmanager
+def failing(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout) -> Iterator[Struck]:
+    """While it is entered, a storage of a server, whose disks are emulated, fails as planned. Raises RunError where it cannot."""
+    struck = Struck()
+    match planned.error:
+        case "full":
+            storage.fill_up()
+            try:
+                yield struck
+            finally:
+                storage.end_faults()
+        case "hang":
+            pids = [disk.status().pid for disk in storage.disks()]
+            try:
+                for pid in pids:
+                    os.kill(pid, signal.SIGSTOP)
+                yield struck
+            finally:
+                with cancel.masked():
+                    for pid in pids:
+                        os.kill(pid, signal.SIGCONT)
+        case "shutdown":
+            _shut_down(storage)
+            yield struck
+        case "read" | "write" | "flush" | "bad-sectors":
+            faults = _faults(planned, layout)
+            try:
+                for disk, fault in product(storage.disks(), faults):
+                    disk.arm(fault)
+                yield struck
+            finally:
+                with cancel.masked():
+                    struck.requests = sum(one.fired for disk in storage.disks() for one in disk.clear_faults())
+
+
+def _faults(planned: PlannedIoError, layout: ServerLayout) -> list[EioFault]:
+    count = 1 if planned.times == "once" else None
+    if planned.error != "bad-sectors":
+        assert planned.error in ("read", "write", "flush"), "of requests"
+        return [EioFault(operation=planned.error, count=count)]
+    found = [
+        EioFault(operation="write", count=count, offset=extent.device_offset, length=extent.length)
+        for path in _files(planned, layout)
+        for extent in file_extents(path)
+    ]
+    if not found:
+        raise RunError(f"nothing that {planned.words} could strike has a place on the disk yet")
+    return found[:_MOST_PLACES]
+
+
+def _files(planned: PlannedIoError, layout: ServerLayout) -> list[Path]:
+    """Return the largest file of a relation, or the segments of WAL."""
+    if planned.holds == "wal":
+        folder = layout.wal_directory or layout.data_directory / "pg_wal"
+        return sorted(path for path in folder.iterdir() if len(path.name) == _WAL_NAME_LENGTH)
+    relations = (path for path in layout.data_directory.glob("base/*/*") if path.name.isdecimal())
+    return [max(relations, key=lambda path: path.stat().st_size)]
+
+
+def _shut_down(storage: Storage[Any]) -> None:
+    """Have a file system give up, without writing its log; it has to be mounted again after that."""
+    descriptor = os.open(storage.mount_point, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.ioctl(descriptor, _SHUTDOWN, _WITHOUT_ITS_LOG)
+    except OSError as error:
+        raise RunError(
+            f"the file system of storage {storage.name} cannot be shut down: {error.strerror}",
+            where=str(storage.mount_point),
+            hint='ext4 and XFS can; leave "shutdown" out of io_errors.errors for others',
+        ) from error
+    finally:
+        os.close(descriptor)
