@@ -329,7 +329,7 @@ def test_every_machine_of_a_run_is_observed(project, db1, db2):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ('[measure]\nmax_written = "1GiB"\nprobe = "0s"\n', "what is written on another host is not counted"),
+        ("[io_errors]\n", "storages of another host do not fail on purpose"),
         ("[durability]\natlas = 10\n", "disks of another host are not recorded for an atlas"),
     ],
 )
@@ -339,6 +339,19 @@ def test_what_is_done_on_this_machine_only_is_refused_by_its_key(project, db1, m
     planned = project.plinth("plan", "x.toml")
     assert planned.returncode == 2
     assert said in " ".join(planned.stderr.split())
+
+
+def test_what_is_written_to_the_disks_of_a_host_is_counted_and_ends_the_run(project, db1):
+    rest = LONG.replace("aa = false", 'aa = false\nmax_written = "24MiB"').replace("scale = 1", "scale = 2")
+    _write(project, db1, rest=rest)
+    done = project.run()
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 4 and "the write budget is spent" in said, said
+    wear = json.loads((project.bundle / "wear.json").read_text())
+    assert (
+        all(disk["disk"].startswith("db1:") and disk["written_bytes"] > 0 for disk in wear["disks"]) and wear["disks"]
+    )
+    assert db1.left() == [] and db1.agents() == []
 
 
 def test_a_storage_on_a_host_that_is_not_described(project, db1):

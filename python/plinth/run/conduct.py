@@ -189,10 +189,11 @@ def conduct(
         if not journal.has(step.id):
             journal.record(step)
     begun_at = writer.path
-    budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder))
+    budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder), given.hosts)
     provisioner = Provisioner(plan, context, runner, journal, listener, budget, given.connections)
 
     def end(status: Literal["complete", "interrupted", "failed"], reason: str | None = None) -> None:
+        budget.leave_hosts()
         _undo(provisioner, journal, listener)
         if writer.path != begun_at:
             listener.note(f"the bundle was moved while it was written: it is {writer.path} now")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from plinth.model.progress import Report
     from plinth.model.step import Step
     from plinth.model.storage import StorageSpec
+    from plinth.model.wear import SmartReading
     from plinth.observe.host_sampler import HostRequest
     from plinth.observe.sampler import Sampler
     from plinth.plan import Expanded
@@ -285,6 +286,15 @@ class ServerHost:
             _, _, name, *fields = line.split()
             counters[name] = list(map(int, fields))
         return counters
+
+    def smart(self, disk: str, runner: Runner) -> "tuple[SmartReading | None, str | None]":
+        """Return the wear that a disk reports, or why it reports none."""
+        from plinth.storage.inspect.smart import NotReported, read_smart
+
+        try:
+            return read_smart(disk, runner), None
+        except NotReported as error:
+            return None, str(error)
 
     def read_bytes(self, devices: Sequence[str]) -> int:
         """Return the bytes that were read from these block devices since boot."""

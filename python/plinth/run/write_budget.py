@@ -15,8 +15,7 @@ from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import StorageFacts
 from plinth.model.units import format_size
 from plinth.model.wear import DiskWear, RunWear, SmartReading
-from plinth.run.host import HOST, ServerHost
-from plinth.storage.inspect.smart import NotReported, read_smart
+from plinth.run.host import ONLY_THIS, Hosts
 from plinth.system.runner import Runner
 
 _SECTORS_WRITTEN = 6
@@ -27,12 +26,20 @@ _LOOK_AHEAD_INTERVALS = 2
 _REMEMBERED_INTERVALS = 10
 
 ReadSmart = Callable[[str], tuple[SmartReading | None, str | None]]
-"""Maps the kernel name of a disk to the wear that it reports, or to the reason why it reports none."""
+"""Maps the name of a disk to the wear that it reports, or to the reason why it reports none."""
 
 
-def written_bytes(host: ServerHost = HOST) -> dict[str, int]:
-    """Return the bytes written since boot by kernel name of each block device."""
-    return {name: fields[_SECTORS_WRITTEN] * _SECTOR_BYTES for name, fields in host.diskstats().items()}
+def written_bytes(hosts: Hosts = ONLY_THIS) -> dict[str, int]:
+    """Return the bytes written since boot by the name of each block device: its kernel name, with that of its host, "db1:sda"."""
+    return {
+        _on(host, name): fields[_SECTORS_WRITTEN] * _SECTOR_BYTES
+        for host, machine in hosts.items()
+        for name, fields in machine.diskstats().items()
+    }
+
+
+def _on(host: str | None, name: str) -> str:
+    return name if host is None else f"{host}:{name}"
 
 
 class WriteBudget:
@@ -62,16 +69,33 @@ class WriteBudget:
         self._models: dict[str, str | None] = {disk.disk: disk.model for disk in self._earlier.values()}
         self._storages: dict[str, list[str]] = {}
         self._before: dict[str, tuple[SmartReading | None, str | None]] = {}
+        self._after: dict[str, tuple[SmartReading | None, str | None]] = {}
         self._gaps: dict[str, Gap] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="write budget", daemon=True)
 
     @classmethod
     def of(
-        cls, measure: MeasureSpec, stop: Callable[[BudgetSpent], None], runner: Runner, earlier: RunWear | None
+        cls,
+        measure: MeasureSpec,
+        stop: Callable[[BudgetSpent], None],
+        runner: Runner,
+        earlier: RunWear | None,
+        hosts: Hosts = ONLY_THIS,
     ) -> Self:
-        """Return the budget of an experiment; the wear that drives report is read by `runner`."""
-        return cls(measure.max_written_bytes, stop, read_smart=lambda disk: _smart(disk, runner), earlier=earlier)
+        """Return the budget of an experiment on these machines; the wear that drives report is read by `runner`."""
+
+        def read_smart(disk: str) -> tuple[SmartReading | None, str | None]:
+            host, colon, name = disk.rpartition(":")
+            return hosts[host if colon else None].smart(name, runner)
+
+        return cls(
+            measure.max_written_bytes,
+            stop,
+            read_smart=read_smart,
+            earlier=earlier,
+            read_written=lambda: written_bytes(hosts),
+        )
 
     def __enter__(self) -> Self:
         if self._max is not None and threading.current_thread() is not threading.main_thread():
@@ -88,11 +112,8 @@ class WriteBudget:
 
         Raises MissingCapability when there is a budget and no disk of it can be counted, while it is not in memory.
         """
-        if facts.host is not None:
-            reason = f"it is on host {facts.host}, whose disks are not counted from here"
-            self._gaps[facts.name] = Gap(what=f"bytes written to storage {facts.name}", reason=reason)
-            return
-        disks = {node.name: node for node in facts.stack if node.kind == "disk" and node.name in self._start}
+        named = ((_on(facts.host, node.name), node) for node in facts.stack if node.kind == "disk")
+        disks = {name: node for name, node in named if name in self._start}
         for name, node in disks.items():
             self._models.setdefault(name, next((str(f.value) for f in node.facts if f.name == "model"), None))
             self._storages.setdefault(name, []).append(facts.name)
@@ -106,7 +127,7 @@ class WriteBudget:
             raise MissingCapability(
                 f"measure.max_written cannot be kept: what is written to storage {facts.name} cannot be counted: {reason}",
                 where=f"storage.{facts.name}",
-                hint="choose a storage on a disk of this machine, or leave measure.max_written out",
+                hint="choose a storage on a disk, or leave measure.max_written out",
             )
 
     @property
@@ -119,9 +140,14 @@ class WriteBudget:
         budget = {} if self._max is None else {"max_written_bytes": float(self._max)}
         return {"disk_written_bytes": float(self.written_bytes), **budget}
 
+    def leave_hosts(self) -> None:
+        """Read the disks of other hosts for the last time: their agents end with what they have made."""
+        self._now |= self._read_written()
+        self._after |= {name: self._read_smart(name) for name in self._storages if ":" in name}
+
     def result(self) -> RunWear:
         """Return the bytes written to each disk, and the wear that the drives report now."""
-        self._now = dict(self._read_written())
+        self._now |= self._read_written()
         return RunWear(
             max_written_bytes=self._max,
             disks=tuple(self._wear(name) for name in self._counted),
@@ -141,7 +167,9 @@ class WriteBudget:
     def _wear(self, name: str) -> DiskWear:
         earlier = self._earlier.get(name)
         before, reason_before = self._before.get(name, (None, None))
-        after, reason_after = self._read_smart(name) if name in self._storages else (None, None)
+        after, reason_after = None, None
+        if name in self._storages:
+            after, reason_after = self._after[name] if name in self._after else self._read_smart(name)
         reasons = dict.fromkeys(reason for reason in (reason_before, reason_after) if reason is not None)
         return DiskWear(
             disk=name,
@@ -155,7 +183,8 @@ class WriteBudget:
 
     def _watch(self) -> None:
         while not self._stopped.wait(_INTERVAL_S):
-            before, self._now = self.written_bytes, dict(self._read_written())
+            before = self.written_bytes
+            self._now |= self._read_written()  # of a host that is lost, what was known stays
             now = self.written_bytes
             self._recent.append(now - before)
             if self._max is not None and now + _LOOK_AHEAD_INTERVALS * max(self._recent) > self._max:
@@ -173,10 +202,3 @@ class WriteBudget:
             hint="finished trials are kept: `plinth report BUNDLE`; to measure more, begin a new run with a larger budget",
             details=disks,
         )
-
-
-def _smart(disk: str, runner: Runner) -> tuple[SmartReading | None, str | None]:
-    try:
-        return read_smart(disk, runner), None
-    except NotReported as error:
-        return None, str(error)

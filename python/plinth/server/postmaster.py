@@ -8,6 +8,7 @@ from time import monotonic
 
 from plinth.model.errors import RunError
 from plinth.model.recovery import Recovery
+from plinth.server.io_uring import io_uring_hint
 from plinth.server.layout import ServerLayout
 from plinth.server.recovery_log import recovery_of
 from plinth.system.log_file import LogFile
@@ -136,7 +137,9 @@ class Postmaster:
         return lines[:1] == [str(self.pid)] and len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready"
 
     def _failed(self, how: str) -> RunError:
-        return RunError(f"PostgreSQL {self._version} {how}", where=str(self._log.path), details=self.log_tail())
+        said = self.log_tail()
+        hint = io_uring_hint(said)
+        return RunError(f"PostgreSQL {self._version} {how}", where=str(self._log.path), details=said, hint=hint)
 
     def _ending(self) -> str:
         code = self._process.wait()

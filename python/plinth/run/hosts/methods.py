@@ -14,6 +14,7 @@ from plinth.model.facts import Installation
 from plinth.model.probe import FsyncCase, FsyncProbe
 from plinth.model.probe_io import IoProbe
 from plinth.model.storage import StorageSpec
+from plinth.model.wear import SmartReading
 from plinth.plan import Expanded
 from plinth.run.checks.settings import SettingsCheck
 from plinth.run.host import ServerHost
@@ -118,7 +119,8 @@ def log_piece(server: Server, offset: int) -> str:
 
 
 _TYPES: Mapping[str, Any] = {
-    one.__name__: one for one in (Examination, FsyncCase, FsyncProbe, HostRun, Installation, IoProbe, Relation, Server)
+    one.__name__: one
+    for one in (Examination, FsyncCase, FsyncProbe, HostRun, Installation, IoProbe, Relation, Server, SmartReading)
 } | {"IoShape": IoShape, "StorageSpec": StorageSpec}
 """What the modules of these classes import for annotations only."""
 
@@ -159,6 +161,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ServerHost.work_root,
         ServerHost.load_average,
         ServerHost.diskstats,
+        ServerHost.smart,
         ServerHost.read_bytes,
         ServerHost.stopped_processes,
         ServerHost.free_space,

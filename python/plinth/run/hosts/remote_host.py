@@ -20,6 +20,7 @@ from plinth.model.probe_io import IoProbe
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.storage import StorageSpec
+from plinth.model.wear import SmartReading
 from plinth.observe.host_sampler import HostRequest
 from plinth.observe.sampler import Sampler
 from plinth.plan import Expanded
@@ -200,6 +201,13 @@ class RemoteHost(ServerHost):
         with suppress(Reported):
             return self._ask("diskstats", "watch")
         return {}
+
+    def smart(self, disk: str, runner: Runner) -> tuple[SmartReading | None, str | None]:
+        """Return the wear that a disk there reports, or why it reports none; so where the host is lost."""
+        try:
+            return self._ask("smart", disk=disk)
+        except Reported as error:
+            return None, error.message
 
     def read_bytes(self, devices: Sequence[str]) -> int:
         """Return the bytes that were read from these block devices since boot."""

@@ -119,9 +119,9 @@ class _Case:
 
     def _fail(self, lasts_s: float) -> tuple[Struck, bool]:
         """Have the storage fail, and the server write and read; return what was struck, and whether transactions ended late in that time."""
+        if self.planned.error == "read":  # before, since a file system that has given up cannot be written back
+            HOST.drop_page_cache([self.storage.mount_point], self.subject.runner)
         with self._writing(), failing(self.planned, self.storage, self.subject.server.layout) as struck:
-            if self.planned.error == "read":
-                HOST.drop_page_cache([self.storage.mount_point], self.subject.runner)
             self._wait(lasts_s / 2)
             half = self.load.progress().done
             self._wait(lasts_s / 2)
