@@ -212,3 +212,48 @@ def test_bandwidth_is_kept_and_a_full_cache_drains_at_its_rate():
     assert 0.95 * (49 << 20) / 50e6 <= read_s <= 1.5 * (50 << 20) / 50e6
     assert 0.95 * (20 << 20) / 20e6 <= written_s <= 1.5 * (20 << 20) / 20e6
     assert 0.95 * (28 << 20) / 20e6 <= flushed_s <= 1.5 * (28 << 20) / 20e6
+
+
+CREDITS = {
+    "iops": 400,
+    "burst_iops": 4_000,
+    "iops_credits": 2_000,
+    "bytes_per_s": 0,
+    "request_bytes": 256 * 1024,
+}
+
+
+def _serve_for(requests: Requests, seconds: float) -> int:
+    """How many reads are served in that time, one after the other."""
+    ends_ns, served_ = time.perf_counter_ns() + round(seconds * 1e9), 0
+    while time.perf_counter_ns() < ends_ns:
+        requests.random_read()
+        served_ += 1
+    return served_
+
+
+def test_credits_are_spent_at_the_burst_and_then_the_baseline_is_left():
+    with device_of("ideal", **CREDITS, credit_level=1.0) as (disk, fd):
+        requests = Requests(fd)
+        disk.control.reset_credits()
+        first = _serve_for(requests, 0.4)
+        left = disk.control.status().credits.requests
+        # What was served beyond the baseline was paid for.
+        assert left == pytest.approx(2_000 - (first - 0.4 * 400), abs=60)
+        assert first <= 0.4 * 4_000 * 1.05
+        _serve_for(requests, 1.0)
+        assert disk.control.status().credits.requests <= 20
+        assert _serve_for(requests, 1.5) == pytest.approx(1.5 * 400, rel=0.05)
+
+
+@pytest.mark.parametrize(("level", "there"), [(0.0, 0), (0.5, 1_000), (1.0, 2_000)])
+def test_a_trial_begins_with_the_credits_that_are_asked_for(level, there):
+    with device_of("ideal", **CREDITS, credit_level=level) as (disk, _):
+        assert disk.control.reset_credits().requests == pytest.approx(there, abs=10)
+
+
+def test_credits_return_at_the_baseline():
+    with device_of("ideal", **CREDITS, credit_level=0.0) as (disk, _):
+        disk.control.reset_credits()
+        time.sleep(1)
+        assert disk.control.status().credits.requests == pytest.approx(400, rel=0.05)

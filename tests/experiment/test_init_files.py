@@ -188,7 +188,7 @@ def test_where_a_script_is_there_already_nothing_is_written(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "scan.sql").write_text("SELECT 1;\n")
-    assert main(["init", "--example", "postgresql-18-io-method"]) == 2
+    assert main(["init", "--example", "io-method"]) == 2
     assert "scripts/scan.sql" in capsys.readouterr().err
     assert not list(tmp_path.glob("*.toml"))
     assert main(["init", "--full", "--example", "ramdisk"]) == 2

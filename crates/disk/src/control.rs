@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::disk::Disk;
 use crate::error::DiskError;
 use crate::image::ImageConfig;
-use crate::model::{CutMode, CutReport, EioFault, Lie, Overrides};
+use crate::model::{Credits, CutMode, CutReport, EioFault, Lie, Overrides};
 use crate::recording::{Recorder, RecordingStatus};
 use crate::replies::Replies;
 
@@ -21,7 +21,9 @@ enum Command {
     /// Report the state of the disk.
     Status {},
     /// Change the physics.
-    Set { physics: Overrides },
+    Set { physics: Box<Overrides> },
+    /// Make the credits what they are in the beginning, by `credit_level`.
+    ResetCredits {},
     /// Arm a fault.
     Fault { fault: EioFault },
     /// Disarm all faults.
@@ -87,6 +89,12 @@ impl Control<'_> {
                     .set_physics(&physics)
                     .map_err(|error| error.to_string())?;
                 Ok(json!({ "physics": physics }))
+            }
+            Command::ResetCredits {} => {
+                let now_ns = disk.now_ns();
+                let mut state = disk.state();
+                state.timing.reset_credits(now_ns);
+                Ok(json!({ "credits": state.timing.credits(now_ns) }))
             }
             Command::Fault { fault } => {
                 disk.arm(fault).map_err(|error| error.to_string())?;
@@ -158,6 +166,7 @@ impl Control<'_> {
             faults: Value,
             cache_dirty_bytes: u64,
             cache_capacity_bytes: u64,
+            credits: Credits,
             recording: Option<RecordingStatus>,
             counters: Value,
         }
@@ -171,6 +180,7 @@ impl Control<'_> {
             faults: json!(state.faults.states()),
             cache_dirty_bytes: state.volatile.dirty_bytes(),
             cache_capacity_bytes: state.volatile.capacity_bytes(),
+            credits: state.timing.credits(self.disk.now_ns()),
             recording: state.recorder.as_ref().map(Recorder::status),
             counters: json!(self.disk.counters.now()),
         })

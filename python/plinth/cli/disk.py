@@ -161,6 +161,10 @@ def status(socket: Socket, /, *, as_json: AsJson = False) -> int:
     print_plain(f"  mount    {found.mount}\n  backing  {found.backing}")
     dirty, room = format_size(found.cache_dirty_bytes), format_size(found.cache_capacity_bytes)
     print_plain(f"  not durable: {dirty} of at most {room}")
+    if found.physics.iops_credits or found.physics.bytes_credits:
+        of_requests = f"{found.credits.requests:,} of {found.physics.iops_credits or 0:,} requests"
+        of_bytes = f"{format_size(found.credits.bytes)} of {format_size(found.physics.bytes_credits or 0)}"
+        print_plain(f"  credits: {of_requests}, {of_bytes}")
     print_plain(f"  lie: {found.lie.words if found.lie else 'none'}")
     for fault in found.faults:
         print_plain(f"  fault: {fault.words}: seen {fault.seen}, fired {fault.fired}")

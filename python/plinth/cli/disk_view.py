@@ -16,11 +16,14 @@ def profile_table(profiles: Sequence[DiskProfile]) -> None:
         table.add_column(title, no_wrap=True, justify="left" if title in ("profile", "cache") else "right")
     for profile in profiles:
         physics, medians = profile.physics, profile.depth_one
-        bandwidths = [(rate or 0) // 10**6 for rate in (physics.read_bytes_per_s, physics.write_bytes_per_s)]
+        bandwidths = [
+            (rate or physics.bytes_per_s or 0) // 10**6
+            for rate in (physics.read_bytes_per_s, physics.write_bytes_per_s)
+        ]
         table.add_row(
             profile.name,
             *map(_latency, (medians.random_read_ns, medians.random_write_ns, medians.log_write_ns)),
-            f"{_limit(physics.read_iops)}/{_limit(physics.write_iops)}",
+            f"{_limit(physics.read_iops or physics.iops)}/{_limit(physics.write_iops or physics.iops)}",
             f"{_limit(bandwidths[0])}/{_limit(bandwidths[1])}",
             cache_text(physics),
         )
@@ -28,7 +31,7 @@ def profile_table(profiles: Sequence[DiskProfile]) -> None:
     console.print(table)
     console.print(
         "\nMedians of random reads and writes with one request at a time, of 8 KiB each; log is a write behind the one before it, and a "
-        "flush. The machine adds up to 60 us a request. `plinth disk profiles NAME` shows every number and its source."
+        "flush. Limits of volumes are of reads and writes together, and those of their baseline. The machine adds up to 60 us a request. `plinth disk profiles NAME` shows every number and its source."
     )
 
 

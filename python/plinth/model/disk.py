@@ -69,6 +69,66 @@ class Physics(Frozen):
         description="Most bytes written a second; with a head, the rate of the medium under it.",
         examples=["490MB/s"],
     )
+    iops: int | None = Field(
+        default=None,
+        ge=0,
+        description="Most reads and writes a second together: the baseline of a volume, at which its credits return.",
+        examples=[3000],
+    )
+    burst_iops: int | None = Field(
+        default=None, ge=0, description="The same as long as there are credits.", examples=[3000]
+    )
+    iops_credits: int | None = Field(
+        default=None,
+        ge=0,
+        description="Requests beyond iops that a rested volume serves.",
+        examples=[5400000],
+    )
+    bytes_per_s: BytesPerSecond | None = Field(
+        default=None,
+        alias="bandwidth",
+        description="Most bytes read and written a second together: the baseline of a volume, at which its credits return.",
+        examples=["125MiB/s"],
+    )
+    burst_bytes_per_s: BytesPerSecond | None = Field(
+        default=None,
+        alias="burst_bandwidth",
+        description="The same as long as there are credits.",
+        examples=["170MiB/s"],
+    )
+    bytes_credits: SizeBytes | None = Field(
+        default=None,
+        alias="bandwidth_credits",
+        description="Bytes beyond bandwidth that a rested volume transfers.",
+        examples=["100GiB"],
+    )
+    credit_level: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The share of both credits that is there when a trial begins: 0 is an empty bucket, 1 a full one.",
+        examples=[0],
+    )
+    request_bytes: SizeBytes | None = Field(
+        default=None,
+        alias="request_size",
+        description="A request of up to so many bytes counts as one, a larger one as several; 0: every request is one.",
+        examples=["256KiB"],
+    )
+    tail_share: float | None = Field(
+        default=None,
+        ge=0,
+        le=0.5,
+        description="The share of reads and writes that take longer than the lognormal distribution would have it.",
+        examples=[0.01],
+    )
+    tail_shape: float | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="The shape of their Pareto distribution: the smaller, the longer the longest.",
+        examples=[2],
+    )
     cache_bytes: SizeBytes | None = Field(
         default=None,
         alias="cache_size",
@@ -122,8 +182,14 @@ def _shown(name: str, value: float) -> str:
         return format_duration(value / 1e9) if value else "0"
     if name.endswith("_bytes_per_s"):
         return f"{value / 1e6:g} MB/s" if value else "no limit"
+    if name == "bytes_per_s":
+        return f"{value / 1e6:g} MB/s" if value else "no limit"
     if name == "cache_bytes":
         return format_size(value) if value else "0 (write-through)"
+    if name in ("bytes_credits", "request_bytes"):
+        return format_size(value) if value else "none"
+    if name == "iops":
+        return str(value) if value else "no limit"
     if name == "atomic_write_bytes":
         return f"{value} bytes"
     if name.endswith("_iops"):
@@ -287,6 +353,13 @@ class FaultState(EioFault):
     fired: int
 
 
+class DiskCredits(Frozen):
+    """The credits of a volume that are left."""
+
+    requests: int = Field(description="Requests beyond the baseline.")
+    bytes: int = Field(description="Bytes beyond the baseline.")
+
+
 class DiskStatus(Frozen):
     """The state of a served disk."""
 
@@ -304,6 +377,7 @@ class DiskStatus(Frozen):
     faults: tuple[FaultState, ...]
     cache_dirty_bytes: int = Field(description="Written, and lost if the power were cut now by mode drop.")
     cache_capacity_bytes: int
+    credits: DiskCredits = Field(default=DiskCredits(requests=0, bytes=0), description="Of a volume that has any.")
     recording: RecordingStatus | None
     image: ImageStatus | None
     counters: dict[str, int] = Field(description="Requests, bytes, delays, faults fired, from the start.")

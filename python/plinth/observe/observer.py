@@ -111,12 +111,17 @@ class Observer:
         else:
             self._sampler_of_host = sampler_of_host
         self._others = others
+        self._further: list[Source] = []
         self._of_others: list[tuple[str, Sampler]] = []
         self._samplers: list[Sampler] = []
         self._frequent: list[Sampler] = []
         self._started_ns = 0
         self._start_cpu_ns = 0
         self._t0_ns = 0
+
+    def add(self, source: Source) -> None:
+        """Read a further source, by a thread of the further ones; to be called before `start`."""
+        self._further.append(source)
 
     def start(self, t0_monotonic_ns: int) -> None:
         """Begin to observe, with ticks at whole intervals from `t0_monotonic_ns`, the load's start (time.monotonic_ns).
@@ -133,6 +138,10 @@ class Observer:
             self._of_server("the waits", self._wait_session, [], self._interval_s, [self._wait_profile]),
         ]
         self._begin(*self._frequent)
+        if self._further:
+            further = Sampler("the volumes", self._further, t0_ns=self._t0_ns, interval_s=self._interval_s)
+            self._frequent.append(further)
+            self._begin(further)
         of_host = self._sampler_of_host(self._host_request())
         self._of_others = [(other.name, self._of_other(other)) for other in self._others]
         self._frequent += [of_host, *(sampler for _, sampler in self._of_others)]

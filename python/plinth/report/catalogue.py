@@ -51,6 +51,7 @@ MAX_WAITS = 6
 MAX_DEVICES = 4
 """Maximum number of drawn devices per trial: those that wrote most."""
 DEVICE = "device"
+CREDITS = "volume_credits"
 LOAD = "load"
 
 PANELS = (
@@ -108,6 +109,23 @@ PANELS = (
         note="Active backends by wait event, sampled ten times a second; CPU: not waiting.",
     ),
 )
+CREDIT_PANELS = (
+    Panel(
+        id="credits",
+        title="Volume credits left",
+        unit="count",
+        shape="lines",
+        note="Requests beyond its baseline that a volume still serves at once, as the emulated disk says.",
+    ),
+    Panel(
+        id="bytes_credits",
+        title="Volume credits left, in bytes",
+        unit="bytes",
+        shape="lines",
+        note="Bytes beyond its baseline that a volume still transfers at once, as the emulated disk says.",
+    ),
+)
+"""Of volumes with a burst."""
 PANEL_SOURCES: Mapping[str, str] = {
     "tps": LOAD,
     "latency": LOAD,
@@ -119,6 +137,8 @@ PANEL_SOURCES: Mapping[str, str] = {
     "memory": "host_memory",
     "wal": "pg_wal",
     "waits": WAITS,
+    "credits": CREDITS,
+    "bytes_credits": CREDITS,
 }
 
 
@@ -227,6 +247,16 @@ def device_lines(devices: Iterable[RoledDevice]) -> list[Line]:
     ]
 
 
+def credit_lines(readings: Iterable[Reading]) -> list[Line]:
+    """Return a line for the credits of each volume that has had any."""
+    panels = {"requests": "credits", "bytes": "bytes_credits"}
+    return [
+        Line(panels[one.metric], one.object, (one,), counter=False)
+        for one in sorted(readings)
+        if one.source == CREDITS and one.metric in panels
+    ]
+
+
 def wait_lines(waits: Mapping[str, float]) -> list[Line]:
     """Return a band for each of the most frequent wait events of client backends, and one for all others."""
     sums: dict[str, float] = {}
@@ -255,7 +285,7 @@ def is_drawn(reading: Reading) -> bool:
         return reading.metric in _DEVICE_METRICS
     if reading.source == WAITS:
         return reading.metric == BACKENDS and wait_of(reading.object).of_clients
-    return reading in _HOST_READINGS or is_of_replication(reading)
+    return reading in _HOST_READINGS or reading.source == CREDITS or is_of_replication(reading)
 
 
 def is_of_replication(reading: Reading) -> bool:

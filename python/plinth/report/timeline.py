@@ -13,6 +13,8 @@ from plinth.model.report import Panel, PanelGap, SeriesInfo, Value
 from plinth.model.trial import machine_of, source_on
 from plinth.model.waits import SOURCE as WAITS
 from plinth.report.catalogue import (
+    CREDIT_PANELS,
+    CREDITS,
     DEVICE,
     HOST_LINES,
     LOAD,
@@ -23,6 +25,7 @@ from plinth.report.catalogue import (
     Line,
     Reading,
     RoledDevice,
+    credit_lines,
     device_lines,
     is_drawn,
     machine_lines,
@@ -114,6 +117,7 @@ def _panels(contents: BundleContents, lines: Sequence[Line], machines: Sequence[
     has_standbys = any(cluster.standbys for cluster in contents.plan.clusters)
     return (
         *PANELS,
+        *(panel for panel in CREDIT_PANELS if panel.id in drawn),
         *(panel for panel in LAG_PANELS if has_standbys or panel.id in drawn),
         *(panel for panel in machine_panels(machines) if panel.id in drawn),
     )
@@ -152,11 +156,19 @@ def _lines(trials: Sequence[TrialTracks], machines: Sequence[str]) -> list[Line]
         for line in LOAD_LINES
         if line.label not in _ONLY_IF_ANY or any(getattr(second, line.readings[0].metric) for second in seconds)
     ]
-    observed = [*device_lines(devices), *HOST_LINES, *wait_lines(waits), *lag_lines(seen)]
+    had_any = {
+        reading
+        for trial in trials
+        for reading, track in trial.tracks.items()
+        if reading.source == CREDITS and track.values.any()
+    }
+    observed = [*device_lines(devices), *HOST_LINES, *wait_lines(waits), *credit_lines(had_any), *lag_lines(seen)]
     for machine in machines:
         observed += machine_lines(machine, _busiest(trials, source_on(DEVICE, machine)))
     lines = load + [line for line in observed if seen.intersection(line.readings)]
-    place = {panel.id: place for place, panel in enumerate((*PANELS, *LAG_PANELS, *machine_panels(machines)))}
+    place = {
+        panel.id: place for place, panel in enumerate((*PANELS, *CREDIT_PANELS, *LAG_PANELS, *machine_panels(machines)))
+    }
     return sorted(lines, key=lambda line: place[line.panel])
 
 

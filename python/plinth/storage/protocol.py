@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
+from plinth.model.disk import DiskCredits
 from plinth.model.errors import MissingCapability, PlinthError, Problem, UsageError
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.plan import DestructiveTarget, Pace
@@ -153,6 +154,16 @@ class Storage(ABC, Generic[Spec]):
     def has_subvolumes(self) -> bool:
         """Return whether its file system will have subvolumes, each with separate snapshots: btrfs."""
         return filesystem_of(self.spec) == "btrfs"
+
+    def credits(self) -> DiskCredits | None:
+        """Return the credits that each of its disks has when a trial begins, of one that stands for a volume with a burst."""
+        return None
+
+    def reset_credits(self) -> None:
+        """Make the credits of its disks what they are when a trial begins."""
+        if self.credits() is not None:
+            for disk in self.disks():
+                disk.reset_credits()
 
     def has_places_of_writes(self) -> bool:
         """Return whether its file system knows where on its only disk, an emulated one, the bytes of its files are."""

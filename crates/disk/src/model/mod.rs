@@ -1,5 +1,6 @@
 //! The model of a disk, without I/O and without a clock: time is an argument, and random numbers come from a seed.
 
+mod bucket;
 mod event;
 mod extent;
 mod faults;
@@ -21,7 +22,7 @@ pub use physics::{Overrides, Physics, PhysicsError};
 pub use prediction::DepthOne;
 pub use profiles::{PROFILES, Profile, profile};
 pub use replay::{Content, Piece, Replay, Source};
-pub use timing::{Operation, Timing};
+pub use timing::{Credits, Operation, Timing};
 pub use volatile::{Cut, CutMode, CutReport, Old, Previous, Sequence, TornWrite, Volatile};
 
 /// An upper limit for the requests that a kernel's queue has in flight.

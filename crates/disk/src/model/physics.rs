@@ -30,6 +30,26 @@ pub struct Physics {
     pub read_bytes_per_s: u64,
     /// Bytes written per second; 0 is no limit. With a head: the rate at which the medium passes under it.
     pub write_bytes_per_s: u64,
+    /// Reads and writes per second together, in units of `request_bytes`; 0 is no limit.
+    pub iops: u64,
+    /// The same while there are credits; 0 is no limit.
+    pub burst_iops: u64,
+    /// Requests beyond `iops` that a rested volume serves; they return at `iops`.
+    pub iops_credits: u64,
+    /// Bytes read and written per second together; 0 is no limit.
+    pub bytes_per_s: u64,
+    /// The same while there are credits; 0 is no limit.
+    pub burst_bytes_per_s: u64,
+    /// Bytes beyond `bytes_per_s` that a rested volume transfers; they return at `bytes_per_s`.
+    pub bytes_credits: u64,
+    /// The share of both credits that is there in the beginning.
+    pub credit_level: f64,
+    /// A request of up to so many bytes counts as one; a larger one as several. 0: every request is one.
+    pub request_bytes: u64,
+    /// The share of reads and writes that take longer than the lognormal distribution would have it.
+    pub tail_share: f64,
+    /// The shape of their Pareto distribution: the smaller, the longer the longest.
+    pub tail_shape: f64,
     /// Size of the write cache; 0 is write-through: a write is acknowledged when it is on the medium.
     pub cache_bytes: u64,
     /// Bytes per second that the cache drains to the medium; 0 is no limit. With a head, its movements decide.
@@ -64,6 +84,72 @@ impl Physics {
         (self.rpm > 0).then(|| 60_000_000_000 / u64::from(self.rpm))
     }
 
+    /// As how many requests a request of `length` bytes counts.
+    pub(crate) fn requests_of(&self, length: u64) -> u64 {
+        match self.request_bytes {
+            0 => 1,
+            bytes => length.div_ceil(bytes).max(1),
+        }
+    }
+
+    fn check_credits(&self) -> Result<(), PhysicsError> {
+        let fail = |key, got: String, allowed| Err(PhysicsError { key, got, allowed });
+        for (key, credits, rate) in [
+            ("iops_credits", self.iops_credits, self.iops),
+            ("bandwidth_credits", self.bytes_credits, self.bytes_per_s),
+        ] {
+            if credits > 0 && rate == 0 {
+                return fail(
+                    key,
+                    credits.to_string(),
+                    "a baseline at which credits return",
+                );
+            }
+        }
+        for (key, burst, rate, credits) in [
+            ("burst_iops", self.burst_iops, self.iops, self.iops_credits),
+            (
+                "burst_bandwidth",
+                self.burst_bytes_per_s,
+                self.bytes_per_s,
+                self.bytes_credits,
+            ),
+        ] {
+            if burst > 0 && burst < rate {
+                return fail(key, burst.to_string(), "at least the baseline");
+            }
+            if burst > rate && credits == 0 {
+                return fail(
+                    key,
+                    burst.to_string(),
+                    "credits, without which there is no burst,",
+                );
+            }
+        }
+        if !(0.0..=1.0).contains(&self.credit_level) {
+            return fail(
+                "credit_level",
+                self.credit_level.to_string(),
+                "a number from 0 to 1",
+            );
+        }
+        if !(0.0..=0.5).contains(&self.tail_share) {
+            return fail(
+                "tail_share",
+                self.tail_share.to_string(),
+                "a number from 0 to 0.5",
+            );
+        }
+        if self.tail_share > 0.0 && !(1.0..=100.0).contains(&self.tail_shape) {
+            return fail(
+                "tail_shape",
+                self.tail_shape.to_string(),
+                "a number from 1 to 100",
+            );
+        }
+        Ok(())
+    }
+
     /// Whether acknowledged writes can be lost in a power cut.
     pub fn is_volatile(&self) -> bool {
         self.cache_bytes > 0 && !self.cache_protected
@@ -92,6 +178,7 @@ impl Physics {
                 return fail(key, format!("{latency_ns} ns"), "at most 60 s");
             }
         }
+        self.check_credits()?;
         if !ATOMIC_WRITE_BYTES.contains(&self.atomic_write_bytes) {
             return fail(
                 "atomic_write_size",
@@ -174,6 +261,16 @@ overrides! {
     write_iops: u64,
     read_bytes_per_s: u64,
     write_bytes_per_s: u64,
+    iops: u64,
+    burst_iops: u64,
+    iops_credits: u64,
+    bytes_per_s: u64,
+    burst_bytes_per_s: u64,
+    bytes_credits: u64,
+    credit_level: f64,
+    request_bytes: u64,
+    tail_share: f64,
+    tail_shape: f64,
     cache_bytes: u64,
     drain_bytes_per_s: u64,
     cache_protected: bool,
@@ -199,7 +296,7 @@ mod tests {
     fn what_cannot_be_is_named() {
         let ideal = &profile("ideal").unwrap().physics;
         let disk = &profile("hdd-7200").unwrap().physics;
-        let table: [(&Physics, &str, &str); 7] = [
+        let table: [(&Physics, &str, &str); 12] = [
             (
                 ideal,
                 r#"{"channels": 0}"#,
@@ -229,6 +326,31 @@ mod tests {
                 ideal,
                 r#"{"flush_latency_ns": 99000000000}"#,
                 "flush_latency: got 99000000000 ns, at most 60 s is needed",
+            ),
+            (
+                ideal,
+                r#"{"iops": 3000, "burst_iops": 100, "iops_credits": 9}"#,
+                "burst_iops: got 100, at least the baseline is needed",
+            ),
+            (
+                ideal,
+                r#"{"iops_credits": 9}"#,
+                "iops_credits: got 9, a baseline at which credits return is needed",
+            ),
+            (
+                ideal,
+                r#"{"iops": 100, "burst_iops": 3000}"#,
+                "burst_iops: got 3000, credits, without which there is no burst, is needed",
+            ),
+            (
+                ideal,
+                r#"{"credit_level": 1.5}"#,
+                "credit_level: got 1.5, a number from 0 to 1 is needed",
+            ),
+            (
+                ideal,
+                r#"{"tail_share": 0.01, "tail_shape": 0.5}"#,
+                "tail_shape: got 0.5, a number from 1 to 100 is needed",
             ),
             (
                 ideal,

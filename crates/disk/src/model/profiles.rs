@@ -24,6 +24,8 @@ pub fn profile(name: &str) -> Option<&'static Profile> {
 const US: u64 = 1_000;
 const MB: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
+const KIB: u64 = 1 << 10;
+const MINUTE_S: u64 = 60;
 
 const NO_HEAD: Physics = Physics {
     read_latency_ns: 0,
@@ -35,6 +37,16 @@ const NO_HEAD: Physics = Physics {
     write_iops: 0,
     read_bytes_per_s: 0,
     write_bytes_per_s: 0,
+    iops: 0,
+    burst_iops: 0,
+    iops_credits: 0,
+    bytes_per_s: 0,
+    burst_bytes_per_s: 0,
+    bytes_credits: 0,
+    credit_level: 1.0,
+    request_bytes: 0,
+    tail_share: 0.0,
+    tail_shape: 2.0,
     cache_bytes: 0,
     drain_bytes_per_s: 0,
     cache_protected: false,
@@ -43,6 +55,23 @@ const NO_HEAD: Physics = Physics {
     track_seek_ns: 0,
     average_seek_ns: 0,
 };
+
+/// A network volume: copies hold what it has acknowledged, so that nothing is volatile.
+const VOLUME: Physics = Physics {
+    read_latency_ns: 500 * US,
+    write_latency_ns: 600 * US,
+    flush_latency_ns: 20 * US,
+    spread: 0.25,
+    channels: 256,
+    tail_share: 0.01,
+    tail_shape: 2.0,
+    atomic_write_bytes: 4096,
+    ..NO_HEAD
+};
+const CHOSEN_OF_VOLUMES: (&str, &str) = (
+    "latencies, spread, tail, channels, atomic_write_size",
+    "chosen: no provider publishes distributions; sub-millisecond medians with one request in a hundred in a tail",
+);
 
 /// All profiles, from slow to fast.
 pub static PROFILES: &[Profile] = &[
@@ -243,6 +272,166 @@ pub static PROFILES: &[Profile] = &[
                 "atomic_write_size",
                 "chosen: the block of such services; some promise 16 KiB",
             ),
+        ],
+    },
+    Profile {
+        name: "gp2-100",
+        stands_for: "a gp2 volume of Amazon EBS of 100 GiB, its credits full",
+        physics: Physics {
+            iops: 300,
+            burst_iops: 3_000,
+            iops_credits: 5_400_000,
+            bytes_per_s: 128 * MIB,
+            request_bytes: 256 * KIB,
+            ..VOLUME
+        },
+        sources: &[
+            (
+                "iops, burst_iops, iops_credits",
+                "Amazon EBS User Guide, General Purpose SSD volumes, read 2026-11-28: 3 a GiB, at least 100; 3,000 below 1 TiB; 5.4 million credits in the beginning",
+            ),
+            (
+                "bandwidth, request_size",
+                "the same: 128 MiB/s up to 170 GiB; requests of up to 256 KiB count as one",
+            ),
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
+        name: "gp3",
+        stands_for: "a gp3 volume of Amazon EBS as it comes: no credits, more when provisioned (iops, bandwidth)",
+        physics: Physics {
+            iops: 3_000,
+            bytes_per_s: 125 * MIB,
+            request_bytes: 256 * KIB,
+            ..VOLUME
+        },
+        sources: &[
+            (
+                "iops, bandwidth, request_size",
+                "Amazon EBS User Guide, General Purpose SSD volumes, read 2026-11-28: 3,000 and 125 MiB/s included",
+            ),
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
+        name: "io2-16k",
+        stands_for: "an io2 volume of Amazon EBS with 16,000 provisioned IOPS",
+        physics: Physics {
+            iops: 16_000,
+            bytes_per_s: 4_000 * MIB,
+            request_bytes: 256 * KIB,
+            read_latency_ns: 300 * US,
+            write_latency_ns: 350 * US,
+            tail_share: 0.001,
+            ..VOLUME
+        },
+        sources: &[
+            (
+                "iops, bandwidth",
+                "Amazon EBS User Guide, Provisioned IOPS SSD volumes, read 2026-11-28: 100 to 256,000 provisioned; at most 4,000 MiB/s",
+            ),
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
+        name: "azure-p10",
+        stands_for: "a Premium SSD of Azure of size P10 (128 GiB), its credits full",
+        physics: Physics {
+            iops: 500,
+            burst_iops: 3_500,
+            iops_credits: (3_500 - 500) * 30 * MINUTE_S,
+            bytes_per_s: 100 * MIB,
+            burst_bytes_per_s: 170 * MIB,
+            bytes_credits: (170 - 100) * MIB * 30 * MINUTE_S,
+            request_bytes: 256 * KIB,
+            ..VOLUME
+        },
+        sources: &[
+            (
+                "iops, bandwidth, bursts",
+                "Azure, Managed disk types, Premium SSD sizes, read 2026-11-28: P10 500 IOPS and 100 MB/s, burst 3,500 and 170 for 30 minutes",
+            ),
+            ("request_size", "chosen: as of other volumes"),
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
+        name: "azure-p20",
+        stands_for: "a Premium SSD of Azure of size P20 (512 GiB), its credits full",
+        physics: Physics {
+            iops: 2_300,
+            burst_iops: 3_500,
+            iops_credits: (3_500 - 2_300) * 30 * MINUTE_S,
+            bytes_per_s: 150 * MIB,
+            burst_bytes_per_s: 170 * MIB,
+            bytes_credits: (170 - 150) * MIB * 30 * MINUTE_S,
+            request_bytes: 256 * KIB,
+            ..VOLUME
+        },
+        sources: &[
+            (
+                "iops, bandwidth, bursts",
+                "Azure, Managed disk types, Premium SSD sizes, read 2026-11-28: P20 2,300 IOPS and 150 MB/s, burst 3,500 and 170 for 30 minutes",
+            ),
+            ("request_size", "chosen: as of other volumes"),
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
+        name: "azure-premium-v2",
+        stands_for: "a Premium SSD v2 of Azure as it comes: no credits, more when provisioned",
+        physics: Physics {
+            iops: 3_000,
+            bytes_per_s: 125 * MB,
+            request_bytes: 256 * KIB,
+            ..VOLUME
+        },
+        sources: &[
+            (
+                "iops, bandwidth",
+                "Azure, Managed disk types, Premium SSD v2, read 2026-11-28: 3,000 IOPS and 125 MB/s included",
+            ),
+            ("request_size", "chosen: as of other volumes"),
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
+        name: "hyperdisk-balanced",
+        stands_for: "a Hyperdisk Balanced of Google Cloud as it comes: no credits, more when provisioned",
+        physics: Physics {
+            iops: 3_000,
+            bytes_per_s: 140 * MIB,
+            request_bytes: 256 * KIB,
+            ..VOLUME
+        },
+        sources: &[
+            (
+                "iops, bandwidth",
+                "Google Cloud, About Hyperdisk Balanced, Baseline performance, read 2026-11-28: 3,000 IOPS and 140 MiB/s included",
+            ),
+            ("request_size", "chosen: as of other volumes"),
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
+        name: "essd-pl1-100",
+        stands_for: "an ESSD of Alibaba Cloud of performance level 1 of 100 GiB",
+        physics: Physics {
+            iops: 6_800,
+            bytes_per_s: 170 * MB,
+            request_bytes: 256 * KIB,
+            read_latency_ns: 200 * US,
+            write_latency_ns: 200 * US,
+            ..VOLUME
+        },
+        sources: &[
+            (
+                "iops, bandwidth, write_latency",
+                "Alibaba Cloud, ESSD AutoPL disks, baseline as of PL1, read 2026-11-28: min(1,800 + 50 a GiB, 50,000); min(120 + 0.5 a GiB, 350) MB/s; 0.2 ms",
+            ),
+            ("request_size", "chosen: as of other volumes"),
+            CHOSEN_OF_VOLUMES,
         ],
     },
     Profile {

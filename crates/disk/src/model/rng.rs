@@ -5,6 +5,9 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+/// How much longer than the beginning of the tail a request may take: no one waits for hours.
+const LONGEST_TAIL: f64 = 1_000.0;
+
 /// A seeded generator.
 #[derive(Debug, Clone)]
 pub(crate) struct DiskRng(Xoshiro256PlusPlus);
@@ -38,11 +41,75 @@ impl DiskRng {
         let normal: f64 = StandardNormal.sample(&mut self.0);
         (median_ns as f64 * (spread * normal).exp()) as u64
     }
+
+    /// A duration whose logarithm is normal but for the share `tail_share` of the longest, which are of a Pareto distribution that begins where
+    /// these do.
+    pub(crate) fn with_tail(
+        &mut self,
+        median_ns: u64,
+        spread: f64,
+        tail_share: f64,
+        shape: f64,
+    ) -> u64 {
+        if tail_share == 0.0 || median_ns == 0 {
+            return self.lognormal(median_ns, spread);
+        }
+        let begins_ns = median_ns as f64 * (spread * upper_normal_quantile(tail_share)).exp();
+        if self.chance(tail_share) {
+            let uniform = 1.0 - self.0.random::<f64>(); // above 0
+            return (begins_ns * uniform.powf(-1.0 / shape).min(LONGEST_TAIL)) as u64;
+        }
+        loop {
+            let drawn_ns = self.lognormal(median_ns, spread);
+            if spread == 0.0 || (drawn_ns as f64) <= begins_ns {
+                return drawn_ns;
+            }
+        }
+    }
+}
+
+/// What a standard normal number exceeds with this probability, at most 0.5, to within 4.5e-4 (Abramowitz and Stegun, 26.2.23).
+fn upper_normal_quantile(probability: f64) -> f64 {
+    let t = (-2.0 * probability.ln()).sqrt();
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    t - above / below
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tail_is_as_often_and_as_long_as_asked_for() {
+        let mut rng = DiskRng::new(3, 0);
+        let (share, shape) = (0.01, 2.0);
+        let mut drawn: Vec<u64> = (0..200_000)
+            .map(|_| rng.with_tail(500_000, 0.2, share, shape))
+            .collect();
+        drawn.sort_unstable();
+        let quantile = |q: f64| drawn[(q * drawn.len() as f64) as usize] as f64;
+        let begins = quantile(0.99);
+        assert!(
+            (begins / (500_000.0 * (0.2_f64 * 2.326).exp()) - 1.0).abs() < 0.03,
+            "{begins}"
+        );
+        // A tenth of the tail is beyond the beginning times the root of 10.
+        let ratio = quantile(0.999) / begins;
+        assert!((ratio / 10.0_f64.sqrt() - 1.0).abs() < 0.1, "{ratio}");
+        assert!((quantile(0.5) / 500_000.0 - 1.0).abs() < 0.02);
+    }
+
+    #[test]
+    fn without_a_tail_the_numbers_are_those_of_before() {
+        let (mut one, mut other) = (DiskRng::new(1, 0), DiskRng::new(1, 0));
+        for _ in 0..100 {
+            assert_eq!(
+                one.with_tail(100_000, 0.3, 0.0, 0.0),
+                other.lognormal(100_000, 0.3)
+            );
+        }
+    }
 
     #[test]
     fn half_of_the_durations_are_below_the_median_and_the_logarithm_has_the_spread_asked_for() {

@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+use serde::Serialize;
+
+use super::bucket::TokenBucket;
 use super::extent::Extent;
 use super::head::{Head, Rotating};
 use super::pacing::Pacer;
@@ -27,6 +30,15 @@ pub enum Operation {
 
 const TIMING_STREAM: u64 = 1;
 
+/// The credits of a volume that are left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Credits {
+    /// Requests beyond the baseline.
+    pub requests: u64,
+    /// Bytes beyond the baseline.
+    pub bytes: u64,
+}
+
 /// The state of the disk's mechanics and electronics.
 #[derive(Debug, Clone)]
 pub struct Timing {
@@ -43,13 +55,53 @@ pub struct Timing {
     writes: Pacer,
     read_bytes: Pacer,
     written_bytes: Pacer,
+    volume: Volume,
     flushed_ns: u64,
+}
+
+/// What limits reads and writes together.
+#[derive(Debug, Clone)]
+struct Volume {
+    requests: TokenBucket,
+    bytes: TokenBucket,
+    burst_requests: Pacer,
+    burst_bytes: Pacer,
+}
+
+impl Volume {
+    fn filled(now_ns: u64, physics: &Physics) -> Self {
+        let level = physics.credit_level;
+        Self {
+            requests: TokenBucket::filled(now_ns, level, physics.iops, physics.iops_credits),
+            bytes: TokenBucket::filled(now_ns, level, physics.bytes_per_s, physics.bytes_credits),
+            burst_requests: Pacer::default(),
+            burst_bytes: Pacer::default(),
+        }
+    }
+
+    /// When a request that arrives at `now_ns` may begin.
+    fn pass(&mut self, now_ns: u64, length: u64, physics: &Physics) -> u64 {
+        let requests = physics.requests_of(length);
+        [
+            self.requests
+                .pass(now_ns, requests, physics.iops, physics.iops_credits),
+            self.bytes
+                .pass(now_ns, length, physics.bytes_per_s, physics.bytes_credits),
+            self.burst_requests
+                .pass(now_ns, requests, physics.burst_iops),
+            self.burst_bytes
+                .pass(now_ns, length, physics.burst_bytes_per_s),
+        ]
+        .into_iter()
+        .fold(now_ns, u64::max)
+    }
 }
 
 impl Timing {
     /// An idle disk.
     pub fn new(physics: Physics, size_bytes: u64, seed: u64) -> Self {
         let free_ns = vec![0; physics.channels as usize];
+        let volume = Volume::filled(0, &physics);
         Self {
             physics,
             size_bytes,
@@ -62,7 +114,28 @@ impl Timing {
             writes: Pacer::default(),
             read_bytes: Pacer::default(),
             written_bytes: Pacer::default(),
+            volume,
             flushed_ns: 0,
+        }
+    }
+
+    /// Makes the credits what they are in the beginning.
+    pub fn reset_credits(&mut self, now_ns: u64) {
+        self.volume = Volume::filled(now_ns, &self.physics);
+    }
+
+    /// The credits that are left at `now_ns`.
+    pub fn credits(&self, now_ns: u64) -> Credits {
+        let Physics {
+            iops,
+            iops_credits,
+            bytes_per_s,
+            bytes_credits,
+            ..
+        } = self.physics;
+        Credits {
+            requests: self.volume.requests.units(now_ns, iops, iops_credits),
+            bytes: self.volume.bytes.units(now_ns, bytes_per_s, bytes_credits),
         }
     }
 
@@ -90,7 +163,8 @@ impl Timing {
 
     fn read(&mut self, now_ns: u64, extent: Extent) -> u64 {
         let mut start_ns = self.reads.pass(now_ns, 1, self.physics.read_iops);
-        let latency_ns = self.latency_ns(self.physics.read_latency_ns);
+        start_ns = start_ns.max(self.volume.pass(now_ns, extent.length, &self.physics));
+        let latency_ns = self.request_ns(self.physics.read_latency_ns);
         if self.has_head() {
             return self.move_head(now_ns, start_ns, latency_ns, extent, true);
         }
@@ -101,7 +175,8 @@ impl Timing {
 
     fn write(&mut self, now_ns: u64, extent: Extent, through: bool) -> u64 {
         let mut start_ns = self.writes.pass(now_ns, 1, self.physics.write_iops);
-        let latency_ns = self.latency_ns(self.physics.write_latency_ns);
+        start_ns = start_ns.max(self.volume.pass(now_ns, extent.length, &self.physics));
+        let latency_ns = self.request_ns(self.physics.write_latency_ns);
         if !self.has_head() {
             let rate = self.physics.write_bytes_per_s;
             start_ns = start_ns.max(self.written_bytes.pass(now_ns, extent.length, rate));
@@ -145,6 +220,18 @@ impl Timing {
 
     fn latency_ns(&mut self, median_ns: u64) -> u64 {
         self.rng.lognormal(median_ns, self.physics.spread)
+    }
+
+    /// The latency of a read or a write, which has a tail where the physics say so.
+    fn request_ns(&mut self, median_ns: u64) -> u64 {
+        let Physics {
+            spread,
+            tail_share,
+            tail_shape,
+            ..
+        } = self.physics;
+        self.rng
+            .with_tail(median_ns, spread, tail_share, tail_shape)
     }
 
     /// The channel that is free first serves the request.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from plinth.model.disk import DiskCredits
 from plinth.model.errors import PlinthError, Problem, Reported, RunError
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import DestructiveTarget, Pace
@@ -30,6 +31,11 @@ class RemoteStorage(Storage[Any]):
 
     def _ask(self, method: str, arguments: Mapping[str, Any] | None = None, report: Report | None = None) -> Any:
         return self._link.call(("storage", self.name), method, arguments, report=report)
+
+    @property
+    def twin(self) -> Storage[Any]:
+        """What its description says, without its host."""
+        return self._twin
 
     @property
     def mount_point(self) -> Path:
@@ -151,6 +157,10 @@ class RemoteStorage(Storage[Any]):
     def power_cut_refusal(self) -> str | None:
         """Return why its power cannot be cut."""
         return self._twin.power_cut_refusal()
+
+    def credits(self) -> DiskCredits | None:
+        """Return the credits that each of its disks has when a trial begins."""
+        return self._twin.credits()
 
     def has_places_of_writes(self) -> bool:
         """Return whether its file system knows where on its only disk the bytes of its files are."""

@@ -18,6 +18,7 @@ from plinth.model.storage import StorageSpec
 from plinth.model.units import format_duration
 from plinth.model.workload import WorkloadSpec
 from plinth.plan import Expanded, build_plan, expand, restore_problems, scale_to_fit
+from plinth.run.checks.credits import credit_warnings
 from plinth.run.checks.faults import fault_problems
 from plinth.run.checks.hosts import (
     addresses_of,
@@ -163,7 +164,7 @@ class _Planner:
             lacking=lacking,
             reference=self.loaded.reference,
             removed_factors=self.loaded.removed_factors,
-            warnings=same_machines(self.hosts),
+            warnings=[*same_machines(self.hosts), *credit_warnings(context, experiment.measure)],
             shell_commands=tuple(self._shell_commands),
             dataset_files={name: text for key in expanded.clusters for name, text in self._files_of(key.dataset)},
         )

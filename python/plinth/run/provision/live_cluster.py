@@ -7,6 +7,7 @@ from functools import partial
 
 from plinth.model.action import DiskAction
 from plinth.model.base import SettingValue
+from plinth.model.disk import DiskCredits
 from plinth.model.errors import PlinthError
 from plinth.model.fault import FailoverAction, OfPlace, server_actions
 from plinth.model.flashback import SnapshotAction
@@ -205,6 +206,19 @@ class LiveCluster:
             self.journal,
             by_rewind=rejoin != "backup",
         )
+
+    def credits(self) -> dict[str, Callable[[], DiskCredits]]:
+        """Make the credits of its volumes what they are when a trial begins; return how each is asked what is left, by name."""
+        found: dict[str, Callable[[], DiskCredits]] = {}
+        for storage in self.storages:
+            if storage.credits() is None:
+                continue
+            storage.reset_credits()
+            disks = storage.disks()
+            for number, disk in enumerate(disks, 1):
+                name = storage.name if len(disks) == 1 else f"{storage.name} {number}"
+                found[name] = lambda disk=disk: disk.status().credits
+        return found
 
     def disks(self) -> AbstractContextManager[TrialDisks | None]:
         """Return what changes emulated disks as actions ask for; None without any. On exit it changes them back."""

@@ -23,6 +23,7 @@ from plinth.model.workload import Driver
 from plinth.model.write_facts import WriteFacts, as_settings, settings_in_force
 from plinth.observe.observer import Observation, Observer
 from plinth.observe.processes import RunProcesses
+from plinth.observe.volume_credits import VolumeCredits
 from plinth.run.faults.failures import reason_of
 from plinth.run.faults.outage import after_faults
 from plinth.run.faults.server_faults import RETRY_CONNECT_S, ServerFaults, ended_well
@@ -256,7 +257,7 @@ class TrialRunner:
         if faults is not None:
             faults.begin()
         devices = devices_of(cluster.planned.primary, self._storages)
-        observer = self._observer(prepared.topology, cluster.planned, tuple(devices))
+        observer = self._observer(prepared.topology, cluster, tuple(devices))
         ledger = self._make_ledger(subject.trial) if variant.workload.keeps_ledger else None
         t0_ns: int | None = None
         target = server.connection if faults is None else faults.connection
@@ -339,14 +340,14 @@ class TrialRunner:
         failure = failure_of_checks(checks)
         return replace(checked, flashbacks=flashbacks, checks=(*checked.checks, *checks), failure=failure)
 
-    def _observer(self, topology: Topology, cluster: PlannedCluster, devices: Sequence[str]) -> Observer:
+    def _observer(self, topology: Topology, cluster: LiveCluster, devices: Sequence[str]) -> Observer:
         node = topology.primary
         others = [one.postmaster_pid for one in topology.nodes if one is not node and one.host is node.host]
 
         def further_engines() -> Sequence[int]:
             return self._running.processes if self._running is not None else ()
 
-        return Observer(
+        observer = Observer(
             node.server.connection,
             devices=devices,
             processes=RunProcesses(
@@ -355,10 +356,13 @@ class TrialRunner:
                 other_servers=[pid for pid in others if pid is not None],
             ),
             log=node.log if node.host.name is None else None,
-            storages=self._facts_of(cluster),
+            storages=self._facts_of(cluster.planned),
             sampler_of_host=node.host.sampler,
-            others=other_machines(topology, cluster, self._storages, further_engines),
+            others=other_machines(topology, cluster.planned, self._storages, further_engines),
         )
+        if volumes := cluster.credits():
+            observer.add(VolumeCredits(volumes))
+        return observer
 
     def _drive(
         self,

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plinth.model.choices import CutMode
-from plinth.model.disk import CutReport, DiskStatus, EioFault, FaultState, Lie, Physics
+from plinth.model.disk import CutReport, DiskCredits, DiskStatus, EioFault, FaultState, Lie, Physics
 from plinth.model.disk_recording import RecordingBase, RecordingStatus
 from plinth.model.errors import RunError, UsageError
 from plinth.system.daemon import DaemonControl
 
-DiskCommand = Literal["status", "set", "fault", "clear-faults", "lie", "power-cut", "power-on", "flush-now"]
+DiskCommand = Literal[
+    "status", "set", "reset-credits", "fault", "clear-faults", "lie", "power-cut", "power-on", "flush-now"
+]
 """Commands that may come from another machine: those that name no place."""
 _STOP_TIMEOUT_S = 120.0  # what waits to be written is at most 64 MiB
 
@@ -38,6 +40,10 @@ class DiskControl(DaemonControl):
     def set_physics(self, physics: Physics) -> Physics:
         """Change what `physics` names; returns all that is in force now."""
         return Physics.model_validate(self._ask("set", physics=_parts(physics))["physics"])
+
+    def reset_credits(self) -> DiskCredits:
+        """Make the credits what they are in the beginning, by physics.credit_level; returns them."""
+        return DiskCredits.model_validate(self._ask("reset-credits")["credits"])
 
     def arm(self, fault: EioFault) -> tuple[FaultState, ...]:
         """Arm a fault; returns all that are armed."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from plinth.common.nearest import nearest
-from plinth.model.disk import DiskConfig, DiskProfile, Physics
+from plinth.model.disk import DiskConfig, DiskCredits, DiskProfile, Physics
 from plinth.model.disk_recording import ImageSource, RecordingBase, RecordingStatus
 from plinth.model.errors import MissingCapability, PlinthError, Problem, Refused, RunError
 from plinth.model.plan import Pace
@@ -87,6 +87,21 @@ class Emulated(OnImages[EmulatedStorage], BlockStorage[EmulatedStorage]):
         """Return the control of each daemon."""
         return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._named("control")]
 
+    def physics(self) -> Physics | None:
+        """Return the physics of each disk: the profile's, with what the storage changes; None for an unknown profile."""
+        profile = self._profile()
+        return None if profile is None else self._physics_over(profile)
+
+    def credits(self) -> DiskCredits | None:
+        """Return the credits that each of its disks has when a trial begins: none of a profile without any."""
+        physics = self.physics()
+        if physics is None or not (physics.iops_credits or physics.bytes_credits):
+            return None
+        level = 1.0 if physics.credit_level is None else physics.credit_level
+        return DiskCredits(
+            requests=round(level * (physics.iops_credits or 0)), bytes=round(level * (physics.bytes_credits or 0))
+        )
+
     def has_places_of_writes(self) -> bool:
         """Return whether it is one disk, with a file system other than btrfs, which does not have places on one disk."""
         return not self.is_raw and len(self.configs) == 1 and self.spec.filesystem != "btrfs"
@@ -106,7 +121,7 @@ class Emulated(OnImages[EmulatedStorage], BlockStorage[EmulatedStorage]):
         return Pace(
             flush_s=max(0, profile.depth_one.log_write_ns + write_ns + flush_ns) / 1e9,
             page_write_s=max(0, profile.depth_one.random_write_ns + write_ns) / 1e9,
-            write_bytes_per_s=physics.write_bytes_per_s or None,
+            write_bytes_per_s=physics.write_bytes_per_s or physics.bytes_per_s or None,
             page_read_s=max(0, profile.depth_one.random_read_ns + read_ns) / 1e9,
         )
 
