@@ -36,6 +36,11 @@ COMMANDS = (
     Command("disk", "plinth.cli.disk:disk", "Serve an emulated disk, cut its power, change its physics and faults."),
     Command("network", "plinth.cli.network:network", "Emulate a network between network namespaces, change its links."),
     Command("host", "plinth.cli.host:host", "Make storages and start servers on other machines: check that they can."),
+    Command(
+        "kubernetes",
+        "plinth.cli.kubernetes:kubernetes",
+        "Print Kubernetes Jobs that run an experiment, one for each storage class.",
+    ),
     Command("fleet", "plinth.cli.fleet:fleet", "Drive a load from several machines: check that they can."),
     Command(
         "durability",
