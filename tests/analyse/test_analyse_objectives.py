@@ -164,6 +164,23 @@ def test_cost_by_the_price_of_each_storage() -> None:
     assert partly["memory"].outcome == "not measured" and "memory" in str(partly["memory"].reason)
 
 
+def test_the_answer_names_the_cheapest_that_meets_everything() -> None:
+    def answer(*objectives: dict[str, Any]) -> str:
+        contents = bundle({"disk": DISK, "memory": MEMORY, "A/A": DISK})
+        return analyse(with_objectives(contents, *objectives)).answer
+
+    def cost(disk: float, memory: float) -> dict[str, Any]:
+        prices = {"disk": disk, "memory": memory}
+        return {"metric": "cost_per_million_transactions", "max": 100, "price_per_hour": prices}
+
+    fast = {"metric": "tps", "min": 2000}
+    assert "million" not in answer(fast), "no price, no cost"
+    assert "disk is the cheapest variant that meets all its objectives, at 1 (95 % CI" in answer(cost(3.6, 36))
+    assert "memory is the only variant that meets all its objectives" in answer(cost(3.6, 36), fast)
+    assert "is one of" in answer(cost(3.6, 10.8)), "three times as fast at three times the price"
+    assert "No variant is shown to meet" in answer(cost(3.6, 36), {"metric": "tps", "min": 5000})
+
+
 def latencies(p99_ms: list[float], **totals: int) -> BundleContents:
     """Trials of 1,000 transactions of which 980 take 1 ms, and 20 what is given."""
     contents = bundle({"disk": DISK})

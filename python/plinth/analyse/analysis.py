@@ -18,7 +18,7 @@ from plinth.analyse.effects import effects_of
 from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
 from plinth.analyse.grouping import group_variants
 from plinth.analyse.noise_floor import noise_floor, why_no_floor
-from plinth.analyse.objectives import judge_objectives
+from plinth.analyse.objectives import cheapest_sentence, judge_objectives
 from plinth.analyse.pareto import pareto_fronts
 from plinth.analyse.preparation import preparations
 from plinth.analyse.replayed import replayed_classes
@@ -72,11 +72,12 @@ def analyse(contents: BundleContents) -> Analysis:
     patterns = trial_patterns(measured, seed)
     warned = caveats(contents, measured, results, design, noise, noise_missing, patterns)
     told = answer_of(results, comparisons, sweep, groups, target)
+    objectives = judge_objectives(contents, measured, results, seed)
     return Analysis(
         run_id=contents.manifest.run_id,
         experiment=contents.plan.experiment.name,
         question=contents.plan.experiment.question,
-        answer=told.text,
+        answer=" ".join(filter(None, (told.text, cheapest_sentence(objectives, results)))),
         headline=told.headline,
         variants=tuple(results),
         comparisons=tuple(comparisons),
@@ -89,7 +90,7 @@ def analyse(contents: BundleContents) -> Analysis:
             seed,
         ),
         sweep=sweep,
-        objectives=judge_objectives(contents, measured, results, seed),
+        objectives=objectives,
         cut_controls=controls_of(contents, results),
         noise=noise,
         noise_missing=noise_missing,

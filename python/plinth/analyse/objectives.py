@@ -13,7 +13,7 @@ from plinth.model.analysis import VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.durability import PowerCut
 from plinth.model.experiment import Experiment, factor_path
-from plinth.model.figures import Estimate
+from plinth.model.figures import Estimate, number, percent
 from plinth.model.level import Level
 from plinth.model.objective import LATENCY_QUANTILES, Objective, ObjectiveResult, Outcome
 from plinth.model.safety import GRADES, Safety
@@ -54,6 +54,43 @@ def judge_objectives(
                 found = _figure(objective, experiment, measured[result.id], result, seed)
                 judged.append(_of_figure(objective, place, result.id, found))
     return tuple(judged)
+
+
+def cheapest_sentence(judged: Sequence[ObjectiveResult], results: Sequence[VariantResult]) -> str:
+    """Return which variant costs least of those that meet all their objectives; "" for an experiment without a cost.
+
+    The cheapest is named alone only where its interval lies below those of all others.
+    """
+    costs = {one.variant: one.figure for one in judged if one.metric == "cost_per_million_transactions"}
+    if not costs:
+        return ""
+    failed = {one.variant for one in judged if one.outcome != "met"}
+    labels = {one.id: one.label for one in results}
+    known = [(labels[id_], cost) for id_, cost in costs.items() if cost is not None and id_ not in failed]
+    if not known:
+        return "No variant is shown to meet all its objectives, so none is the cheapest that does."
+    (cheapest, cost), *others = sorted(known, key=lambda one: one[1].value)
+    near = [(label, other) for label, other in others if not _is_below(cost, other)]
+    if not near:
+        which = (
+            "the cheapest variant that meets all its objectives"
+            if others
+            else "the only variant that meets all its objectives"
+        )
+        return f"{cheapest} is {which}, at {_price_text(cost)} for a million transactions."
+    named = ", ".join(f"{label} at {_price_text(other)}" for label, other in [(cheapest, cost), *near])
+    return f"The cheapest variant that meets all its objectives is one of {named} for a million transactions: their intervals overlap."
+
+
+def _is_below(one: Estimate, other: Estimate) -> bool:
+    return one.interval is not None and other.interval is not None and one.interval.high < other.interval.low
+
+
+def _price_text(cost: Estimate) -> str:
+    if cost.interval is None:
+        return number(cost.value)
+    low, high = number(cost.interval.low), number(cost.interval.high)
+    return f"{number(cost.value)} ({percent(cost.interval.level)} CI {low} to {high})"
 
 
 def outcome_of(figure: Estimate, objective: Objective) -> tuple[Outcome, str | None]:
