@@ -166,7 +166,7 @@ clients = 2
 [measure]
 warmup = "100ms"
 duration = "6s"
-repeats = 2
+repeats = 1
 aa = false
 probe = "0s"
 restore = "copy"
@@ -418,6 +418,7 @@ def test_ctrl_c_undoes_what_is_on_the_host(project, db1, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_run_that_was_killed_is_resumed_with_all_made_again(project, db1):
     _write(project, db1, rest=LONG)
     running = project.start()

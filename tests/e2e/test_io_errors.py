@@ -80,7 +80,11 @@ back_within = "3s"
 
 
 @pytest.mark.parametrize(
-    ("retry", "server", "is_lost"), [("off", "PANIC", False), ("on", "ERROR", True)], ids=["panic", "retried"]
+    ("retry", "server", "is_lost"),
+    [
+        pytest.param("off", "PANIC", False, marks=pytest.mark.long, id="panic"),
+        pytest.param("on", "ERROR", True, id="retried"),
+    ],
 )
 def test_a_page_whose_write_failed_is_lost_where_the_server_tries_again(project, retry, server, is_lost):
     """The control: with data_sync_retry = on the next checkpoint is taken for a success. On XFS: ext4 loses new blocks in either case."""
