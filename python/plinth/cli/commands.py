@@ -27,6 +27,11 @@ COMMANDS = (
     Command(
         "endurance", "plinth.cli.endurance:endurance", "Show what a run wrote to its disks, and how long they last."
     ),
+    Command(
+        "forecast",
+        "plinth.cli.forecast:forecast",
+        "Forecast what a run would do on other drives, before one is bought.",
+    ),
     Command("verify", "plinth.cli.verify:verify", "Check that a bundle was not changed after its run."),
     Command("clean", "plinth.cli.clean:clean", "Remove what a killed run left behind: mounts, servers, directories."),
     Command(

@@ -1,0 +1,423 @@
+"""Forecasts throughput and p99 latency of a measured variant on another drive.
+
+In a closed loop a transaction takes clients / tps on the mean (Little's law). The wait profile says what that time goes to, and each part
+changes with the drive in its own way:
+
+- waits for a WAL flush, by the time of a write and a flush of both drives: whoever waits for the flush of others waits one to two of them,
+  however many share it;
+- waits for reads and writes of data, by the times of random ones;
+- waits for locks as all the rest: most are held until a commit has been flushed;
+- work and turns of the client not at all, but for the queue for processors: work / (1 - utilisation^cores), the response time of an
+  M/M/c queue (Gunther, Analyzing Computer System Performance with Perl::PDQ, 2011; exact for one and two).
+
+The rates of a drive bound the result. What a transaction reads and writes stays the same, but for its WAL: the more wait for a flush the
+more share it. Nothing else is modelled: neither the queue of a drive below its limits, nor a larger page cache.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from statistics import median
+
+from plinth.analyse.attribution import ClientStates, client_states
+from plinth.analyse.machine_cpu import machine_cpu
+from plinth.analyse.trials import JudgedTrial, Measured, judge_trials
+from plinth.model.bottleneck import BottleneckKind
+from plinth.model.contents import BundleContents
+from plinth.model.disk import DiskProfile
+from plinth.model.errors import UsageError
+from plinth.model.figures import Estimate, Interval
+from plinth.model.forecast import DriveForecast, Forecast, Limit
+from plinth.model.storage import EmulatedStorage
+
+_LEVEL = 0.9
+_Z = 1.645
+"""Half the width of a 90 % interval, in standard deviations of a normal distribution."""
+_ERROR = 0.10
+_ERROR_PER_E_FOLD = 0.08
+"""Standard deviation of the logarithm of what was measured over what was forecast, of drives like the one measured and for each factor
+of e between the two: docs/guides/forecast.md has the measurement."""
+_P99_ERROR = 2.0
+"""The same of p99, in parts of that of throughput."""
+_LEAST_NS = 5_000.0
+"""That a request takes in the kernel, however fast the drive is."""
+_FAR = 100.0
+"""Times slower or faster, from which on a forecast is called an extrapolation."""
+_MOST_BUSY = 0.9
+"""Utilisation of the processors that no forecast goes beyond."""
+_HALVINGS = 60
+_REFUSED: dict[BottleneckKind, str] = {
+    "server CPU": "its server's work was bound by the processors, which another drive does not change",
+    "other processes": "other programs had the processors",
+    "locks": "it was held back by locks, whose waits no drive explains",
+    "load engine": "the load engine held it back",
+    "client limit": "its clients held it back",
+    "network": "the network held it back",
+    "replication": "it waited for standbys, whose drives are not in the forecast",
+    "none found": "it kept a schedule: its throughput was asked for",
+    "not known": "where its clients' time went is not known",
+}
+
+
+@dataclass(frozen=True)
+class Drive:
+    """The speed of a drive: times of single requests in ns, rates a second (infinite: no limit)."""
+
+    name: str
+    random_read_ns: float
+    random_write_ns: float
+    log_write_ns: float
+    iops: float = math.inf
+    read_iops: float = math.inf
+    write_iops: float = math.inf
+    bytes_per_s: float = math.inf
+    read_bytes_per_s: float = math.inf
+    write_bytes_per_s: float = math.inf
+    burst: str | None = None
+    """What it does beyond that as long as it has credits, for people."""
+
+    def slower_by(self, overhead_ns: float) -> "Drive":
+        """Return the drive with what the kernel takes for each request; a flush after a write is a second one."""
+        return replace(
+            self,
+            random_read_ns=self.random_read_ns + overhead_ns,
+            random_write_ns=self.random_write_ns + overhead_ns,
+            log_write_ns=self.log_write_ns + 2 * overhead_ns,
+        )
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What was measured of a transaction: the parts of its time, in ns, and what it asks of processors and drive."""
+
+    clients: int
+    tps: float
+    tps_error: float
+    """Standard deviation of its logarithm."""
+    p99_ns: float | None
+    work_ns: float
+    flush_ns: float
+    read_ns: float
+    write_ns: float
+    lock_ns: float
+    cpu_s: float
+    cores: int
+    reads: float
+    writes: float
+    flushes: float
+    read_bytes: float
+    write_bytes: float
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The fractions of its time, by what it was spent on."""
+        each = {
+            "CPU and turns of the client": self.work_ns,
+            "WAL flush": self.flush_ns,
+            "reads": self.read_ns,
+            "writes": self.write_ns,
+            "locks": self.lock_ns,
+        }
+        total = sum(each.values())
+        return {name: value / total for name, value in each.items()}
+
+
+def drive_of(profile: DiskProfile) -> Drive:
+    """Return the speed of a profile in the long run: without credits."""
+    physics = profile.physics
+    seek_ns = 0.0
+    if physics.rpm:
+        seek_ns = (physics.average_seek_ns or 0) + 30e9 / physics.rpm
+    burst = None
+    if physics.iops_credits and physics.burst_iops and physics.iops:
+        minutes = physics.iops_credits / (physics.burst_iops - physics.iops) / 60
+        burst = f"up to {physics.burst_iops:,} requests a second for {minutes:.0f} min, while it has credits"
+    speed = profile.depth_one
+    return Drive(
+        name=profile.name,
+        random_read_ns=speed.random_read_ns,
+        random_write_ns=speed.random_write_ns,
+        log_write_ns=speed.log_write_ns,
+        iops=min(_limit(physics.iops), 1e9 / seek_ns if seek_ns else math.inf),
+        read_iops=_limit(physics.read_iops),
+        write_iops=_limit(physics.write_iops),
+        bytes_per_s=_limit(physics.bytes_per_s),
+        read_bytes_per_s=_limit(physics.read_bytes_per_s),
+        write_bytes_per_s=_limit(physics.write_bytes_per_s),
+        burst=burst,
+    )
+
+
+def forecast(
+    contents: BundleContents,
+    profiles: Mapping[str, DiskProfile],
+    asked: tuple[str, ...],
+    variant: str | None = None,
+) -> Forecast:
+    """Return the forecast of a variant, by its label or id (default: the baseline), on each profile that is asked for.
+
+    Raises UsageError where the run has not what a forecast needs, and for names that there are not.
+    """
+    measured = _measured(contents, variant)
+    here, overhead_ns = _drive_here(contents, measured, profiles)
+    demand = _demand(contents, measured)
+    tps = measured.tps(contents.plan.experiment.measure.seed)
+    assert tps is not None
+    return Forecast(
+        run_id=contents.manifest.run_id,
+        experiment=contents.plan.experiment.name,
+        variant=measured.variant.label,
+        measured_tps=tps,
+        measured_p99_ns=None if demand.p99_ns is None else round(demand.p99_ns),
+        clients=demand.clients,
+        parts=demand.parts,
+        drives=tuple(forecast_on(demand, here, drive_of(profiles[name]).slower_by(overhead_ns)) for name in asked),
+    )
+
+
+def forecast_on(demand: Demand, here: Drive, there: Drive) -> DriveForecast:
+    """Return what transactions that were measured on the drive `here` would do on `there`."""
+    ratios = {
+        "reads": there.random_read_ns / here.random_read_ns,
+        "writes": there.random_write_ns / here.random_write_ns,
+        "WAL flush": there.log_write_ns / here.log_write_ns,
+    }
+    by_latency = _closed_loop(demand, ratios)
+    caps = _caps(demand, there)
+    limit: Limit
+    cap, limit = min(caps, default=(math.inf, "latency"))
+    tps = by_latency
+    if cap < by_latency:
+        tps = cap
+    else:
+        limit = "latency"
+    most = _MOST_BUSY * demand.cores / demand.cpu_s if demand.cpu_s else math.inf
+    if tps >= most:
+        reason = f"the processors would be the bottleneck, from about {most:,.0f} transactions/s up"
+        return DriveForecast(profile=there.name, limit="CPU", unavailable=reason)
+    change = abs(math.log(tps / demand.tps))
+    error = math.hypot(demand.tps_error, _ERROR + _ERROR_PER_E_FOLD * change)
+    p99 = None if demand.p99_ns is None else demand.p99_ns * demand.tps / tps
+    spent = {"reads": demand.read_ns, "writes": demand.write_ns, "WAL flush": demand.flush_ns}
+    far = [f"{name} {_times(ratios[name])}" for name in ratios if spent[name] and not 1 / _FAR < ratios[name] < _FAR]
+    notes = [f"an extrapolation: {', '.join(far)}"] if far else []
+    if there.burst:
+        notes.append(there.burst)
+    return DriveForecast(
+        profile=there.name,
+        tps=_estimate(tps, error),
+        latency_p99_ns=None if p99 is None else _estimate(p99, error * _P99_ERROR),
+        limit=limit,
+        notes=tuple(notes),
+    )
+
+
+def _closed_loop(demand: Demand, ratios: Mapping[str, float]) -> float:
+    """Return the rate at which as many clients as there are have as many transactions under way."""
+    waits = (
+        demand.flush_ns * ratios["WAL flush"] + demand.read_ns * ratios["reads"] + demand.write_ns * ratios["writes"]
+    )
+    rest = demand.work_ns + demand.flush_ns + demand.read_ns + demand.write_ns
+    work = demand.work_ns * (1 - _busy(demand, demand.tps) ** demand.cores)
+
+    def takes_ns(tps: float) -> float:
+        alone = work / (1 - _busy(demand, tps) ** demand.cores) + waits
+        return alone * (1 + demand.lock_ns / rest)
+
+    low, high = 0.0, 1e9 * demand.clients / max(waits, 1.0) + demand.tps * 1000
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if middle * takes_ns(middle) < 1e9 * demand.clients:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _busy(demand: Demand, tps: float) -> float:
+    return min(0.999, tps * demand.cpu_s / demand.cores)
+
+
+def _caps(demand: Demand, drive: Drive) -> list[tuple[float, Limit]]:
+    """Return the rates at which a limit of the drive is reached."""
+    shared = min(demand.flushes, 2 / demand.clients)  # half of the clients share a flush while the other half waits
+    writes = max(0.0, demand.writes - demand.flushes) + shared
+    needs: list[tuple[float, float, Limit]] = [
+        (drive.iops, demand.reads + writes, "requests a second"),
+        (drive.read_iops, demand.reads, "requests a second"),
+        (drive.write_iops, writes, "requests a second"),
+        (drive.bytes_per_s, demand.read_bytes + demand.write_bytes, "bytes a second"),
+        (drive.read_bytes_per_s, demand.read_bytes, "bytes a second"),
+        (drive.write_bytes_per_s, demand.write_bytes, "bytes a second"),
+    ]
+    return [(rate / need, limit) for rate, need, limit in needs if need > 0 and rate < math.inf]
+
+
+def _estimate(value: float, error: float) -> Estimate:
+    interval = Interval(low=value * math.exp(-_Z * error), high=value * math.exp(_Z * error), level=_LEVEL)
+    return Estimate(value=value, interval=interval, n=1, method="forecast")
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f} times slower" if ratio > 1 else f"{1 / ratio:,.0f} times faster"
+
+
+def _limit(rate: float | None) -> float:
+    return float(rate) if rate else math.inf
+
+
+def _measured(contents: BundleContents, name: str | None) -> Measured:
+    """Return the variant that is asked for. Raises UsageError with those that there are."""
+    every = [one for one in judge_trials(contents).values() if not one.variant.is_aa_twin]
+    found = [
+        one
+        for one in every
+        if (one.variant.is_baseline if name is None else name in (one.variant.label, one.variant.id))
+    ]
+    if not found:
+        labels = ", ".join(one.variant.label for one in every)
+        raise UsageError(f"--variant {name}: there is no such variant; there are: {labels}")
+    measured = found[0]
+    if not measured.counted:
+        raise UsageError(f"no trial of {measured.variant.label} counts", hint="`plinth report` says why")
+    return measured
+
+
+def _drive_here(
+    contents: BundleContents, measured: Measured, profiles: Mapping[str, DiskProfile]
+) -> tuple[Drive, float]:
+    """Return the drive that the variant was measured on, and what a request takes on its way to it, in ns.
+
+    An emulated drive is known by its profile, and what the probe of its fsync takes longer is the way; of others that probe and the
+    time of their reads are all that is known.
+    """
+    label = measured.variant.label
+    storages = set(contents.cluster_of(measured.variant).primary.roles.values())
+    if len(storages) != 1:
+        found = "its server is not Plinth's" if not storages else "data and WAL are on several storages"
+        raise UsageError(
+            f"no forecast of {label}: {found}", hint="measure it with all its files on one storage of Plinth's"
+        )
+    (name,) = storages
+    spec = contents.plan.storages.get(name)
+    probe = contents.probes.get(name)
+    flush = None
+    if probe is not None:
+        figures = [one.figure for one in probe.of("preallocated") if one.figure is not None and one.case.writers == 1]
+        flush = min((figure.median_ns for figure in figures), default=None)
+    if isinstance(spec, EmulatedStorage) and spec.profile in profiles:
+        drive = drive_of(profiles[spec.profile])
+        overhead_ns = max(_LEAST_NS, (flush or 0) / 2 - drive.log_write_ns / 2)
+        return drive.slower_by(overhead_ns), overhead_ns
+    if flush is None:
+        raise UsageError(
+            f"no forecast of {label}: the fsync of storage {name} was not probed", hint="set measure.probe = true"
+        )
+    read_ns = [one for trial in measured.counted if (one := _read_ns(contents, trial, name)) is not None]
+    # Without reads their ratio does not matter.
+    return Drive(name, median(read_ns) if read_ns else flush, flush, flush), 0.0
+
+
+def _read_ns(contents: BundleContents, trial: JudgedTrial, storage: str) -> float | None:
+    """Return the mean time of a read from the storage's devices."""
+    facts = contents.storages.get(storage)
+    if facts is None or trial.seen is None:
+        return None
+    reads = trial.seen.rates("device", facts.block_devices, "reads")
+    time = trial.seen.rates("device", facts.block_devices, "read_time_s")
+    return time / reads * 1e9 if reads and time else None
+
+
+def _demand(contents: BundleContents, measured: Measured) -> Demand:
+    """Return what a transaction took. Raises UsageError where that is not known, or no drive explains it."""
+    label = measured.variant.label
+    if measured.variant.workload.is_open_loop:
+        raise UsageError(
+            f"no forecast of {label}: its rate was asked for", hint="measure it without workload.rate, in a closed loop"
+        )
+    kinds = [one.bottleneck.kind for one in measured.counted if one.bottleneck is not None]
+    kind = max(set(kinds), key=kinds.count, default="not known")
+    if kind in _REFUSED:
+        raise UsageError(
+            f"no forecast of {label}: {_REFUSED[kind]}",
+            hint="measure a variant that waits for its storage; `plinth report` names each one's bottleneck",
+        )
+    each = [one for trial in measured.counted if (one := _of_trial(contents, measured, trial)) is not None]
+    if not each:
+        raise UsageError(
+            f"no forecast of {label}: its wait profile or its devices were not read in any counted trial",
+            hint="`plinth report --full` lists what could not be read",
+        )
+    tps = measured.tps(contents.plan.experiment.measure.seed)
+    latency = measured.latency()
+    assert tps is not None
+    interval = tps.interval
+    error = 0.0 if interval is None or interval.low <= 0 else math.log(interval.high / interval.low) / 2 / 1.96
+
+    def middle(name: str) -> float:
+        return median(getattr(one, name) for one in each)
+
+    return Demand(
+        clients=measured.variant.clients,
+        tps=tps.value,
+        tps_error=error,
+        p99_ns=None if latency is None else float(latency.p99_ns),
+        cores=contents.host.cores,
+        **{name: middle(name) for name in _OF_TRIAL},
+    )
+
+
+_OF_TRIAL = (
+    *("work_ns", "flush_ns", "read_ns", "write_ns", "lock_ns", "cpu_s"),
+    *("reads", "writes", "flushes", "read_bytes", "write_bytes"),
+)
+
+
+def _of_trial(contents: BundleContents, measured: Measured, trial: JudgedTrial) -> Demand | None:
+    """Return the demand of one trial; None where its waits, its processors or its devices were not read."""
+    tps, seen = trial.contents.trial.tps, trial.seen
+    if not tps or seen is None:
+        return None
+    cores = contents.host.cores
+    machine = machine_cpu(seen, cores)
+    states = client_states(seen, measured.variant.clients, machine)
+    devices = [
+        device
+        for facts in contents.storages_of(measured.variant).values()
+        if facts is not None
+        for device in facts.block_devices
+    ]
+    rates = {
+        metric: seen.rates("device", dict.fromkeys(devices), metric)
+        for metric in ("reads", "writes", "read_bytes", "write_bytes")
+    }
+    if machine is None or states is None or None in rates.values():
+        return None
+    of_one = {metric: (rate or 0.0) / tps for metric, rate in rates.items()}
+    flushes = seen.rates("device", dict.fromkeys(devices), "flushes") or seen.rate("pg_wal", "all", "wal_sync") or 0.0
+    return Demand(
+        clients=measured.variant.clients,
+        tps=tps,
+        tps_error=0.0,
+        p99_ns=None,
+        **_parts(states, 1e9 * measured.variant.clients / tps),
+        cpu_s=machine.used / tps,
+        cores=cores,
+        reads=of_one["reads"],
+        writes=of_one["writes"],
+        flushes=min(flushes / tps, of_one["writes"]),
+        read_bytes=of_one["read_bytes"],
+        write_bytes=of_one["write_bytes"],
+    )
+
+
+def _parts(states: ClientStates, takes_ns: float) -> dict[str, float]:
+    """Return the parts of a transaction that takes `takes_ns`."""
+    named: dict[str, BottleneckKind] = {
+        "flush_ns": "WAL flush",
+        "read_ns": "device reads",
+        "write_ns": "device writes",
+        "lock_ns": "locks",
+    }
+    parts = {name: states.share(kind) * takes_ns for name, kind in named.items()}
+    return {**parts, "work_ns": max(0.0, takes_ns - sum(parts.values()))}
