@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from plinth.analyse.forecast import forecast
+from plinth.analyse.forecast import forecast, is_as_its_profile
 from plinth.analyse.trials import judge_trials
 from plinth.bundle import read_bundle
 from plinth.model.contents import BundleContents
 from plinth.model.errors import UsageError
+from plinth.model.level import Level
 from plinth.model.plan import DATA_ROLE, Variant
 from plinth.model.storage import EmulatedStorage
 from plinth.storage.devices.disk_daemon import disk_profiles
@@ -37,10 +38,19 @@ def main(folders: list[str]) -> int:
 
 def _pairs(contents: BundleContents) -> list[tuple[bool, float]]:
     profiles = {profile.name: profile for profile in disk_profiles()}
-    every = [one for one in judge_trials(contents).values() if not one.variant.is_aa_twin and one.counted]
+    every = [
+        one
+        for one in judge_trials(contents).values()
+        if not one.variant.is_aa_twin and one.counted and _profile(contents, one.variant)
+    ]
     found: list[tuple[bool, float]] = []
     for here in every:
-        others = {_profile(contents, there.variant): there for there in every if there is not here}
+        others = {
+            profile: there
+            for there in every
+            if _like(here.variant) == _like(there.variant)
+            and (profile := _profile(contents, there.variant)) != _profile(contents, here.variant)
+        }
         try:
             made = forecast(contents, profiles, tuple(others), here.variant.label)
         except UsageError as error:
@@ -62,11 +72,15 @@ def _pairs(contents: BundleContents) -> list[tuple[bool, float]]:
     return found
 
 
+def _like(variant: Variant) -> dict[str, Level]:
+    """Return what two variants must have in common."""
+    return {factor: level for factor, level in variant.levels.items() if factor not in ("storage", "server.storage")}
+
+
 def _profile(contents: BundleContents, variant: Variant) -> str:
+    """Return the profile of the drive that a variant is on; "" for another storage, or other physics."""
     storage = contents.plan.storages[contents.cluster_of(variant).primary.roles[DATA_ROLE]]
-    if not isinstance(storage, EmulatedStorage):
-        raise UsageError(f"{variant.label} is not on an emulated drive")
-    return storage.profile
+    return storage.profile if isinstance(storage, EmulatedStorage) and is_as_its_profile(storage) else ""
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from plinth.model.doctor import DoctorRecord
 from plinth.model.durability import DurabilitySpec
 from plinth.model.endurance import DriveSpec, Endurance
 from plinth.model.experiment import Experiment, MeasureSpec
+from plinth.model.forecast import Forecast
 from plinth.model.live import LiveProtocol
 from plinth.model.load_config import LoadConfig
 from plinth.model.objective import Objective
@@ -298,6 +299,7 @@ def generated() -> dict[str, str]:
         "docs/reference/comparison.schema.json": schema_text(RunsComparison.model_json_schema()),
         "docs/reference/doctor.schema.json": schema_text(DoctorRecord.model_json_schema()),
         "docs/reference/endurance.schema.json": schema_text(Endurance.model_json_schema()),
+        "docs/reference/forecast.schema.json": schema_text(Forecast.model_json_schema()),
         "docs/reference/live.schema.json": schema.schema_text(LiveProtocol),
         "docs/reference/load.schema.json": schema_text(LoadConfig.model_json_schema()),
         "docs/reference/report.schema.json": schema.schema_text(),

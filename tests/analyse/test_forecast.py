@@ -120,13 +120,28 @@ def test_a_drive_a_hundred_times_slower_is_an_extrapolation() -> None:
 def test_a_slower_drive_is_never_faster(
     factor: float, more: float, work: float, flush: float, lock: float, clients: int
 ) -> None:
-    one = demand(work_ns=work * MS, flush_ns=flush * MS, lock_ns=lock * MS, clients=clients)
+    one = demand(work_ns=work * MS, flush_ns=flush * MS, lock_ns=lock * MS, clients=clients, cpu_s=0.0)
     assert tps(one, times_slower(factor * more)) <= tps(one, times_slower(factor)) * 1.0001
+
+
+def test_flushes_that_move_the_head_of_one_drive_only() -> None:
+    one = demand(flush_ns=1 * MS, work_ns=0.1 * MS)
+    with_head = replace(FAST, read_seek_ns=10 * MS, write_seek_ns=5 * MS)
+    by_fsync = replace(one, sync_method="fsync")
+    assert "moves the head" in str(forecast_on(by_fsync, FAST, with_head).unavailable)
+    assert "moves the head" in str(forecast_on(by_fsync, with_head, FAST).unavailable)
+    assert forecast_on(by_fsync, with_head, with_head).tps is not None
+    assert forecast_on(one, FAST, with_head).tps is not None
 
 
 def test_drives_of_profiles() -> None:
     disk = drive_of(PROFILES["hdd-7200"])
-    assert 50 < disk.iops < 150, "a seek and half a revolution each"
+    assert 50 < 1e9 / disk.read_seek_ns < 150, "a seek and half a revolution each"
+    assert 150 < 1e9 / disk.write_seek_ns < 250, "half a revolution and a short seek"
+    one = demand(flush_ns=0.1 * MS, clients=16, reads=1.0, writes=3.0)
+    seeks = forecast_on(one, FAST, replace(FAST, read_seek_ns=10 * MS, write_seek_ns=5 * MS))
+    assert seeks.limit == "requests a second"
+    assert seeks.tps is not None and seeks.tps.value == pytest.approx(1000 / (10 + 2 * 5), rel=0.01)
     volume = drive_of(PROFILES["gp2-100"])
     assert volume.iops == 300
     assert volume.burst is not None and "33 min" in volume.burst

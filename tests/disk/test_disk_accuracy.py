@@ -257,3 +257,10 @@ def test_credits_return_at_the_baseline():
         disk.control.reset_credits()
         time.sleep(1)
         assert disk.control.status().credits.requests == pytest.approx(400, rel=0.05)
+
+
+def test_a_volume_rests_between_trials_and_begins_the_next_as_before():
+    with device_of("ideal", **CREDITS, credit_level=0.5) as (disk, _):
+        assert disk.control.refill_credits().requests == 2_000
+        assert disk.control.status().physics.credit_level == 0.5
+        assert disk.control.reset_credits().requests == pytest.approx(1_000, abs=10)

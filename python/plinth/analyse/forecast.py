@@ -23,12 +23,15 @@ from plinth.analyse.attribution import ClientStates, client_states
 from plinth.analyse.machine_cpu import machine_cpu
 from plinth.analyse.trials import JudgedTrial, Measured, judge_trials
 from plinth.model.bottleneck import BottleneckKind
+from plinth.model.choices import DEFAULT_METHOD
 from plinth.model.contents import BundleContents
 from plinth.model.disk import DiskProfile
 from plinth.model.errors import UsageError
 from plinth.model.figures import Estimate, Interval
 from plinth.model.forecast import DriveForecast, Forecast, Limit
+from plinth.model.plan import Variant
 from plinth.model.storage import EmulatedStorage
+from plinth.model.write_facts import settings_in_force, value_in_force
 
 _LEVEL = 0.9
 _Z = 1.645
@@ -73,6 +76,10 @@ class Drive:
     bytes_per_s: float = math.inf
     read_bytes_per_s: float = math.inf
     write_bytes_per_s: float = math.inf
+    read_seek_ns: float = 0.0
+    """Of a drive with a head: how long it is busy with a random read; 0 without a head."""
+    write_seek_ns: float = 0.0
+    """The same of a write, which it takes from its cache in the order of their places."""
     burst: str | None = None
     """What it does beyond that as long as it has credits, for people."""
 
@@ -107,6 +114,8 @@ class Demand:
     flushes: float
     read_bytes: float
     write_bytes: float
+    sync_method: str = DEFAULT_METHOD
+    """wal_sync_method."""
 
     @property
     def parts(self) -> dict[str, float]:
@@ -125,9 +134,7 @@ class Demand:
 def drive_of(profile: DiskProfile) -> Drive:
     """Return the speed of a profile in the long run: without credits."""
     physics = profile.physics
-    seek_ns = 0.0
-    if physics.rpm:
-        seek_ns = (physics.average_seek_ns or 0) + 30e9 / physics.rpm
+    half_turn_ns = 30e9 / physics.rpm if physics.rpm else 0.0
     burst = None
     if physics.iops_credits and physics.burst_iops and physics.iops:
         minutes = physics.iops_credits / (physics.burst_iops - physics.iops) / 60
@@ -138,12 +145,14 @@ def drive_of(profile: DiskProfile) -> Drive:
         random_read_ns=speed.random_read_ns,
         random_write_ns=speed.random_write_ns,
         log_write_ns=speed.log_write_ns,
-        iops=min(_limit(physics.iops), 1e9 / seek_ns if seek_ns else math.inf),
+        iops=_limit(physics.iops),
         read_iops=_limit(physics.read_iops),
         write_iops=_limit(physics.write_iops),
         bytes_per_s=_limit(physics.bytes_per_s),
         read_bytes_per_s=_limit(physics.read_bytes_per_s),
         write_bytes_per_s=_limit(physics.write_bytes_per_s),
+        read_seek_ns=half_turn_ns + (physics.average_seek_ns or 0) if half_turn_ns else 0.0,
+        write_seek_ns=half_turn_ns + (physics.track_seek_ns or 0) if half_turn_ns else 0.0,
         burst=burst,
     )
 
@@ -177,6 +186,11 @@ def forecast(
 
 def forecast_on(demand: Demand, here: Drive, there: Drive) -> DriveForecast:
     """Return what transactions that were measured on the drive `here` would do on `there`."""
+    # Each of these flushes writes the file system's journal too, at another place.
+    moves_head = demand.sync_method in ("fsync", "fsync_writethrough", "open_sync") and demand.flush_ns > 0
+    if moves_head and bool(here.read_seek_ns) != bool(there.read_seek_ns):
+        reason = f"{demand.sync_method} moves the head of one of the two drives, which is not modelled"
+        return DriveForecast(profile=there.name, unavailable=reason)
     ratios = {
         "reads": there.random_read_ns / here.random_read_ns,
         "writes": there.random_write_ns / here.random_write_ns,
@@ -241,7 +255,9 @@ def _busy(demand: Demand, tps: float) -> float:
 def _caps(demand: Demand, drive: Drive) -> list[tuple[float, Limit]]:
     """Return the rates at which a limit of the drive is reached."""
     shared = min(demand.flushes, 2 / demand.clients)  # half of the clients share a flush while the other half waits
-    writes = max(0.0, demand.writes - demand.flushes) + shared
+    of_data = max(0.0, demand.writes - demand.flushes)
+    writes = of_data + shared
+    head_ns = demand.reads * drive.read_seek_ns + of_data * drive.write_seek_ns
     needs: list[tuple[float, float, Limit]] = [
         (drive.iops, demand.reads + writes, "requests a second"),
         (drive.read_iops, demand.reads, "requests a second"),
@@ -249,6 +265,7 @@ def _caps(demand: Demand, drive: Drive) -> list[tuple[float, Limit]]:
         (drive.bytes_per_s, demand.read_bytes + demand.write_bytes, "bytes a second"),
         (drive.read_bytes_per_s, demand.read_bytes, "bytes a second"),
         (drive.write_bytes_per_s, demand.write_bytes, "bytes a second"),
+        (1e9, head_ns, "requests a second"),
     ]
     return [(rate / need, limit) for rate, need, limit in needs if need > 0 and rate < math.inf]
 
@@ -305,7 +322,7 @@ def _drive_here(
     if probe is not None:
         figures = [one.figure for one in probe.of("preallocated") if one.figure is not None and one.case.writers == 1]
         flush = min((figure.median_ns for figure in figures), default=None)
-    if isinstance(spec, EmulatedStorage) and spec.profile in profiles:
+    if isinstance(spec, EmulatedStorage) and spec.profile in profiles and is_as_its_profile(spec):
         drive = drive_of(profiles[spec.profile])
         overhead_ns = max(_LEAST_NS, (flush or 0) / 2 - drive.log_write_ns / 2)
         return drive.slower_by(overhead_ns), overhead_ns
@@ -318,6 +335,11 @@ def _drive_here(
     return Drive(name, median(read_ns) if read_ns else flush, flush, flush), 0.0
 
 
+def is_as_its_profile(spec: EmulatedStorage) -> bool:
+    """Return whether nothing of its physics differs from its profile but its credits."""
+    return not set(spec.physics.model_dump(exclude_none=True)) - {"credit_level", "iops_credits", "bytes_credits"}
+
+
 def _read_ns(contents: BundleContents, trial: JudgedTrial, storage: str) -> float | None:
     """Return the mean time of a read from the storage's devices."""
     facts = contents.storages.get(storage)
@@ -326,6 +348,12 @@ def _read_ns(contents: BundleContents, trial: JudgedTrial, storage: str) -> floa
     reads = trial.seen.rates("device", facts.block_devices, "reads")
     time = trial.seen.rates("device", facts.block_devices, "read_time_s")
     return time / reads * 1e9 if reads and time else None
+
+
+def _sync_method(contents: BundleContents, variant: Variant) -> str:
+    """Return the wal_sync_method that was in force."""
+    seen = settings_in_force(variant.asked, contents.servers.get(variant.id), contents.writes_of(variant))
+    return value_in_force(seen, "wal_sync_method") or DEFAULT_METHOD
 
 
 def _demand(contents: BundleContents, measured: Measured) -> Demand:
@@ -363,6 +391,7 @@ def _demand(contents: BundleContents, measured: Measured) -> Demand:
         tps_error=error,
         p99_ns=None if latency is None else float(latency.p99_ns),
         cores=contents.host.cores,
+        sync_method=_sync_method(contents, measured.variant),
         **{name: middle(name) for name in _OF_TRIAL},
     )
 
@@ -401,13 +430,14 @@ def _of_trial(contents: BundleContents, measured: Measured, trial: JudgedTrial) 
         tps_error=0.0,
         p99_ns=None,
         **_parts(states, 1e9 * measured.variant.clients / tps),
-        cpu_s=machine.used / tps,
+        cpu_s=(machine.used - machine.neighbours) / tps,
         cores=cores,
         reads=of_one["reads"],
         writes=of_one["writes"],
         flushes=min(flushes / tps, of_one["writes"]),
         read_bytes=of_one["read_bytes"],
         write_bytes=of_one["write_bytes"],
+        sync_method=_sync_method(contents, measured.variant),
     )
 
 

@@ -165,6 +165,12 @@ class Storage(ABC, Generic[Spec]):
             for disk in self.disks():
                 disk.reset_credits()
 
+    def refill_credits(self) -> None:
+        """Give its disks all their credits."""
+        if self.credits() is not None:
+            for disk in self.disks():
+                disk.refill_credits()
+
     def has_places_of_writes(self) -> bool:
         """Return whether its file system knows where on its only disk, an emulated one, the bytes of its files are."""
         return False

@@ -287,6 +287,7 @@ class TrialRunner:
             finally:
                 observation = observer.stop(t0_monotonic_ns=t0_ns)
             network = links.ended() if links else None
+        cluster.refill_credits()
         assert t0_ns is not None, "the load has ended"
         events = sorted([*observation.events, *actions.events(t0_ns)], key=lambda event: event.t_ns)
         failure = failure or actions.failure or ended_well(faults) or failure_of_load(load, faults)

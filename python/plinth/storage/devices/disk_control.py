@@ -45,6 +45,14 @@ class DiskControl(DaemonControl):
         """Make the credits what they are in the beginning, by physics.credit_level; returns them."""
         return DiskCredits.model_validate(self._ask("reset-credits")["credits"])
 
+    def refill_credits(self) -> DiskCredits:
+        """Give the disk all its credits; returns them. What it begins a trial with stays as it is."""
+        level = self.status().physics.credit_level
+        self.set_physics(Physics(credit_level=1))
+        full = self.reset_credits()
+        self.set_physics(Physics(credit_level=level))
+        return full
+
     def arm(self, fault: EioFault) -> tuple[FaultState, ...]:
         """Arm a fault; returns all that are armed."""
         return _states(self._ask("fault", fault=fault.model_dump())["faults"])
