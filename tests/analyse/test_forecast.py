@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyse_bundles import bundle
-from plinth.analyse.forecast import Demand, Drive, drive_of, forecast, forecast_on
+from plinth.analyse.forecast import Demand, Drive, at_its_limit, drive_of, forecast, forecast_on
 from plinth.model.errors import UsageError
 from plinth.model.figures import Estimate
 from plinth.storage.devices.disk_daemon import disk_profiles
@@ -132,6 +132,11 @@ def test_flushes_that_move_the_head_of_one_drive_only() -> None:
     assert "moves the head" in str(forecast_on(by_fsync, with_head, FAST).unavailable)
     assert forecast_on(by_fsync, with_head, with_head).tps is not None
     assert forecast_on(one, FAST, with_head).tps is not None
+
+
+def test_waits_for_the_limit_of_a_drive_say_nothing_of_another() -> None:
+    assert at_its_limit(demand(flush_ns=2 * FAST.log_write_ns, work_ns=1 * MS), FAST) is None
+    assert "20 times as long as a flush" in str(at_its_limit(demand(flush_ns=20 * FAST.log_write_ns), FAST))
 
 
 def test_drives_of_profiles() -> None:

@@ -46,6 +46,8 @@ _LEAST_NS = 5_000.0
 """That a request takes in the kernel, however fast the drive is."""
 _FAR = 100.0
 """Times slower or faster, from which on a forecast is called an extrapolation."""
+_MOST_FLUSHES = 6.0
+"""Flushes that a client waits for at most, below the limits of a drive: those of others and its own, and those that a checkpoint delays."""
 _MOST_BUSY = 0.9
 """Utilisation of the processors that no forecast goes beyond."""
 _HALVINGS = 60
@@ -170,6 +172,10 @@ def forecast(
     measured = _measured(contents, variant)
     here, overhead_ns = _drive_here(contents, measured, profiles)
     demand = _demand(contents, measured)
+    if (limited := at_its_limit(demand, here)) is not None:
+        raise UsageError(
+            f"no forecast of {measured.variant.label}: {limited}", hint="measure it on a drive below its limits"
+        )
     tps = measured.tps(contents.plan.experiment.measure.seed)
     assert tps is not None
     return Forecast(
@@ -182,6 +188,14 @@ def forecast(
         parts=demand.parts,
         drives=tuple(forecast_on(demand, here, drive_of(profiles[name]).slower_by(overhead_ns)) for name in asked),
     )
+
+
+def at_its_limit(demand: Demand, here: Drive) -> str | None:
+    """Return why the waits of the demand say nothing of another drive: they were for a limit of the one it was measured on."""
+    waited = demand.flush_ns / here.log_write_ns
+    if waited <= _MOST_FLUSHES:
+        return None
+    return f"its clients waited {waited:.0f} times as long as a flush takes: its drive was at its limit"
 
 
 def forecast_on(demand: Demand, here: Drive, there: Drive) -> DriveForecast:
