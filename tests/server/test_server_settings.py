@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plinth.model.facts import Installation
-from plinth.server.settings.probe import OWNED, SettingsProbe
+from plinth.server.settings.probe import OWNED, SettingsProbe, configuration_files
 from plinth.server.settings.values import bool_of, number_of
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandRecord, Runner
@@ -126,3 +126,9 @@ def test_an_installation_is_asked_once_for_each_value(installations: Mapping[str
         assert probe.problems({"work_mem": "64MB"}) == []
         assert probe.canonical({"WORK_MEM": "64MB"}) == {"WORK_MEM": "65536"}
     assert len(asked) == 1
+
+
+def test_only_files_that_a_version_knows_are_named() -> None:
+    """An unknown one ends a server, as one of 19 ends that is not told where its hosts_file is."""
+    assert "hosts_file" not in configuration_files(18)
+    assert configuration_files(19)[:1] == ("config_file",) and "hosts_file" in configuration_files(19)

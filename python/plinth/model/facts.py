@@ -94,6 +94,7 @@ PLACES = {
     "data_directory",
     "external_pid_file",
     "hba_file",
+    "hosts_file",
     "ident_file",
     "listen_addresses",
     "port",

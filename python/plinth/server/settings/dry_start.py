@@ -17,7 +17,7 @@ from plinth.model.base import SettingValue
 from plinth.model.errors import PlinthError, Problem
 from plinth.model.facts import Installation
 from plinth.model.units import format_size
-from plinth.server.settings.probe import SettingDefinition, complaint_of
+from plinth.server.settings.probe import SettingDefinition, complaint_of, configuration_files
 from plinth.server.settings.values import number_of, setting_text
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
@@ -134,7 +134,7 @@ class DryStart:
     def _start(self, mode: list[str], asked: Mapping[str, str]) -> str | None:
         """Return what the server says against the settings; what it says about the folder does not matter."""
         with _skeleton(self._installation.major, self._owner) as folder:
-            none = [f"{name}=/dev/null" for name in ("config_file", "hba_file", "ident_file")]
+            none = [f"{name}=/dev/null" for name in configuration_files(self._installation.major)]
             if mode:
                 none = none[:1]
             options = [part for one in (*none, *(f"{n}={v}" for n, v in asked.items())) for part in ("-c", one)]

@@ -23,6 +23,7 @@ OWNED = {
     "config_file": "Plinth writes the configuration",
     "hba_file": "Plinth writes it; see server.listen",
     "ident_file": "Plinth writes the configuration",
+    "hosts_file": "Plinth writes the configuration",
     "external_pid_file": "Plinth watches the server itself",
     "unix_socket_directories": "the socket has its own directory",
     "unix_socket_group": "the socket has its own directory",
@@ -46,6 +47,7 @@ STANDBY_SETTINGS = ("synchronous_standby_names", "synchronous_commit", "max_wal_
 syncrep.c)."""
 _WAITS_FOR_NO_STANDBY = ("off", "local")
 
+_HOSTS_FILE_SINCE = 19
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
 _COMPLAINT = re.compile(r"(?P<kind>FATAL|ERROR|DETAIL|HINT):\s+(?P<text>.*)")
 
@@ -75,6 +77,7 @@ class SettingsProbe:
     def __init__(self, installation: Installation, owner: Owner, runner: Runner) -> None:
         self._postgres = f"{installation.bindir}/postgres"
         self._version = installation.version
+        self._major = installation.major
         self._owner = owner
         self._runner = runner
         self._answers: dict[tuple[str, str], Answer] = {}
@@ -164,7 +167,7 @@ class SettingsProbe:
 
     def _asked(self, name: str, text: str) -> Answer:
         """Ask with an empty configuration and no data directory: nothing is started and no file is read."""
-        nothing = [f"{key}=/dev/null" for key in ("config_file", "data_directory", "hba_file", "ident_file")]
+        nothing = [f"{key}=/dev/null" for key in (*configuration_files(self._major), "data_directory")]
         options = [part for option in (*nothing, f"{name}={text}") for part in ("-c", option)]
         done = self._runner.run(
             [self._postgres, "-C", name, *options], owner=self._owner, timeout_s=30, allowed_exit_codes=(0, 1)
@@ -172,6 +175,12 @@ class SettingsProbe:
         if done.exit_code == 0:
             return Answer(done.stdout.rstrip("\n"))
         return Answer(None, *complaint_of(done.stderr))
+
+
+def configuration_files(major: int) -> tuple[str, ...]:
+    """Return the settings that name the files that a server reads before all else, config_file first: it must find each of them."""
+    files = ("config_file", "hba_file", "ident_file")
+    return (*files, "hosts_file") if major >= _HOSTS_FILE_SINCE else files
 
 
 def complaint_of(stderr: str) -> tuple[str, str | None]:
