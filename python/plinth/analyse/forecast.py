@@ -18,8 +18,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Literal
 
 from plinth.analyse.attribution import ClientStates, client_states
+from plinth.analyse.ceiling import figure_of
 from plinth.analyse.machine_cpu import machine_cpu
 from plinth.analyse.trials import JudgedTrial, Measured, judge_trials
 from plinth.model.bottleneck import BottleneckKind
@@ -48,20 +50,18 @@ _FAR = 100.0
 """Times slower or faster, from which on a forecast is called an extrapolation."""
 _MOST_FLUSHES = 6.0
 """Flushes that a client waits for at most, below the limits of a drive: those of others and its own, and those that a checkpoint delays."""
+_WRITES_JOURNAL = ("fsync", "fsync_writethrough", "open_sync")
+"""Values of wal_sync_method by which each flush writes the file system's journal too, at another place of the drive."""
 _MOST_BUSY = 0.9
 """Utilisation of the processors that no forecast goes beyond."""
 _HALVINGS = 60
-_REFUSED: dict[BottleneckKind, str] = {
-    "server CPU": "its server's work was bound by the processors, which another drive does not change",
-    "other processes": "other programs had the processors",
-    "locks": "it was held back by locks, whose waits no drive explains",
-    "load engine": "the load engine held it back",
-    "client limit": "its clients held it back",
-    "network": "the network held it back",
-    "replication": "it waited for standbys, whose drives are not in the forecast",
-    "none found": "it kept a schedule: its throughput was asked for",
-    "not known": "where its clients' time went is not known",
-}
+_REFUSED: frozenset[BottleneckKind] = frozenset(
+    [
+        *("server CPU", "other processes", "locks", "replication", "network"),
+        *("load engine", "client limit", "none found", "not known"),
+    ]
+)
+"""Bottlenecks that no drive explains."""
 
 
 @dataclass(frozen=True)
@@ -193,15 +193,14 @@ def forecast(
 def at_its_limit(demand: Demand, here: Drive) -> str | None:
     """Return why the waits of the demand say nothing of another drive: they were for a limit of the one it was measured on."""
     waited = demand.flush_ns / here.log_write_ns
-    if waited <= _MOST_FLUSHES:
+    if waited <= _MOST_FLUSHES or (here.read_seek_ns and demand.sync_method in _WRITES_JOURNAL):
         return None
     return f"its clients waited {waited:.0f} times as long as a flush takes: its drive was at its limit"
 
 
 def forecast_on(demand: Demand, here: Drive, there: Drive) -> DriveForecast:
     """Return what transactions that were measured on the drive `here` would do on `there`."""
-    # Each of these flushes writes the file system's journal too, at another place.
-    moves_head = demand.sync_method in ("fsync", "fsync_writethrough", "open_sync") and demand.flush_ns > 0
+    moves_head = demand.sync_method in _WRITES_JOURNAL and demand.flush_ns > 0
     if moves_head and bool(here.read_seek_ns) != bool(there.read_seek_ns):
         reason = f"{demand.sync_method} moves the head of one of the two drives, which is not modelled"
         return DriveForecast(profile=there.name, unavailable=reason)
@@ -332,21 +331,18 @@ def _drive_here(
     (name,) = storages
     spec = contents.plan.storages.get(name)
     probe = contents.probes.get(name)
-    flush = None
-    if probe is not None:
-        figures = [one.figure for one in probe.of("preallocated") if one.figure is not None and one.case.writers == 1]
-        flush = min((figure.median_ns for figure in figures), default=None)
+    # Of both drives the flush is a write and fdatasync: what another wal_sync_method adds is taken to change as much.
+    found = "it was not probed" if probe is None else figure_of(probe, "preallocated", DEFAULT_METHOD, 1)
+    flush_ns = None if isinstance(found, str) else found.median_ns
     if isinstance(spec, EmulatedStorage) and spec.profile in profiles and is_as_its_profile(spec):
         drive = drive_of(profiles[spec.profile])
-        overhead_ns = max(_LEAST_NS, (flush or 0) / 2 - drive.log_write_ns / 2)
+        overhead_ns = max(_LEAST_NS, ((flush_ns or 0) - drive.log_write_ns) / 2)
         return drive.slower_by(overhead_ns), overhead_ns
-    if flush is None:
-        raise UsageError(
-            f"no forecast of {label}: the fsync of storage {name} was not probed", hint="set measure.probe = true"
-        )
-    read_ns = [one for trial in measured.counted if (one := _read_ns(contents, trial, name)) is not None]
-    # Without reads their ratio does not matter.
-    return Drive(name, median(read_ns) if read_ns else flush, flush, flush), 0.0
+    if flush_ns is None:
+        raise UsageError(f"no forecast of {label}: the time of a flush of storage {name} is not known: {found}")
+    read_ns, write_ns = (_device_ns(contents, measured, name, what) for what in ("read", "write"))
+    # Without requests of a kind their ratio does not matter.
+    return Drive(name, read_ns or flush_ns, write_ns or flush_ns, flush_ns), 0.0
 
 
 def is_as_its_profile(spec: EmulatedStorage) -> bool:
@@ -354,14 +350,20 @@ def is_as_its_profile(spec: EmulatedStorage) -> bool:
     return not set(spec.physics.model_dump(exclude_none=True)) - {"credit_level", "iops_credits", "bytes_credits"}
 
 
-def _read_ns(contents: BundleContents, trial: JudgedTrial, storage: str) -> float | None:
-    """Return the mean time of a read from the storage's devices."""
+def _device_ns(
+    contents: BundleContents, measured: Measured, storage: str, what: Literal["read", "write"]
+) -> float | None:
+    """Return the mean time of a read or a write on the storage's devices, the median of the counted trials; None where there was none."""
     facts = contents.storages.get(storage)
-    if facts is None or trial.seen is None:
+    if facts is None:
         return None
-    reads = trial.seen.rates("device", facts.block_devices, "reads")
-    time = trial.seen.rates("device", facts.block_devices, "read_time_s")
-    return time / reads * 1e9 if reads and time else None
+    found: list[float] = []
+    for seen in (trial.seen for trial in measured.counted if trial.seen is not None):
+        count = seen.rates("device", facts.block_devices, f"{what}s")
+        time_s = seen.rates("device", facts.block_devices, f"{what}_time_s")
+        if count and time_s:
+            found.append(time_s / count * 1e9)
+    return median(found) if found else None
 
 
 def _sync_method(contents: BundleContents, variant: Variant) -> str:
@@ -381,7 +383,7 @@ def _demand(contents: BundleContents, measured: Measured) -> Demand:
     kind = max(set(kinds), key=kinds.count, default="not known")
     if kind in _REFUSED:
         raise UsageError(
-            f"no forecast of {label}: {_REFUSED[kind]}",
+            f"no forecast of {label}: its bottleneck was {kind}, which no drive explains",
             hint="measure a variant that waits for its storage; `plinth report` names each one's bottleneck",
         )
     each = [one for trial in measured.counted if (one := _of_trial(contents, measured, trial)) is not None]
