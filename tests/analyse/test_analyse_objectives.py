@@ -178,6 +178,10 @@ def test_the_answer_names_the_cheapest_that_meets_everything() -> None:
     assert "disk is the cheapest variant that meets all its objectives, at 1 (95 % CI" in answer(cost(3.6, 36))
     assert "memory is the only variant that meets all its objectives" in answer(cost(3.6, 36), fast)
     assert "is one of" in answer(cost(3.6, 10.8)), "three times as fast at three times the price"
+    assert "some have several prices" in answer(cost(3.6, 36), cost(1, 1))
+    only_disk = {**cost(3.6, 36), "where": {"storage": "disk"}}
+    only_memory = {**cost(1, 1), "where": {"storage": "memory"}}
+    assert "memory is the cheapest variant that meets all" in answer(only_disk, only_memory), "a price for each of them"
     assert "No variant is shown to meet" in answer(cost(3.6, 36), {"metric": "tps", "min": 5000})
 
 

@@ -61,9 +61,12 @@ def cheapest_sentence(judged: Sequence[ObjectiveResult], results: Sequence[Varia
 
     The cheapest is named alone only where its interval lies below those of all others.
     """
-    costs = {one.variant: one.figure for one in judged if one.metric == "cost_per_million_transactions"}
+    asked = [one for one in judged if one.metric == "cost_per_million_transactions"]
+    costs = {one.variant: one.figure for one in asked}
     if not costs:
         return ""
+    if len(costs) < len(asked):
+        return "No variant is named the cheapest: some have several prices."
     failed = {one.variant for one in judged if one.outcome != "met"}
     labels = {one.id: one.label for one in results}
     known = [(labels[id_], cost) for id_, cost in costs.items() if cost is not None and id_ not in failed]
