@@ -180,19 +180,15 @@ class Physics(Frozen):
 def _shown(name: str, value: float) -> str:
     if name.endswith("_ns"):
         return format_duration(value / 1e9) if value else "0"
-    if name.endswith("_bytes_per_s"):
-        return f"{value / 1e6:g} MB/s" if value else "no limit"
-    if name == "bytes_per_s":
+    if name.endswith("bytes_per_s"):
         return f"{value / 1e6:g} MB/s" if value else "no limit"
     if name == "cache_bytes":
         return format_size(value) if value else "0 (write-through)"
     if name in ("bytes_credits", "request_bytes"):
         return format_size(value) if value else "none"
-    if name == "iops":
-        return str(value) if value else "no limit"
     if name == "atomic_write_bytes":
         return f"{value} bytes"
-    if name.endswith("_iops"):
+    if name.endswith("iops"):
         return str(value) if value else "no limit"
     return str(value).lower()
 

@@ -73,6 +73,8 @@ const CHOSEN_OF_VOLUMES: (&str, &str) = (
     "chosen: no provider publishes distributions; sub-millisecond medians with one request in a hundred in a tail",
 );
 
+const CHOSEN_REQUEST_SIZE: (&str, &str) = ("request_size", "chosen: as of other volumes");
+
 /// All profiles, from slow to fast.
 pub static PROFILES: &[Profile] = &[
     Profile {
@@ -352,7 +354,7 @@ pub static PROFILES: &[Profile] = &[
                 "iops, bandwidth, bursts",
                 "Azure, Managed disk types, Premium SSD sizes, read 2026-11-28: P10 500 IOPS and 100 MB/s, burst 3,500 and 170 for 30 minutes",
             ),
-            ("request_size", "chosen: as of other volumes"),
+            CHOSEN_REQUEST_SIZE,
             CHOSEN_OF_VOLUMES,
         ],
     },
@@ -374,7 +376,7 @@ pub static PROFILES: &[Profile] = &[
                 "iops, bandwidth, bursts",
                 "Azure, Managed disk types, Premium SSD sizes, read 2026-11-28: P20 2,300 IOPS and 150 MB/s, burst 3,500 and 170 for 30 minutes",
             ),
-            ("request_size", "chosen: as of other volumes"),
+            CHOSEN_REQUEST_SIZE,
             CHOSEN_OF_VOLUMES,
         ],
     },
@@ -392,7 +394,7 @@ pub static PROFILES: &[Profile] = &[
                 "iops, bandwidth",
                 "Azure, Managed disk types, Premium SSD v2, read 2026-11-28: 3,000 IOPS and 125 MB/s included",
             ),
-            ("request_size", "chosen: as of other volumes"),
+            CHOSEN_REQUEST_SIZE,
             CHOSEN_OF_VOLUMES,
         ],
     },
@@ -410,7 +412,7 @@ pub static PROFILES: &[Profile] = &[
                 "iops, bandwidth",
                 "Google Cloud, About Hyperdisk Balanced, Baseline performance, read 2026-11-28: 3,000 IOPS and 140 MiB/s included",
             ),
-            ("request_size", "chosen: as of other volumes"),
+            CHOSEN_REQUEST_SIZE,
             CHOSEN_OF_VOLUMES,
         ],
     },
@@ -430,7 +432,7 @@ pub static PROFILES: &[Profile] = &[
                 "iops, bandwidth, write_latency",
                 "Alibaba Cloud, ESSD AutoPL disks, baseline as of PL1, read 2026-11-28: min(1,800 + 50 a GiB, 50,000); min(120 + 0.5 a GiB, 350) MB/s; 0.2 ms",
             ),
-            ("request_size", "chosen: as of other volumes"),
+            CHOSEN_REQUEST_SIZE,
             CHOSEN_OF_VOLUMES,
         ],
     },

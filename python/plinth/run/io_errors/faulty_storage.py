@@ -24,6 +24,7 @@ _SHUTDOWN = 0x8004587D
 _WITHOUT_ITS_LOG = struct.pack("I", 2)
 _WAL_NAME_LENGTH = 24
 _MOST_PLACES = 64
+"""Of bad sectors: a disk compares each request with all of them."""
 
 
 @dataclass
@@ -39,8 +40,8 @@ def failing(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout
     struck = Struck()
     match planned.error:
         case "full":
-            storage.fill_up()
             try:
+                storage.fill_up()
                 yield struck
             finally:
                 storage.end_faults()
