@@ -15,7 +15,7 @@ from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError
 from plinth.model.fleet import FleetSpec
 from plinth.model.load import LoadResult
-from plinth.model.load_config import Recording
+from plinth.model.load_config import Rate, Recording
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
@@ -86,7 +86,7 @@ def prepare(server: Server, application: str, statements: int, output: Path) -> 
 
 @pytest.fixture(scope="module")
 def recorded(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[Any, ...]]:
-    """A replay file of pgbench's TPC-B, and what the tables held after it."""
+    """A replay file of half a second of pgbench's TPC-B, however fast the machine is, and what the tables held after it."""
     fresh(server)
     config = LoadConfig(
         connection=connection(server, "recorded"),
@@ -94,6 +94,7 @@ def recorded(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[
         clients=CLIENTS,
         threads=2,
         transactions_per_client=TRANSACTIONS,
+        rate=Rate.constant(2.0 * CLIENTS * TRANSACTIONS),
         variables={"scale": "1"},
     )
     assert run(config).result.totals.done == CLIENTS * TRANSACTIONS
