@@ -8,21 +8,49 @@ import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from emulated_disks import daemon_pid
 from making import from_toml
+from plinth.experiment import read_experiment_text
 from plinth.model.disk import Physics
-from plinth.model.errors import MissingCapability, RunError
+from plinth.model.errors import ExperimentError, MissingCapability, RunError
 from plinth.model.storage import DirectoryStorage
-from plinth.storage import Storage, check_answers
+from plinth.run.planning.make_plan import make_plan
+from plinth.storage import Storage, hanging_places
 from plinth.storage.inspect.describe import describe
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.directory import LABEL_FILE
 from storage_tables import emulated
 from waiting import runs, wait_until
 
+WITH_A_HANGING_PLACE = """\
+spec = 1
+name = "hangs"
+question = "Does it answer?"
+[storage.there]
+kind = "directory"
+path = "PLACE"
+[server]
+storage = "there"
+settings = { shared_bufers = "1GB" }
+[dataset]
+kind = "tpcb"
+scale = 1
+[workload]
+builtin = "tpcb-like"
+[measure]
+duration = "30s"
+restore = "RESTORE"
+repeats = 1
+aa = false
+[[measure.action]]
+at = "10s"
+do = "disk"
+physics = { flush_latency = "50ms" }
+"""
 LOOP_ON_IT = '[storage.upper]\nkind = "loop"\nsize = "16MiB"\non = "s"\n'
 _SHUT_DOWN = (0x8004587D, struct.pack("I", 2))
 """EXT4_IOC_SHUTDOWN, EXT4_GOING_FLAGS_NOLOGFLUSH: as when the journal can no longer be written."""
@@ -88,8 +116,27 @@ def test_looking_at_one_that_hangs_ends_in_time(made, monkeypatch: pytest.Monkey
     assert error.value.exit_code == 5
     with pytest.raises(MissingCapability, match="no answer in time"):
         describe(storage.folder / "disk")
-    with pytest.raises(MissingCapability, match="cannot make storage d in the directory: no answer in time"):
-        check_answers({"d": DirectoryStorage(kind="directory", path=str(storage.folder / "disk"))})
+    on_it = DirectoryStorage(kind="directory", path=str(storage.folder / "disk"))
+    (hanging,) = hanging_places({"d": on_it, "twice": on_it, "tree": DirectoryStorage(kind="directory", path="/")})
+    assert hanging.message == "cannot make storage d in the directory: no answer in time"
+    made.undo()
+
+
+@pytest.mark.parametrize("restore", ["auto", "snapshot"])
+def test_a_directory_that_hangs_is_reported_with_all_else_that_is_wrong(
+    restore: str, made, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plinth.system.timeout.ANSWER_TIMEOUT_S", 0.5)
+    made.prepare(emulated())
+    disk = made.storages["s"].folder / "disk"
+    text = WITH_A_HANGING_PLACE.replace("PLACE", str(disk)).replace("RESTORE", restore)
+    os.kill(daemon_pid(made.storages["s"]), signal.SIGSTOP)
+    with pytest.raises(ExperimentError) as error:
+        make_plan(read_experiment_text(text, "x.toml", scratch), run_id="x", bundle=scratch / "bundle")
+    (hanging,) = error.value.others
+    assert isinstance(hanging, MissingCapability) and "no answer in time" in hanging.message
+    said = " ".join(map(str, error.value.problems))
+    assert "shared_bufers" in said and "flush_latency" in said
     made.undo()
 
 

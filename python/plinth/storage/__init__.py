@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plinth.storage.inspect.describe import describe
-    from plinth.storage.preflight import check_answers, place_problems
+    from plinth.storage.preflight import hanging_places, place_problems
     from plinth.storage.protocol import Storage
     from plinth.storage.registry import make
 
 _HOMES = {
     "Storage": "protocol",
-    "check_answers": "preflight",
     "describe": "inspect.describe",
+    "hanging_places": "preflight",
     "make": "registry",
     "place_problems": "preflight",
 }
 
-__all__ = ["Storage", "check_answers", "describe", "make", "place_problems"]
+__all__ = ["Storage", "describe", "hanging_places", "make", "place_problems"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from plinth.model.errors import MissingCapability, Problem, Refused, UsageError
+from plinth.model.errors import MissingCapability, PlinthError, Problem, Refused, UsageError
 from plinth.model.storage import StorageSpec
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
@@ -24,16 +24,20 @@ def free_bytes(path: Path) -> int:
     return space.f_bavail * space.f_frsize
 
 
-def check_answers(specs: Mapping[str, StorageSpec]) -> None:
-    """Raise MissingCapability when a directory that a storage is to be in hangs: the first that would be looked at."""
+def hanging_places(specs: Mapping[str, StorageSpec]) -> list[PlinthError]:
+    """Return an error for each directory that a storage is to be in and that hangs: nothing may look at these storages."""
+    errors: dict[Path, PlinthError] = {}
     for name, spec in specs.items():
-        if path := getattr(spec, "path", None):
-            try:
-                statvfs_with_timeout(Path(path))
-            except TimeoutError as error:
-                raise from_os_error(error, f"make storage {name} in the directory", Path(path)) from error
-            except OSError:
-                continue  # an answer, which is reported with the storage
+        path = getattr(spec, "path", None)
+        if path is None or Path(path) in errors:
+            continue
+        try:
+            statvfs_with_timeout(Path(path))
+        except TimeoutError as error:
+            errors[Path(path)] = from_os_error(error, f"make storage {name} in the directory", Path(path))
+        except OSError:
+            continue  # an answer, which is reported with the storage
+    return list(errors.values())
 
 
 def place_problems(specs: Mapping[str, StorageSpec]) -> list[Problem]:

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 from plinth.common.nearest import nearest
 from plinth.experiment import ParsedExperiment
-from plinth.model.errors import UsageError
+from plinth.model.errors import UsageError, together
 from plinth.model.facts import StorageFacts
 from plinth.model.step import Step
 from plinth.observe.facts import host_facts
 from plinth.run.checks.destroy import check_destroy, destructive_targets
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS, undo_step
-from plinth.storage import Storage, check_answers, make
+from plinth.storage import Storage, hanging_places, make
 from plinth.system import cancel
 from plinth.system.clean import CleanedRun, KeptRun, kept_runs, take_down
 from plinth.system.journal import Journal
@@ -125,7 +125,8 @@ def teardown_standalone(run: KeptRun, runner: Runner) -> CleanedRun:
 
 def _make(loaded: ParsedExperiment, run_id: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
     specs = loaded.experiment.storage
-    check_answers(specs)
+    if hanging := hanging_places(specs):
+        raise together("the storages cannot be made here", hanging)
     return make(specs, run_id=run_id, host=host_facts(), owner=server_owner(), work_root=work_dir(), destroy=destroy)
 
 

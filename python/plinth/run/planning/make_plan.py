@@ -44,7 +44,7 @@ from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.cache_state import cache_error
 from plinth.run.trial.load_config import check_load
 from plinth.server.unpack_backup import check_backup
-from plinth.storage import check_answers
+from plinth.storage import hanging_places
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from plinth.workload import (
@@ -133,7 +133,7 @@ class _Planner:
                 [at_its_factor(_as_described(one, experiment), experiment.matrix) for one in misplaced]
             )
         expanded = on_hosts(expanded, self.addresses)
-        check_answers(_of_host(expanded, None))
+        hanging = hanging_places(_of_host(expanded, None))
         context = RunContext.of(
             expanded.storages,
             self.run_id,
@@ -143,15 +143,16 @@ class _Planner:
             hosts=self.hosts,
         )
         installations, of_nodes, missing = self._installations_of(expanded)
-        missing += self._missing(experiment, expanded, context, installations)
+        missing += [*hanging, *self._missing(experiment, expanded, context, installations)]
         of_scripts, unparsed = self._of_scripts()
         restoring = Restoring.of(
             context,
             ((key.server.storages, bool(key.server.standby)) for key in expanded.clusters),
             experiment.measure,
         )
-        of_storages = self._storage_problems(experiment, expanded, context)
+        of_storages = [] if hanging else self._storage_problems(experiment, expanded, context)
         problems = [*of_scripts, *of_storages, *self._problems(experiment, expanded, context, restoring)]
+        problems += () if hanging else restoring.problems()
         lacking, of_settings = self._findings(expanded, installations)
         problems += of_settings
         inputs = replace(
@@ -171,7 +172,7 @@ class _Planner:
         overrides = (*self.loaded.overrides, *cuts)
         if problems or unparsed or missing:
             draft = None
-            if not of_storages:  # of a storage that is described wrongly neither speed nor space is known
+            if not of_storages and not hanging:  # else neither speed nor space is known of them
                 draft = build_plan(experiment, expanded, overrides, without_steps(inputs))
             self._raise(problems, [*unparsed, *missing], draft)
         return build_plan(experiment, expanded, overrides, inputs)
@@ -289,7 +290,7 @@ class _Planner:
             *replay_problems(experiment, expanded, allow_writes=self._allow_writes),
         ]
         placed = [at_its_factor(problem, experiment.matrix) for problem in unique(found)]
-        return [*placed, *restore_problems(measure, expanded), *restoring.problems()]
+        return [*placed, *restore_problems(measure, expanded)]
 
     def _missing(
         self,
