@@ -89,6 +89,11 @@ def test_results_as_markdown(finished):
 def test_results_as_csv(finished):
     rows = list(csv.reader(io.StringIO(finished.plinth("report", finished.bundle, "--csv").stdout)))
     assert len(rows) >= 9
+    section = finished.plinth("report", finished.bundle, "--csv", "--section", "bottlenecks")
+    heads, *variants = csv.reader(io.StringIO(section.stdout))
+    assert heads[0] == "Variant" and len(variants) == 3
+    other = finished.plinth("report", finished.bundle, "--csv", "--section", "nowhere")
+    assert other.returncode == 2 and "bottlenecks" in other.stderr
 
 
 def test_results_as_a_table_of_a_bundle_that_verifies(finished):

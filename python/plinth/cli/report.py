@@ -15,6 +15,13 @@ from plinth.model.errors import UsageError
 Html = Annotated[bool, Parameter(name="--html", help="Write one HTML file that opens offline.")]
 Markdown = Annotated[bool, Parameter(name="--markdown", help="Print Markdown.")]
 Csv = Annotated[bool, Parameter(name="--csv", help="Print CSV, a row for each trial.")]
+Section = Annotated[
+    str | None,
+    Parameter(
+        name="--section",
+        help="With --csv: the tables of this section instead, such as recoveries; any other word lists the sections that have one.",
+    ),
+]
 Plots = Annotated[
     bool,
     Parameter(
@@ -47,6 +54,7 @@ def report(
     html: Html = False,
     markdown: Markdown = False,
     csv: Csv = False,
+    section: Section = None,
     as_json: AsJson = False,
     full: Whole = False,
     plots: Plots = False,
@@ -63,6 +71,7 @@ def report(
       plinth report bundles/ramdisk-20261122-091717
       plinth report bundles/ramdisk-20261122-091717 --full
       plinth report bundles/ramdisk-20261122-091717 --plots
+      plinth report bundles/ramdisk-20261122-091717 --csv --section bottlenecks
       plinth report bundles/ramdisk-20261122-091717 --html --output report.html
       plinth report bundles/ramdisk-20261122-091717 --svg charts --png charts
       plinth report bundles/ramdisk-20261122-091717 --fail-on objective --junit junit.xml
@@ -88,6 +97,8 @@ def report(
         raise UsageError("--full goes with the table and --plots; the other forms are whole already")
     if output is not None and not (html or markdown or csv or as_json):
         raise UsageError("--output goes with --html, --markdown, --csv or --json")
+    if section is not None and not csv:
+        raise UsageError("--section goes with --csv")
     results = _results_of(bundle)
     require_objectives(results.contents.plan.experiment.objectives, fail_on, junit)
     if html:
@@ -95,16 +106,18 @@ def report(
     elif not (markdown or csv or as_json):
         (show_whole if full else show_summary)(results, plots)
     else:
-        _show_text(_rendered(results, markdown=markdown, csv=csv), output, as_json=as_json)
+        _show_text(_rendered(results, markdown=markdown, csv=csv, section=section), output, as_json=as_json)
     return gated_objectives(results.analysis, fail_on, junit)
 
 
-def _rendered(results: "Results", *, markdown: bool, csv: bool) -> str:
-    """Render as Markdown or CSV; as JSON if neither is requested."""
+def _rendered(results: "Results", *, markdown: bool, csv: bool, section: str | None) -> str:
+    """Render as Markdown or CSV, of one section if it is given; as JSON if neither is requested."""
     from plinth import report as rendering
 
     if markdown:
         return rendering.render_markdown(results.report)
+    if section is not None:
+        return rendering.render_section_csv(results.report, section)
     return rendering.render_csv(results.report) if csv else results.json_text
 
 

@@ -9,22 +9,23 @@ from plinth.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.report.build import build_report
+    from plinth.report.csv_form import render_csv, render_section_csv
     from plinth.report.html import check_viewer, render_html
     from plinth.report.markdown import render_markdown
     from plinth.report.plots import render_plots
     from plinth.report.summary import render_summary
     from plinth.report.terminal import render_terminal
-    from plinth.report.trial_csv import render_csv
 
 __getattr__ = lazy_exports(
     __name__,
     {
         "build_report": "build",
         "check_viewer": "html",
-        "render_csv": "trial_csv",
+        "render_csv": "csv_form",
         "render_html": "html",
         "render_markdown": "markdown",
         "render_plots": "plots",
+        "render_section_csv": "csv_form",
         "render_summary": "summary",
         "render_terminal": "terminal",
     },
@@ -36,6 +37,7 @@ __all__ = [
     "render_html",
     "render_markdown",
     "render_plots",
+    "render_section_csv",
     "render_summary",
     "render_terminal",
 ]

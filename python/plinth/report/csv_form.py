@@ -1,11 +1,15 @@
-"""Renders the report as CSV with one row per trial, for statistics by other programs."""
+"""Renders a report as CSV for other programs: a row for each trial, or the tables of one section."""
 
 import csv
 import io
 
+from plinth.common.nearest import nearest
 from plinth.common.shown import shown
+from plinth.model.errors import UsageError
 from plinth.model.report import Report
+from plinth.report.sections import SECTIONS
 from plinth.report.sections.new_orders import notice_of
+from plinth.report.sections.section import Table
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TRIAL_COLUMNS = (
@@ -86,6 +90,30 @@ def render_csv(report: Report) -> str:
                 *((point.nopm, *notice_of(report.tpcc, variant.label)) if report.tpcc else ()),
             )
         )
+    return text.getvalue()
+
+
+def render_section_csv(report: Report, section: str) -> str:
+    """Return the tables of a section, given by its id, as documents show them; an empty line is between two of them.
+
+    Raises UsageError for a section that has no table in this report, and names those that have one.
+    """
+    tables = {
+        one.id: found
+        for one in SECTIONS
+        if (found := [block for block in one.blocks(report) if isinstance(block, Table) and block.rows])
+    }
+    if section not in tables:
+        raise UsageError(
+            f"--section: got {section!r}, which has no table in this report",
+            hint=nearest(section, tables) or "those with tables are " + ", ".join(tables),
+        )
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for number, table in enumerate(tables[section]):
+        if number:
+            text.write("\n")
+        writer.writerows([_cell(value) for value in row] for row in (table.heads, *table.rows))
     return text.getvalue()
 
 
