@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -264,3 +265,20 @@ def test_a_volume_rests_between_trials_and_begins_the_next_as_before():
         assert disk.control.refill_credits().requests == 2_000
         assert disk.control.status().physics.credit_level == 0.5
         assert disk.control.reset_credits().requests == pytest.approx(1_000, abs=10)
+
+
+@pytest.mark.parametrize(("limits", "each"), [({"iops": 1_000}, 1_000 / 2), ({"bytes_per_s": 500 * PAGE}, 500 / 2)])
+def test_two_volumes_share_the_limit_of_their_instance(limits, each):
+    with contextlib.ExitStack() as made:
+        folders = [made.enter_context(in_memory()) for _ in range(2)]
+        instance = {"file": str(folders[0] / "instance"), **limits}
+        both = []
+        for folder in folders:
+            disk = made.enter_context(served(folder, "ideal", SIZE, instance=instance))
+            both.append(Requests(made.enter_context(open_direct(made.enter_context(disk.loop())))))
+        with ThreadPoolExecutor() as pool:
+            did = list(pool.map(lambda requests: _serve_for(requests, 2.0), both))
+        assert sum(did) == pytest.approx(2.0 * 2 * each, rel=0.05)
+        assert min(did) > 0.8 * max(did)
+        alone = _serve_for(both[0], 1.0)
+        assert alone == pytest.approx(2 * each, rel=0.05)

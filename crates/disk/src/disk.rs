@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::backing::{Backing, CopiedBy, Written};
 use crate::counters::Counters;
 use crate::error::DiskError;
+use crate::instance::Instance;
 use crate::model::{
     Cut, CutMode, CutReport, EioFault, Event, Extent, FaultOperation, FaultState, Faults, Lie, Old,
     Omission, Operation, Overrides, Physics, Sequence, Settings, Timing, Volatile,
@@ -31,6 +32,7 @@ const NO_EXTENT: Extent = Extent {
 pub(crate) struct Disk {
     backing: Backing,
     seed: u64,
+    instance: Option<Instance>,
     began: Instant,
     state: Mutex<State>,
     /// Even while there is power, odd while there is none; each change is one more.
@@ -96,11 +98,28 @@ impl Disk {
         Ok(Self {
             backing,
             seed,
+            instance: None,
             began: Instant::now(),
             state: Mutex::new(state),
             power: AtomicU64::new(0),
             counters: Counters::default(),
         })
+    }
+
+    /// The disk as a volume of an instance.
+    pub(crate) fn of_instance(self, instance: Option<Instance>) -> Self {
+        Self { instance, ..self }
+    }
+
+    /// When a read or write ends that the disk alone would end at `done_ns`. Asked under the lock of the state.
+    fn throttled(&self, done_ns: u64, length: u64) -> Result<u64, RequestError> {
+        match &self.instance {
+            None => Ok(done_ns),
+            Some(instance) => instance
+                .delay_ns(length)
+                .map(|delay_ns| done_ns + delay_ns)
+                .map_err(|error| self.failed(error)),
+        }
     }
 
     pub(crate) fn size_bytes(&self) -> u64 {
@@ -130,6 +149,7 @@ impl Disk {
             let mut state = self.powered_state()?;
             let struck = state.faults.strike(FaultOperation::Read, extent);
             let done_ns = state.timing.admit(self.now_ns(), Operation::Read, extent);
+            let done_ns = self.throttled(done_ns, extent.length)?;
             self.pending(
                 done_ns,
                 if struck {
@@ -171,6 +191,7 @@ impl Disk {
         }
         let struck = state.faults.strike(FaultOperation::Write, extent);
         let done_ns = state.timing.admit(self.now_ns(), operation, extent);
+        let done_ns = self.throttled(done_ns, extent.length)?;
         if struck {
             self.counters.eio_write.add(1);
             state.note_failure(FaultOperation::Write, extent);

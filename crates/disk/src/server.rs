@@ -17,6 +17,7 @@ use crate::disk::Disk;
 use crate::error::DiskError;
 use crate::filesystem::DiskFilesystem;
 use crate::image::ImageConfig;
+use crate::instance::{Instance, InstanceConfig};
 use crate::model::{EioFault, Lie, Overrides, PROFILES, Physics, profile};
 use crate::recording::Recording;
 use crate::replies::Replies;
@@ -57,6 +58,9 @@ pub struct Config {
     /// The content to begin with; the backing file is then its overlay.
     #[serde(default)]
     pub image: Option<ImageConfig>,
+    /// The limit that it shares with other volumes.
+    #[serde(default)]
+    pub instance: Option<InstanceConfig>,
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +124,14 @@ impl DiskServer {
             "look through the backing file",
             &config.backing,
         ))?;
+        let instance = match &config.instance {
+            None => None,
+            Some(limits) => Some(Instance::open(limits).map_err(DiskError::io(
+                "open the limits of the instance",
+                &limits.file,
+            ))?),
+        };
+        let disk = disk.of_instance(instance);
         disk.set_lie(config.lie)?;
         for fault in &config.faults {
             disk.arm(fault.clone())?;

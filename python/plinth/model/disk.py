@@ -304,6 +304,14 @@ Fault = Annotated[EioFault, BeforeValidator(_fault, json_schema_input_type=str |
 """A fault; may be written "flush,nth=3" or "read,offset=1MiB,length=4KiB,count=all"."""
 
 
+class InstanceLimits(Frozen):
+    """What the volumes of an instance may do together, by a file that their daemons share."""
+
+    file: str
+    iops: int = Field(default=0, ge=0, description="Reads and writes a second; 0 is no limit.")
+    bytes_per_s: int = Field(default=0, ge=0, description="Bytes read and written a second; 0 is no limit.")
+
+
 class DiskConfig(Frozen):
     """The disk to serve, and where: the arguments of `plinth disk serve`."""
 
@@ -322,6 +330,7 @@ class DiskConfig(Frozen):
     image: ImageSource | None = Field(
         default=None, description="The content that the disk begins with; the backing file, empty then, is its overlay."
     )
+    instance: InstanceLimits | None = Field(default=None, description="The limit that it shares with other volumes.")
 
 
 class DepthOne(Frozen):

@@ -18,6 +18,7 @@ mod write_cache;
 pub use event::{Event, Omission, Settings};
 pub use extent::{Extent, SECTOR_BYTES};
 pub use faults::{EioFault, FaultError, FaultOperation, FaultState, Faults, Lie, left_out};
+pub(crate) use pacing::Pacer;
 pub use physics::{Overrides, Physics, PhysicsError};
 pub use prediction::DepthOne;
 pub use profiles::{PROFILES, Profile, profile};

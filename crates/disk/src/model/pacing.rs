@@ -13,6 +13,16 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
+    /// One whose next unit may pass at `next_ns`.
+    pub(crate) fn next(next_ns: u64) -> Self {
+        Self { next_ns }
+    }
+
+    /// When the next unit may pass.
+    pub(crate) fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
+
     /// When `units` that are requested at `now_ns` may pass. A rate of 0 is no limit.
     pub(crate) fn pass(&mut self, now_ns: u64, units: u64, rate: u64) -> u64 {
         if rate == 0 {

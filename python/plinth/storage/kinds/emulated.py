@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from plinth.common.nearest import nearest
-from plinth.model.disk import DiskConfig, DiskCredits, DiskProfile, Physics
+from plinth.model.disk import DiskConfig, DiskCredits, DiskProfile, InstanceLimits, Physics
 from plinth.model.disk_recording import ImageSource, RecordingBase, RecordingStatus
 from plinth.model.errors import MissingCapability, PlinthError, Problem, Refused, RunError
 from plinth.model.plan import Pace
+from plinth.model.step import Step, Undo
 from plinth.model.storage import EmulatedStorage
 from plinth.storage.actions import Action, make_folder, make_labelled
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
@@ -60,6 +61,9 @@ class Emulated(OnImages[EmulatedStorage], BlockStorage[EmulatedStorage]):
             abort_hung=lambda what: abort_hung(Path(what.path), what.label),
             find_hung=lambda what: find_hung(Path(what.path), what.label),
         ),
+        "remove_limits": UndoHandler(
+            lambda what, runner: _remove_limits(what), lambda what: f"remove {what.path}, the limits of an instance"
+        ),
     }
 
     @property
@@ -77,6 +81,7 @@ class Emulated(OnImages[EmulatedStorage], BlockStorage[EmulatedStorage]):
                 seed=self.spec.seed + index,
                 lie=self.spec.lie,
                 faults=self.spec.faults,
+                instance=self._instance(),
             )
             for index, (backing, mount, control) in enumerate(
                 zip(self.images.paths, self._named("disk"), self._named("control"), strict=True)
@@ -137,6 +142,8 @@ class Emulated(OnImages[EmulatedStorage], BlockStorage[EmulatedStorage]):
     def block_actions(self) -> list[Action]:
         """Return the actions of each disk: its data file, its daemon, and the loop device of what that serves."""
         actions = self.images.folder_actions()
+        if (limits := self._instance()) is not None:
+            actions.append(_make_limits(self.step_id("instance"), Path(limits.file), self.label))
         for backing, config, link in zip(self.images.paths, self.configs, self.device_paths(), strict=True):
             mount = Path(config.mount)
             actions += [
@@ -296,6 +303,13 @@ class Emulated(OnImages[EmulatedStorage], BlockStorage[EmulatedStorage]):
             for disk in self.disks():
                 disk.set_physics(self._physics_over(profile))
 
+    def _instance(self) -> InstanceLimits | None:
+        """Return the limits that it shares with the other volumes of its instance, in a file of the run."""
+        if (instance := self.spec.instance) is None:
+            return None
+        file = self.work_root / f"{self.label}-instance-{instance.name}"
+        return InstanceLimits(file=str(file), iops=instance.iops or 0, bytes_per_s=instance.bytes_per_s or 0)
+
     def _profile(self) -> DiskProfile | None:
         return next((profile for profile in disk_profiles() if profile.name == self.spec.profile), None)
 
@@ -308,6 +322,22 @@ class Emulated(OnImages[EmulatedStorage], BlockStorage[EmulatedStorage]):
 
     def _log(self, mount: Path) -> Path:
         return self.folder / f"{mount.name}.log"
+
+
+def _make_limits(step_id: str, file: Path, label: str) -> Action:
+    """Make the file by which the volumes of an instance share its limits, unless another of them has made it."""
+    undo = Undo(kind="remove_limits", path=str(file), label=label)
+    return Action(
+        Step(id=step_id, title=f"make {file}, by which volumes share the limits of an instance", undo=undo),
+        lambda _: file.touch(0o600),
+    )
+
+
+def _remove_limits(what: Undo) -> None:
+    """Remove it; a volume that is still served has it open. Raises Refused for a file of another run."""
+    if not Path(what.path).name.startswith(f"{what.label}-instance-"):
+        raise Refused("it is not named after this run", where=what.path)
+    Path(what.path).unlink(missing_ok=True)
 
 
 def _physics_keys() -> list[str]:
