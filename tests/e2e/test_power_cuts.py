@@ -2,6 +2,7 @@
 
 import json
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -206,3 +207,18 @@ def test_what_cannot_be_tested_is_refused_in_the_plan(project, text, said):
     refused = project.plinth("plan", "x.toml")
     assert refused.returncode == 2
     assert said in refused.stderr and "x.toml:" in refused.stderr
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_the_parts_of_a_recovery_add_up_to_the_time_without_connections(project):
+    text = (Path(__file__).parents[2] / "experiments" / "recovery.toml").read_text()
+    project.write(text)
+    shorter = ("durability.cuts=2", "durability.within=5s", "measure.duration=2s")
+    done = project.run(*(word for one in shorter for word in ("--set", one)), "--repeats", "1", "--yes", timeout_s=850)
+    assert done.returncode in (0, 3), done.stderr
+    cuts = read_cuts(project.bundle)
+    assert len(cuts) == 8
+    for cut in cuts:
+        parts_s = cut.mounted_s + cut.recovery.total_s
+        assert 0.95 * cut.recovery_s <= parts_s <= cut.recovery_s, f"{cut.variant}: {parts_s} of {cut.recovery_s}"

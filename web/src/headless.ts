@@ -13,6 +13,14 @@ import {
   publishedOption,
 } from "./charts/published";
 import {
+  RECOVERY_CAPTION,
+  RECOVERY_TITLE,
+  recoveryBars,
+  recoveryHeight,
+  recoveryKey,
+  recoveryOption,
+} from "./charts/recovery";
+import {
   hockeyStickOption,
   STICK_CAPTION,
   scalingCaption,
@@ -83,6 +91,7 @@ function drawings(report: Report): Drawing[] {
     ...published(report),
     ...trials(report),
     ...powerCut(report),
+    ...recovery(report),
     ...latency(report),
     ...tradeOffs(report),
     ...flushes(report),
@@ -164,6 +173,20 @@ function powerCut(report: Report): Drawing[] {
   const option = (theme: Theme) => powerCutOption(worst.timeline, theme);
   const key = OUTCOMES.map(({ label, colour }) => ({ label, swatch: areaSwatch(colour) }));
   return [{ title: timelineTitle(worst), key, height: LOW, option }];
+}
+
+function recovery(report: Report): Drawing[] {
+  const bars = recoveryBars(report);
+  if (bars.length === 0) return [];
+  return [
+    {
+      title: RECOVERY_TITLE,
+      key: recoveryKey(),
+      caption: RECOVERY_CAPTION,
+      height: recoveryHeight(bars),
+      option: (theme) => recoveryOption(bars, theme),
+    },
+  ];
 }
 
 function latency(report: Report): Drawing[] {

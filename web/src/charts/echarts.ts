@@ -1,5 +1,12 @@
 /** ECharts, with only the parts that charts of a report use. It draws SVG, in a page and without one. */
-import { LineChart, type LineSeriesOption, ScatterChart, type ScatterSeriesOption } from "echarts/charts";
+import {
+  BarChart,
+  type BarSeriesOption,
+  LineChart,
+  type LineSeriesOption,
+  ScatterChart,
+  type ScatterSeriesOption,
+} from "echarts/charts";
 import {
   GridComponent,
   type GridComponentOption,
@@ -14,6 +21,7 @@ import { SVGRenderer } from "echarts/renderers";
 import type { TooltipComponentFormatterCallbackParams } from "echarts/types/dist/option";
 
 echarts.use([
+  BarChart,
   LineChart,
   ScatterChart,
   GridComponent,
@@ -25,6 +33,7 @@ echarts.use([
 
 /** What the option of a chart may hold: a part that is not used above is an error of the compiler. */
 export type EChartsOption = echarts.ComposeOption<
+  | BarSeriesOption
   | LineSeriesOption
   | ScatterSeriesOption
   | GridComponentOption
@@ -35,5 +44,5 @@ export type EChartsOption = echarts.ComposeOption<
 /** What ECharts hands to the formatter of a tooltip. */
 export type TooltipParameters = TooltipComponentFormatterCallbackParams;
 
-export type { LineSeriesOption, ScatterSeriesOption };
+export type { BarSeriesOption, LineSeriesOption, ScatterSeriesOption };
 export { echarts };

@@ -1,5 +1,13 @@
 /** What power cuts found: for each variant how many, how many of all do damage at most, and the evidence of each damage. */
 import { OUTCOMES, powerCutOption } from "../charts/power_cut";
+import {
+  RECOVERY_CAPTION,
+  RECOVERY_TITLE,
+  recoveryBars,
+  recoveryHeight,
+  recoveryKey,
+  recoveryOption,
+} from "../charts/recovery";
 import type { CutCount, DurabilityTest, PowerCut, Report } from "../format/report";
 import { timelineTitle, worstCut } from "../model/power_cuts";
 import { decimalSize, latency, number } from "../model/units";
@@ -113,6 +121,25 @@ function timeline(report: Report): HTMLElement[] {
   return [h("h3", {}, title), h("ul", { class: "key" }, ...key), holder];
 }
 
+function recovery(report: Report): HTMLElement[] {
+  const bars = recoveryBars(report);
+  if (bars.length === 0) return [];
+  const holder = h("div", {
+    class: "chart",
+    role: "img",
+    "aria-label": RECOVERY_TITLE,
+    style: `height: ${recoveryHeight(bars)}px`,
+  });
+  new Chart("recovery", holder, (theme) => recoveryOption(bars, theme));
+  const key = recoveryKey().map(({ label, swatch }) => areaEntry(label, swatch.colour));
+  return [
+    h("h3", {}, RECOVERY_TITLE),
+    h("ul", { class: "key" }, ...key),
+    holder,
+    h("p", { class: "footnote" }, RECOVERY_CAPTION),
+  ];
+}
+
 /** Nothing where no cuts were planned. */
 export function durabilityView(report: Report): HTMLElement | null {
   const rows = report.analysis.variants.flatMap(({ label, durability }) =>
@@ -135,6 +162,7 @@ export function durabilityView(report: Report): HTMLElement | null {
     controls !== null && h("p", {}, controls.sentence),
     falls(rows),
     ...timeline(report),
+    ...recovery(report),
     examples.length > 0 && scrolling("What was damaged", dataTable(EXAMPLES, examples)),
     gaps.length > 0 &&
       h(
