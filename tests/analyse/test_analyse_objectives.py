@@ -13,6 +13,7 @@ from plinth.model.durability import PowerCut
 from plinth.model.figures import Estimate, Interval
 from plinth.model.load import Totals
 from plinth.model.objective import Objective, ObjectiveResult
+from plinth.model.prices import PricesSpec
 
 DISK = [1000.0, 1010.0, 990.0, 1005.0, 995.0]
 MEMORY = [3000.0, 3030.0, 2970.0, 3015.0, 2985.0]
@@ -221,3 +222,20 @@ def test_transactions_without_a_latency_leave_a_good_percentile_in_doubt() -> No
 def test_what_was_not_observed_was_not_measured(metric: str) -> None:
     (one,) = judged({"metric": metric, "max": "8kB"}, contents=bundle({"disk": DISK}))
     assert one.outcome == "not measured" and one.figure is None and one.reason
+
+
+def test_prices_of_servers_and_storages_make_the_cost_the_answer_and_the_front() -> None:
+    def with_prices(contents: BundleContents, disk: float, memory: float) -> BundleContents:
+        storage = {"disk": {"per_hour": disk}, "memory": {"per_gib_month": memory * 730 / 100, "gib": 100}}
+        prices = PricesSpec.model_validate({"currency": "USD", "server_per_hour": 0.6, "storage": storage})
+        experiment = contents.plan.experiment.model_copy(update={"prices": prices})
+        return replace(contents, plan=contents.plan.model_copy(update={"experiment": experiment}))
+
+    contents = bundle({"disk": DISK, "memory": MEMORY, "A/A": DISK})
+    analysis = analyse(with_prices(contents, 3, 30))
+    assert "disk is the cheapest variant, at 1 USD (95 % CI" in analysis.answer
+    bounded = with_objectives(contents, {"metric": "tps", "min": 2000})
+    assert "memory is the only variant that meets all its objectives, at" in analyse(with_prices(bounded, 3, 30)).answer
+    cost = with_objectives(contents, {"metric": "cost_per_million_transactions", "max": 2})
+    found = {one.variant: one.outcome for one in analyse(with_prices(cost, 3, 30)).objectives}
+    assert found == {"disk": "met", "memory": "not met"}

@@ -14,6 +14,7 @@ from plinth.analyse.pareto import pareto_fronts
 from plinth.analyse.trials import judge_trials
 from plinth.model.contents import BundleContents
 from plinth.model.factors import design_of
+from plinth.model.prices import PricesSpec
 from plinth.report import render_html, render_markdown, render_terminal
 from plinth.report.charts import draw_charts
 from report_bundles import ramdisk
@@ -46,6 +47,19 @@ def dominated(contents: BundleContents) -> dict[str, set[str]]:
 def test_what_is_better_in_one_and_worse_in_none_dominates() -> None:
     found = dominated(made({"disk": (1000, 9), "ssd": (2000, 9), "raid": (3000, 20), "slow": (900, 30)}))
     assert found == {"disk": {"ssd"}, "ssd": set(), "raid": set(), "slow": {"disk", "ssd", "raid"}}
+
+
+def test_of_two_that_are_alike_the_dearer_is_dominated() -> None:
+    contents = made({"disk": (1000, 9), "ssd": (1000, 9), "raid": (3000, 9)}, noise=0.005)
+    assert dominated(contents)["ssd"] == {"raid"}
+    prices = PricesSpec.model_validate(
+        {"currency": "EUR", "storage": {"disk": {"per_hour": 1}, "ssd": {"per_hour": 2}, "raid": {"per_hour": 9}}}
+    )
+    experiment = contents.plan.experiment.model_copy(update={"prices": prices})
+    priced = replace(contents, plan=contents.plan.model_copy(update={"experiment": experiment}))
+    assert dominated(priced) == {"disk": set(), "ssd": {"disk"}, "raid": set()}
+    markdown = render_markdown(reported(priced).report)
+    assert "Cost of a million" in markdown and "cost per million transactions" in markdown
 
 
 def test_what_keeps_its_commits_is_not_dominated_by_what_does_not() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from analyse_bundles import seconds
 from noise_simulation import unsteady
-from plinth.analyse.steady import steadiness
+from plinth.analyse.steady import StepDown, steadiness, step_down
 
 
 @pytest.mark.parametrize("n", [10, 30, 60])
@@ -54,3 +54,36 @@ def test_warm_up_and_a_last_piece_do_not_count() -> None:
     warm_up = [second.model_copy(update={"phase": "warmup", "done": 10}) for second in measured]
     piece = measured[-1].model_copy(update={"length_ns": 100_000_000, "done": 3})
     assert steadiness((*warm_up, *measured, piece)).steady is True
+
+
+@pytest.mark.parametrize("autocorrelation", [0.0, 0.5])
+def test_a_step_down_is_found_where_it_is(autocorrelation: float) -> None:
+    rng = np.random.default_rng(5)
+    for left in (0.1, 0.3, 0.5):
+        noise = np.zeros(60)
+        for place in range(1, 60):
+            noise[place] = autocorrelation * noise[place - 1] + 0.05 * rng.standard_normal()
+        step = step_down(seconds(1000 * np.where(np.arange(60) < 41, 1.0, left) * np.exp(noise)))
+        assert step is not None and step.after_s == pytest.approx(41, abs=1)
+        assert step.left == pytest.approx(left, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "rates",
+    [
+        np.full(60, 1000.0),
+        np.linspace(1000, 200, 60),
+        np.where(np.arange(60) < 30, 1000.0, 700.0),
+        np.where((np.arange(60) >= 30) & (np.arange(60) < 50), 200.0, 1000.0),
+        np.where(np.arange(60) < 30, 200.0, 1000.0),
+        np.where(np.arange(60) < 58, 1000.0, 100.0),
+        np.zeros(60),
+    ],
+    ids=["steady", "line", "small", "comes back", "rises", "at the very end", "nothing"],
+)
+def test_no_step_down(rates: np.ndarray) -> None:
+    assert step_down(seconds(rates)) is None
+
+
+def test_a_step_is_exact_without_noise() -> None:
+    assert step_down(seconds([1000.0] * 20 + [250.0] * 10)) == StepDown(20, 0.25)

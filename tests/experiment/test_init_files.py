@@ -98,8 +98,10 @@ def test_the_full_file_has_every_key_of_the_schema_with_a_value_that_it_takes(na
 ONE_OF_SEVERAL = {
     "DriveSpec": "tbw",
     "FleetSpec": "hosts",
+    "InstanceSpec": "iops",
     "NetworkAction": "delay",
     "Objective": "max",
+    "PricesSpec": "server_per_hour",
     "SqlDataset": "schema",
     "WorkloadSpec": "builtin",
 }

@@ -51,6 +51,24 @@ def test_a_trial_that_the_credits_outlast_is_warned_of(profile, physics, said, s
 
 
 @pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("baseline_iops = 300\nburst_iops = 3000\niops_credits = 5_400_000", "its credits last 33 min"),
+        ("baseline_iops = 300\nburst_iops = 3000\niops_credits = 27_000", None),
+        ("baseline_iops = 300", None),
+    ],
+)
+def test_of_a_real_volume_it_is_warned_by_what_its_provider_states(keys, said, scratch):
+    volume = 'kind = "emulated"\nprofile = "PROFILE"\nsize = "1GiB"\nphysics = { PHYSICS }'
+    text = TEXT.replace(volume, f'kind = "directory"\n{keys}')
+    plan = make_plan(read_experiment_text(text, "x.toml", scratch), run_id="x", bundle=scratch / "bundle")
+    found = [one for one in plan.warnings if "measures the credits" in one]
+    assert len(found) == (said is not None)
+    if said is not None:
+        assert said in found[0] and "longer trials" in found[0]
+
+
+@pytest.mark.parametrize(
     ("rate", "burst", "credits_left", "seconds"),
     [(300, 3000, 5_400_000, 2000), (300, 3000, 0, None), (3000, 3000, 9, None), (0, 3000, 9, None), (300, 0, 9, None)],
 )

@@ -26,6 +26,7 @@ function reportOf(count: number): Report {
         tps: estimate(100 + i),
         latency_p99_ns: estimate(1e6 + i),
         bytes_per_transaction: null,
+        cost_per_million: null,
         dominated_by: [],
       })),
     },

@@ -12,13 +12,14 @@ from plinth.analyse.caveats import caveats
 from plinth.analyse.commit_model import commit_models
 from plinth.analyse.commit_survival import survival_of
 from plinth.analyse.comparison import Outcome, Ratio
+from plinth.analyse.costs import price_per_hour
 from plinth.analyse.curves import curves_of
 from plinth.analyse.durability import controls_of, durability_of, with_test
 from plinth.analyse.effects import effects_of
 from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
 from plinth.analyse.grouping import group_variants
 from plinth.analyse.noise_floor import noise_floor, why_no_floor
-from plinth.analyse.objectives import cheapest_sentence, judge_objectives
+from plinth.analyse.objectives import cheapest_sentence, costs_by_prices, judge_objectives
 from plinth.analyse.pareto import pareto_fronts
 from plinth.analyse.preparation import preparations
 from plinth.analyse.replayed import replayed_classes
@@ -40,6 +41,7 @@ from plinth.model.contents import BundleContents
 from plinth.model.factors import Design, design_of
 from plinth.model.facts import ServerFacts
 from plinth.model.figures import Estimate
+from plinth.model.objective import ObjectiveResult
 from plinth.model.plan import Variant
 from plinth.model.safety import Safety
 from plinth.model.standby import PRIMARY
@@ -77,7 +79,7 @@ def analyse(contents: BundleContents) -> Analysis:
         run_id=contents.manifest.run_id,
         experiment=contents.plan.experiment.name,
         question=contents.plan.experiment.question,
-        answer=" ".join(filter(None, (told.text, cheapest_sentence(objectives, results)))),
+        answer=" ".join(filter(None, (told.text, _cheapest(contents, measured, results, objectives)))),
         headline=told.headline,
         variants=tuple(results),
         comparisons=tuple(comparisons),
@@ -88,6 +90,7 @@ def analyse(contents: BundleContents) -> Analysis:
             {result.id: result for result in results},
             {id_: written_by_block(contents, one) for id_, one in measured.items()},
             seed,
+            _prices(contents, results),
         ),
         sweep=sweep,
         objectives=objectives,
@@ -104,6 +107,25 @@ def analyse(contents: BundleContents) -> Analysis:
         trials_counted=sum(len(one.counted) for one in measured.values()),
         altered=contents.altered,
     )
+
+
+def _cheapest(
+    contents: BundleContents,
+    measured: dict[str, Measured],
+    results: list[VariantResult],
+    objectives: tuple[ObjectiveResult, ...],
+) -> str:
+    prices, seed = contents.plan.experiment.prices, contents.plan.experiment.measure.seed
+    costs = costs_by_prices(contents, measured, results, seed)
+    return cheapest_sentence(objectives, results, costs, "" if prices is None else prices.currency)
+
+
+def _prices(contents: BundleContents, results: list[VariantResult]) -> dict[str, float] | None:
+    """Return what an hour of each variant costs; None for an experiment without prices."""
+    if contents.plan.experiment.prices is None:
+        return None
+    found = {one.id: price_per_hour(contents.plan, one) for one in results}
+    return {id_: price for id_, price in found.items() if isinstance(price, float)}
 
 
 def _sweep(design: Design, measured: dict[str, Measured], seed: int) -> Sweep | None:

@@ -8,6 +8,7 @@ from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.machine_load import LOAD_CHECKS
 from plinth.analyse.preparation import not_reached, not_steady_after_warmup
 from plinth.analyse.trials import JudgedTrial, Measured, keeps_up, name_trials
+from plinth.analyse.volume_credits import credit_caveats
 from plinth.analyse.wording import commit_clause, missed_text
 from plinth.model.analysis import Caveat, CaveatKind, NoiseFloor, TrialPattern, VariantResult, by_weight
 from plinth.model.contents import BundleContents
@@ -49,7 +50,7 @@ def caveats(
         ("state of a trial", _of_trials(contents, measured)),
         ("plan", _of_plan(contents)),
         ("machine", _of_machine(contents, busy=False)),
-        ("storage", _of_storages(contents)),
+        ("storage", (*_of_storages(contents), *credit_caveats(contents, measured))),
         ("gaps", _of_gaps(contents, measured)),
     )
     return by_weight([Caveat(kind, text) for kind, texts in found for text in texts])

@@ -187,7 +187,7 @@ class _Account:
     def _all_devices(self) -> tuple[str, ...] | None:
         """Return the devices directly below all file systems, each once; None where those of a storage are not known."""
         facts = [self._contents.storages.get(storage) for storage in self._roles.values()]
-        below = [_topmost(one) if one else () for one in facts]
+        below = [topmost_devices(one) if one else () for one in facts]
         return tuple(dict.fromkeys(device for each in below for device in each)) if all(below) else None
 
     def _places(self) -> dict[tuple[str, ...], list[tuple[str, str]]]:
@@ -195,7 +195,7 @@ class _Account:
         found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         for role, storage in self._roles.items():
             facts = self._contents.storages.get(storage)
-            devices = _topmost(facts) if facts else ()
+            devices = topmost_devices(facts) if facts else ()
             if devices:
                 found.setdefault(devices, []).append((storage, role))
             elif facts is None:
@@ -307,7 +307,7 @@ def _trials(measured: Measured) -> Iterator[_Trial]:
             yield _Trial(judged.contents, trial.tps, judged.seen, judged.writes)
 
 
-def _topmost(facts: StorageFacts) -> tuple[str, ...]:
+def topmost_devices(facts: StorageFacts) -> tuple[str, ...]:
     """Return the devices directly below the file system: those below no other of its devices."""
     nodes = [node for node in facts.stack if node.name in facts.block_devices]
     least = min((node.depth for node in nodes), default=0)

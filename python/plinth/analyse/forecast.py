@@ -346,8 +346,12 @@ def _drive_here(
 
 
 def is_as_its_profile(spec: EmulatedStorage) -> bool:
-    """Return whether nothing of its physics differs from its profile but its credits."""
-    return not set(spec.physics.model_dump(exclude_none=True)) - {"credit_level", "iops_credits", "bytes_credits"}
+    """Return whether nothing limits it but its profile, and nothing of its physics differs but its credits."""
+    return spec.instance is None and not set(spec.physics.model_dump(exclude_none=True)) - {
+        "credit_level",
+        "iops_credits",
+        "bytes_credits",
+    }
 
 
 def _device_ns(

@@ -8,20 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from plinth.analyse.bootstrap import Pivot, estimate, of_trials_in_full, stated
+from plinth.analyse.costs import MILLION_PER_HOUR, objective_price, price_per_hour
 from plinth.analyse.trials import Measured
 from plinth.model.analysis import VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.durability import PowerCut
-from plinth.model.experiment import Experiment, factor_path
 from plinth.model.figures import Estimate, number, percent
-from plinth.model.level import Level
 from plinth.model.objective import LATENCY_QUANTILES, Objective, ObjectiveResult, Outcome
+from plinth.model.plan import Plan
 from plinth.model.safety import GRADES, Safety
 
 _METHOD = "median of the trials"
 _INCLUDES_BOUND = "the interval includes the bound"
-MILLION_PER_HOUR = 1_000_000 / 3600
-"""Hours that a million transactions take, at one a second."""
 
 
 class _Found(NamedTuple):
@@ -40,9 +38,8 @@ def judge_objectives(
     contents: BundleContents, measured: Mapping[str, Measured], results: Sequence[VariantResult], seed: int
 ) -> tuple[ObjectiveResult, ...]:
     """Return every objective for each of its variants, in the order of the experiment and of the results."""
-    experiment = contents.plan.experiment
     judged: list[ObjectiveResult] = []
-    for place, objective in enumerate(experiment.objectives):
+    for place, objective in enumerate(contents.plan.experiment.objectives):
         for result in results:
             if result.is_aa_twin or not objective.applies_to(result.levels):
                 continue
@@ -51,21 +48,38 @@ def judge_objectives(
             elif objective.metric == "recovery":
                 judged.append(_of_figure(objective, place, result.id, _recovery(contents.cuts, result.id, seed)))
             else:
-                found = _figure(objective, experiment, measured[result.id], result, seed)
+                found = _figure(objective, contents.plan, measured[result.id], result, seed)
                 judged.append(_of_figure(objective, place, result.id, found))
     return tuple(judged)
 
 
-def cheapest_sentence(judged: Sequence[ObjectiveResult], results: Sequence[VariantResult]) -> str:
+def costs_by_prices(
+    contents: BundleContents, measured: Mapping[str, Measured], results: Sequence[VariantResult], seed: int
+) -> dict[str, Estimate | None]:
+    """Return what a million transactions cost by [prices], of each variant but the A/A twin; empty without prices."""
+    costs: dict[str, Estimate | None] = {}
+    for result in results:
+        price = price_per_hour(contents.plan, result)
+        if price is not None and not result.is_aa_twin and result.tps is not None:
+            costs[result.id] = _cost(price, *_tps(measured[result.id], seed)).figure
+    return costs
+
+
+def cheapest_sentence(
+    judged: Sequence[ObjectiveResult],
+    results: Sequence[VariantResult],
+    by_prices: Mapping[str, Estimate | None],
+    currency: str = "",
+) -> str:
     """Return which variant costs least of those that meet all their objectives; "" for an experiment without a cost.
 
     The cheapest is named alone only where its interval lies below those of all others.
     """
     asked = [one for one in judged if one.metric == "cost_per_million_transactions"]
-    costs = {one.variant: one.figure for one in asked}
+    costs = by_prices or {one.variant: one.figure for one in asked}
     if not costs:
         return ""
-    if len(costs) < len(asked):
+    if not by_prices and len(costs) < len(asked):
         return "No variant is named the cheapest: some have several prices."
     failed = {one.variant for one in judged if one.outcome != "met"}
     labels = {one.id: one.label for one in results}
@@ -74,26 +88,24 @@ def cheapest_sentence(judged: Sequence[ObjectiveResult], results: Sequence[Varia
         return "No variant is shown to meet all its objectives, so none is the cheapest that does."
     (cheapest, cost), *others = sorted(known, key=lambda one: one[1].value)
     near = [(label, other) for label, other in others if not _is_below(cost, other)]
+    that_meets = " that meets all its objectives" if judged else ""
     if not near:
-        which = (
-            "the cheapest variant that meets all its objectives"
-            if others
-            else "the only variant that meets all its objectives"
-        )
-        return f"{cheapest} is {which}, at {_price_text(cost)} for a million transactions."
-    named = ", ".join(f"{label} at {_price_text(other)}" for label, other in [(cheapest, cost), *near])
-    return f"The cheapest variant that meets all its objectives is one of {named} for a million transactions: their intervals overlap."
+        which = "cheapest" if others or not judged else "only"
+        return f"{cheapest} is the {which} variant{that_meets}, at {_price_text(cost, currency)} for a million transactions."
+    named = ", ".join(f"{label} at {_price_text(other, currency)}" for label, other in [(cheapest, cost), *near])
+    return f"The cheapest variant{that_meets} is one of {named} for a million transactions: their intervals overlap."
 
 
 def _is_below(one: Estimate, other: Estimate) -> bool:
     return one.interval is not None and other.interval is not None and one.interval.high < other.interval.low
 
 
-def _price_text(cost: Estimate) -> str:
+def _price_text(cost: Estimate, currency: str) -> str:
+    value = f"{number(cost.value)} {currency}".rstrip()
     if cost.interval is None:
-        return number(cost.value)
+        return value
     low, high = number(cost.interval.low), number(cost.interval.high)
-    return f"{number(cost.value)} ({percent(cost.interval.level)} CI {low} to {high})"
+    return f"{value} ({percent(cost.interval.level)} CI {low} to {high})"
 
 
 def outcome_of(figure: Estimate, objective: Objective) -> tuple[Outcome, str | None]:
@@ -160,9 +172,7 @@ def _result(
     )
 
 
-def _figure(
-    objective: Objective, experiment: Experiment, measured: Measured, result: VariantResult, seed: int
-) -> _Found:
+def _figure(objective: Objective, plan: Plan, measured: Measured, result: VariantResult, seed: int) -> _Found:
     if result.tps is None:
         return _Found(missing="no trial counts")
     if objective.metric == "tps":
@@ -173,7 +183,7 @@ def _figure(
         return _wal(measured, result, seed)
     if objective.metric == "written_per_transaction":
         return _written(result)
-    return _cost(objective, experiment, result.levels, *_tps(measured, seed))
+    return _cost(objective_price(objective, plan, result), *_tps(measured, seed))
 
 
 def _recovery(cuts: Sequence[PowerCut], variant: str, seed: int) -> _Found:
@@ -235,23 +245,9 @@ def _written(result: VariantResult) -> _Found:
     return _Found(missing="; ".join(reasons) or "the devices' counters were not read in every counted trial")
 
 
-def _cost(
-    objective: Objective, experiment: Experiment, levels: Mapping[str, Level], tps: Estimate, pivot: Pivot | None
-) -> _Found:
+def _cost(price: float | str, tps: Estimate, pivot: Pivot | None) -> _Found:
     """Return what a million transactions cost at the variant's rate, measured day and night."""
-    price = objective.price_per_hour
-    if isinstance(price, dict):
-        storage = _storage_of(experiment, levels)
-        if storage not in price:
-            return _Found(missing=f"price_per_hour has no price for storage {storage}")
-        price = price[storage]
-    if price is None:
-        return _Found(missing="no price_per_hour is given")
+    if isinstance(price, str):
+        return _Found(missing=price)
     cost = price * MILLION_PER_HOUR
     return _Found(tps.through(lambda rate: cost / rate), pivot)
-
-
-def _storage_of(experiment: Experiment, levels: Mapping[str, Level]) -> str:
-    """Return the name, in the experiment, of the storage of a variant's data directory."""
-    varied = (str(level) for factor, level in levels.items() if factor_path(factor) == ("server", "storage"))
-    return next(varied, experiment.server.storage or next(iter(experiment.storage), "of the server"))

@@ -1,4 +1,4 @@
-"""The Pareto front of throughput, 99th percentile of latency, kept commits and bytes written, and what is dominated by what.
+"""The Pareto front of throughput, 99th percentile of latency, kept commits, bytes written and cost, and what is dominated by what.
 
 A variant dominates another if it is shown better in one metric at least, and worse by no more than 5 % in each of the others:
 bounds of intervals that hold together for all ratios of all metrics and strata (`plinth.analyse.simultaneous`). What the noise leaves
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from plinth.analyse.bootstrap import MIN_TRIALS, of_trials
 from plinth.analyse.comparison import EQUIVALENCE
+from plinth.analyse.costs import MILLION_PER_HOUR
 from plinth.analyse.simultaneous import MOST_PAIRS, Ratios, Together, pairs_of
 from plinth.analyse.trials import Measured
 from plinth.model.analysis import METRIC_NAMES, ParetoFront, ParetoMetric, ParetoPoint, VariantResult
@@ -23,6 +24,7 @@ from plinth.model.sweep import Stratum
 FEWEST = 3
 """Variants of the whole experiment; of two their comparison says all."""
 _EQUAL = 1e-12
+_COST: ParetoMetric = "cost_per_million_transactions"
 Figures = Mapping[str, Mapping[int, float]]
 """Of each variant: a figure of its counted trials, by block."""
 
@@ -61,14 +63,16 @@ def pareto_fronts(
     results: Mapping[str, VariantResult],
     written: Figures,
     seed: int,
+    prices: Mapping[str, float] | None = None,
 ) -> tuple[ParetoFront, ...]:
     """Return the front of each stratum of two variants or more; none of experiments of fewer than FEWEST variants.
 
-    `written` has the bytes that each transaction wrote to devices, of the variants of which they were counted.
+    `written` has the bytes that each transaction wrote to devices, of the variants of which they were counted; `prices` what an hour of
+    each variant costs, None for an experiment without prices.
     """
     if sum(len(one.variants) for one in design.strata) < FEWEST:
         return ()
-    found = [_candidates(one, measured, results, written) for one in design.strata if len(one.variants) > 1]
+    found = [_candidates(one, measured, results, written, prices) for one in design.strata if len(one.variants) > 1]
     pairs = pairs_of([len(one.ids) for one in found for _ in one.metrics])
     if pairs > MOST_PAIRS:
         gap = Gap(what="Pareto front", reason=f"{pairs:,} ratios are more than {MOST_PAIRS:,}")
@@ -120,7 +124,11 @@ class _Dominance:
 
 
 def _candidates(
-    stratum: Stratum, measured: Mapping[str, Measured], results: Mapping[str, VariantResult], written: Figures
+    stratum: Stratum,
+    measured: Mapping[str, Measured],
+    results: Mapping[str, VariantResult],
+    written: Figures,
+    prices: Mapping[str, float] | None,
 ) -> _Candidates:
     ids = tuple(id_ for id_ in stratum.variants if len(measured[id_].log_tps) >= MIN_TRIALS)
     few = [results[id_].label for id_ in stratum.variants if id_ not in ids]
@@ -130,10 +138,18 @@ def _candidates(
     latencies = {id_: _latencies(measured[id_]) for id_ in ids}
     wal = {id_: _wal(measured[id_]) for id_ in ids}
     devices = {id_: written.get(id_, {}) for id_ in ids}
-    choices: tuple[tuple[tuple[ParetoMetric, Figures], ...], ...] = (
+    choices: list[tuple[tuple[ParetoMetric, Figures], ...]] = [
         (("latency_p99", latencies),),
         (("written_per_transaction", devices), ("wal_per_transaction", wal)),
-    )
+    ]
+    if prices is not None:
+        costs = {
+            id_: {block: prices[id_] * MILLION_PER_HOUR / tps for block, tps in rates[id_].items()}
+            if id_ in prices
+            else {}
+            for id_ in ids
+        }
+        choices.append(((_COST, costs),))
     for alternatives in choices:
         whole = next((one for one in alternatives if _is_whole(one[1], rates)), None)
         if whole is not None:
@@ -173,7 +189,7 @@ def _point(
 ) -> ParetoPoint:
     id_ = one.ids[place]
     figures = {metric.name: list(metric.figures[id_].values()) for metric in one.metrics[1:]}
-    written = next((values for name, values in figures.items() if name != "latency_p99"), None)
+    written = next((values for name, values in figures.items() if name not in ("latency_p99", _COST)), None)
     tps = results[id_].tps
     assert tps is not None, "it has counted trials"
     others = (other for other in range(len(one.ids)) if other != place)
@@ -182,5 +198,6 @@ def _point(
         tps=tps,
         latency_p99_ns=of_trials(figures["latency_p99"], seed) if "latency_p99" in figures else None,
         bytes_per_transaction=of_trials(written, seed) if written else None,
+        cost_per_million=of_trials(figures[_COST], seed) if _COST in figures else None,
         dominated_by=tuple(one.ids[other] for other in others if dominance.dominates(other, place)),
     )

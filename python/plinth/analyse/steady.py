@@ -24,6 +24,8 @@ FITTED = 2
 """Parameters of either fit: a level and a slope, or two levels."""
 MIN_CHANGE = 0.10
 TREND_ERRORS = 3.0
+LEAST_STEP = 0.4
+"""How much of its throughput a load must lose at once for good: a checkpoint costs less, or passes."""
 JUMP_ERRORS = 4.0
 """More than for a trend, since the place of the jump is the largest of many."""
 
@@ -36,9 +38,46 @@ class Steadiness:
     reason: str | None = None
 
 
+@dataclass(frozen=True)
+class StepDown:
+    """A fall at once, `after_s` seconds into the measured time, to `left` of the throughput before, which lasted to the end."""
+
+    after_s: int
+    left: float
+
+
+def step_down(series: Sequence[Second]) -> StepDown | None:
+    """Return the step of a load whose throughput fell once by LEAST_STEP or more and stayed down; None where there is none.
+
+    It is clear where two levels leave less than half of the squares that a line leaves, and no second after it is nearer to the level before.
+    """
+    measured = _measured(series)
+    if len(measured) < MIN_SECONDS:
+        return None
+    rates = np.array([second.done / second.length_ns for second in measured])
+    if rates.mean() == 0:
+        return None
+    change, error, place = _jump(rates)
+    if not place or change >= 0 or abs(change) <= JUMP_ERRORS * error:
+        return None
+    before, after = rates[:place], rates[place:]
+    time = np.arange(len(rates)) - (len(rates) - 1) / 2
+    of_line = rates - rates.mean() - float(time @ rates / (time @ time)) * time
+    of_levels = np.concatenate((before - before.mean(), after - after.mean()))
+    left = float(after.mean() / before.mean())
+    is_clear = float(of_levels @ of_levels) < float(of_line @ of_line) / 2
+    stays = bool((after < (before.mean() + after.mean()) / 2).all())
+    return StepDown(place, left) if is_clear and stays and left <= 1 - LEAST_STEP else None
+
+
+def _measured(series: Sequence[Second]) -> list[Second]:
+    """Return the seconds of the measured phase; a last piece shorter than half a second is left out."""
+    return [second for second in series if second.phase == "measure" and second.length_ns >= 500_000_000]
+
+
 def steadiness(series: Sequence[Second]) -> Steadiness:
     """Apply the rule to the seconds of the measured phase; a last piece shorter than half a second is left out."""
-    measured = [second for second in series if second.phase == "measure" and second.length_ns >= 500_000_000]
+    measured = _measured(series)
     if len(measured) < MIN_SECONDS:
         return Steadiness(None, f"{len(measured)} measured seconds; {MIN_SECONDS} are needed to see a trend")
     return is_steady(measured, "the measured time")

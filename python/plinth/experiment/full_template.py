@@ -38,6 +38,7 @@ _NAMES: dict[str, str] = {
     "server.standby": "a",
     "network.link": "primary-a",
     "dataset.columns": "amount",
+    "prices.storage": "disk",
 }
 """Names of tables in tables of any name. A storage has the name of its kind."""
 _STORAGES = {"directory": "disk", "tmpfs": "memory"}

@@ -12,6 +12,8 @@ from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
 from plinth.model.level import same_level
 from plinth.model.server_spec import DEFAULT_TABLESPACE
+from plinth.model.storage import StorageSpec
+from plinth.model.storage_graph import mounted_storages
 
 
 def check_references(document: dict[str, Any]) -> list[Problem]:
@@ -57,6 +59,7 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
         *_check_baseline(document, matrix),
         *_check_compare(document, matrix),
         *check_objectives(document, matrix, storages),
+        *_check_prices(document, matrix, valid, paths),
         *check_network(document, matrix),
     ]
 
@@ -170,8 +173,73 @@ def check_objectives(document: dict[str, Any], matrix: dict[str, Any], storages:
         problem
         for place, objective in enumerate(list_of(document.get("objective")))
         if isinstance(objective, dict)
-        for problem in (*_where(objective, matrix, place), *_prices(objective, storages, place))
+        for problem in (
+            *_where(objective, matrix, place),
+            *_prices(objective, storages, place),
+            *_price_of_cost(document, objective, place),
+        )
     ]
+
+
+def _price_of_cost(document: dict[str, Any], objective: dict[str, Any], place: int) -> Iterator[Problem]:
+    """Check that a cost has its price from one place."""
+    if objective.get("metric") != "cost_per_million_transactions":
+        return
+    path: list[str | int] = ["objective", place]
+    own, prices = objective.get("price_per_hour"), document.get("prices")
+    if prices is None and (own is None or own == {}):
+        message = "price_per_hour is missing: a cost needs a price, such as price_per_hour = 0.35"
+        yield Problem(message, path=path, hint="or [prices], by server and storage")
+    elif prices is not None and own is not None:
+        message = "price_per_hour: not with [prices], which has the price of every variant"
+        yield Problem(message, path=[*path, "price_per_hour"], hint="leave one of them out")
+
+
+def _with_layers(storages: dict[str, StorageSpec], name: str) -> set[str]:
+    """Return a storage and all that it is built on, as far as they are valid: the names of layers may lead anywhere."""
+    found: set[str] = set()
+    left = [name]
+    while left:
+        one = left.pop()
+        if one in storages and one not in found:
+            found.add(one)
+            left += [reference.name for reference in storages[one].references()]
+    return found
+
+
+def _check_prices(
+    document: dict[str, Any], matrix: dict[str, Any], storages: dict[str, StorageSpec], keys: Iterable[str]
+) -> list[Problem]:
+    """Check that [prices] has one for each storage that servers are on, or what it is built on, and for no other."""
+    priced = table_at(document, "prices", "storage")
+    problems: list[Problem] = []
+    for name in priced:
+        of_level = any(
+            factor.startswith("storage.") and name.startswith(f"{factor.split('.')[1]}-") for factor in matrix
+        )
+        if name not in storages and not of_level:
+            allowed = ", ".join(storages) or "none, as there is no [storage.NAME]"
+            path = ["prices", "storage", name]
+            problems.append(
+                Problem(f"storage {name!r} is not one of: {allowed}", path=path, hint=nearest(name, storages))
+            )
+    if not priced:
+        return problems
+    default = next(iter(mounted_storages(storages)), None)
+    named = [name for name, _ in _named(keys, document, matrix)] or ([default] if default else [])
+    for name in dict.fromkeys(named):
+        if name not in storages:
+            continue  # reported as such
+        below = _with_layers(storages, name)
+        if not any(one in priced or any(other.startswith(f"{one}-") for other in priced) for one in below):
+            problems.append(
+                Problem(
+                    f"there is no price for storage {name}, which servers are on",
+                    path=["prices", "storage"],
+                    hint=f"prices.storage.{name} = {{ per_hour = 0 }} if it costs nothing on top of the server",
+                )
+            )
+    return problems
 
 
 def _where(objective: dict[str, Any], matrix: dict[str, Any], place: int) -> Iterator[Problem]:

@@ -185,6 +185,8 @@ KEYS: Mapping[str, KeyRights] = {
     "objective.max": KeyRights("harmless", _COMPARED),
     "objective.min": KeyRights("harmless", _COMPARED),
     "objective.where.NAME": KeyRights("harmless", _COMPARED),
+    "prices.currency": KeyRights("harmless", _COMPARED),
+    "prices.storage.NAME.currency": KeyRights("harmless", _COMPARED),
     "fleet.address": KeyRights(
         "confirmed",
         "a Ray cluster can run code on each of its machines; auto is one that root or the user who called sudo has started",

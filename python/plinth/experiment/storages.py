@@ -13,7 +13,9 @@ from plinth.model.storage import (
     MEMBER_KINDS,
     SPECS,
     CountedStorage,
+    EmulatedStorage,
     FormattedStorage,
+    InstanceSpec,
     Reference,
     StorageSpec,
     count_of,
@@ -38,7 +40,7 @@ def valid_storages(tables: dict[str, Any]) -> dict[str, StorageSpec]:
 def check_storages(specs: Mapping[str, StorageSpec], named: Collection[str]) -> list[Problem]:
     """Return problems between storages; `named` are all storages of the experiment, valid or not."""
     raw = raw_storages(specs)
-    problems = _taken_twice(specs) + _cycles(specs)
+    problems = [*_taken_twice(specs), *_cycles(specs), *_instances(specs)]
     for name, spec in specs.items():
         problems += [
             *_references(name, spec, specs, named),
@@ -46,6 +48,21 @@ def check_storages(specs: Mapping[str, StorageSpec], named: Collection[str]) -> 
             *(_mounted(name, spec) if name not in raw else _raw(name, spec, raw[name])),
         ]
     return problems
+
+
+def _instances(specs: Mapping[str, StorageSpec]) -> Iterator[Problem]:
+    """Yield the volumes that do not agree with the first of their instance on its limits."""
+    first: dict[str, tuple[str, InstanceSpec]] = {}
+    for name, spec in specs.items():
+        if not isinstance(spec, EmulatedStorage) or spec.instance is None:
+            continue
+        other, limits = first.setdefault(spec.instance.name, (name, spec.instance))
+        if limits != spec.instance:
+            yield Problem(
+                f"instance {spec.instance.name!r} has other limits here than of storage {other!r}",
+                path=["storage", name, "instance"],
+                hint="the volumes of one instance share its limits: give each the same",
+            )
 
 
 def check_data_directory(name: str, path: Sequence[str | int], specs: Mapping[str, StorageSpec]) -> list[Problem]:

@@ -205,7 +205,15 @@ class CommitModel(Frozen):
         return None if predicted_ns is None or not self.measured_ns else predicted_ns / self.measured_ns - 1
 
 
-ParetoMetric = Literal["tps", "latency_p99", "commits", "schedule", "written_per_transaction", "wal_per_transaction"]
+ParetoMetric = Literal[
+    "tps",
+    "latency_p99",
+    "commits",
+    "schedule",
+    "written_per_transaction",
+    "wal_per_transaction",
+    "cost_per_million_transactions",
+]
 METRIC_NAMES: dict[ParetoMetric, str] = {
     "tps": METRIC_TITLES["tps"],
     "latency_p99": METRIC_TITLES["latency_p99"],
@@ -213,6 +221,7 @@ METRIC_NAMES: dict[ParetoMetric, str] = {
     "schedule": "keeping the schedule",
     "written_per_transaction": METRIC_TITLES["written_per_transaction"],
     "wal_per_transaction": METRIC_TITLES["wal_per_transaction"],
+    "cost_per_million_transactions": METRIC_TITLES["cost_per_million_transactions"],
 }
 
 
@@ -224,6 +233,9 @@ class ParetoPoint(Frozen):
     latency_p99_ns: Estimate | None = Field(description="Median of the trials' own 99th percentiles.")
     bytes_per_transaction: Estimate | None = Field(
         description="Written to devices, or WAL where these were not counted: see `metrics`."
+    )
+    cost_per_million: Estimate | None = Field(
+        default=None, description="Of a million transactions, by [prices] and in their currency; None without prices."
     )
     dominated_by: tuple[str, ...] = Field(
         description="Variants shown better in one metric at least, and worse by more than 5 % in none. Empty: on the front."

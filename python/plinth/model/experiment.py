@@ -23,6 +23,7 @@ from plinth.model.io_error import IoErrorSpec
 from plinth.model.level import SETTING_TABLES, Level
 from plinth.model.network import NetworkSpec
 from plinth.model.objective import Objective
+from plinth.model.prices import PricesSpec
 from plinth.model.probe_io import IoMoment
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import StorageSpec
@@ -326,6 +327,11 @@ class Experiment(Frozen):
         description="Bounds that variants have to keep. The report says of each variant whether it does; --fail-on makes a "
         "command end with exit code 99 where one does not.",
         examples=[[{"metric": "latency_p99", "max": "20ms"}]],
+    )
+    prices: PricesSpec | None = Field(
+        default=None,
+        description="What servers and storages cost: the report then compares variants by cost, too. Default: no costs, but those of "
+        "objectives with a price_per_hour.",
     )
     drive: DriveSpec | None = Field(
         default=None,

@@ -47,7 +47,7 @@ class Objective(Frozen):
     metric: ObjectiveMetric = Field(
         description="What is bounded: tps; a percentile of the latency; written_per_transaction, bytes that reached the devices "
         "directly below the file systems; wal_per_transaction, bytes of WAL generated; cost_per_million_transactions, at "
-        "price_per_hour; commits, what becomes of acknowledged ones in a power failure; recovery, from the return of the power until "
+        "price_per_hour or [prices]; commits, what becomes of acknowledged ones in a power failure; recovery, from the return of the power until "
         "the server takes connections.",
         examples=["latency_p99"],
     )
@@ -69,7 +69,7 @@ class Objective(Frozen):
     price_per_hour: Price | dict[Name, Price] | None = Field(
         default=None,
         description="Of cost_per_million_transactions: what an hour costs, in any currency; or a table of prices by the storage "
-        "of the data directory.",
+        "of the data directory. Default: what [prices] make of servers and storages.",
         examples=[0.35],
     )
 
@@ -88,10 +88,7 @@ class Objective(Frozen):
             raise ValueError('max: not of commits, which is a grade: min = "keeps"')
         if self.metric == "recovery" and self.max is None:
             raise ValueError('min: not of recovery, which takes as long as it takes: max = "30s"')
-        is_cost = self.metric == "cost_per_million_transactions"
-        if is_cost and not self.price_per_hour:
-            raise ValueError("price_per_hour is missing: a cost needs a price, such as price_per_hour = 0.35")
-        if not is_cost and self.price_per_hour is not None:
+        if self.metric != "cost_per_million_transactions" and self.price_per_hour is not None:
             raise ValueError("price_per_hour: of cost_per_million_transactions only")
         return self
 

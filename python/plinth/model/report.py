@@ -374,6 +374,7 @@ class ParetoText(Frozen):
     tps: str
     latency_p99: str = Field(description="Median of the trials' own 99th percentiles, with its interval.")
     written: str = Field(description="Bytes per transaction, with their interval.")
+    cost: str = Field(default="", description="Of a million transactions, with its interval; empty without [prices].")
     commits: str
     standing: str = Field(description="On the front, or dominated by which.")
 

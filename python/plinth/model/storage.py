@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 
 from plinth.model.base import Frozen, Name
 from plinth.model.disk import Fault, Lie, Physics
-from plinth.model.units import SizeBytes
+from plinth.model.units import BytesPerSecond, SizeBytes
 
 _NUMBER = r"[0-9.]+[A-Za-z]{0,3}"
 _WORDS = r"[A-Za-z0-9_^-]+(,[A-Za-z0-9_^-]+)*"
@@ -368,7 +368,32 @@ class CountedStorage(StorageBase):
     )
 
 
-class DirectoryStorage(StorageBase):
+class VolumeStorage(StorageBase):
+    """Storage on a real volume, whose provider may give it credits for bursts."""
+
+    baseline_iops: int | None = Field(
+        default=None,
+        ge=1,
+        description="Requests a second that the provider states as the volume's baseline: the report then says which trials spent credits.",
+        examples=[300],
+    )
+    burst_iops: int | None = Field(
+        default=None, ge=1, description="The most requests a second while it has credits.", examples=[3000]
+    )
+    iops_credits: int | None = Field(
+        default=None, ge=1, description="The most requests above the baseline that it saves up.", examples=[5400000]
+    )
+
+    @model_validator(mode="after")
+    def _bursts_above_its_baseline(self) -> "VolumeStorage":
+        if self.baseline_iops is None and (self.burst_iops is not None or self.iops_credits is not None):
+            raise ValueError("baseline_iops is missing, above which a volume spends its credits")
+        if self.burst_iops is not None and self.baseline_iops is not None and self.burst_iops <= self.baseline_iops:
+            raise ValueError(f"burst_iops: got {self.burst_iops}; must be above baseline_iops, {self.baseline_iops}")
+        return self
+
+
+class DirectoryStorage(VolumeStorage):
     """A directory that is there, or one that Plinth makes; nothing is formatted."""
 
     not_of_this_kind: ClassVar[Mapping[str, tuple[str, str]]] = {
@@ -404,6 +429,24 @@ class LoopStorage(FormattedStorage, PlacedStorage, CountedStorage):
     )
 
 
+class InstanceSpec(Frozen):
+    """The machine that volumes are attached to, which limits what they do together, however many they are."""
+
+    name: Name = Field(description="The same for all volumes of one machine.", examples=["m5-large"])
+    iops: int | None = Field(
+        default=None, ge=1, description="Reads and writes a second of all its volumes.", examples=[3600]
+    )
+    bytes_per_s: BytesPerSecond | None = Field(
+        default=None, alias="bandwidth", description="The same in bytes.", examples=["81MB/s"]
+    )
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> "InstanceSpec":
+        if self.iops is None and self.bytes_per_s is None:
+            raise ValueError("an instance without iops and bandwidth limits nothing: give one of them")
+        return self
+
+
 class EmulatedStorage(FormattedStorage, PlacedStorage, CountedStorage):
     """A disk whose speed and faults are chosen: a FUSE file that behaves like a drive, as a loop device with a file system."""
 
@@ -424,6 +467,11 @@ class EmulatedStorage(FormattedStorage, PlacedStorage, CountedStorage):
         default=(),
         description="EIO on requests, counted from when the disk is made.",
         examples=[["flush,nth=300"]],
+    )
+    instance: InstanceSpec | None = Field(
+        default=None,
+        description="The limit that it shares with the other volumes of its machine. Default: none.",
+        examples=[{"name": "m5-large", "iops": 3600, "bandwidth": "81MB/s"}],
     )
     seed: int = Field(default=1, ge=0, lt=2**63, description="Seed of its latencies and faults.")
 
@@ -449,7 +497,7 @@ class ZramStorage(FormattedStorage, CountedStorage):
     )
 
 
-class DeviceStorage(FormattedStorage):
+class DeviceStorage(FormattedStorage, VolumeStorage):
     """A disk or a partition. What is on it is lost: it must match in id, serial and size, and --destroy must name it."""
 
     not_of_this_kind: ClassVar[Mapping[str, tuple[str, str]]] = {

@@ -1331,7 +1331,15 @@ export interface ParetoFront {
   /**
    * What the variants were compared by.
    */
-  metrics: ("tps" | "latency_p99" | "commits" | "schedule" | "written_per_transaction" | "wal_per_transaction")[];
+  metrics: (
+    | "tps"
+    | "latency_p99"
+    | "commits"
+    | "schedule"
+    | "written_per_transaction"
+    | "wal_per_transaction"
+    | "cost_per_million_transactions"
+  )[];
   /**
    * In the order of the stratum's variants.
    */
@@ -1355,6 +1363,10 @@ export interface ParetoPoint {
    * Written to devices, or WAL where these were not counted: see `metrics`.
    */
   bytes_per_transaction: Estimate | null;
+  /**
+   * Of a million transactions, by [prices] and in their currency; None without prices.
+   */
+  cost_per_million: Estimate | null;
   /**
    * Variants shown better in one metric at least, and worse by more than 5 % in none. Empty: on the front.
    */
@@ -2078,6 +2090,10 @@ export interface ParetoText {
    * Bytes per transaction, with their interval.
    */
   written: string;
+  /**
+   * Of a million transactions, with its interval; empty without [prices].
+   */
+  cost: string;
   commits: string;
   /**
    * On the front, or dominated by which.

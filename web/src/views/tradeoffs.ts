@@ -9,7 +9,7 @@ import { h, scrolling, section } from "./dom";
 import { keyOf, named } from "./key";
 import { type Column, dataTable } from "./table";
 
-function columns({ analysis }: Report): Column<ParetoText>[] {
+function columns({ analysis, pareto }: Report): Column<ParetoText>[] {
   const looks = looksOf(analysis).variants;
   const byLabel = new Map(analysis.variants.map(({ id, label }) => [label, looks.get(id)]));
   return [
@@ -17,6 +17,9 @@ function columns({ analysis }: Report): Column<ParetoText>[] {
     { head: "tps", isNumeric: true, cell: (row) => row.tps },
     { head: "p99 latency", isNumeric: true, cell: (row) => row.latency_p99 },
     { head: "Bytes per transaction", isNumeric: true, cell: (row) => row.written },
+    ...(pareto.some((row) => row.cost)
+      ? [{ head: "Cost of a million", isNumeric: true, cell: (row: ParetoText) => row.cost }]
+      : []),
     { head: "Commits", cell: (row) => row.commits },
     { head: "Pareto front", cell: (row) => row.standing },
   ];

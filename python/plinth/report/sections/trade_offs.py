@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from plinth.model.analysis import METRIC_NAMES, Analysis, ParetoFront, ParetoPoint
+from plinth.model.figures import number
 from plinth.model.report import ParetoText, Report
 from plinth.model.units import format_decimal_size
 from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
 from plinth.report.text import commits, figure, latency, rate
 
-_HEADS = ("Variant", "tps", "p99 latency", "Bytes per transaction", "Commits", "Pareto front")
+_COST = "Cost of a million"
+_HEADS = ("Variant", "tps", "p99 latency", "Bytes per transaction", _COST, "Commits", "Pareto front")
 ON_FRONT = "on the front"
 _MOST_NAMED = 3
 _NOTE = (
@@ -30,6 +32,7 @@ def pareto_texts(analysis: Analysis) -> tuple[ParetoText, ...]:
             tps=rate(point.tps),
             latency_p99=figure(point.latency_p99_ns, latency),
             written=(of if written else "") + figure(written, format_decimal_size),
+            cost=figure(point.cost_per_million, number) if point.cost_per_million is not None else "",
             commits=commits(variants[point.variant]),
             standing=f"dominated by {_named([labels[id_] for id_ in point.dominated_by])}"
             if point.dominated_by
@@ -91,10 +94,15 @@ def _named(labels: Sequence[str]) -> str:
 
 
 def _blocks(report: Report) -> list[Block]:
-    rows = [(one.variant, one.tps, one.latency_p99, one.written, one.commits, one.standing) for one in report.pareto]
+    rows = [
+        (one.variant, one.tps, one.latency_p99, one.written, one.cost, one.commits, one.standing)
+        for one in report.pareto
+    ]
     if not rows:
         return [Bullets(report.pareto_gaps)]
-    return [Table(_HEADS, rows), " ".join(filter(None, (report.pareto_summary, _NOTE, *report.pareto_gaps)))]
+    shown = [place for place, head in enumerate(_HEADS) if head != _COST or any(one.cost for one in report.pareto)]
+    table = Table([_HEADS[place] for place in shown], [[row[place] for place in shown] for row in rows])
+    return [table, " ".join(filter(None, (report.pareto_summary, _NOTE, *report.pareto_gaps)))]
 
 
 def _entries(report: Report) -> list[Entry]:

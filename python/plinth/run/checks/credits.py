@@ -2,6 +2,7 @@
 
 from plinth.model.disk import Physics
 from plinth.model.experiment import MeasureSpec
+from plinth.model.storage import VolumeStorage
 from plinth.model.units import format_count, format_duration
 from plinth.run.context import RunContext
 from plinth.storage.kinds.emulated import Emulated
@@ -20,14 +21,21 @@ def credit_warnings(context: RunContext, measure: MeasureSpec) -> list[str]:
     found: list[str] = []
     for storage in context.storages.values():
         described = getattr(storage, "twin", storage)  # of another host
-        if not isinstance(described, Emulated) or (physics := described.physics()) is None:
+        spec = described.spec
+        if isinstance(described, Emulated) and (physics := described.physics()) is not None:
+            longest = max(_spans(physics), default=None)
+            instead = "physics.credit_level = 0 begins without any"
+        elif isinstance(spec, VolumeStorage):
+            span_s = lasts_s(spec.baseline_iops, spec.burst_iops, spec.iops_credits or 0)
+            longest = None if span_s is None else (span_s, f"{format_count(spec.burst_iops or 0, 'request')} a second")
+            instead = "longer trials, or a warm-up that uses them up, measure the volume"
+        else:
             continue
-        longest = max(_spans(physics), default=None)
         if longest is not None and longest[0] > trial_s:
             span_s, what = longest
             found.append(
                 f"storage {storage.name}: its credits last {format_duration(round(span_s))} at its burst of {what}, and a trial takes "
-                f"{format_duration(trial_s)}: it measures the credits; physics.credit_level = 0 begins without any"
+                f"{format_duration(trial_s)}: it measures the credits; {instead}"
             )
     return found
 
