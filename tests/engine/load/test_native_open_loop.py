@@ -113,7 +113,7 @@ def test_late_ones_are_skipped_with_a_rate_and_only_counted_without(
     totals = result.totals
     assert totals.scheduled == pytest.approx(1000, abs=70)
     assert totals.skipped > 700
-    assert totals.done == pytest.approx(95, abs=25)
+    assert 10 < totals.done <= 101, "one after the other, and fewer where sleeping takes longer"
     assert 0 < totals.late <= totals.done
     assert histogram(result, "schedule_lag").max_ns <= 80 * MS, "who is too late is not begun"
     assert sum(row.skipped or 0 for row in result.series) == totals.skipped
