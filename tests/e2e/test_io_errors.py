@@ -69,6 +69,20 @@ def test_what_the_server_does_and_how_it_comes_back(project, nothing_left):
     nothing_left()
 
 
+def test_a_quota_that_is_used_up_on_btrfs(project, nothing_left):
+    on_btrfs = TEXT.replace('size = "600MiB"\n', 'size = "600MiB"\nfilesystem = "btrfs"\n')
+    project.write(on_btrfs + ERRORS.replace('["flush", "full", "hang"]', '["quota"]'))
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    found = _errors(project)
+    assert list(found) == [("quota", "data"), ("quota", "wal")]
+    for one in found.values():
+        assert one["acknowledged"] > 0 and one["came_back"] != "never"
+        assert [damage for damage in one["damage"] if damage["kind"] == "lost commit"] == []
+    assert found["quota", "wal"]["server"] == "PANIC" and "Disk quota exceeded" in found["quota", "wal"]["said"][0]
+    nothing_left()
+
+
 SECTORS = """\
 [io_errors]
 errors = ["bad-sectors"]

@@ -30,6 +30,7 @@ def test_what_btrfs_does_not_have_is_not_planned_there():
     planned = order_io_errors({"a": {"data": "btrfs", "wal": "xfs"}}, IoErrorSpec(), seed=1)
     assert not [one for one in planned if one.holds == "data" and one.error in ("bad-sectors", "shutdown")]
     assert {one.error for one in planned if one.holds == "wal"} >= {"bad-sectors", "shutdown"}
+    assert {one.holds for one in planned if one.error == "quota"} == {"data"}, "the kernel's own quotas may be missing"
 
 
 def test_without_a_storage_of_its_own_wal_fails_with_the_data():

@@ -11,9 +11,10 @@ from plinth.model.durability import Damage, IntegrityCheck
 from plinth.model.units import DurationS
 
 IO_ERROR_VERSION = 1
-IoErrorKind = Literal["read", "write", "flush", "bad-sectors", "full", "hang", "shutdown"]
+IoErrorKind = Literal["read", "write", "flush", "bad-sectors", "full", "quota", "hang", "shutdown"]
 """read, write, flush: the disk answers such requests with EIO. bad-sectors: it answers writes to the largest table, or to the segments of WAL, so,
-and no others, such as those of the file system itself. full: no space is left (ENOSPC). hang: the disk answers nothing.
+and no others, such as those of the file system itself. full: no space is left (ENOSPC). quota: a quota is used up (EDQUOT). hang: the disk
+answers nothing.
 shutdown: the file system gives up, as after an error in its own metadata: it writes nothing more, and answers with EIO."""
 HowOften = Literal["once", "always"]
 """once: one request; always: every one until the storage works again."""
@@ -28,17 +29,20 @@ started again; its file systems were mounted again, too; or never."""
 _OF_REQUESTS: tuple[IoErrorKind, ...] = ("read", "write", "flush", "bad-sectors")
 _NOT_ON_BTRFS: tuple[IoErrorKind, ...] = ("bad-sectors", "shutdown")
 """It does not say where on a disk a file is, and cannot be told to give up."""
+_ONLY_ON_BTRFS: tuple[IoErrorKind, ...] = ("quota",)
+"""Its quotas can be switched on while it is mounted, and need no support in the kernel but its own."""
 
 
 class IoErrorSpec(Frozen):
     """Errors of the storages of each variant, after its trials: what the server does, whether it comes back, which commits are lost."""
 
     errors: tuple[IoErrorKind, ...] = Field(
-        default=("read", "write", "flush", "bad-sectors", "full", "hang", "shutdown"),
+        default=("read", "write", "flush", "bad-sectors", "full", "quota", "hang", "shutdown"),
         min_length=1,
         description="In turn: read, write, flush, the disk answers such requests with EIO; bad-sectors, it answers writes to the largest "
-        "table or to the segments of WAL so, and no others; full, no space is left (ENOSPC); hang, the disk answers nothing; shutdown, the "
-        "file system gives up, as after an error in its own metadata. bad-sectors and shutdown are not made on btrfs.",
+        "table or to the segments of WAL so, and no others; full, no space is left (ENOSPC); quota, a quota is used up (EDQUOT); hang, the disk "
+        "answers nothing; shutdown, the file system gives up, as after an error in its own metadata. bad-sectors and shutdown are not made "
+        "on btrfs, and quota only there.",
         examples=[["write", "flush"]],
     )
     times: tuple[HowOften, ...] = Field(
@@ -82,7 +86,7 @@ class IoErrorSpec(Frozen):
         """Yield what is done to one variant, in order. `filesystems` are those of its storages; without "wal" its WAL is with the data."""
         places: list[Holds] = [one for one in self.holds if one in filesystems] or ["data"]
         for error, holds in product(self.errors, places):
-            if filesystems[holds] == "btrfs" and error in _NOT_ON_BTRFS:
+            if error in (_NOT_ON_BTRFS if filesystems[holds] == "btrfs" else _ONLY_ON_BTRFS):
                 continue
             for times in self.times if error in _OF_REQUESTS else _ALWAYS:
                 yield error, times, holds
@@ -105,6 +109,8 @@ class PlannedIoError(Frozen):
         match self.error:
             case "full":
                 return f"no space on {where}"
+            case "quota":
+                return f"a quota is used up on {where}"
             case "hang":
                 return f"{where} answers nothing"
             case "shutdown":

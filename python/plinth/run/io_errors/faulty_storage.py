@@ -18,6 +18,7 @@ from plinth.server.layout import ServerLayout
 from plinth.storage import Storage
 from plinth.system import cancel
 from plinth.system.regular_file import file_extents
+from plinth.system.runner import Runner
 
 # _IOR('X', 125, __u32): EXT4_IOC_SHUTDOWN (fs/ext4/ext4.h), XFS_IOC_GOINGDOWN (fs/xfs/libxfs/xfs_fs.h).
 _SHUTDOWN = 0x8004587D
@@ -35,7 +36,7 @@ class Struck:
 
 
 @contextmanager
-def failing(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout) -> Iterator[Struck]:
+def failing(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout, runner: Runner) -> Iterator[Struck]:
     """While it is entered, a storage of a server, whose disks are emulated, fails as planned. Raises RunError where it cannot."""
     struck = Struck()
     match planned.error:
@@ -45,6 +46,13 @@ def failing(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout
                 yield struck
             finally:
                 storage.end_faults()
+        case "quota":
+            try:
+                _use_up_quota(planned, layout, runner)
+                yield struck
+            finally:
+                with cancel.masked():  # it may have given up already
+                    runner.run(["btrfs", "quota", "disable", str(storage.mount_point)], allowed_exit_codes=(0, 1))
         case "hang":
             pids = [disk.status().pid for disk in storage.disks()]
             try:
@@ -91,6 +99,16 @@ def _files(planned: PlannedIoError, layout: ServerLayout) -> list[Path]:
         return sorted(path for path in folder.iterdir() if len(path.name) == _WAL_NAME_LENGTH)
     relations = (path for path in layout.data_directory.glob("base/*/*") if path.name.isdecimal())
     return [max(relations, key=lambda path: path.stat().st_size)]
+
+
+def _use_up_quota(planned: PlannedIoError, layout: ServerLayout, runner: Runner) -> None:
+    """Limit the subvolume of the files to less than is in it, so that all that needs a new block is refused (EDQUOT)."""
+    wal = layout.wal_directory or layout.data_directory / "pg_wal"
+    files = str(wal if planned.holds == "wal" else layout.data_directory)
+    runner.run(["btrfs", "quota", "enable", files])
+    runner.run(["btrfs", "quota", "rescan", "-w", files])
+    subvolume = runner.run(["btrfs", "inspect-internal", "rootid", files]).stdout.strip()
+    runner.run(["btrfs", "qgroup", "limit", "1M", f"0/{subvolume}", files])
 
 
 def _shut_down(storage: Storage[Any]) -> None:

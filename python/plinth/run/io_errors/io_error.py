@@ -121,7 +121,10 @@ class _Case:
         """Have the storage fail, and the server write and read; return what was struck, and whether transactions ended late in that time."""
         if self.planned.error == "read":  # before, since a file system that has given up cannot be written back
             HOST.drop_page_cache([self.storage.mount_point], self.subject.runner)
-        with self._writing(), failing(self.planned, self.storage, self.subject.server.layout) as struck:
+        with (
+            self._writing(),
+            failing(self.planned, self.storage, self.subject.server.layout, self.subject.runner) as struck,
+        ):
             self._wait(lasts_s / 2)
             half = self.load.progress().done
             self._wait(lasts_s / 2)
