@@ -219,6 +219,13 @@ def test_the_parts_of_a_recovery_add_up_to_the_time_without_connections(project)
     assert done.returncode in (0, 3), done.stderr
     cuts = read_cuts(project.bundle)
     assert len(cuts) == 8
-    for cut in cuts:
-        parts_s = cut.mounted_s + cut.recovery.total_s
-        assert 0.95 * cut.recovery_s <= parts_s <= cut.recovery_s, f"{cut.variant}: {parts_s} of {cut.recovery_s}"
+    parts = [(cut.variant, cut.mounted_s + cut.recovery.total_s, cut.recovery_s) for cut in cuts]
+    # What is left is the start of the server's process and its first session, which reads the catalogs: longest on the slow drive.
+    assert [one for one in parts if not 0 <= one[2] - one[1] <= 0.2 * one[2]] == [], parts
+    report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
+    tests = [variant["durability"] for variant in report["analysis"]["variants"] if variant["durability"]]
+    assert len(tests) == 4
+    for test in tests:
+        recovery, whole_s = test["recovery"], test["recovery_median_s"]
+        keys = ("mounted_s", "before_redo_s", "redo_s", "after_redo_s", "session_s")
+        assert sum(recovery[key] for key in keys) == pytest.approx(whole_s, rel=0.05)

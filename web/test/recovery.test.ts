@@ -11,6 +11,7 @@ const figures = (redo_s: number, mounted_s: number | null = 0.5): RecoveryFigure
   redo_bytes: 1e8,
   redo_bytes_per_s: 1e8 / redo_s,
   after_redo_s: 0.2,
+  session_s: 0.1,
 });
 
 function recovered(...each: (RecoveryFigures | null)[]): Report {
@@ -32,13 +33,16 @@ test("a bar for each variant whose server said how it recovered, the first at th
     { data: [0.1, 0.1] },
     { data: [2, 8] },
     { data: [0.2, 0.2] },
+    { data: [0.1, 0.1] },
   ]);
   expect(option.xAxis).toMatchObject({ max: 10 });
-  expect(recoveryKey()).toHaveLength(4);
+  expect(recoveryKey()).toHaveLength(5);
 });
 
 test("one variant is no chart, and a part that is not known is not said", () => {
   expect(recoveryBars(recovered(figures(2), null))).toEqual([]);
   const text = recoveryText({ label: "x", parts: figures(2, null) });
-  expect(text).toBe("before WAL is replayed: 100 ms<br>replay: 2.00 s<br>after it: 200 ms");
+  expect(text).toBe(
+    "before WAL is replayed: 100 ms<br>replay: 2.00 s<br>after it: 200 ms<br>first session: 100 ms",
+  );
 });

@@ -79,6 +79,11 @@ def _recovery(cuts: Sequence[PowerCut]) -> RecoveryFigures | None:
         return None
     mounted = [cut.mounted_s for cut in cuts if cut.mounted_s is not None]
     rates = [one.redo_bytes / one.redo_s for one in recoveries if one.redo_bytes and one.redo_s]
+    rests = [
+        max(0.0, cut.recovery_s - cut.mounted_s - cut.recovery.total_s)
+        for cut in cuts
+        if cut.recovery is not None and cut.mounted_s is not None and cut.recovery_s is not None
+    ]
     return RecoveryFigures(
         cuts=len(recoveries),
         mounted_s=median(mounted) if mounted else None,
@@ -87,6 +92,7 @@ def _recovery(cuts: Sequence[PowerCut]) -> RecoveryFigures | None:
         redo_bytes=median(one.redo_bytes for one in recoveries),
         redo_bytes_per_s=median(rates) if rates else None,
         after_redo_s=median(one.after_redo_s for one in recoveries),
+        session_s=median(rests) if rests else None,
     )
 
 

@@ -276,6 +276,11 @@ class RecoveryFigures(Frozen):
     redo_bytes: float
     redo_bytes_per_s: float | None = Field(description="None: no WAL was replayed, or in no measurable time.")
     after_redo_s: float
+    session_s: float | None = Field(
+        default=None,
+        description="The rest of the time without connections: the server's process starts, and its first session reads the catalogs. None: "
+        "only images were recovered.",
+    )
 
 
 class DurabilityTest(Frozen):

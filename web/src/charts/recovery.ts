@@ -22,6 +22,7 @@ const PARTS = [
   { key: "before_redo_s", label: "before WAL is replayed", colour: "c-2" },
   { key: "redo_s", label: "replay", colour: "c-3" },
   { key: "after_redo_s", label: "after it", colour: "c-4" },
+  { key: "session_s", label: "first session", colour: "c-5" },
 ] as const satisfies readonly { key: keyof RecoveryFigures; label: string; colour: ColourName }[];
 
 export interface RecoveryBar {

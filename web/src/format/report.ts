@@ -791,6 +791,10 @@ export interface RecoveryFigures {
    */
   redo_bytes_per_s: number | null;
   after_redo_s: number;
+  /**
+   * The rest of the time without connections: the server's process starts, and its first session reads the catalogs. None: only images were recovered.
+   */
+  session_s: number | null;
 }
 /**
  * One power cut and what was found after the recovery; cuts/NNNNN.json of a bundle.

@@ -71,8 +71,8 @@ RECOVERIES = Section(
     id="recoveries",
     title="Recovery",
     note="After a power cut, from the return of the power until the server takes connections: file systems are mounted, all files of the "
-    "data directory are synced, WAL is replayed from the last checkpoint on, and a checkpoint is written. Medians of the cuts; the parts "
-    "are of the server's own log.",
+    "data directory are synced, WAL is replayed from the last checkpoint on, a checkpoint is written, and the first session reads the "
+    "catalogs. Medians of the cuts; the parts are of the server's own log, and the last is what is left.",
     blocks=table_of(
         _rows,
         {
@@ -84,6 +84,7 @@ RECOVERIES = Section(
             "Replay": lambda row: _part(row.parts and row.parts.redo_s),
             "WAL replayed": _replayed,
             "After replay": lambda row: _part(row.parts and row.parts.after_redo_s),
+            "First session": lambda row: _part(row.parts and row.parts.session_s),
         },
     ),
     entries=sentences_of(_rows, lambda row: row.label, _sentence),
