@@ -124,6 +124,11 @@ def test_a_page_whose_write_failed_is_lost_where_the_server_tries_again(project,
             'kind = "tmpfs"\nsize = "600MiB"\n[storage.wal]',
             "whose requests cannot be made to fail",
         ),
+        (
+            'errors = ["flush", "full", "hang"]',
+            'errors = ["flush", "quota"]',
+            "'quota', which can be made on btrfs only",
+        ),
         ('builtin = "tpcb-like"\nclients = 2\nledger = true', 'builtin = "select-only"\nclients = 2', "which commits"),
     ],
 )

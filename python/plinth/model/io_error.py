@@ -86,10 +86,15 @@ class IoErrorSpec(Frozen):
         """Yield what is done to one variant, in order. `filesystems` are those of its storages; without "wal" its WAL is with the data."""
         places: list[Holds] = [one for one in self.holds if one in filesystems] or ["data"]
         for error, holds in product(self.errors, places):
-            if error in (_NOT_ON_BTRFS if filesystems[holds] == "btrfs" else _ONLY_ON_BTRFS):
+            if not can_be_made(error, filesystems[holds]):
                 continue
             for times in self.times if error in _OF_REQUESTS else _ALWAYS:
                 yield error, times, holds
+
+
+def can_be_made(error: IoErrorKind, filesystem: str) -> bool:
+    """Return whether a storage with this file system can have such an error."""
+    return error not in (_NOT_ON_BTRFS if filesystem == "btrfs" else _ONLY_ON_BTRFS)
 
 
 class PlannedIoError(Frozen):

@@ -1,11 +1,12 @@
 """Why power cuts cannot be made on what an experiment measures, or would show nothing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from plinth.model.builtin import BUILTINS
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import DurabilitySpec
 from plinth.model.errors import Problem
+from plinth.model.io_error import IoErrorSpec, can_be_made
 from plinth.model.workload import WorkloadSpec
 from plinth.plan import Expanded
 from plinth.run.context import RunContext
@@ -63,6 +64,7 @@ def cut_problems(
 
 
 def io_error_problems(
+    spec: IoErrorSpec,
     context: RunContext,
     expanded: Expanded,
     dataset_of: Callable[[DatasetSpec], Dataset],
@@ -89,7 +91,21 @@ def io_error_problems(
                     hint='use kind = "emulated", or leave [io_errors] out',
                 )
             )
-    return found
+    return [*found, *_never_made(spec, expanded)]
+
+
+def _never_made(spec: IoErrorSpec, expanded: Expanded) -> Iterator[Problem]:
+    """Yield the errors that are asked for by name, and that no storage's file system can have."""
+    names = {name for key in expanded.clusters for name in key.server.storages}
+    used = {getattr(expanded.storages[name], "filesystem", "") for name in names}
+    for error in spec.errors if "errors" in spec.model_fields_set else ():
+        if used and not any(can_be_made(error, filesystem) for filesystem in used):
+            only = "on btrfs only" if can_be_made(error, "btrfs") else "on ext4 and XFS only"
+            yield Problem(
+                f"got {error!r}, which can be made {only}, and no storage has such a file system",
+                path=["io_errors", "errors"],
+                hint=f"leave {error!r} out, or set filesystem",
+            )
 
 
 def _of_atlas(durability: DurabilitySpec, storages: Sequence[Storage], workload: WorkloadSpec) -> dict[str, Problem]:

@@ -277,10 +277,10 @@ class _Planner:
         self, experiment: Experiment, expanded: Expanded, context: RunContext, restoring: Restoring
     ) -> list[Problem]:
         """Return everything else that is wrong with the experiment on this machine, of what its file says."""
-        measure, durability = experiment.measure, experiment.durability
+        measure, durability, errors = experiment.measure, experiment.durability, experiment.io_errors
         found = [
             *(cut_problems(durability, context, expanded, self._dataset) if durability is not None else ()),
-            *(io_error_problems(context, expanded, self._dataset) if experiment.io_errors is not None else ()),
+            *(io_error_problems(errors, context, expanded, self._dataset) if errors is not None else ()),
             *fault_problems(measure.actions, measure.restore, context, expanded),
             *patroni_problems(measure, expanded),
             *fleet_problems(experiment, expanded),
