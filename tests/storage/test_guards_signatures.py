@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import signature_bytes
-from disks import MIB, WORD, command, digest, disk, in_private_mounts
+from disks import MIB, WORD, command, digest, disk, in_private_mounts, loop_device
 from plinth.model.errors import Refused
-from plinth.storage.devices.block_device import signatures_of
+from plinth.storage.devices.block_device import filesystem_uuid, signatures_of
 from plinth.storage.guards import DeviceGuard
 from plinth.system.runner import Runner
 from signature_bytes import Written
@@ -90,3 +90,17 @@ def test_a_blank_file_has_no_signature_and_a_labelled_one_its_label(scratch: Pat
     command("mkfs.ext4", "-q", "-L", "p-label", image)
     (found,) = signatures_of(image, Runner())
     assert (found.type, found.offset_bytes, found.label) == ("ext4", 0x438, "p-label")
+
+
+def test_the_identity_of_a_file_system_is_that_of_what_is_there_now(scratch: Path) -> None:
+    """The cache of blkid answers for 2 s with what was there before."""
+    identities = [f"{number}{number}{number}{number}0000-0000-4000-8000-000000000000" for number in (1, 2)]
+    images = [scratch / f"{number}.img" for number in (1, 2)]
+    for image, identity in zip(images, identities, strict=True):
+        image.write_bytes(bytes(8 * MIB))
+        command("mkfs.ext4", "-q", "-U", identity, image)
+    with loop_device(images[0]) as node:
+        command("blkid", node)
+        command("losetup", "--detach", node)
+        command("losetup", node, images[1])
+        assert filesystem_uuid(node, Runner()) == identities[1]

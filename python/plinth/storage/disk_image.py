@@ -13,6 +13,7 @@ from plinth.model.errors import PlinthError, Refused
 from plinth.model.step import Step, Undo
 from plinth.model.storage import FilesystemName
 from plinth.storage.actions import Action, make_folder, make_labelled
+from plinth.storage.devices.block_device import filesystem_uuid
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import DISK_FILE, serve_action
 from plinth.storage.devices.loop_device import attach, confirm_attached
@@ -158,8 +159,8 @@ class DiskImage:
 
     def _refuse_second_btrfs(self, runner: Runner) -> None:
         """Raise Refused for a second btrfs of one identity: btrfs takes both for one, and would write to the wrong one."""
-        identity = runner.run(("blkid", "-s", "UUID", "-o", "value", str(self.devices[0]))).stdout.strip()
-        if identity and (_BTRFS / identity).exists():
+        identity = filesystem_uuid(self.devices[0], runner)
+        if identity is not None and (_BTRFS / identity).exists():
             raise Refused(
                 f"a btrfs of the same identity ({identity}) is mounted",
                 where=str(self.mount_point),

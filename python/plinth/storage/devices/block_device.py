@@ -210,6 +210,11 @@ def device_label(device: Path, runner: Runner) -> str | None:
     return _probed(device, "LABEL", runner)
 
 
+def filesystem_uuid(device: Path, runner: Runner) -> str | None:
+    """Return the identity of the file system on a block device: blkid's cache may have that of what was there 2 s ago."""
+    return _probed(device, "UUID", runner)
+
+
 def partuuid_of(partition: Path, runner: Runner) -> str | None:
     """Return the PARTUUID of a partition as the table of its disk has it now, which a link in /dev/disk may have outlived."""
     return _probed(partition, "PART_ENTRY_UUID", runner)
