@@ -63,6 +63,14 @@ def ray_cluster(cluster: Server) -> Iterator[list[Machine]]:
 
 
 @pytest.fixture
+def cluster_to_harm(cluster: Server) -> Iterator[list[Machine]]:
+    """A Ray cluster of one test, which ends parts of it."""
+    with machines() as made:
+        start_ray(made)
+        yield made
+
+
+@pytest.fixture
 def ray_address(ray_cluster: list[Machine]) -> Iterator[str]:
     """The cluster's, as this thread and what it starts reach it meanwhile: on the network of the first machine."""
     with in_network(ray_cluster[0]):

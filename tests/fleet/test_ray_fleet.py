@@ -196,52 +196,43 @@ def test_no_cluster_at_the_address(head: Machine, environment: dict[str, str], s
 
 
 def test_an_agent_that_is_cut_off_ends_within_its_lease(
-    head: Machine, ray_cluster: list[Machine], environment: dict[str, str], sleeping: str
+    cluster_to_harm: list[Machine], environment: dict[str, str], sleeping: str
 ) -> None:
     """It still reaches the server, by its socket."""
     before = running_agents()
+    head, lost, _ = cluster_to_harm
     child = _start(head, environment, sleeping)
-    lost = ray_cluster[1]
     lost.ip("link", "set", "net", "down")
-    try:
-        err = _said_at_its_end(child)
-        assert child.returncode == 2
-        assert "error: the agent on machine machine2 is lost: nothing came in time" in err
-        wait_until(lambda: running_agents() <= before)
-    finally:
-        lost.ip("link", "set", "net", "up")
-        _restart_raylet(lost, head)
+    err = _said_at_its_end(child)
+    assert child.returncode == 2
+    assert "error: the agent on machine machine2 is lost: nothing came in time" in err
+    wait_until(lambda: running_agents() <= before)
 
 
 def test_a_raylet_that_is_killed_takes_its_agent_along(
-    head: Machine, ray_cluster: list[Machine], environment: dict[str, str], sleeping: str
+    cluster_to_harm: list[Machine], environment: dict[str, str], sleeping: str
 ) -> None:
     before = running_agents()
+    head, lost, _ = cluster_to_harm
     child = _start(head, environment, sleeping)
-    lost = ray_cluster[1]
     for raylet in lost.processes("raylet"):
         os.kill(raylet, signal.SIGKILL)
     err = _said_at_its_end(child)
     assert child.returncode == 2
     assert "error: the agent on machine machine2 is lost: the connection has ended" in err
     wait_until(lambda: running_agents() <= before)
-    _restart_raylet(lost, head)
+    wait_until(lambda: not lost.processes("raylet"))
+    start_raylet(lost, f"--address={head.address}:6379")
     # For half a minute Ray lists both the lost one and its successor.
     again = _bench(head, environment, "-f", sleeping, "-c", "3", "-t", "1")
     assert again.returncode == 0 and "machine machine2: " in again.stdout, again.stderr
 
 
-def _restart_raylet(machine: Machine, head: Machine) -> None:
-    """Ray has maybe given it up already."""
-    for raylet in machine.processes("raylet"):
-        os.kill(raylet, signal.SIGKILL)
-    wait_until(lambda: not machine.processes("raylet"))
-    start_raylet(machine, f"--address={head.address}:6379")
-
-
-def test_a_head_that_is_killed_leaves_nothing(head: Machine, environment: dict[str, str], sleeping: str) -> None:
-    """The last test of the cluster."""
+def test_a_head_that_is_killed_leaves_nothing(
+    cluster_to_harm: list[Machine], environment: dict[str, str], sleeping: str
+) -> None:
     before = running_agents()
+    head = cluster_to_harm[0]
     child = _start(head, environment, sleeping)
     for process in head.processes("gcs_server") | head.processes("raylet"):
         os.kill(process, signal.SIGKILL)
