@@ -1,5 +1,6 @@
 """Fixtures for tests that change the machine: a state directory for each test, and child processes to be killed."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from children import ChildResult, run_in_child
 from plinth.model.errors import PlinthError
 from plinth.system.mounts import mounts_within
+from public_folder import PUBLIC
 
 # How fast a machine is decides no test.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,6 +26,13 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
     if listed := os.environ.get("PLINTH_TESTS_NOT_RUN"):
         with Path(listed).open("a") as file:
             file.writelines(f"{item.nodeid.splitlines()[0]}\n" for item in items)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected lives to the end: the collector of cycles need not visit it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
@@ -50,7 +59,7 @@ def module_scratch() -> Iterator[Path]:
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="plinth-test-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="plinth-test-", dir=PUBLIC))
     path.chmod(0o755)
     yield path
     left = [mount.point for mount in mounts_within(path)]

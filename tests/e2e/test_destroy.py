@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from disks import MIB, WORD, Disk, digest, disk, in_private_mounts
+from public_folder import PUBLIC
 
 DISK_BYTES = 512 * MIB
 
@@ -15,7 +16,7 @@ DISK_BYTES = 512 * MIB
 @pytest.fixture
 def drawer() -> Iterator[Path]:
     """Where the disk's image lies: not in the project's folder, where no loop device may be left."""
-    with tempfile.TemporaryDirectory(prefix="plinth-test-", dir="/tmp") as path:
+    with tempfile.TemporaryDirectory(prefix="plinth-test-", dir=PUBLIC) as path:
         yield Path(path)
 
 

@@ -77,8 +77,9 @@ def test_a_standalone_storage_stays_until_it_is_taken_down(standalone, nothing_l
 def test_members_are_drawn_next_to_each_other(standalone, nothing_left):
     made = standalone.plinth("storage", "prepare", "x.toml", "pair")
     assert made.returncode == 0, made.stderr
-    members = [line.index("loop loop") for line in made.stdout.splitlines() if "loop loop" in line]
-    assert len(members) == 2 and len(set(members)) == 1, made.stdout
+    # What they are stored on, which is maybe a loop device itself, is further to the right.
+    places = [line.index("loop loop") for line in made.stdout.splitlines() if "loop loop" in line]
+    assert places.count(min(places)) == 2, made.stdout
     assert standalone.plinth("storage", "teardown", "pair").returncode == 0
     nothing_left()
 

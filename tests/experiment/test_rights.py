@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from plinth.experiment import KEYS, confirmations, read_experiment_text
 from plinth.model.errors import ExperimentError
 from plinth.model.experiment import Experiment
+from public_folder import PUBLIC
 from ramdisk_experiment import VALID
 
 
@@ -138,7 +139,7 @@ def test_root_reads_for_an_experiment_no_private_file_outside_of_its_folder(
     tmp_path_factory: pytest.TempPathFactory, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, is_root = tmp_path_factory.mktemp("experiment"), os.geteuid() == 0
-    with tempfile.TemporaryDirectory(dir="/tmp") as public:
+    with tempfile.TemporaryDirectory(dir=PUBLIC) as public:
         secret = Path(public) / "secret.toml"
         secret.write_text("SELECT 'root:$6$secret';\n")
         link = folder / "link.toml"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plinth.system.mounts import mounts_within
+from public_folder import PUBLIC
 from shape import plinth
 
 
@@ -29,7 +30,7 @@ def class_scratch() -> Iterator[Path]:
 @contextmanager
 def _scratch() -> Iterator[Path]:
     """A run that was killed, by the timeout, is cleaned up, and fails."""
-    path = Path(tempfile.mkdtemp(prefix="plinth-test-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="plinth-test-", dir=PUBLIC))
     path.chmod(0o755)
     yield path
     left = [mount.point for mount in mounts_within(path)]

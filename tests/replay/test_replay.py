@@ -239,7 +239,7 @@ def test_a_replay_that_ends_early_says_what_it_did_not_reach(
 ) -> None:
     file, _ = recorded
     fresh(server)
-    result = replay(server, file, speed=0.02, duration_s=3.0)
+    result = replay(server, file, speed=0.1, duration_s=3.0)
     assert result.replay is not None
     assert 0 < result.totals.done < STATEMENTS
     assert result.totals.scheduled + result.replay.not_reached == STATEMENTS

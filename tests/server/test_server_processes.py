@@ -34,6 +34,7 @@ from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.process import STATE, Child, all_exit, stat_fields
 from plinth.system.runner import Runner
+from public_folder import PUBLIC
 from waiting import wait_until
 
 LABEL = "plinth-pm"
@@ -45,7 +46,7 @@ MAJORS = sorted({18, *(int(folder.name) for folder in Path("/usr/lib/postgresql"
 @pytest.fixture(scope="module", params=MAJORS)
 def template(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
     """A bindir, and a data directory as initdb made it."""
-    folder = Path(tempfile.mkdtemp(prefix="plinth-test-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="plinth-test-", dir=PUBLIC))
     os.chown(folder, OWNER.uid, OWNER.gid)
     bindir = find_installation(request.param, None, OWNER, Runner()).bindir
     Runner().run([f"{bindir}/initdb", "-D", str(folder / "pgdata"), "-A", "trust", "--no-sync"], owner=OWNER)

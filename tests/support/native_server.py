@@ -21,6 +21,7 @@ from plinth import _native
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.system.owner import Owner
+from public_folder import PUBLIC
 
 Load = Callable[..., _native.LoadRun]
 Finished = Callable[[_native.LoadRun], LoadResult]
@@ -71,7 +72,7 @@ class Server:
     ) -> None:
         """`is_copy`: its data directory, and so its system identifier, is that of the test's other servers of this version."""
         self.installation = installation
-        self.folder = Path(tempfile.mkdtemp(prefix="plinth-native-", dir="/tmp"))
+        self.folder = Path(tempfile.mkdtemp(prefix="plinth-native-", dir=PUBLIC))
         self.port = free_port()
         self._owner = owner
         self._process: subprocess.Popen[Any] | None = None

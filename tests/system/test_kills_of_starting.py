@@ -32,6 +32,7 @@ from plinth.system.mounts import mounts_within
 from plinth.system.owner import current_user, server_owner
 from plinth.system.process import arguments
 from plinth.system.runner import Gate, Runner
+from public_folder import PUBLIC
 
 RUN = "killed"
 LABEL = label_of(RUN)
@@ -98,7 +99,7 @@ def _bindir() -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    folder = Path(tempfile.mkdtemp(prefix="plinth-test-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="plinth-test-", dir=PUBLIC))
     os.chown(folder, server_owner().uid, server_owner().gid)
     argv = [f"{_bindir()}/initdb", "-D", str(folder / "data"), "-A", "trust", "-U", "postgres", "--no-sync"]
     Runner().run(argv, owner=server_owner())

@@ -17,6 +17,7 @@ import pytest
 
 from native_server import Server
 from plinth import _native
+from public_folder import PUBLIC
 
 TABLES = """\
 CREATE TABLE pgbench_branches (bid int NOT NULL, bbalance int, filler char(88)){0};
@@ -307,7 +308,7 @@ def test_rows_that_the_server_leaves_out_are_an_error(server: Server, database: 
 
 def test_a_full_disk_says_so(own_server: Server, bulk: Bulk) -> None:
     database = Database(own_server, "bulk")
-    small = Path(tempfile.mkdtemp(prefix="plinth-full-", dir="/tmp"))
+    small = Path(tempfile.mkdtemp(prefix="plinth-full-", dir=PUBLIC))
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0777", "tmpfs", small], check=True)
     try:
         space = small / "space"

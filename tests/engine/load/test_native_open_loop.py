@@ -100,7 +100,9 @@ def test_rates_step_and_ramp(server: Server, load: Load, finished: Finished) -> 
     rate = {"arrivals": "uniform", "stages": stages}
     result = finished(load(server.connection(), "select 1;", clients=4, threads=2, duration_s=3.0, rate=rate))
     done = [row.done for row in result.series[:3]]
-    assert done == [pytest.approx(expected, abs=10) for expected in (100, 300, 150)]
+    assert result.totals.scheduled == pytest.approx(550, abs=5)
+    # What a busy machine does late counts in the next second.
+    assert done == [pytest.approx(expected, abs=40) for expected in (100, 300, 150)]
 
 
 def test_late_ones_are_skipped_with_a_rate_and_only_counted_without(
