@@ -44,6 +44,14 @@ def dominated(contents: BundleContents) -> dict[str, set[str]]:
     return {point.variant: set(point.dominated_by) for point in front.points}
 
 
+def priced(contents: BundleContents, **per_hour: float) -> BundleContents:
+    """With prices of the storages."""
+    storage = {name: {"per_hour": price} for name, price in per_hour.items()}
+    prices = PricesSpec.model_validate({"currency": "EUR", "storage": storage})
+    experiment = contents.plan.experiment.model_copy(update={"prices": prices})
+    return replace(contents, plan=contents.plan.model_copy(update={"experiment": experiment}))
+
+
 def test_what_is_better_in_one_and_worse_in_none_dominates() -> None:
     found = dominated(made({"disk": (1000, 9), "ssd": (2000, 9), "raid": (3000, 20), "slow": (900, 30)}))
     assert found == {"disk": {"ssd"}, "ssd": set(), "raid": set(), "slow": {"disk", "ssd", "raid"}}
@@ -52,13 +60,9 @@ def test_what_is_better_in_one_and_worse_in_none_dominates() -> None:
 def test_of_two_that_are_alike_the_dearer_is_dominated() -> None:
     contents = made({"disk": (1000, 9), "ssd": (1000, 9), "raid": (3000, 9)}, noise=0.005)
     assert dominated(contents)["ssd"] == {"raid"}
-    prices = PricesSpec.model_validate(
-        {"currency": "EUR", "storage": {"disk": {"per_hour": 1}, "ssd": {"per_hour": 2}, "raid": {"per_hour": 9}}}
-    )
-    experiment = contents.plan.experiment.model_copy(update={"prices": prices})
-    priced = replace(contents, plan=contents.plan.model_copy(update={"experiment": experiment}))
-    assert dominated(priced) == {"disk": set(), "ssd": {"disk"}, "raid": set()}
-    markdown = render_markdown(reported(priced).report)
+    with_prices = priced(contents, disk=1, ssd=2, raid=9)
+    assert dominated(with_prices) == {"disk": set(), "ssd": {"disk"}, "raid": set()}
+    markdown = render_markdown(reported(with_prices).report)
     assert "Cost of a million" in markdown and "cost per million transactions" in markdown
 
 
@@ -113,6 +117,13 @@ def test_too_few_trials_are_named() -> None:
 
 def test_two_variants_have_no_front() -> None:
     assert analyse(ramdisk(repeats=3, seconds=5)).pareto == ()
+
+
+def test_of_two_with_prices_both_have_a_cost() -> None:
+    contents = priced(made({"disk": (1000, 9), "ssd": (2000, 9)}, noise=0.001), disk=0.36, ssd=0.36)
+    (front,) = analyse(contents).pareto
+    costs = {point.variant: point.cost_per_million for point in front.points}
+    assert {name: cost and round(cost.value, 3) for name, cost in costs.items()} == {"disk": 0.1, "ssd": 0.05}
 
 
 def test_every_form_of_the_report_has_it(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from plinth.model.safety import GRADES
 from plinth.model.sweep import Stratum
 
 FEWEST = 3
-"""Variants of the whole experiment; of two their comparison says all."""
+"""Variants of the whole experiment; of two without prices, their comparison says all."""
 _EQUAL = 1e-12
 _COST: ParetoMetric = "cost_per_million_transactions"
 Figures = Mapping[str, Mapping[int, float]]
@@ -65,12 +65,12 @@ def pareto_fronts(
     seed: int,
     prices: Mapping[str, float] | None = None,
 ) -> tuple[ParetoFront, ...]:
-    """Return the front of each stratum of two variants or more; none of experiments of fewer than FEWEST variants.
+    """Return the front of each stratum of two variants or more; none of experiments of fewer than FEWEST variants without prices.
 
     `written` has the bytes that each transaction wrote to devices, of the variants of which they were counted; `prices` what an hour of
     each variant costs, None for an experiment without prices.
     """
-    if sum(len(one.variants) for one in design.strata) < FEWEST:
+    if prices is None and sum(len(one.variants) for one in design.strata) < FEWEST:
         return ()
     found = [_candidates(one, measured, results, written, prices) for one in design.strata if len(one.variants) > 1]
     pairs = pairs_of([len(one.ids) for one in found for _ in one.metrics])

@@ -482,7 +482,9 @@ class Report(Frozen):
     ratios: RatioTable | None = Field(default=None, description="Of a sweep with several strata.")
     effects: tuple[EffectText, ...] = Field(default=(), description="Of a sweep over two factors or more.")
     effects_missing: str | None = Field(default=None, description="Why a sweep over several factors has none.")
-    pareto: tuple[ParetoText, ...] = Field(default=(), description="Of an experiment of at least three variants.")
+    pareto: tuple[ParetoText, ...] = Field(
+        default=(), description="Of an experiment of at least three variants, or two with [prices]."
+    )
     group_notes: tuple[str, ...] = Field(
         default=(),
         description="What letters of groups denote, or why there are none; sentences.",

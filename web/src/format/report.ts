@@ -51,7 +51,7 @@ export interface Report {
    */
   effects_missing: string | null;
   /**
-   * Of an experiment of at least three variants.
+   * Of an experiment of at least three variants, or two with [prices].
    */
   pareto: ParetoText[];
   /**
