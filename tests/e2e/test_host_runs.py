@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -211,6 +212,90 @@ def test_a_primary_on_a_host_is_failed_over_to_another_and_comes_back(project, d
     nothing_left()
 
 
+CONDUCTED = (
+    FAILED_OVER.replace('to = "a"\nprobe_interval = "100ms"\nprobes = 2\n', "")
+    .replace(
+        "[server]\n",
+        '[server]\nfailover = "patroni"\n'
+        'patroni = { ttl = "20s", loop_wait = "1s", retry_timeout = "3s", primary_start_timeout = "0s" }\n',
+    )
+    .replace('"ANY 1 (a, b)"', '"ANY 1 (a)"')
+    .replace('[server.standby.b]\nstorage = "near"\n', "")
+)
+"""Of a primary on one host and a standby on another: the third etcd is on this machine."""
+
+
+def _etcds(project) -> list[Path]:
+    return sorted(project.bundle.glob("logs/etcd-*.log"))
+
+
+def test_the_plan_has_an_etcd_on_each_host_and_an_odd_number_of_them(project, db1, db2):
+    _write(project, db1, more='[storage.farther]\nhost = "db2"\nkind = "directory"\n', rest=CONDUCTED + db2.toml)
+    planned = project.plinth("plan", "x.toml")
+    assert planned.returncode == 0, planned.stderr
+    said = " ".join(planned.stdout.split())
+    assert "start an etcd on each of host db1, host db2, this machine, and Patroni (ttl 20 s" in said
+
+
+def test_patroni_that_a_host_lacks_is_named_with_the_host(project, db1, db2):
+    programs = project.folder / "without-patroni"
+    programs.mkdir()
+    for folder in map(Path, ("/usr/bin", "/usr/sbin", "/bin", "/sbin")):
+        for program in folder.iterdir():
+            if program.name != "patroni" and not (programs / program.name).exists():
+                (programs / program.name).symlink_to(program)
+    command = db2.command.read_text().replace("export", f"PATH={programs}\nexport PATH")
+    db2.command.write_text(command)
+    _write(project, db1, more='[storage.farther]\nhost = "db2"\nkind = "directory"\n', rest=CONDUCTED + db2.toml)
+    planned = project.plinth("plan", "x.toml")
+    assert planned.returncode == 5, planned.stdout + planned.stderr
+    said = " ".join(planned.stderr.split())
+    assert "host db2: patroni: there is no such program" in said or (
+        "patroni: there is no such program" in said and "host db2" in said
+    )
+
+
+@pytest.mark.long
+def test_patroni_fails_over_from_one_host_to_another(project, db1, db2, nothing_left):
+    _write(project, db1, more='[storage.farther]\nhost = "db2"\nkind = "directory"\n', rest=CONDUCTED + db2.toml)
+    outage = _conducted(project)
+    assert outage["gap_s"] < 8, "it does not wait for the lock to run out"
+    assert len(_etcds(project)) == 3
+    for host in (db1, db2):
+        assert host.left() == [] and host.agents() == []
+    nothing_left()
+
+
+@pytest.mark.long
+def test_two_of_three_etcds_agree_when_a_machine_fails_with_its_own(project, db1, db2, nothing_left):
+    rest = (
+        CONDUCTED.replace('do = "kill"\n', 'do = "kill"\nmachine = true\n')
+        .replace('duration = "6s"', 'duration = "32s"')
+        .replace("ANY 1 (a)", "ANY 1 (a, b)")
+        .replace("[dataset]", '[server.standby.b]\nstorage = "near"\n[dataset]', 1)
+    )
+    _write(project, db1, more='[storage.farther]\nhost = "db2"\nkind = "directory"\n', rest=rest + db2.toml)
+    outage = _conducted(project)
+    assert 18 <= outage["gap_s"] <= 26, "of a ttl of 20 s, renewed each second; and the etcds have to elect a leader"
+    assert len(_etcds(project)) == 3
+    for host in (db1, db2):
+        assert host.left() == [] and host.agents() == []
+    nothing_left()
+
+
+def _conducted(project) -> dict:
+    """The outage of a run that Patroni has conducted."""
+    done = project.run(timeout_s=240)
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete", trial["failure"]
+    outage = trial["outage"]
+    assert outage["primary"] != "primary" and outage["lost"] == 0 and outage["acknowledged"] > 0
+    assert outage["failover"]["by"].startswith("Patroni ")
+    assert outage["failover"]["rejoin"]["how"] in ("rewind", "restart")
+    return outage
+
+
 def test_a_host_that_is_not_there_is_named_with_what_to_do(project, db1):
     _write(project, db1)
     text = (project.folder / "x.toml").read_text()
@@ -326,19 +411,41 @@ def test_every_machine_of_a_run_is_observed(project, db1, db2):
     assert "away (round trip by TCP)" in report["standbys"][0]["upstream"]
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ("[io_errors]\n", "storages of another host do not fail on purpose"),
-        ("[durability]\natlas = 10\n", "disks of another host are not recorded for an atlas"),
-    ],
-)
-def test_what_is_done_on_this_machine_only_is_refused_by_its_key(project, db1, more, said):
-    rest = REST.partition("[measure]")[0] if more.startswith("[measure]") else REST
-    _write(project, db1, rest=rest + more)
+def test_an_atlas_of_disks_of_a_host_is_refused_by_its_key(project, db1):
+    _write(project, db1, rest=REST + "[durability]\natlas = 10\n")
     planned = project.plinth("plan", "x.toml")
     assert planned.returncode == 2
-    assert said in " ".join(planned.stderr.split())
+    assert "disks of another host are not recorded for an atlas" in " ".join(planned.stderr.split())
+
+
+FAILING = """\
+[io_errors]
+errors = ["flush", "bad-sectors", "full", "hang", "shutdown"]
+times = ["always"]
+holds = ["data"]
+lasts = "1s"
+back_within = "5s"
+"""
+
+
+def test_the_storage_of_a_host_fails_and_the_server_there_is_watched(project, db1, nothing_left):
+    rest = REST.replace('["near", "far"]', '["far"]')
+    _write(project, db1, EMULATED, rest=rest + FAILING)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    results = [json.loads(path.read_text()) for path in sorted(project.bundle.glob("io-errors/*.json"))]
+    assert [one["failure"] for one in results] == [None] * 5
+    found = {one["error"]: one for one in results}
+    for error in ("flush", "bad-sectors"):
+        assert found[error]["server"] == "PANIC" and found[error]["struck"] > 0, found[error]
+        assert "Input/output error" in found[error]["said"][0]
+    assert "No space left on device" in found["full"]["said"][0]
+    assert found["hang"]["server"] == "waits" and found["hang"]["came_back"] == "went on"
+    assert found["shutdown"]["came_back"] in ("remounted", "restarted")
+    for one in results:
+        assert one["acknowledged"] > 0 and one["came_back"] != "never"
+    assert db1.left() == [] and db1.agents() == []
+    nothing_left()
 
 
 def test_what_is_written_to_the_disks_of_a_host_is_counted_and_ends_the_run(project, db1):

@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from plinth.model.patroni import PatroniSpec
+from plinth.model.patroni import PatroniSpec, etcd_machines
 
 
 def test_with_its_defaults_the_loss_of_a_machine_takes_20_to_42_s() -> None:
@@ -31,3 +31,21 @@ def test_the_range_follows_the_settings() -> None:
 def test_what_patroni_would_change_on_its_own_is_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(said)):
         PatroniSpec.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "etcds"),
+    [
+        ([None, None], [None]),
+        (["a", "a"], ["a"]),
+        (["a", "b"], ["a", "b", None]),
+        ([None, "a"], [None, "a", None]),
+        (["a", "b", "c"], ["a", "b", "c"]),
+        (["a", "b", "a", "c"], ["a", "b", "c"]),
+        (["a", "b", "c", None], ["a", "b", "c", None, None]),
+    ],
+)
+def test_there_is_an_etcd_on_each_machine_and_an_odd_number_of_them(
+    nodes: list[str | None], etcds: list[str | None]
+) -> None:
+    assert etcd_machines(nodes) == etcds

@@ -18,6 +18,8 @@ from plinth.experiment import read_experiment_text
 from plinth.model.disk import Physics
 from plinth.model.errors import ExperimentError, MissingCapability, RunError
 from plinth.model.storage import DirectoryStorage
+from plinth.run.host import HOST
+from plinth.run.hosts.methods import METHODS
 from plinth.run.planning.make_plan import make_plan
 from plinth.storage import Storage, hanging_places
 from plinth.storage.inspect.describe import describe
@@ -119,6 +121,9 @@ def test_looking_at_one_that_hangs_ends_in_time(made, monkeypatch: pytest.Monkey
     on_it = DirectoryStorage(kind="directory", path=str(storage.folder / "disk"))
     (hanging,) = hanging_places({"d": on_it, "twice": on_it, "tree": DirectoryStorage(kind="directory", path="/")})
     assert hanging.message == "cannot make storage d in the directory: no answer in time"
+    by_agent = METHODS["host"]["hanging_texts"]
+    (there,) = by_agent.result(by_agent.call(HOST, by_agent.arguments({"specs": {"d": on_it}}), lambda name: None))
+    assert there.error("db1").where == f"host db1: {hanging.where}" and there.exit_code == 5
     made.undo()
 
 

@@ -1,5 +1,6 @@
 """Patroni as the cluster manager of failovers: its settings, and how long a failover by it is expected to take."""
 
+from collections.abc import Iterable
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -11,6 +12,16 @@ PATRONI, ETCD = "patroni", "etcd"
 """The programs."""
 _LEAST_TTL_S = 20
 _PROMOTE_S = 2.0
+
+
+def etcd_machines(machines: Iterable[str | None]) -> list[str | None]:
+    """Return the machine of each etcd, of the machines of a cluster's nodes: one on each.
+
+    Where that is an even number, one more is on the machine of the run (None), which no fault ends: with one of an even number, as
+    many can fail as with one fewer.
+    """
+    own = list(dict.fromkeys(machines))
+    return own if len(own) % 2 else [*own, None]
 
 
 class PatroniSpec(Frozen):

@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from plinth.model.errors import Problem, RunError
 from plinth.model.facts import HostFacts, Installation, StorageFacts
 from plinth.observe.diskstats import Devices
 from plinth.server.layout import SOCKET_PORT
-from plinth.storage import Storage, describe, make, place_problems
+from plinth.storage import Storage, describe, hanging_places, make, place_problems
 from plinth.system import cancel, drop_caches
 from plinth.system.cgroup import folder_of_memory_groups
 from plinth.system.failures import from_os_error
@@ -31,7 +31,9 @@ from plinth.system.timeout import call_with_timeout
 if TYPE_CHECKING:
     from plinth.model.choices import IoShape
     from plinth.model.doctor import Examination
+    from plinth.model.errors import PlinthError
     from plinth.model.experiment import Experiment
+    from plinth.model.io_error import PlannedIoError
     from plinth.model.loaded import LoadedDataset
     from plinth.model.plan import PlannedCluster, PlannedNode
     from plinth.model.probe import FsyncCase, FsyncProbe
@@ -44,14 +46,17 @@ if TYPE_CHECKING:
     from plinth.observe.sampler import Sampler
     from plinth.plan import Expanded
     from plinth.run.checks.settings import SettingsCheck
+    from plinth.run.io_errors.faulty_storage import Struck
     from plinth.server.copies.live_snapshot import LiveSnapshot
     from plinth.server.copies.loaded_copy import LoadedCopy, RestoreWay
     from plinth.server.layout import ServerLayout
     from plinth.server.prewarm import Relation
+    from plinth.server.replication.patroni_machine import PatroniMachine
     from plinth.server.replication.standby import Standby
     from plinth.server.server import Server
     from plinth.system.action import Snapshot
     from plinth.system.journal import Journal, NotUndone
+    from plinth.system.log_file import LogFile
     from plinth.workload import Dataset, DatasetServer
 
 _STOPPED = "Tt"
@@ -75,6 +80,8 @@ class ServerHost:
     """Of another machine: the address by which it is reached from there that the run is on."""
     stays_after_kill: bool = True
     """Whether what a run has made there is still there when the run is killed, and can be used once it is resumed."""
+    ray_node: str | None = None
+    """Of a machine of a Ray cluster: its name or address there."""
     sampler: "Callable[[HostRequest], Sampler] | None" = None
     """What reads it while a load runs; None: the observer itself does."""
 
@@ -162,6 +169,40 @@ class ServerHost:
 
         return LoadedCopy(layout, ways, runner, journal)
 
+    def failing(
+        self,
+        planned: "PlannedIoError",
+        storage: Storage[Any],
+        cluster: "PlannedCluster",
+        layout: "ServerLayout",
+        runner: Runner,
+    ) -> "AbstractContextManager[Struck]":
+        """Return what has a storage of a cluster's primary there fail as planned while it is entered. Raises RunError where it cannot."""
+        from plinth.run.io_errors.faulty_storage import failing
+
+        return failing(planned, storage, layout, runner)
+
+    def patroni(
+        self,
+        cluster: "PlannedCluster",
+        servers: "Mapping[str, Server]",
+        owner: Owner,
+        log_of: "Callable[[str], LogFile]",
+        runner: Runner,
+        journal: "Journal",
+    ) -> "PatroniMachine":
+        """Return Patroni and etcd for those `servers` of a cluster, by node, that are there. Nothing is touched."""
+        from plinth.server.replication.patroni_machine import PatroniMachine, patroni_folder
+
+        folder = patroni_folder(journal.label, cluster.id)
+        return PatroniMachine(cluster.id, folder, servers, owner, log_of, runner, journal)
+
+    def patroni_errors(self, installations: Sequence[Installation]) -> "list[PlinthError]":
+        """Return what keeps Patroni from conducting the servers of these installations there."""
+        from plinth.run.checks.patroni import program_errors
+
+        return program_errors(installations, self.owner(), Runner())
+
     def populate(
         self, planned: "PlannedCluster", dataset: "Dataset", server: "DatasetServer", report: "Report"
     ) -> "LoadedDataset":
@@ -203,6 +244,10 @@ class ServerHost:
         owner = self.owner()
         check_sees_servers(owner)
         return installed_version(installation, owner, Runner())
+
+    def hanging_places(self, specs: "Mapping[str, StorageSpec]") -> "list[PlinthError]":
+        """Return an error for each directory that a storage is to be in and that hangs."""
+        return hanging_places(specs)
 
     def place_problems(self, specs: "Mapping[str, StorageSpec]") -> list[Problem]:
         """Return a problem for each path of a storage that is no directory."""

@@ -8,6 +8,7 @@ from plinth.model.dataset import BackupDataset, DumpDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment
 from plinth.model.network import LinkSettings
+from plinth.model.patroni import etcd_machines
 from plinth.model.standby import PRIMARY
 from plinth.model.storage import StorageSpec
 from plinth.plan import ClusterKey, Expanded
@@ -107,11 +108,14 @@ def host_problems(experiment: Experiment, expanded: Expanded, addresses: Mapping
     measure = experiment.measure
     if experiment.durability is not None and experiment.durability.atlas:
         yield _not_there("disks of another host are not recorded for an atlas", ["durability", "atlas"])
-    if experiment.io_errors is not None:
-        yield _not_there("storages of another host do not fail on purpose", ["io_errors"])
     for key in there:
-        if key.server.failover == "patroni":
-            yield _not_there("Patroni and etcd are on this machine only", ["server", "failover"])
+        machines_of_etcd = etcd_machines(machines[key.id].values())
+        if key.server.failover == "patroni" and None in machines_of_etcd and None not in addresses:
+            yield Problem(
+                "by which address this machine, which has one of the etcds, is reached is not known",
+                path=["server", "failover"],
+                hint="an odd number of hosts with servers needs no etcd here; reach a host by ssh, whose connection has the address",
+            )
             break
     if any(
         variant.network is not None and variant.cluster in {key.id for key in there} for variant in expanded.variants

@@ -1,19 +1,22 @@
 """Why Patroni cannot conduct the failovers of an experiment."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, Problem
 from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import Installation
 from plinth.model.fault import FailoverAction, KillAction, server_actions
-from plinth.model.patroni import ETCD, PATRONI
+from plinth.model.patroni import ETCD, PATRONI, etcd_machines
 from plinth.model.plan import Variant
 from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import PRIMARY
 from plinth.plan import Expanded
+from plinth.run.checks.hosts import hosts_of_nodes
+from plinth.run.host import Hosts
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
@@ -34,17 +37,37 @@ def patroni_problems(measure: MeasureSpec, expanded: Expanded) -> Iterator[Probl
 
 
 def patroni_errors(
-    expanded: Expanded, installations: Mapping[str, Installation], owner: Owner, runner: Runner
+    expanded: Expanded,
+    installations: Mapping[str, Installation],
+    of_nodes: Mapping[tuple[str, str], Installation],
+    hosts: Hosts,
 ) -> list[PlinthError]:
-    """Return, with what installs it, each of Patroni, etcd and PostgreSQL's programs that is not there, or that `owner`, the servers'
-    user, cannot execute; none where no variant has Patroni. `installations` are by cluster.
+    """Return what each machine lacks for the variants that have Patroni.
+
+    `installations` are those of the clusters' primaries, `of_nodes` those of nodes on other machines, by cluster and node.
     """
-    clusters = dict.fromkeys(variant.cluster for variant in expanded.variants if variant.patroni is not None)
-    programs = (PATRONI, ETCD) if clusters else ()
-    bindirs = {installations[one].bindir: installations[one] for one in clusters if one in installations}
+    conducted = {variant.cluster for variant in expanded.variants if variant.patroni is not None}
+    needed: dict[str | None, list[Installation]] = {}
+    for key in expanded.clusters:
+        if key.id not in conducted:
+            continue
+        machines = hosts_of_nodes(key, expanded.storages)
+        for machine in etcd_machines(machines.values()):
+            needed.setdefault(machine, [])
+        for node, machine in machines.items():
+            installation = of_nodes.get((key.id, node), installations.get(key.id))
+            needed[machine] += [] if installation is None else [installation]
+    return list(chain.from_iterable(hosts[name].patroni_errors(found) for name, found in needed.items()))
+
+
+def program_errors(installations: Sequence[Installation], owner: Owner, runner: Runner) -> list[PlinthError]:
+    """Return, with what installs it, each of Patroni, etcd and PostgreSQL's programs that is not on this machine, or that `owner`, the
+    servers' user, cannot execute.
+    """
+    bindirs = {one.bindir: one for one in installations}
     found: list[PlinthError] = []
     for check in (
-        *(partial(_require_program, program, owner, runner) for program in programs),
+        *(partial(_require_program, program, owner, runner) for program in (PATRONI, ETCD)),
         *(partial(_require_programs, installation) for installation in bindirs.values()),
     ):
         try:

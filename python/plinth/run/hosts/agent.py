@@ -124,6 +124,8 @@ class HostAgent:
                 return self._run.copy(cluster, node)
             case "snapshot", [cluster, number]:
                 return self._run.snapshot(cluster, int(number))
+            case "patroni", [cluster]:
+                return self._run.patroni(cluster)
             case "files", [cluster, node]:
                 return self._run.files(cluster, node)
             case "server", [cluster, node]:

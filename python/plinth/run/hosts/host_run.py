@@ -3,7 +3,7 @@
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -11,9 +11,10 @@ from typing import Literal
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, RunError, UsageError
+from plinth.model.io_error import PlannedIoError
 from plinth.model.loaded import LoadedDataset
 from plinth.model.outage import Rejoin
-from plinth.model.plan import PlannedCluster, PlannedNode
+from plinth.model.plan import PlannedCluster, PlannedNode, storage_that_holds
 from plinth.model.progress import Report
 from plinth.model.standby import PRIMARY
 from plinth.model.step import Step, Undo
@@ -22,12 +23,14 @@ from plinth.run.context import RunContext
 from plinth.run.host import HOST
 from plinth.run.hosts.calls import Kept
 from plinth.run.hosts.files_there import FilesThere
+from plinth.run.io_errors.faulty_storage import Struck, failing
 from plinth.run.provision.loading import DatasetSession, populate_dataset
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.control_file import ControlFileWatch
 from plinth.server.copies.live_snapshot import LiveSnapshot
 from plinth.server.copies.loaded_copy import CopyWay, LoadedCopy, RestoreWay
 from plinth.server.layout import ServerLayout
+from plinth.server.replication.patroni_machine import PatroniMachine, patroni_folder
 from plinth.server.replication.standby import ServerElsewhere, Standby
 from plinth.server.server import Server
 from plinth.storage import Storage
@@ -66,6 +69,9 @@ class HostRun:
         self._files: dict[tuple[str, str], FilesThere] = {}
         self._control_files: dict[tuple[str, str], ControlFileWatch] = {}
         self._rejoined: dict[tuple[str, str], Standby] = {}
+        self._patronis: dict[str, PatroniMachine] = {}
+        self._failing = ExitStack()
+        self._struck = Struck()
         self._journal: Journal | None = None
         self._listening: socket.socket | None = None
 
@@ -81,6 +87,7 @@ class HostRun:
         self._servers.clear()
         self._upstreams.clear()
         self._files.clear()
+        self._patronis.clear()
         self._context = RunContext.of(specs, run_id, {None: HOST.facts()}, self._folder, destroy)
 
     def know_places(self, elsewhere: dict[str, Path]) -> None:
@@ -185,6 +192,31 @@ class HostRun:
             self._files[cluster, node] = FilesThere(self.server(cluster, node), self.runner)
         return self._files[cluster, node]
 
+    def begin_failing(self, planned: PlannedIoError, cluster: str) -> None:
+        """Have a storage of the primary of a cluster fail as planned, until `end_failing`. Raises RunError where it cannot."""
+        storage = self.storage(storage_that_holds(planned.holds, self._node(cluster, PRIMARY).roles))
+        struck = self._failing.enter_context(failing(planned, storage, self._layout(cluster, PRIMARY), self.runner))
+        self._struck = struck
+
+    def end_failing(self) -> int | None:
+        """Have the storage work again; return how many requests have failed."""
+        self._failing.close()
+        return self._struck.requests
+
+    def patroni(self, cluster: str) -> PatroniMachine:
+        """Return Patroni and etcd for those nodes of a cluster that are here."""
+        if cluster not in self._patronis:
+            context, planned = self._context, self._clusters.get(cluster)
+            if context is None or planned is None:
+                raise UsageError(f"the run has no cluster {cluster} on this host")
+            here = [node.name for node in planned.nodes if node.server.storage in context.storages]
+            servers = {node: self.server(cluster, node) for node in here}
+            folder = patroni_folder(self.journal.label, cluster)
+            self._patronis[cluster] = PatroniMachine(
+                cluster, folder, servers, context.owner, context.log, self.runner, self.journal
+            )
+        return self._patronis[cluster]
+
     def undo_steps(self, id_prefix: str) -> tuple[Kept, ...]:
         """Undo the steps whose ids begin with `id_prefix`; return those that could not be."""
         return () if self._journal is None else tuple(map(Kept.of, self._journal.undo_steps(id_prefix, self.runner)))
@@ -228,6 +260,11 @@ class HostRun:
     def end(self) -> tuple[NotUndone, ...]:
         """End the servers and undo every step, once. What cannot be undone stays in the journal, for `plinth clean` on this host."""
         self.close_port()
+        with suppress(PlinthError, OSError):
+            self._failing.close()
+        for patroni in self._patronis.values():  # first: it would start the servers again
+            with suppress(PlinthError):
+                patroni.end()
         servers = [*self._servers.values(), *self._rejoined.values()]
         for server in servers:
             with suppress(PlinthError):

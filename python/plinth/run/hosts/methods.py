@@ -25,6 +25,7 @@ from plinth.run.hosts.sampling import HostSampling
 from plinth.server.copies.live_snapshot import LiveSnapshot
 from plinth.server.copies.loaded_copy import LoadedCopy
 from plinth.server.prewarm import Relation
+from plinth.server.replication.patroni_machine import PatroniMachine
 from plinth.server.replication.standby import Standby
 from plinth.server.server import Server
 from plinth.storage import Storage
@@ -54,6 +55,11 @@ def place_texts(host: ServerHost, specs: dict[str, StorageSpec]) -> tuple[Proble
     return tuple(map(ProblemText.of, host.place_problems(specs)))
 
 
+def hanging_texts(host: ServerHost, specs: dict[str, StorageSpec]) -> tuple[CallError, ...]:
+    """Return an error for each directory that a storage is to be in and that hangs."""
+    return tuple(map(CallError.of, host.hanging_places(specs)))
+
+
 def settings_found(
     host: ServerHost, experiment: Experiment, expanded: Expanded, installations: dict[str, Installation], runner: Runner
 ) -> SettingsFound:
@@ -81,6 +87,11 @@ def space_of(storage: Storage) -> Space:
     if isinstance(source, Storage):
         return Space(kind="storage", name=source.name)
     return Space(kind="memory") if isinstance(source, str) else Space(kind="path", name=str(source))
+
+
+def patroni_obstacles(host: ServerHost, installations: tuple[Installation, ...]) -> tuple[CallError, ...]:
+    """Return what keeps Patroni from conducting the servers of these installations there."""
+    return tuple(map(CallError.of, host.patroni_errors(installations)))
 
 
 def ask_disk(storage: Storage, index: int, command: DiskCommand, fields: dict[str, Any]) -> dict[str, Any]:
@@ -177,6 +188,8 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ServerHost.probe_writes,
         ServerHost.probe_io,
         place_texts,
+        hanging_texts,
+        patroni_obstacles,
         settings_found,
     ),
     "run": _methods(
@@ -191,12 +204,25 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         HostRun.rejoin,
         HostRun.populate,
         HostRun.restore_by,
+        HostRun.begin_failing,
+        HostRun.end_failing,
         HostRun.watch_control_file,
         HostRun.await_control_file,
         HostRun.undo_steps,
         HostRun.clean_up,
     ),
     "copy": _methods(LoadedCopy.check, LoadedCopy.make, LoadedCopy.restore, is_whole_of),
+    "patroni": _methods(
+        PatroniMachine.free_port,
+        PatroniMachine.begin,
+        PatroniMachine.start_etcd,
+        PatroniMachine.start_patroni,
+        PatroniMachine.kill,
+        PatroniMachine.runs,
+        PatroniMachine.log,
+        PatroniMachine.logs,
+        PatroniMachine.end,
+    ),
     "snapshot": _methods(LiveSnapshot.record, LiveSnapshot.take, LiveSnapshot.go_back, LiveSnapshot.remove),
     "files": _methods(
         FilesThere.take_fingerprint,

@@ -42,7 +42,8 @@ class Request(Frozen):
     on: tuple[str, ...] = Field(
         default=(),
         description='Of call: ("host",), ("run",), ("storage", NAME), ("server", CLUSTER, NODE), '
-        '("rejoined", CLUSTER, NODE), ("copy", CLUSTER, NODE), ("snapshot", CLUSTER, NUMBER), ("files", CLUSTER, NODE), ("sampler",).',
+        '("rejoined", CLUSTER, NODE), ("copy", CLUSTER, NODE), ("snapshot", CLUSTER, NUMBER), ("files", CLUSTER, NODE), '
+        '("patroni", CLUSTER), ("sampler",).',
     )
     method: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict, repr=False)

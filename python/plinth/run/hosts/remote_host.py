@@ -1,7 +1,7 @@
 """Another machine of a run, by its agent."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,11 @@ from typing import Any
 from plinth.model.choices import IoShape
 from plinth.model.dataset import LoadedTables
 from plinth.model.doctor import Examination
-from plinth.model.errors import Problem, Reported
+from plinth.model.errors import PlinthError, Problem, Reported, RunError
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation, StorageFacts
 from plinth.model.host import HostSpec
+from plinth.model.io_error import PlannedIoError
 from plinth.model.loaded import LoadedDataset
 from plinth.model.plan import PlannedCluster, PlannedNode
 from plinth.model.probe import FsyncCase, FsyncProbe
@@ -26,23 +27,29 @@ from plinth.observe.sampler import Sampler
 from plinth.plan import Expanded
 from plinth.run.checks.settings import SettingsCheck
 from plinth.run.host import ServerHost
+from plinth.run.hosts.calls import CallError
 from plinth.run.hosts.link import HostLink
 from plinth.run.hosts.methods import SettingsFound
 from plinth.run.hosts.protocol import Lane
 from plinth.run.hosts.remote_copy import RemoteCopy
+from plinth.run.hosts.remote_patroni import RemotePatroniMachine
 from plinth.run.hosts.remote_sampler import RemoteSampler
 from plinth.run.hosts.remote_server import RemoteServer, RemoteStandby
 from plinth.run.hosts.remote_snapshot import RemoteSnapshot
 from plinth.run.hosts.remote_storage import RemoteStorage
+from plinth.run.io_errors.faulty_storage import Struck
 from plinth.server.copies.live_snapshot import LiveSnapshot
 from plinth.server.copies.loaded_copy import LoadedCopy, RestoreWay
 from plinth.server.layout import ServerLayout
 from plinth.server.prewarm import Relation
+from plinth.server.replication.patroni_machine import PatroniMachine
 from plinth.server.replication.standby import Standby
 from plinth.server.server import Server
 from plinth.storage import Storage, make
+from plinth.system import cancel
 from plinth.system.action import Snapshot
 from plinth.system.journal import Journal, NotUndone
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandRecord, Runner
 from plinth.workload import Dataset, DatasetServer
@@ -58,6 +65,7 @@ class RemoteHost(ServerHost):
         self.name = link.name
         self.listen_address = spec.listen_address or (link.hello.address if link.hello else None)
         self.own_address = link.hello.coordinator_address if link.hello else None
+        self.ray_node = spec.node
         self.sampler = self._sampler
         self.link = link
 
@@ -156,6 +164,38 @@ class RemoteHost(ServerHost):
         self.link.call(("run",), "add_cluster", {"cluster": cluster})
         return RemoteSnapshot(layout, number, of_storage, self.link, ("snapshot", cluster.id, str(number)))
 
+    @contextmanager
+    def failing(
+        self,
+        planned: PlannedIoError,
+        storage: Storage[Any],
+        cluster: PlannedCluster,
+        layout: ServerLayout,
+        runner: Runner,
+    ) -> Iterator[Struck]:
+        """While it is entered, a storage of a cluster's primary there fails as planned."""
+        self.link.call(("run",), "add_cluster", {"cluster": cluster})
+        struck = Struck()
+        self.link.call(("run",), "begin_failing", {"planned": planned, "cluster": cluster.id})
+        try:
+            yield struck
+        finally:
+            with cancel.masked():
+                struck.requests = self.link.call(("run",), "end_failing")
+
+    def patroni(
+        self,
+        cluster: PlannedCluster,
+        servers: Mapping[str, Server],
+        owner: Owner,
+        log_of: Callable[[str], LogFile],
+        runner: Runner,
+        journal: Journal,
+    ) -> PatroniMachine:
+        """Return Patroni and etcd for those nodes of a cluster that are there."""
+        self.link.call(("run",), "add_cluster", {"cluster": cluster})
+        return RemotePatroniMachine(self.link, cluster.id, log_of)
+
     def know_places(self, elsewhere: Mapping[str, Path]) -> None:
         """Tell it the mount points of the run's storages on other machines."""
         self.link.call(("run",), "know_places", {"elsewhere": dict(elsewhere)})
@@ -172,6 +212,19 @@ class RemoteHost(ServerHost):
     def version_of(self, installation: Installation) -> str:
         """Return the version that the programs of an installation there have now."""
         return self._ask("version_of", installation=installation)
+
+    def patroni_errors(self, installations: Sequence[Installation]) -> list[PlinthError]:
+        """Return what keeps Patroni from conducting servers there."""
+        return self._errors(self._ask("patroni_obstacles", installations=tuple(installations)))
+
+    def hanging_places(self, specs: Mapping[str, StorageSpec]) -> list[PlinthError]:
+        """Return an error for each directory there that a storage is to be in and that hangs."""
+        return self._errors(self._ask("hanging_texts", specs=dict(specs)))
+
+    def _errors(self, found: Iterable[CallError]) -> list[PlinthError]:
+        assert self.name is not None, "it is another host"
+        errors = [one.error(self.name) for one in found]
+        return [one if isinstance(one, PlinthError) else RunError(one.message, where=one.where) for one in errors]
 
     def place_problems(self, specs: Mapping[str, StorageSpec]) -> list[Problem]:
         """Return a problem for each path of a storage that is no directory there."""

@@ -4,8 +4,8 @@ import fcntl
 import os
 import signal
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -17,6 +17,7 @@ from plinth.model.io_error import PlannedIoError
 from plinth.server.layout import ServerLayout
 from plinth.storage import Storage
 from plinth.system import cancel
+from plinth.system.drop_caches import drop_page_cache
 from plinth.system.regular_file import file_extents
 from plinth.system.runner import Runner
 
@@ -35,10 +36,16 @@ class Struck:
     requests: int | None = None
 
 
+Failing = Callable[[], AbstractContextManager[Struck]]
+"""Has the storage of a planned error fail while what it returns is entered, on whichever machine it is."""
+
+
 @contextmanager
 def failing(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout, runner: Runner) -> Iterator[Struck]:
-    """While it is entered, a storage of a server, whose disks are emulated, fails as planned. Raises RunError where it cannot."""
+    """While it is entered, a storage of a server of this machine, whose disks are emulated, fails as planned. Raises RunError where it cannot."""
     struck = Struck()
+    if planned.error == "read":  # before, since a file system that has given up cannot be written back
+        drop_page_cache([storage.mount_point], runner)
     match planned.error:
         case "full":
             try:

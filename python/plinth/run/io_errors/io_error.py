@@ -9,19 +9,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from plinth.load import LoadDriver
 from plinth.model.errors import Interrupted, PlinthError
 from plinth.model.io_error import CameBack, IoErrorResult, IoErrorSpec, PlannedIoError, ServerAnswer
 from plinth.model.load import LoadResult
-from plinth.run.host import HOST
-from plinth.run.io_errors.faulty_storage import Struck, failing
+from plinth.run.io_errors.faulty_storage import Failing, Struck
 from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered
 from plinth.run.power_cuts.power import Power
 from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for, start_server
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
-from plinth.storage import Storage
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
 from plinth.workload.commit_ledger import read_commit_ledger
@@ -50,7 +47,7 @@ _STATEMENT_TIMEOUT_MS = 60_000
 def make_io_error(
     planned: PlannedIoError,
     subject: CutSubject,
-    storage: Storage[Any],
+    failing: Failing,
     power: Power,
     spec: IoErrorSpec,
     load: LoadDriver,
@@ -60,16 +57,16 @@ def make_io_error(
     """Have a storage fail as planned while a load runs, see what the server does, cut the power of all disks at the end, and look for
     every commit; damage is added to `found`.
 
-    `ledger` is the folder of the load's ledger. An exception does not mean that the storages are damaged.
+    `failing` has the storage fail; `ledger` is the folder of the load's ledger. An exception does not mean that the storages are damaged.
     """
-    return _Case(planned, subject, storage, power, load, found, spec.back_within_s).make(spec.lasts_s, ledger)
+    return _Case(planned, subject, failing, power, load, found, spec.back_within_s).make(spec.lasts_s, ledger)
 
 
 @dataclass
 class _Case:
     planned: PlannedIoError
     subject: CutSubject
-    storage: Storage[Any]
+    failing: Failing
     power: Power
     load: LoadDriver
     found: Findings
@@ -79,6 +76,7 @@ class _Case:
 
     def make(self, lasts_s: float, ledger: Path | None) -> IoErrorResult:
         one, server = self.subject, self.subject.server
+        server.fetch_log()
         self._log_begin_bytes = server.layout.log.size_bytes()
         files = server.files()
         with database_errors("prepare an error", one.variant.label), connect(server.connection) as control:
@@ -119,12 +117,7 @@ class _Case:
 
     def _fail(self, lasts_s: float) -> tuple[Struck, bool]:
         """Have the storage fail, and the server write and read; return what was struck, and whether transactions ended late in that time."""
-        if self.planned.error == "read":  # before, since a file system that has given up cannot be written back
-            HOST.drop_page_cache([self.storage.mount_point], self.subject.runner)
-        with (
-            self._writing(),
-            failing(self.planned, self.storage, self.subject.server.layout, self.subject.runner) as struck,
-        ):
+        with self._writing(), self.failing() as struck:
             self._wait(lasts_s / 2)
             half = self.load.progress().done
             self._wait(lasts_s / 2)
@@ -133,7 +126,9 @@ class _Case:
 
     def _logged(self) -> list[str]:
         """Return what the server has logged since this began."""
-        return self.subject.server.layout.log.tail(_LOG_BYTES, self._log_begin_bytes).splitlines()
+        server = self.subject.server
+        server.fetch_log()
+        return server.layout.log.tail(_LOG_BYTES, self._log_begin_bytes).splitlines()
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 from plinth.bundle import BundleWriter
@@ -102,12 +103,14 @@ class IoErrors:
         cluster = self._provisioner.switch_to(variant)
         subject = subject_of(self._plan, variant, cluster, spec.recovery_limit_s)
         ledger = self._writer.make_io_error_ledger(planned) if variant.workload.keeps_ledger else None
-        name = storage_that_holds(planned.holds, cluster.planned.primary.roles)
+        storage = cluster.context.storages[storage_that_holds(planned.holds, cluster.planned.primary.roles)]
+        layout = subject.server.layout
+        failing = partial(cluster.host.failing, planned, storage, cluster.planned, layout, cluster.runner)
         try:
             return make_io_error(
                 planned,
                 subject,
-                cluster.context.storages[name],
+                failing,
                 _power_of(cluster),
                 spec,
                 self._load(planned, subject, ledger),

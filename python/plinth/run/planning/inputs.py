@@ -9,6 +9,7 @@ from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import Installation
 from plinth.model.fleet import FleetSpec
 from plinth.model.network import link_sentences
+from plinth.model.patroni import etcd_machines
 from plinth.model.plan import PlannedCluster, PlannedNode, PlannedTrial, Variant
 from plinth.model.replay import recording_words
 from plinth.model.step import Step
@@ -179,7 +180,7 @@ def _trial_steps(
         *cache,
         *([caught_up] if cluster.standbys else []),
         *links,
-        *_patroni_step(trial, variant, cluster),
+        *_patroni_step(context, trial, variant, cluster),
         load_step,
         *snapshot_steps(context, trial, variant, cluster, measure),
     ]
@@ -194,11 +195,14 @@ def _links_step(trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) 
     )
 
 
-def _patroni_step(trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
+def _patroni_step(context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
     if variant.patroni is None:
         return []
     nodes = ", ".join(node.name for node in cluster.nodes)
-    title = f"trial {trial.number}, {variant.label}: start etcd, and {variant.patroni.words()} for each of {nodes}, which takes it over as it runs"
+    etcds = etcd_machines(context.host_of(node).name for node in cluster.nodes)
+    where = ", ".join("this machine" if name is None else f"host {name}" for name in etcds)
+    etcd = "etcd" if len(etcds) == 1 else f"an etcd on each of {where}"
+    title = f"trial {trial.number}, {variant.label}: start {etcd}, and {variant.patroni.words()} for each of {nodes}, which takes it over as it runs"
     return [Step(id=f"trial.{trial.number}.patroni", title=title)]
 
 

@@ -44,7 +44,6 @@ from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.cache_state import cache_error
 from plinth.run.trial.load_config import check_load
 from plinth.server.unpack_backup import check_backup
-from plinth.storage import hanging_places
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from plinth.workload import (
@@ -133,7 +132,9 @@ class _Planner:
                 [at_its_factor(_as_described(one, experiment), experiment.matrix) for one in misplaced]
             )
         expanded = on_hosts(expanded, self.addresses)
-        hanging = hanging_places(_of_host(expanded, None))
+        hanging = [
+            error for name, host in self.hosts.items() for error in host.hanging_places(_of_host(expanded, name))
+        ]
         context = RunContext.of(
             expanded.storages,
             self.run_id,
@@ -143,7 +144,7 @@ class _Planner:
             hosts=self.hosts,
         )
         installations, of_nodes, missing = self._installations_of(expanded)
-        missing += [*hanging, *self._missing(experiment, expanded, context, installations)]
+        missing += [*hanging, *self._missing(experiment, expanded, context, installations, of_nodes)]
         of_scripts, unparsed = self._of_scripts()
         restoring = Restoring.of(
             context,
@@ -298,8 +299,9 @@ class _Planner:
         expanded: Expanded,
         context: RunContext,
         installations: Mapping[str, Installation],
+        of_nodes: Mapping[tuple[str, str], Installation],
     ) -> Iterator[PlinthError]:
-        """Yield what this machine lacks for the experiment, apart from installations."""
+        """Yield what the machines lack for the experiment, apart from installations."""
         if error := cache_error(experiment.measure):
             yield error
         for key in expanded.clusters:
@@ -314,7 +316,7 @@ class _Planner:
                 context.network.check(self.runner)
         except PlinthError as error:
             yield error
-        yield from patroni_errors(expanded, installations, self.owner, self.runner)
+        yield from patroni_errors(expanded, installations, of_nodes, self.hosts)
 
     def _raise(self, problems: list[Problem], missing: Sequence[PlinthError], draft: Plan | None) -> NoReturn:
         """Raise what is wrong with the experiment, what this machine lacks for it, and what would keep `draft`, the plan without its

@@ -1,6 +1,6 @@
 """The servers of one cluster while a run uses them, and what trials and power cuts do to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,9 +11,11 @@ from plinth.model.disk import DiskCredits
 from plinth.model.errors import PlinthError
 from plinth.model.fault import FailoverAction, OfPlace, server_actions
 from plinth.model.flashback import SnapshotAction
+from plinth.model.patroni import etcd_machines
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant, storage_that_holds
 from plinth.model.standby import StandbyFacts
 from plinth.model.trial import Restored
+from plinth.run.checks.hosts import addresses_of
 from plinth.run.context import RunContext
 from plinth.run.faults.emulated_disks import TrialDisks
 from plinth.run.faults.server_faults import ServerFaults
@@ -29,6 +31,7 @@ from plinth.server.copies.loaded_copy import LoadedCopy
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.layout import server_step_id
 from plinth.server.replication.patroni import PatroniCluster
+from plinth.server.replication.patroni_machine import PatroniMachine
 from plinth.server.replication.standby import Standby, await_caught_up, settings_of_standby
 from plinth.server.server import Server
 from plinth.storage import Storage
@@ -196,16 +199,27 @@ class LiveCluster:
             return None
         actions = self.plan.experiment.measure.actions
         rejoin = next((action.rejoin for action in actions if isinstance(action, FailoverAction)), "none")
-        return PatroniCluster(
-            self.planned.id,
-            work_dir() / f"{self.journal.label}-patroni-{self.planned.id}",
-            self.servers,
-            variant.patroni,
-            self.context.log,
-            self.runner,
-            self.journal,
-            by_rewind=rejoin != "backup",
-        )
+        places = {node.name: self.context.host_of(node).name for node in self.planned.nodes}
+        machines = {
+            name: (self._patroni_machine(name, places), self._patroni_address(name, places))
+            for name in etcd_machines(places.values())
+        }
+        return PatroniCluster(self.servers, places, machines, variant.patroni, by_rewind=rejoin != "backup")
+
+    def _patroni_machine(self, machine: str | None, places: Mapping[str, str | None]) -> PatroniMachine:
+        here = {name: server for name, server in self.servers.items() if places[name] == machine}
+        owner = self.context.owners[machine]
+        host = self.context.hosts[machine]
+        return host.patroni(self.planned, here, owner, self.context.log, self.runner, self.journal)
+
+    def _patroni_address(self, machine: str | None, places: Mapping[str, str | None]) -> str:
+        """Return where the programs of a machine are reached: as its servers, or, without one, as this machine by the hosts."""
+        for name, server in self.servers.items():
+            if places[name] == machine:
+                return str(server.connection.host)
+        address = addresses_of(self.context.hosts).get(machine)
+        assert address is not None, "the plan was checked for it"
+        return address
 
     def credits(self) -> dict[str, Callable[[], DiskCredits]]:
         """Make the credits of its volumes what they are when a trial begins; return how each is asked what is left, by name."""

@@ -15,7 +15,7 @@ from plinth.server.copies.loaded_copy import CopySteps, remove_copies_command, r
 from plinth.server.external.external_server import external_step
 from plinth.server.layout import MEMORY, ServerLayout
 from plinth.server.processes import serving
-from plinth.server.replication.patroni import PATRONI_STEPS
+from plinth.server.replication.patroni_machine import PATRONI_STEPS
 from plinth.storage import Storage
 from plinth.system.clean import CleanedRun, CleanResult, pending_journals
 from plinth.system.directory import found_label

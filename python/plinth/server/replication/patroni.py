@@ -1,45 +1,30 @@
-"""Patroni as the cluster manager of a failover: one for each server, on the servers as they run, and an etcd for all of them.
+"""Patroni as the cluster manager of a failover: one for each server, on the servers as they run, and an etcd on each machine.
 
 A Patroni that finds a running server takes it over as it is, and starts, promotes and rewinds it from then on.
 """
 
 import json
-import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import closing
 from typing import Any, Literal
 
-from plinth.model.errors import RunError
-from plinth.model.patroni import PATRONI, PatroniSpec
+from plinth.model.errors import PlinthError, RunError
+from plinth.model.patroni import ETCD, PatroniSpec, etcd_machines
 from plinth.model.standby import PRIMARY
-from plinth.model.step import Step, Undo
-from plinth.server.layout import SUPERUSER
-from plinth.server.port import LOCALHOST, find_free
-from plinth.server.replication.cluster_manager import MARK, end_cluster_manager
-from plinth.server.replication.etcd import USER, Etcd
+from plinth.server.replication.etcd import EtcdClient, EtcdMember
+from plinth.server.replication.patroni_machine import SCOPE, PatroniMachine, PatroniMember
 from plinth.server.replication.promotion import streams_from
 from plinth.server.server import Server
-from plinth.server.settings.configuration import HBA, replace_file
 from plinth.system import cancel
+from plinth.system.certificates import new_identity
 from plinth.system.database import connect, database_errors
-from plinth.system.directory import make_directory
-from plinth.system.http import get_json, get_status
-from plinth.system.journal import Journal
-from plinth.system.log_file import LogFile
-from plinth.system.process import Child
-from plinth.system.runner import Runner
+from plinth.system.framed_tls import tls_context
+from plinth.system.http import HttpsDaemon
 
-PATRONI_STEPS = "patroni."
-"""What the ids of all its steps begin with."""
-SCOPE = "plinth"
 READY_TIMEOUT_S = 120.0
 _LOOK_AGAIN_S = 0.02
-_LOG_BYTES = 2**20
 _LOG_LINES = 20
-_HBA_MEMBERS = ("host all all samehost scram-sha-256", "host replication all samehost scram-sha-256")
-"""Members reach one another's servers by TCP."""
 _SAME_EVERYWHERE = (
     "max_connections",
     "max_locks_per_transaction",
@@ -54,100 +39,83 @@ _SAME_EVERYWHERE = (
 """Settings that Patroni gives servers on their command line."""
 
 
-@dataclass
-class _Member:
-    """The Patroni of one node."""
-
-    config: Path
-    rest_port: int
-    log: LogFile
-    child: Child | None = None
-    log_begin_bytes: int = 0
-
-
 class PatroniCluster:
-    """The Patronis of the servers of one cluster, each by its node's name. Call `end` in any case."""
+    """The Patronis of the servers of one cluster, each by its node's name. Call `end` in any case.
+
+    `places` are the machines of the nodes, `machines` those of the nodes and of the etcds, each with the address at which its
+    programs are reached.
+    """
 
     def __init__(
         self,
-        name: str,
-        folder: Path,
         servers: Mapping[str, Server],
+        places: Mapping[str, str | None],
+        machines: Mapping[str | None, tuple[PatroniMachine, str]],
         spec: PatroniSpec,
-        log_of: Callable[[str], LogFile],
-        runner: Runner,
-        journal: Journal,
         *,
         by_rewind: bool,
     ) -> None:
-        self._name = name
-        self._folder = folder
         self._servers = dict(servers)
+        self._places = dict(places)
+        self._machines = {name: machine for name, (machine, _) in machines.items()}
+        self._addresses = {name: address for name, (_, address) in machines.items()}
         self._spec = spec
-        self._runner = runner
-        self._journal = journal
         self._by_rewind = by_rewind
-        self._rest_login = {"username": SCOPE, "password": secrets.token_urlsafe(24)}
         self.words = spec.words()
-        self._owner = servers[PRIMARY].layout.owner
-        self._etcd = Etcd(folder / "etcd", self._owner, log_of(f"etcd-{name}.log"), runner)
-        self._members = {
-            node: _Member(folder / f"{node}.json", find_free(), log_of(f"patroni-{server.layout.name}.log"))
-            for node, server in servers.items()
-        }
+        identity = new_identity(SCOPE, tuple(dict.fromkeys(self._addresses.values())))
+        self._identity = identity
+        self._context = tls_context("client", identity, identity.certificate)
+        self._etcds = {f"{number}": machine for number, machine in enumerate(etcd_machines(places.values()), 1)}
+        self._etcd_members: dict[str, EtcdMember] = {}
+        self._etcd_client = EtcdClient((), self._context)
+        self._members: dict[str, PatroniMember] = {}
 
     def start(self) -> None:
-        """Start etcd and every Patroni, the primary's first, and wait until each has taken its server over and all standbys stream.
+        """Start the etcds and every Patroni, the primary's first, and wait until each has taken its server over and all standbys stream.
 
         From then on `words` names it by its version.
 
         Raises RunError, with the end of a log, for one that does not.
         """
-        folder = Undo(kind="remove_directory", path=str(self._folder), label=self._journal.label)
-        self._journal.record(self._step("folder", f"make the folder {self._folder}", folder))
-        make_directory(self._folder, self._journal.label, self._owner)
-        self._journal.record(self._step("etcd", "start etcd", self._stopping(self._etcd.path)))
-        self._etcd.start()
-        self._etcd.put(f"/service/{SCOPE}/config", json.dumps(self._dynamic()))
-        for node in self._members:
+        for machine in self._machines.values():
+            machine.begin(self._identity.certificate, self._identity.key)
+        self._start_etcds()
+        for node in self._servers:
+            self._members[node] = self._member(node)
             self.start_member(node)
             self._await_role(node, "primary" if node == PRIMARY else "replica")
-        for node in self._members:
+        for node in self._servers:
             if node != PRIMARY:
                 self._await_streaming(node, PRIMARY)
-        about = get_json(LOCALHOST, self._members[PRIMARY].rest_port, "/patroni").get("patroni", {})
+        with closing(self._rest(PRIMARY)) as rest:
+            about = rest.get("/patroni").get("patroni", {})
         self.words = self._spec.words(str(about.get("version", "")))
 
     def start_member(self, node: str) -> None:
-        """Start the Patroni of a node."""
-        member = self._members[node]
-        replace_file(member.config, json.dumps(self._config(node), indent=1), self._owner)
-        self._journal.record(self._step(node, f"start the Patroni of {node}", self._stopping(member.config)))
-        member.log_begin_bytes = member.log.size_bytes()
-        member.child = self._runner.spawn(
-            (PATRONI, str(member.config)),
-            owner=self._owner,
-            cwd=self._folder,
-            env={MARK: str(member.config)},
-            log=member.log,
-        )
+        """Start the Patroni of a node, and the etcd of its machine if that does not run."""
+        machine = self._machine(node)
+        for etcd in self._etcds_with(node):
+            if not machine.runs(etcd.program):
+                machine.start_etcd(etcd, tuple(self._etcd_members.values()))
+        machine.start_patroni(self._members[node])
 
     def kill_member(self, node: str) -> None:
-        """Kill the Patroni of a node and the programs that it is running (SIGKILL). Its server goes on."""
-        member = self._members[node]
-        end_cluster_manager(member.config)
-        if member.child is not None:
-            member.child.wait()
-            member.child = None
+        """Kill the Patroni of a node and the programs that it is running (SIGKILL), and the etcd of a machine that fails with it.
+
+        Its server goes on.
+        """
+        machine = self._machine(node)
+        machine.kill(self._members[node].program)
+        for etcd in self._etcds_with(node):
+            machine.kill(etcd.program)
 
     def has_member(self, node: str) -> bool:
         """Return whether the Patroni of a node runs."""
-        child = self._members[node].child
-        return child is not None and not child.has_ended()
+        return self._machine(node).runs(self._members[node].program)
 
     def leader(self) -> str | None:
         """Return the node whose Patroni has the lock, as etcd says; None if none has it."""
-        return self._etcd.get(f"/service/{SCOPE}/leader")
+        return self._etcd_client.get(f"/service/{SCOPE}/leader")
 
     def await_rejoined(self, node: str, leader: str) -> None:
         """Wait until a node streams from the leader. Raises RunError when it does not."""
@@ -161,26 +129,56 @@ class PatroniCluster:
         return "rewind" if "running pg_rewind" in log else "restart"
 
     def end(self) -> None:
-        """Kill all of it, and remove its folder; servers stay. Raises what keeps one from being undone."""
+        """Kill all of it, and remove its folders; servers stay. Raises what keeps one from being undone."""
+        failed: PlinthError | None = None
+        self._etcd_client.close()
         with cancel.masked():
-            kept = self._journal.undo_steps(self._step_id(""), self._runner)
-            for child in (self._etcd.child, *(member.child for member in self._members.values())):
-                if child is not None and not kept:
-                    child.wait()
-            for server in self._servers.values():  # it may have been killed while it was replacing one
-                directory = ("mkdir", "--parents", "--mode=700", "--", str(server.layout.data_directory))
-                self._runner.run(directory, owner=self._owner)
-            if kept:
-                raise kept[0].error
+            for machine in self._machines.values():
+                try:
+                    machine.end()
+                except PlinthError as error:
+                    failed = failed or error
+        if failed is not None:
+            raise failed
 
-    def _step_id(self, what: str) -> str:
-        return f"{PATRONI_STEPS}{self._name}.{what}"
+    def _machine(self, node: str) -> PatroniMachine:
+        return self._machines[self._places[node]]
 
-    def _step(self, what: str, title: str, undo: Undo) -> Step:
-        return Step(id=self._step_id(what), title=title, undo=undo)
+    def _etcds_with(self, node: str) -> list[EtcdMember]:
+        """Return the etcd that fails with a node's machine: none where all nodes are on one, or another node is on it, too."""
+        place = self._places[node]
+        if len(self._etcds) == 1 or list(self._places.values()).count(place) > 1:
+            return []
+        # Of two that are on one machine, the second is the one that no fault ends.
+        return [self._etcd_members[name] for name, machine in self._etcds.items() if machine == place][:1]
 
-    def _stopping(self, path: Path) -> Undo:
-        return Undo(kind="stop_cluster_manager", path=str(path), label=self._journal.label)
+    def _start_etcds(self) -> None:
+        for name, place in self._etcds.items():
+            machine, address = self._machines[place], self._addresses[place]
+            client_port, peer_port = machine.free_port(address), machine.free_port(address)
+            self._etcd_members[name] = EtcdMember(
+                name=name, address=address, client_port=client_port, peer_port=peer_port
+            )
+        members = tuple(self._etcd_members.values())
+        for one in members:
+            self._machines[self._etcds[one.name]].start_etcd(one, members)
+        client = self._etcd_client = EtcdClient(members, self._context)
+        for one in members:
+            machine = self._machines[self._etcds[one.name]]
+            self._await(
+                machine, one.program, lambda one=one: client.is_healthy(one.name), f"{ETCD} {one.name} is not healthy"
+            )
+        client.put(f"/service/{SCOPE}/config", json.dumps(self._dynamic()))
+
+    def _member(self, node: str) -> PatroniMember:
+        address = self._addresses[self._places[node]]
+        return PatroniMember(
+            node=node,
+            address=address,
+            rest_port=self._machine(node).free_port(address),
+            etcds=tuple(one.client for one in self._etcd_members.values()),
+            by_rewind=self._by_rewind,
+        )
 
     def _dynamic(self) -> dict[str, Any]:
         """Return the configuration that all members share, which is in etcd."""
@@ -197,55 +195,36 @@ class PatroniCluster:
             "postgresql": {"use_pg_rewind": self._by_rewind, "use_slots": True, "parameters": same},
         }
 
-    def _config(self, node: str) -> dict[str, Any]:
-        """Return the configuration of one member; JSON is YAML."""
-        server, member = self._servers[node], self._members[node]
-        address = server.layout.spec.listen_address or LOCALHOST
-        login = {"username": SUPERUSER, "password": server.password}
-        rest = f"{LOCALHOST}:{member.rest_port}"
-        return {
-            "scope": SCOPE,
-            "name": node,
-            "restapi": {"listen": rest, "connect_address": rest, "authentication": self._rest_login},
-            "etcd3": {"host": self._etcd.address, "username": USER, "password": self._etcd.password},
-            "watchdog": {"mode": "off"},  # one that Patroni held when it was killed would reset this machine
-            "postgresql": {
-                "listen": f"{address}:{server.port}",
-                "connect_address": f"{address}:{server.port}",
-                "data_dir": str(server.layout.data_directory),
-                "bin_dir": server.layout.installation.bindir,
-                "pgpass": str(self._folder / f"{node}.pgpass"),
-                "authentication": {"superuser": login, "replication": login, "rewind": login},
-                "parameters": {"unix_socket_directories": str(server.layout.socket_directory)},
-                "pg_hba": [*HBA.splitlines(), *_HBA_MEMBERS],
-                "remove_data_directory_on_rewind_failure": True,
-                "remove_data_directory_on_diverged_timelines": not self._by_rewind,
-            },
-        }
+    def _rest(self, node: str) -> HttpsDaemon:
+        member = self._members[node]
+        return HttpsDaemon(member.address, member.rest_port, self._context)
 
     def _await_role(self, node: str, role: str) -> None:
-        member = self._members[node]
         what = f"the Patroni of {node} has not taken its server over as {role}"
-        self._await(node, lambda: get_status(LOCALHOST, member.rest_port, f"/{role}") == 200, what)
+        with closing(self._rest(node)) as rest:
+            self._await_member(node, lambda: rest.status(f"/{role}") == 200, what)
 
     def _await_streaming(self, node: str, leader: str) -> None:
         def streams() -> bool:
             return streams_from(self._servers[node], self._servers[leader], node)
 
-        self._await(node, streams, f"{node} does not stream from {leader}")
+        self._await_member(node, streams, f"{node} does not stream from {leader}")
 
-    def _await(self, node: str, happened: Callable[[], bool], failing: str) -> None:
+    def _await_member(self, node: str, happened: Callable[[], bool], failing: str) -> None:
+        self._await(self._machine(node), self._members[node].program, happened, failing)
+
+    def _await(self, machine: PatroniMachine, program: str, happened: Callable[[], bool], failing: str) -> None:
+        """Wait until something has happened for which a program has to run."""
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not happened():
-            if not self.has_member(node):
-                raise RunError(f"the Patroni of {node} has ended", details=self._log(node).splitlines()[-_LOG_LINES:])
+            if not machine.runs(program):
+                raise RunError(f"{program} has ended", details=machine.log(program).splitlines()[-_LOG_LINES:])
             if time.monotonic() > deadline:
                 raise RunError(
-                    f"{failing} within {READY_TIMEOUT_S:g} s", details=self._log(node).splitlines()[-_LOG_LINES:]
+                    f"{failing} within {READY_TIMEOUT_S:g} s", details=machine.log(program).splitlines()[-_LOG_LINES:]
                 )
             cancel.sleep(_LOOK_AGAIN_S)
 
     def _log(self, node: str) -> str:
         """Return what the Patroni of a node has logged since it was started last."""
-        member = self._members[node]
-        return member.log.tail(_LOG_BYTES, since=member.log_begin_bytes)
+        return self._machine(node).log(self._members[node].program)

@@ -12,7 +12,7 @@ from plinth.system.paths import sync_folder
 
 CONFIGURATION_FILE = "plinth.conf"
 STANDBY_FILE = "standby.signal"
-HBA = """\
+_HBA = """\
 # Written by Plinth. The socket is in a directory that only its owner may enter.
 local all all trust
 local replication all trust
@@ -29,16 +29,17 @@ host replication all all scram-sha-256
 """
 
 
+def hba(*, networked: bool = False, reachable: bool = False) -> str:
+    """Return who may connect, as pg_hba.conf has it; `networked`: standbys from an emulated network, too; `reachable`: load machines
+    and standbys on other machines with the password."""
+    return _HBA + (_HBA_NETWORK if networked else "") + (_HBA_REACHABLE if reachable else "")
+
+
 def prepare(data_directory: Path, owner: Owner, *, networked: bool, reachable: bool = False) -> None:
-    """Include plinth.conf and write who may connect, after initdb; `networked`: standbys from an emulated network, too;
-    `reachable`: load machines with the password."""
+    """Include plinth.conf and write who may connect, as `hba` has it, after initdb."""
     main = data_directory / "postgresql.conf"
     replace_file(main, f"{main.read_text()}\ninclude '{CONFIGURATION_FILE}'\n", owner)
-    replace_file(
-        data_directory / "pg_hba.conf",
-        HBA + (_HBA_NETWORK if networked else "") + (_HBA_REACHABLE if reachable else ""),
-        owner,
-    )
+    replace_file(data_directory / "pg_hba.conf", hba(networked=networked, reachable=reachable), owner)
 
 
 def mark_standby(data_directory: Path, owner: Owner) -> None:
