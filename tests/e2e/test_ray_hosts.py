@@ -53,8 +53,8 @@ def cluster() -> Iterator[list[Machine]]:
         yield made
 
 
-def _start(cluster: list[Machine], folder: Path, node: str) -> "subprocess.Popen[str]":
-    (folder / "x.toml").write_text(f'{TEXT}node = "{node}"\n')
+def _start(cluster: list[Machine], folder: Path, node: str, more: str = "") -> "subprocess.Popen[str]":
+    (folder / "x.toml").write_text(f'{TEXT}node = "{node}"\n{more}')
     words = (PLINTH, "run", str(folder / "x.toml"), "--bundle", str(folder / "bundle"), "--yes")
     return cluster[0].start(
         *words, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
@@ -75,6 +75,23 @@ def test_a_server_is_made_and_measured_on_a_machine_of_the_cluster(cluster, scra
     plan = json.loads((scratch / "bundle" / "plan.json").read_text())
     assert list(plan["hosts"]) == ["db1"]
     assert _left(cluster[1]) == [] and cluster[1].processes("postgres") == set()
+
+
+def test_a_fleet_in_the_same_cluster_is_not_on_the_host(cluster, scratch):
+    """It begins with machines other than the head, of which the host is the only one."""
+    done = _start(cluster, scratch, cluster[1].address, more='[fleet]\naddress = "auto"\nmachines = 1\n')
+    said, _ = done.communicate(timeout=180)
+    assert done.returncode in (0, 3), said
+    (trial,) = [json.loads(path.read_text()) for path in (scratch / "bundle").glob("trials/*/trial.json")]
+    assert trial["status"] == "complete", trial["failure"]
+    assert [one["name"] for one in trial["fleet"]["machines"]] == [cluster[0].name]
+
+
+def test_a_fleet_that_needs_the_host_too_is_refused(cluster, scratch):
+    done = _start(cluster, scratch, cluster[1].address, more='[fleet]\naddress = "auto"\nmachines = 2\n')
+    said, _ = done.communicate(timeout=120)
+    assert done.returncode == 1
+    assert "the Ray cluster has 1 machine for a fleet, next to 1 host of the run, and 2 are" in " ".join(said.split())
 
 
 def test_a_machine_that_the_cluster_does_not_have_is_named(cluster, scratch):

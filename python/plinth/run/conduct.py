@@ -245,13 +245,13 @@ def _run_trials(
     plan, context, runner = provisioner.plan, provisioner.context, provisioner.runner
     fleet = plan.experiment.fleet
     if fleet is not None:
-        check_machines(fleet, runner, context.log("fleet.log"), listener, context.ssh_config)
+        check_machines(fleet, runner, context.log("fleet.log"), listener, context)
     storages = provisioner.prepare(writer, obstacles)
 
     def load(driver: Driver, config: LoadConfig) -> LoadDriver:
         if fleet is not None:
             log = context.log("fleet.log")
-            return fleet_load(fleet, driver, config, runner, log, context.ssh_config)
+            return fleet_load(fleet, driver, config, runner, log, context)
         return make_load(driver, config, runner, context.log("drivers.log"))
 
     trials = TrialRunner(plan, provisioner, storages, listener, load, Clock(), writer.make_ledger)

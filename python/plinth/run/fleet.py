@@ -1,12 +1,11 @@
 """The fleet of a run: why an experiment cannot be driven by one, whether its machines are there, and the load of a trial."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from plinth.fleet.check import check_fleet
 from plinth.fleet.copying import FleetCopy
-from plinth.fleet.executors import executor_of
+from plinth.fleet.executors import Executor, executor_of
 from plinth.fleet.load import FleetLoad
 from plinth.load import LoadConfig
 from plinth.model.errors import MissingCapability, Problem
@@ -19,6 +18,7 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.units import format_count, format_size
 from plinth.model.workload import Driver
 from plinth.plan import Expanded
+from plinth.run.context import RunContext
 from plinth.run.listener import Listener
 from plinth.run.provision.loading import MakeFleetLoader
 from plinth.system.log_file import LogFile
@@ -41,13 +41,13 @@ def fleet_problems(experiment: Experiment, expanded: Expanded) -> Iterator[Probl
         yield from _of_clients(fleet, variant)
 
 
-def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Listener, ssh_config: Path | None) -> None:
+def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Listener, context: RunContext) -> None:
     """Check before anything is made that an agent runs on each machine, with the same versions, and that its clock can be read.
 
     Raises RunError where one cannot be started, MissingCapability where one cannot be used.
     """
     listener.phase("look at the machines of the fleet")
-    found = check_fleet(executor_of(fleet, runner, log, ssh_config), None)
+    found = check_fleet(_executor(fleet, runner, log, context), None)
     if wrong := [f"{one.name}: {problem}" for one in found for problem in one.problems]:
         raise MissingCapability(
             "the machines of the fleet cannot drive this load together",
@@ -58,14 +58,14 @@ def check_machines(fleet: FleetSpec, runner: Runner, log: LogFile, listener: Lis
 
 
 def fleet_load(
-    fleet: FleetSpec, driver: Driver, config: LoadConfig, runner: Runner, log: LogFile, ssh_config: Path | None
+    fleet: FleetSpec, driver: Driver, config: LoadConfig, runner: Runner, log: LogFile, context: RunContext
 ) -> FleetLoad:
     """Return the load of one trial, whose agents are started with it and end with it."""
-    return FleetLoad(config, executor_of(fleet, runner, log, ssh_config), fleet.address, driver)
+    return FleetLoad(config, _executor(fleet, runner, log, context), fleet.address, driver)
 
 
 def fleet_loader(
-    fleet: FleetSpec | None, runner: Runner, log: LogFile, ssh_config: Path | None = None
+    fleet: FleetSpec | None, runner: Runner, log: LogFile, context: RunContext | None = None
 ) -> MakeFleetLoader | None:
     """Return what sends the rows of datasets: as many machines as it is worth to start agents on. None without a fleet."""
     if fleet is None:
@@ -75,9 +75,17 @@ def fleet_loader(
         machines = min(fleet.number_of_machines, len(config["pieces"]), int(size_bytes // LEAST_BYTES))
         if machines < 2:
             return bulk_loader(config)
-        return FleetCopy(config, executor_of(fleet.model_copy(update={"machines": machines}), runner, log, ssh_config))
+        return FleetCopy(config, _executor(fleet.model_copy(update={"machines": machines}), runner, log, context))
 
     return make
+
+
+def _executor(fleet: FleetSpec, runner: Runner, log: LogFile, context: RunContext | None) -> Executor:
+    """Return what starts the agents: not on machines of a Ray cluster that are hosts of the run."""
+    if context is None:
+        return executor_of(fleet, runner, log)
+    hosts = [host.ray_node for host in context.hosts.values() if host.ray_node is not None]
+    return executor_of(fleet, runner, log, context.ssh_config, hosts)
 
 
 def _of_experiment(experiment: Experiment) -> Iterator[Problem]:

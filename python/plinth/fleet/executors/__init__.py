@@ -1,6 +1,6 @@
 """How the agents of a fleet are started: on this machine, on hosts by ssh, or by Ray. All give connections to running agents."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -54,11 +54,14 @@ class Executor(Protocol):
         ...
 
 
-def executor_of(fleet: FleetSpec, runner: Runner, log: LogFile, ssh_config: Path | None = None) -> Executor:
+def executor_of(
+    fleet: FleetSpec, runner: Runner, log: LogFile, ssh_config: Path | None = None, not_on: Sequence[str] = ()
+) -> Executor:
     """Return the executor that an experiment asks for; `log` gets what agents print. Raises MissingCapability without what it needs.
 
     `ssh_config` is a configuration of ssh that the command line names, in the place of the user's own, ~/.ssh/config. A
-    configuration starts commands, so no experiment names one.
+    configuration starts commands, so no experiment names one. `not_on`: names or addresses of machines of a Ray cluster that have other
+    work.
     """
     match fleet.address:
         case "local":
@@ -72,4 +75,4 @@ def executor_of(fleet: FleetSpec, runner: Runner, log: LogFile, ssh_config: Path
         case _:
             from plinth.fleet.executors.ray import RayExecutor
 
-            return RayExecutor(fleet, runner, log)
+            return RayExecutor(fleet, runner, log, not_on=not_on)

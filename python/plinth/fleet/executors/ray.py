@@ -44,10 +44,13 @@ _Message = TypeVar("_Message", bound=Frozen)
 class RayExecutor:
     """Starts an agent on each of `fleet.machines` machines of a Ray cluster.
 
-    More `agents` than machines share them, to see what many cost where there are few: they do not measure a server well.
+    More `agents` than machines share them, to see what many cost where there are few: they do not measure a server well. None is on the
+    machines `not_on`, by name or address.
     """
 
-    def __init__(self, fleet: FleetSpec, runner: Runner, log: LogFile, agents: int | None = None) -> None:
+    def __init__(
+        self, fleet: FleetSpec, runner: Runner, log: LogFile, agents: int | None = None, not_on: Sequence[str] = ()
+    ) -> None:
         require_package("ray", "a fleet on Ray", where="fleet.address")
         machines = fleet.number_of_machines
         number = agents or machines
@@ -56,6 +59,7 @@ class RayExecutor:
                 address=fleet.address,
                 machines=machines,
                 agents=number,
+                not_on=tuple(not_on),
                 timeout_s=_PLACE_TIMEOUT_S * -(-number // machines),
                 certificate="",
             ),

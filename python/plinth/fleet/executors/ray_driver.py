@@ -25,6 +25,7 @@ from plinth import __version__
 from plinth.fleet.executors.ray_messages import Answer, Placed, Problem, RayEnded, RayOrder, Versions
 from plinth.fleet.executors.ray_node import RayNode
 from plinth.model.errors import MissingCapability, PlinthError, RunError
+from plinth.model.units import format_count
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
@@ -213,7 +214,7 @@ def _placed(
 
     actor_class = ray.remote(RayNode)
     actors: dict[_Node, Any] = {}
-    for node in _shared(_chosen(order.machines, order.node), order.agents):
+    for node in _shared(_chosen(order.machines, order.node, order.not_on), order.agents):
         options = {
             "num_cpus": node.cpus,
             "max_restarts": 0,
@@ -244,9 +245,9 @@ def _placed(
     return actors, Answer(placed=tuple(placed), problems=tuple(problems), versions=versions)
 
 
-def _chosen(machines: int, wanted: str | None) -> list[_Node]:
-    """Return as many machines of the cluster, in the order of their names: this one and the head last, which have other work; or the one
-    that has the name or address `wanted`.
+def _chosen(machines: int, wanted: str | None, not_on: Sequence[str]) -> list[_Node]:
+    """Return as many machines of the cluster, in the order of their names, without those that `not_on` names: this one and the head last,
+    which have other work; or the one that has the name or address `wanted`.
 
     Raises RunError when there are too few.
     """
@@ -277,11 +278,14 @@ def _chosen(machines: int, wanted: str | None) -> list[_Node]:
                 hint="`ray list nodes` shows the names and addresses of its machines",
             )
         return named
-    if len(found) < machines:
+    free = [(key, node) for key, node in found if node.name not in not_on and node.address not in not_on]
+    if len(free) < machines:
+        others = len(found) - len(free)
+        hosts = f" for a fleet, next to {format_count(others, 'host')} of the run" if others else ""
         raise RunError(
-            f"the Ray cluster has {len(found)} machines, and {machines} are to drive the load",
+            f"the Ray cluster has {format_count(len(free), 'machine')}{hosts}, and {machines} are to drive the load",
             details=[
-                *sorted(f"{node.name}: {node.address}, {node.cpus:g} CPUs" for _, node in found),
+                *sorted(f"{node.name}: {node.address}, {node.cpus:g} CPUs" for _, node in free),
                 *(
                     f"{node['NodeManagerAddress']}: lost, as Ray will notice soon"
                     for node in listed
@@ -290,7 +294,7 @@ def _chosen(machines: int, wanted: str | None) -> list[_Node]:
             ],
             hint="`ray start --address=HOST:6379` on more machines, or fewer in machines",
         )
-    return [node for _, node in sorted(found)[:machines]]
+    return [node for _, node in sorted(free)[:machines]]
 
 
 def _listens(address: str, port: int) -> bool:

@@ -16,6 +16,7 @@ class RayOrder(Frozen):
     address: str = Field(description="Of the Ray cluster, as in the experiment.")
     machines: int
     node: str | None = Field(default=None, description="The name or address of the one machine; None: any.")
+    not_on: tuple[str, ...] = Field(default=(), description="Names or addresses of machines that have other work.")
     command: AgentCommand = "agent"
     agents: int = Field(
         description="As many as machines, or more that share them: then none gets CPUs of Ray's for itself."

@@ -116,7 +116,7 @@ class ClusterPreparation:
         planned, context = cluster.planned, cluster.context
         cluster.listener.phase(f"load {planned.dataset.kind} into {planned.id}")
         target, managed = server.connection, server if isinstance(server, Server) else None
-        fleet = fleet_loader(self._plan.experiment.fleet, cluster.runner, context.log("fleet.log"), context.ssh_config)
+        fleet = fleet_loader(self._plan.experiment.fleet, cluster.runner, context.log("fleet.log"), context)
         with (
             database_errors("load the dataset", planned.id),
             DatasetSession(connect(target), target, managed, fleet, cluster.host) as session,
