@@ -22,11 +22,11 @@ class Sshd(NamedTuple):
 
 
 @contextmanager
-def own_sshd(folder: Path, hosts: Sequence[str]) -> Iterator[Sshd]:
-    """sshd in the foreground, as who runs the tests, and with root's right where that is root."""
+def own_sshd(folder: Path, hosts: Sequence[str], user: str | None = None) -> Iterator[Sshd]:
+    """sshd in the foreground, as who runs the tests, and with root's right where that is root. Who runs the tests logs in, or `user`."""
     program = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
     assert program is not None, "the tests need Debian's package openssh-server"
-    folder.mkdir(mode=0o700)
+    folder.mkdir(mode=0o755)
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     if getpass.getuser() == "root":
@@ -43,7 +43,7 @@ def own_sshd(folder: Path, hosts: Sequence[str]) -> Iterator[Sshd]:
     known_hosts.write_text(f"[127.0.0.1]:{port} {key}\n")
     config = folder / "config"
     config.write_text(
-        f"Host {' '.join(hosts)}\n  HostName 127.0.0.1\n  Port {port}\n  User {getpass.getuser()}\n"
+        f"Host {' '.join(hosts)}\n  HostName 127.0.0.1\n  Port {port}\n  User {user or getpass.getuser()}\n"
         f"  IdentityFile {folder}/user\n  IdentitiesOnly yes\n  UserKnownHostsFile {known_hosts}\n"
     )
     # OpenSSH takes the user's home from the system, not from HOME.

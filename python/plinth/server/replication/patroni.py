@@ -12,7 +12,8 @@ from typing import Any, Literal
 from plinth.model.errors import PlinthError, RunError
 from plinth.model.patroni import ETCD, PatroniSpec, etcd_machines
 from plinth.model.standby import PRIMARY
-from plinth.server.replication.etcd import EtcdClient, EtcdMember
+from plinth.server.replication.etcd import EtcdMember
+from plinth.server.replication.etcd_client import EtcdClient
 from plinth.server.replication.patroni_machine import SCOPE, PatroniMachine, PatroniMember
 from plinth.server.replication.promotion import streams_from
 from plinth.server.server import Server
