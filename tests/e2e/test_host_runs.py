@@ -24,6 +24,7 @@ scale = 1
 [workload]
 builtin = "tpcb-like"
 clients = 2
+rate = 400
 ledger = true
 [matrix]
 storage = ["near", "far"]
@@ -113,6 +114,7 @@ scale = 1
 [workload]
 builtin = "tpcb-like"
 clients = 2
+rate = 400
 ledger = true
 [measure]
 warmup = "200ms"
