@@ -294,6 +294,7 @@ def _conducted(project) -> dict:
     outage = trial["outage"]
     assert outage["primary"] != "primary" and outage["lost"] == 0 and outage["acknowledged"] > 0
     assert outage["failover"]["by"].startswith("Patroni ")
+    assert not any("PRIVATE KEY" in log.read_text(errors="replace") for log in project.bundle.glob("logs/*"))
     assert outage["failover"]["rejoin"]["how"] in ("rewind", "restart")
     return outage
 
