@@ -42,7 +42,6 @@ scale = 1
 [workload]
 builtin = "tpcb-like"
 clients = 4
-rate = 400  # most tests are not about speed, and others want the processors
 
 [matrix]
 storage = ["disk", "memory"]

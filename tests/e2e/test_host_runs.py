@@ -24,7 +24,6 @@ scale = 1
 [workload]
 builtin = "tpcb-like"
 clients = 2
-rate = 400
 ledger = true
 [matrix]
 storage = ["near", "far"]
@@ -114,7 +113,6 @@ scale = 1
 [workload]
 builtin = "tpcb-like"
 clients = 2
-rate = 400
 ledger = true
 [measure]
 warmup = "200ms"

@@ -21,7 +21,6 @@ question = "Are acknowledged commits kept?"
 [workload]
 {workload}
 clients = 2
-rate = 1000
 [matrix]
 storage = [{names}]
 [measure]
