@@ -6,18 +6,17 @@
 # failure: each is a fault to be found, of the test or of what it tests, but does not tell whether this change is sound.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+trap 'exit 130' INT # a pytest that Ctrl-C has ended says so by its exit code only, and the next part would follow
 # Servers have a thousand files each. On an ext4 without a journal, as machines of a cloud have it, these take 0.63 to 0.75 s of CPU time to make
 # and remove; with a journal 0.11 s. So the tests of root have a file system of their own, which goes with the namespace of this script.
 if [ "$(id -u)" -eq 0 ] && [ "${1:-}" != inside ]; then
-  PLINTH_TESTS_FOLDER=$(mktemp -d /tmp/XXXX) || exit 2
+  image="" PLINTH_TESTS_FOLDER=$(mktemp -d /tmp/XXXX) || exit 2
+  trap 'rm -f "$image"; rmdir "$PLINTH_TESTS_FOLDER"' EXIT # after Ctrl-C, too
+  image=$(mktemp /tmp/plinth-tests-XXXX) && truncate --size 64G "$image" && mkfs.ext4 -q -O has_journal "$image" || exit 2
   export PLINTH_TESTS_FOLDER TMPDIR=$PLINTH_TESTS_FOLDER
-  image=$(TMPDIR=/tmp mktemp --tmpdir plinth-tests-XXXX) && truncate --size 64G "$image" && mkfs.ext4 -q -O has_journal "$image" || exit 2
   unshare --mount --propagation private sh -c \
     'mount -o loop,noatime,discard "$1" "$PLINTH_TESTS_FOLDER" && chmod 1777 "$PLINTH_TESTS_FOLDER" && scripts/tests.sh inside' sh "$image"
-  code=$?
-  rm "$image"
-  rmdir "$PLINTH_TESTS_FOLDER"
-  exit "$code"
+  exit
 fi
 export OPENBLAS_NUM_THREADS=1 # numpy would start threads in every process that imports it
 # Where bytecode is not kept, every process of the tests would compile what has changed since the build, and every pytest all tests.

@@ -94,6 +94,13 @@ def test_a_fleet_that_needs_the_host_too_is_refused(cluster, scratch):
     assert "the Ray cluster has 1 machine for a fleet, next to 1 host of the run, and 2 are" in " ".join(said.split())
 
 
+def test_a_check_of_the_fleet_takes_the_same_machines(cluster, scratch):
+    more = '[fleet]\naddress = "auto"\nmachines = 1\n'
+    (scratch / "x.toml").write_text(f'{TEXT}node = "{cluster[1].address}"\n{more}')
+    found = cluster[0].run(PLINTH, "fleet", "check", str(scratch / "x.toml"), "--json")
+    assert [one["name"] for one in json.loads(found)] == [cluster[0].name]
+
+
 def test_a_machine_that_the_cluster_does_not_have_is_named(cluster, scratch):
     done = _start(cluster, scratch, "10.120.0.77")
     said, _ = done.communicate(timeout=120)

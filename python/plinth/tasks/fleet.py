@@ -38,8 +38,9 @@ def check_machines(
     if server is None and connection is not None:
         server = loaded.connections.get(connection, connection)
     target = None if server is None else resolve(server)
+    hosts = [host.node for host in loaded.experiment.host.values() if host.node is not None]
     try:
-        return FleetFound(check_fleet(executor_of(fleet, Runner(), log, ssh_config), target), {})
+        return FleetFound(check_fleet(executor_of(fleet, Runner(), log, ssh_config, hosts), target), {})
     except NotStarted as error:
         left = tuple(host for host in fleet.hosts[: fleet.number_of_machines] if host not in error.errors)
         if not left:

@@ -109,8 +109,9 @@ def host_problems(experiment: Experiment, expanded: Expanded, addresses: Mapping
     if experiment.durability is not None and experiment.durability.atlas:
         yield _not_there("disks of another host are not recorded for an atlas", ["durability", "atlas"])
     for key in there:
-        machines_of_etcd = etcd_machines(machines[key.id].values())
-        if key.server.failover == "patroni" and None in machines_of_etcd and None not in addresses:
+        of_nodes = set(machines[key.id].values())
+        has_only_an_etcd_here = None not in of_nodes and None in etcd_machines(machines[key.id].values())
+        if key.server.failover == "patroni" and has_only_an_etcd_here and None not in addresses:
             yield Problem(
                 "by which address this machine, which has one of the etcds, is reached is not known",
                 path=["server", "failover"],

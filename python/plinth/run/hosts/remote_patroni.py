@@ -55,7 +55,9 @@ class RemotePatroniMachine(PatroniMachine):
 
     def end(self) -> None:
         """Kill all of it there, and keep its logs here."""
-        for name, text in self.logs().items():
-            with self._log_of(name).to_append() as log:
-                log.write(text.encode())
-        self._ask("end")
+        try:
+            for name, text in self.logs().items():
+                with self._log_of(name).to_append() as log:
+                    log.write(text.encode())
+        finally:  # else a Patroni would start again the servers that the trial ends
+            self._ask("end")
