@@ -92,8 +92,8 @@ wait_for_one() {
   ended "${under_way[$pid]}" "$code"
   unset "under_way[$pid]"
 }
-# What waits most begins next to what works, and the longest first.
-for name in storages runs-j-to-p "the rest" reports runs-h-to-i runs-a-to-c plans fleets loads runs-d-to-g runs-q-to-r checks engine runs-s-to-z units; do
+# What waits most begins next to what works, and the longest first; last comes what keeps both processors busy to its end.
+for name in storages runs-j-to-p "the rest" reports runs-s-to-z runs-h-to-i runs-a-to-c fleets runs-d-to-g loads runs-q-to-r engine plans checks units; do
   [ ${#under_way[@]} -lt 4 ] || wait_for_one
   case $name in
     checks | units) part "$name" "$name" & ;;

@@ -267,3 +267,16 @@ def test_an_initdb_that_makes_nothing(
     with pytest.raises(MissingCapability, match="initdb makes no data directory") as caught:
         find_installation(18, str(bindir), owner, runner)
     assert caught.value.where == f"{bindir}/initdb"
+
+
+def test_a_program_is_run_once_and_again_when_it_is_another(program_folder: Path, owner: Owner, runner: Runner) -> None:
+    bindir, runs = program_folder / "bin", program_folder / "runs"
+    runs.touch()
+    runs.chmod(0o666)
+    for version, expected in (("17.1", 2), ("17.1", 2), ("17.2", 4)):
+        for name in ("postgres", "initdb"):
+            text = f"echo >> {runs}; {says(version).format(name)}"
+            if not (bindir / name).exists() or version not in (bindir / name).read_text():
+                program(bindir / name, text)
+        assert find_installations(owner, runner, [Place(bindir, "opt")]).installations[0].version == version
+        assert len(runs.read_text().splitlines()) == expected

@@ -42,16 +42,15 @@ class Window:
 
     def growth(self, source: str, of: str, metric: str) -> float | None:
         """Return how far a counter advanced; None where it was not read twice, or began again in between."""
-        values = self._counted(source, of, metric).values
-        if len(values) < 2 or (values[1:] < values[:-1]).any():
-            return None
-        return float(values[-1] - values[0])
+        points = self._grown(source, of, metric)
+        return None if points is None else float(points.values[-1] - points.values[0])
 
     def rate(self, source: str, of: str, metric: str) -> float | None:
         """Return the growth of a counter per second; None where that is not known."""
-        growth = self.growth(source, of, metric)
-        t_ns = self._counted(source, of, metric).t_ns
-        return None if growth is None else growth / float(t_ns[-1] - t_ns[0]) * 1e9
+        points = self._grown(source, of, metric)
+        if points is None:
+            return None
+        return float(points.values[-1] - points.values[0]) / float(points.t_ns[-1] - points.t_ns[0]) * 1e9
 
     def growth_of_all(self, source: str, metric: str, *among: str) -> float | None:
         """Return the sum over the objects with one of `among` in their name, or over all; None where that of none is known."""
@@ -87,12 +86,19 @@ class Window:
         points = self.samples.get((source, of, metric), _NONE)
         return points.values[(points.t_ns > self.begin_ns) & (points.t_ns <= self.end_ns)]
 
+    def _grown(self, source: str, of: str, metric: str) -> Points | None:
+        """Return the readings of a counter, of which there are two or more that never fall; None where these are missing."""
+        points = self._counted(source, of, metric)
+        return None if len(points.values) < 2 or (points.values[1:] < points.values[:-1]).any() else points
+
     def _counted(self, source: str, of: str, metric: str) -> Points:
         """Return the readings of a counter with its values at the ends of the window, as far as these are known.
 
         A load advances no counter before its start or after its end: a reading from then is as good as one at that instant.
         """
-        points = self.samples.get((source, of, metric), _NONE)
+        points = self.samples.get((source, of, metric))
+        if points is None:
+            return _NONE
         t_ns, values = np.clip(points.t_ns, 0, self.end_ns), points.values
         if len(t_ns) >= 3 and t_ns[0] < self.begin_ns <= t_ns[1] <= self.begin_ns + _AT_NS:
             return Points(t_ns[1:], values[1:])

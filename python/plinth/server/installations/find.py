@@ -27,6 +27,8 @@ _PLACES = (
     ("opt", "/opt/*/*/bin"),
 )
 _VERSION = re.compile(r"\(PostgreSQL\) ((\d+)\S*)")
+_seen: dict[tuple[object, ...], str] = {}
+"""Versions of the programs that this process has run, by `_state`: a plan asks for each of its servers."""
 
 
 class Place(NamedTuple):
@@ -117,7 +119,12 @@ def inspect(place: Place, owner: Owner, runner: Runner, *, as_ourselves: bool = 
         raise from_os_error(error, "look for PostgreSQL's programs", place.bindir) from error
     if missing:
         raise MissingCapability(f"there is no {' and no '.join(missing)} in it", where=str(place.bindir))
-    versions = {program: _version(place.bindir / program, owner, runner, as_ourselves) for program in PROGRAMS}
+    versions = {}
+    for program in PROGRAMS:
+        state = (_state(place.bindir / program), owner.uid, as_ourselves)
+        if state not in _seen:
+            _seen[state] = _version(place.bindir / program, owner, runner, as_ourselves)
+        versions[program] = _seen[state]
     version = versions["postgres"]
     if versions["initdb"] != version:
         raise MissingCapability(
@@ -169,6 +176,15 @@ def _with_initdb(found: Installation, owner: Owner, runner: Runner) -> Installat
         where=initdb,
         hint="install PostgreSQL again, or name another installation's directory in server.bindir",
     )
+
+
+def _state(program: Path) -> tuple[object, ...]:
+    """Return what another file at its place would not share with it."""
+    try:
+        found = program.stat()
+    except OSError as error:
+        raise from_os_error(error, "look for PostgreSQL's programs", program) from error
+    return program, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _version(program: Path, owner: Owner, runner: Runner, as_ourselves: bool) -> str:

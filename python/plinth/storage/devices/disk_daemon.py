@@ -9,6 +9,7 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from plinth.model.disk import DiskConfig, DiskProfile
@@ -110,6 +111,7 @@ def _ours(mount: Path, label: str) -> list[Mount]:
     ]
 
 
+@cache
 def disk_profiles() -> tuple[DiskProfile, ...]:
     """Return every profile, from slow to fast."""
     from plinth import _native  # takes a while to load
