@@ -9,6 +9,7 @@ from typing import get_args
 
 import pytest
 
+from every_kind import KINDS, LEVELS, experiment
 from hosts_here import HostHere, host_here
 from own_sshd import own_sshd
 from plinth import open_bundle
@@ -558,3 +559,32 @@ def test_host_check_says_what_it_finds_of_each_host(project, db1):
 def test_host_check_without_a_host(project):
     found = project.plinth("host", "check", "x.toml")
     assert found.returncode == 2 and "the experiment has no hosts" in found.stderr
+
+
+POOL = """
+[storage.vdev]
+kind = "file"
+size = "400MiB"
+on = "memory"
+
+[storage.pool]
+kind = "zfs"
+data = ["vdev"]
+"""
+
+
+@pytest.mark.long
+def test_every_kind_of_storage_is_made_on_a_host(project, db1, nothing_left):
+    levels = [*LEVELS, "pool"]
+    there = experiment(levels, KINDS + POOL).replace("\nkind =", '\nhost = "db1"\nkind =')
+    project.write(f"{there}{db1.toml}")
+    done = project.run(timeout_s=240)
+    assert done.returncode in (0, 3), done.stderr
+    trials = {trial["variant"]: trial for trial in project.trials()}
+    assert trials.keys() == set(levels)
+    for name, trial in trials.items():
+        assert trial["status"] == "complete" and trial["tps"] > 0, trial["failure"]
+        storage = json.loads((project.bundle / "env" / f"storage-{name}.json").read_text())
+        assert storage["host"] == "db1" and storage["volatile"], name
+    assert db1.left() == [] and db1.agents() == []
+    nothing_left()
