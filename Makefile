@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try try-fleet try-hosts build test test-long check check-types check-rust check-python check-viewer dist test-dist test-try docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
+.PHONY: help try try-fleet try-hosts build test run-tests test-long check check-types check-rust check-python check-viewer dist test-dist test-try docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,14 +55,16 @@ $(VIEWER): $(WEB_SOURCES) $(STAMPS)/python
 test-deps: build
 	@scripts/test-deps.sh
 
-# Built next to the native module, whose linking keeps one processor busy for a minute.
+# Built in the time that nothing else needs a processor: first next to the native module, then next to the tests.
 $(STAMPS)/unit-tests: $(RUST_SOURCES) $(STAMPS)/python $(STAMPS)/rust
-	cargo test --workspace --lib --bins --tests --no-run --quiet
+	chrt --idle 0 cargo test --workspace --lib --bins --tests --no-run --quiet
 	@touch $@
 
 test: ## the tests: Rust, Python, viewer, and the checks; lists those of test-long
-	@$(MAKE) --no-print-directory -j3 test-deps $(STAMPS)/unit-tests
-	scripts/tests.sh
+	@$(MAKE) --no-print-directory -j3 run-tests $(STAMPS)/unit-tests
+
+run-tests: test-deps
+	@env --unset=MAKEFLAGS --unset=MFLAGS scripts/tests.sh
 
 OLD_POSTGRES := tests/postgres/node_modules/.package-lock.json
 
