@@ -27,6 +27,8 @@ needs kmod modprobe
 needs openssh-client ssh
 needs openssh-server sshd
 needs sudo sudo
+needs patchelf patchelf
+needs gpgv gpgv
 needs user-mode-linux linux.uml
 # OpenZFS does where its module is loaded; elsewhere ZFS runs as a process.
 [ -e /sys/module/zfs ] || needs zfs-fuse zfs-fuse

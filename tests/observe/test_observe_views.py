@@ -94,23 +94,28 @@ _17 = _16 | {
         "shared_blk_read_time shared_blk_write_time local_blk_read_time local_blk_write_time",
     ),
 }
+_18 = _17 | {
+    "pg_stat_database": f"{_DATABASE_14} parallel_workers_to_launch parallel_workers_launched",
+    "pg_stat_checkpointer": f"{_CHECKPOINTER_17} num_done slru_written",
+    "pg_stat_wal": "wal_records wal_fpi wal_bytes wal_buffers_full stats_reset",
+    "pg_stat_io": f"{_IO_16.replace('op_bytes', '')} read_bytes write_bytes extend_bytes",
+    "pg_stat_user_tables": f"""{_17["pg_stat_user_tables"]} total_vacuum_time total_autovacuum_time
+        total_analyze_time total_autoanalyze_time""",
+    "pg_stat_statements": f"{_17['pg_stat_statements']} wal_buffers_full",
+    "pg_aios": """pid io_id io_generation state operation off length target handle_data_len raw_result result
+        target_desc f_sync f_localmem f_buffered""",
+}
 DOCUMENTED = {
     13: _13,
     14: _14,
     15: _14,
     16: _16,
     17: _17,
-    18: _17
+    18: _18,
+    19: _18
     | {
-        "pg_stat_database": f"{_DATABASE_14} parallel_workers_to_launch parallel_workers_launched",
-        "pg_stat_checkpointer": f"{_CHECKPOINTER_17} num_done slru_written",
-        "pg_stat_wal": "wal_records wal_fpi wal_bytes wal_buffers_full stats_reset",
-        "pg_stat_io": f"{_IO_16.replace('op_bytes', '')} read_bytes write_bytes extend_bytes",
-        "pg_stat_user_tables": f"""{_17["pg_stat_user_tables"]} total_vacuum_time total_autovacuum_time
-            total_analyze_time total_autoanalyze_time""",
-        "pg_stat_statements": f"{_17['pg_stat_statements']} wal_buffers_full",
-        "pg_aios": """pid io_id io_generation state operation off length target handle_data_len raw_result result
-            target_desc f_sync f_localmem f_buffered""",
+        "pg_stat_wal": "wal_records wal_fpi wal_bytes wal_fpi_bytes wal_buffers_full stats_reset",
+        "pg_stat_lock": "locktype waits wait_time fastpath_exceeded stats_reset",
     },
 }
 """Chapters "Monitoring Database Activity", "System Views" and "pg_stat_statements" of each version's documentation."""
@@ -166,7 +171,8 @@ def test_reasons_name_the_version_the_setting_or_the_extension() -> None:
     }
     wal_13 = query_of(views["pg_wal"], 13, ALL_ON)
     assert wal_13.metrics == ("insert_lsn_bytes",)
-    assert set(wal_13.missing.values()) == {"PostgreSQL 13 does not have it; 14 and later do"}
+    since = {f"PostgreSQL 13 does not have it; {version} and later do" for version in (14, 19)}
+    assert set(wal_13.missing.values()) == since
     assert "read_time_s" not in query_of(views["pg_io"], 18, ALL_ON | {"track_io_timing": "off"}).metrics
     absent = {"pg_stat_statements": Extension(None, "not there")}
     assert query_of(views["pg_statements"], 18, ALL_ON, absent).missing == {"pg_statements": "not there"}
@@ -175,7 +181,7 @@ def test_reasons_name_the_version_the_setting_or_the_extension() -> None:
 def test_figures_that_moved_keep_one_name() -> None:
     for source in ("pg_checkpointer", "pg_wal", "pg_bgwriter"):
         view = next(view for view in VIEWS if view.source == source)
-        newest = set(query_of(view, 18, ALL_ON).metrics)
+        newest = set(query_of(view, VERSIONS[-1], ALL_ON).metrics)
         for major in VERSIONS[1:]:
             given = set(query_of(view, major, ALL_ON).metrics)
             assert given - newest <= {"buffers_backend", "buffers_backend_fsync"}

@@ -29,6 +29,7 @@ def with_lags(trial: TrialContents) -> TrialContents:
     seconds = np.arange(0, 34)
     samples["pg_slots", "a", "retained_bytes"] = Points(seconds * S, seconds * 1e6)
     samples["pg_slots", "a", "active"] = Points(seconds * S, np.ones(34))
+    samples["read_your_writes", "a", "wait_s"] = Points(seconds * S, seconds / 1000)
     return replace(trial, read_samples=lambda: samples)
 
 
@@ -48,7 +49,8 @@ def column(report: Report, panel: str, label: str) -> tuple:
 
 def test_each_step_has_a_line_over_all_connections(report: Report) -> None:
     drawn = {panel: [one.label for one in report.series if one.panel == panel] for panel in ("lag", "lag_bytes")}
-    assert drawn["lag"] == ["a written", "a flushed", "a replayed"]
+    assert drawn["lag"] == ["a written", "a flushed", "a replayed", "a waited for"]
+    assert column(report, "lag", "a waited for")[10] == pytest.approx(10.5e6)
     assert drawn["lag_bytes"] == ["a sent", "a written", "a flushed", "a replayed"]
     flushed = column(report, "lag", "a flushed")
     assert flushed[5] == pytest.approx(12e6) and flushed[25] == pytest.approx(12e6), "in ns"
@@ -68,12 +70,13 @@ def test_the_words_are_of_the_measured_time(ramdisk: Reported) -> None:
     assert lag is not None
     assert lag.means_s == pytest.approx(LAGS_S)
     assert (lag.most_behind_bytes, lag.most_retained_bytes) == (4e6, 30e6)
+    assert lag.waits_s == pytest.approx((0.0175, 0.030))
     assert lag_of("b", tracks, 5.0, 30.0) is None
     assert lag_of("a", tracks, 40.0, 50.0) is None, "nothing was sampled then"
     twice = lag._replace(means_s={step: 2 * mean_s for step, mean_s in lag.means_s.items()})
     assert lag_words({"near": [lag], "far": [twice]}, None) == (
         "written 10 ms to 20 ms, flushed 12 ms to 24 ms, replayed 50 ms to 100 ms after the primary, at most 4 MB behind, "
-        "at most 30 MB of WAL kept for it"
+        "at most 30 MB of WAL kept for it, a session there waited 17.5 ms to see what was committed before, at most 30 ms"
     )
 
 

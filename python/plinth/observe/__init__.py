@@ -20,15 +20,17 @@ end in `_s`, sizes in bytes; a figure that moved between versions has its newest
 | pg_database   | the load's database | the columns of pg_stat_database |
 | pg_bgwriter   | all                | buffers_clean maxwritten_clean buffers_alloc; up to 16 also buffers_backend buffers_backend_fsync |
 | pg_checkpointer | all              | num_timed num_requested write_time_s sync_time_s buffers_written; 17: restartpoints_*; 18: num_done slru_written |
-| pg_wal        | all                | insert_lsn_bytes; from 14 wal_records wal_fpi wal_bytes wal_buffers_full wal_write wal_sync wal_write_time_s wal_sync_time_s |
+| pg_wal        | all                | insert_lsn_bytes; from 14 wal_records wal_fpi wal_bytes wal_buffers_full wal_write wal_sync wal_write_time_s wal_sync_time_s; 19: wal_fpi_bytes |
 | pg_io         | backend type/object/context | the columns of pg_stat_io, sizes as *_bytes; times of WAL are in pg_wal |
 | pg_slru       | name               | the columns of pg_stat_slru |
 | pg_archiver   | all                | archived_count failed_count |
 | pg_replication | name/pid          | (gauges, of each standby) sent_behind_bytes and the same of write, flush, replay; write_lag_s flush_lag_s replay_lag_s |
 | pg_slots      | slot               | (gauges) active retained_bytes safe_wal_bytes; from 14 spill_* stream_* total_* |
 | pg_wal_receiver | all              | written_lsn_bytes flushed_lsn_bytes latest_end_lsn_bytes: on a standby |
+| read_your_writes | standby         | 19: (gauge) wait_s: how long WAIT FOR LSN takes there for what the primary has flushed |
 | pg_progress   | command and what of | (gauges) blocks_done blocks_total, or bytes_done bytes_total, of vacuum, analyze, create index, cluster, base backup, copy |
 | pg_aios       | operation/target/state | 18: (gauges) handles length_bytes: I/O under way |
+| pg_lock       | locktype           | 19: waits fastpath_exceeded wait_time_s of pg_stat_lock: waits longer than deadlock_timeout |
 | pg_wait       | kind/type:event, or kind/CPU | (gauge) backends: processes of a kind; CPU: wait for nothing. Of clients' only the active |
 | pg_wait       | all                | (gauges) active idle idle_in_transaction: clients' backends and parallel workers; looks |
 | pg_size       | the load's database | (gauge) size_bytes |
@@ -37,7 +39,7 @@ end in `_s`, sizes in bytes; a figure that moved between versions has its newest
 | pg_statements | id, user, text     | the columns of pg_stat_statements, where it is loaded |
 
 Everything is read once a second, but for pg_wait, which is the mean of ten looks a second (`looks` says how many), and
-sizes, tables and statements, which are read every ten seconds. Of pg_io, pg_slru, pg_aios and pg_wait, what was zero
+sizes, tables and statements, which are read every ten seconds. Of pg_io, pg_slru, pg_aios, pg_lock and pg_wait, what was zero
 throughout is left out; what was seen once is there at every reading.
 
 Process groups: backends, checkpointer, background writer, walwriter, autovacuum, walsender, walreceiver, io workers,

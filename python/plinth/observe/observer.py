@@ -2,9 +2,10 @@
 
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from plinth.model.base import Gap
@@ -67,6 +68,7 @@ class Observer:
 
     `devices` are kernel names as in /proc/diskstats; none given means all real ones. With `log`, the file that the server
     writes its log to, checkpoints are read from there. `storages` are what the server uses, as they were described.
+    On `standbys`, by name, it waits for what was committed before.
     `sampler_of_host` reads the host that the server is on, where that is another machine; `others` are the further machines of the run.
 
     A separate thread reads the host, so that a server that hangs delays nothing else. A source that fails is a gap, and is
@@ -84,9 +86,11 @@ class Observer:
         storages: Sequence[StorageFacts] = (),
         sampler_of_host: "Callable[[HostRequest], Sampler] | None" = None,
         others: Sequence[OtherMachine] = (),
+        standbys: Mapping[str, Connection] = MappingProxyType({}),
     ) -> None:
         # psycopg takes long to import, and planning needs host_facts alone.
         from plinth.observe.postgres import view_sources
+        from plinth.observe.read_your_writes import ReadYourWrites
         from plinth.observe.session import Session
         from plinth.observe.views import SLOW_VIEWS, VIEWS
         from plinth.observe.wait_events import WaitProfile
@@ -97,7 +101,11 @@ class Observer:
         self._session = Session(connection, local=local, ours=ours)
         self._wait_session = Session(connection, local=local, ours=ours)
         self._slow_session = Session(connection, local=local, ours=ours, within=True)
-        self._sessions = (self._session, self._wait_session, self._slow_session)
+        self._sessions = [self._session, self._wait_session, self._slow_session]
+        self._standbys: ReadYourWrites | None = None
+        if standbys:
+            self._sessions.append(Session(connection, local=local, ours=ours))
+            self._standbys = ReadYourWrites(self._sessions[-1], standbys)
         self._log = None if log is None else ServerLog(log)
         self._server_sources = view_sources(self._session, VIEWS)
         if self._log is not None:
@@ -142,6 +150,17 @@ class Observer:
             further = Sampler("the volumes", self._further, t0_ns=self._t0_ns, interval_s=self._interval_s)
             self._frequent.append(further)
             self._begin(further)
+        if (waits := self._standbys) is not None:
+            of_standbys = Sampler(
+                "the standbys",
+                [waits],
+                t0_ns=self._t0_ns,
+                interval_s=self._interval_s,
+                interrupt=waits.interrupt,
+                close=waits.close,
+            )
+            self._frequent.append(of_standbys)
+            self._begin(of_standbys)
         of_host = self._sampler_of_host(self._host_request())
         self._of_others = [(other.name, self._of_other(other)) for other in self._others]
         self._frequent += [of_host, *(sampler for _, sampler in self._of_others)]

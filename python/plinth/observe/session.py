@@ -67,6 +67,13 @@ def _find(connection: psycopg.Connection[tuple[Any, ...]], ours: bool) -> Extens
     return Extension(found[0].decode(text_codec(connection.pgconn), errors="surrogateescape"))
 
 
+def interrupt_wait(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """End a connection that another thread waits for."""
+    with suppress(OSError, psycopg.Error):  # it has just ended, and so has the wait
+        with socket.socket(fileno=os.dup(connection.fileno())) as shared:
+            shared.shutdown(socket.SHUT_RDWR)
+
+
 class Session:
     """A connection to the server under load. One thread uses it; any other may interrupt it.
 
@@ -107,7 +114,7 @@ class Session:
             self._connection = self._first_connection()
             self.server = self._begin(self._connection)
         except psycopg.Error as error:
-            raise self._lost(_first_line(error)) from error
+            raise self._lost(first_line(error)) from error
         self._failure = None
         return self.server
 
@@ -122,7 +129,7 @@ class Session:
         try:
             result = self._rolled_back(wire, sql) if self._within else self._execute(wire, sql)
         except psycopg.Error as error:  # the connection has ended
-            raise self._lost(_first_line(error)) from error
+            raise self._lost(first_line(error)) from error
         self._note_cost_now_and_then()
         return result
 
@@ -139,7 +146,7 @@ class Session:
             if not self._within:
                 answers = self._at_once(wire, queries)
         except psycopg.Error as error:  # the connection has ended
-            raise self._lost(_first_line(error)) from error
+            raise self._lost(first_line(error)) from error
         for sql in queries:
             if sql not in answers:  # a failed query aborted the transaction of those after it
                 try:
@@ -176,9 +183,7 @@ class Session:
         self._interrupted = True
         connection = self._connection
         if connection is not None:
-            with suppress(OSError, psycopg.Error):  # it has just ended, and so has the wait
-                with socket.socket(fileno=os.dup(connection.fileno())) as shared:
-                    shared.shutdown(socket.SHUT_RDWR)
+            interrupt_wait(connection)
 
     def close(self) -> None:
         """Close the connection after reading its backend's CPU time, unless the backend has ended before."""
@@ -321,5 +326,6 @@ def _text(value: bytes | None, codec: str) -> str | None:
     return None if value is None else value.decode(codec, errors="backslashreplace")
 
 
-def _first_line(error: psycopg.Error) -> str:
+def first_line(error: psycopg.Error) -> str:
+    """Return what the server said, or the first line of libpq's message."""
     return error.diag.message_primary or str(error).strip().partition("\n")[0] or type(error).__name__

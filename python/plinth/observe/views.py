@@ -172,6 +172,7 @@ WAL = View(
             "CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0'::pg_lsn END",
         ),
         *same("wal_records wal_fpi wal_bytes wal_buffers_full wal_write wal_sync", since=14),
+        *same("wal_fpi_bytes", since=19),
         *seconds("wal_write_time wal_sync_time", since=14, needs="track_wal_io_timing"),
     ),
 )
@@ -286,7 +287,17 @@ AIOS = View(
     absent="zero",
     columns=(Column("handles", "count(*)"), Column("length_bytes", "sum(length)")),
 )
-VIEWS = (DATABASE, BGWRITER, CHECKPOINTER, WAL, IO, SLRU, ARCHIVER, REPLICATION, SLOTS, WAL_RECEIVER, PROGRESS, AIOS)
+LOCKS = View(
+    "pg_lock",
+    {19: "pg_stat_lock WHERE waits + fastpath_exceeded > 0"},
+    object="locktype",
+    absent="zero",
+    columns=(*same("waits fastpath_exceeded"), *seconds("wait_time")),
+)
+VIEWS = (
+    *(DATABASE, BGWRITER, CHECKPOINTER, WAL, IO, SLRU, ARCHIVER, REPLICATION, SLOTS, WAL_RECEIVER, PROGRESS, AIOS),
+    LOCKS,
+)
 
 
 _MOST_TABLES = 50

@@ -52,6 +52,7 @@ MAX_DEVICES = 4
 """Maximum number of drawn devices per trial: those that wrote most."""
 DEVICE = "device"
 CREDITS = "volume_credits"
+READ_YOUR_WRITES = "read_your_writes"
 LOAD = "load"
 
 PANELS = (
@@ -292,6 +293,8 @@ def is_of_replication(reading: Reading) -> bool:
     """Return whether a series says how far a standby is behind, or what is kept for it."""
     if reading.source == "pg_replication":
         return reading.metric.endswith(("_lag_s", "_behind_bytes"))
+    if reading.source == READ_YOUR_WRITES:
+        return reading.metric == "wait_s"
     return reading.source == "pg_slots" and reading.metric == "retained_bytes"
 
 

@@ -13,7 +13,7 @@ from plinth.model.contents import TrialContents
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.report import Panel
 from plinth.model.units import format_decimal_size, format_duration
-from plinth.report.catalogue import Line, Reading, is_of_replication, standby_of
+from plinth.report.catalogue import READ_YOUR_WRITES, Line, Reading, is_of_replication, standby_of
 from plinth.report.series import Floats
 
 TIMED = {"write": "written", "flush": "flushed", "replay": "replayed"}
@@ -28,7 +28,8 @@ LAG_PANELS = (
         unit="ns",
         shape="lines",
         scale="log",
-        note="From the primary's flush of WAL until it heard that the standby has written, flushed, replayed it; a hole: nothing was behind.",
+        note="From the primary's flush of WAL until it heard that the standby has written, flushed, replayed it; a hole: nothing was behind. "
+        "Waited for (19 and later): how long a session there waits with WAIT FOR LSN to see what was committed before.",
     ),
     Panel(
         id="lag_bytes",
@@ -45,6 +46,7 @@ LAG_PANELS = (
         note="WAL that the primary keeps for each slot, from pg_replication_slots.",
     ),
 )
+WAIT = "wait_s"
 LAG_SOURCES = {"lag": "pg_replication", "lag_bytes": "pg_replication", "retained": "pg_slots"}
 
 
@@ -56,6 +58,8 @@ class Lag(NamedTuple):
     most_behind_bytes: float | None
     """Of its replay."""
     most_retained_bytes: float | None
+    waits_s: tuple[float, float] | None = None
+    """How long a session there waited to see what was committed before: the median and the longest."""
 
 
 def lag_lines(readings: Iterable[Reading]) -> list[Line]:
@@ -70,9 +74,10 @@ def lag_lines(readings: Iterable[Reading]) -> list[Line]:
         *(("lag", f"{step}_lag_s", f" {words}", 1e9) for step, words in TIMED.items()),
         *(("lag_bytes", f"{step}_behind_bytes", f" {words}", 1.0) for step, words in STEPS.items()),
         ("retained", "retained_bytes", "", 1.0),
+        ("lag", WAIT, " waited for", 1e9),
     ):
         for name in names:
-            if of_line := by_line.get((LAG_SOURCES[panel], name, metric)):
+            if of_line := by_line.get((READ_YOUR_WRITES if metric == WAIT else LAG_SOURCES[panel], name, metric)):
                 lines.append(Line(panel, f"{name}{label}", tuple(of_line), counter=False, scale=scale, one_of=True))
     return lines
 
@@ -104,7 +109,9 @@ def lag_of(standby: str, tracks: Mapping[Reading, tuple[Floats, Floats]], from_s
         return float(known[metric].max()) if metric in known else None
 
     means_s = {step: float(known[f"{step}_lag_s"].mean()) for step in TIMED if f"{step}_lag_s" in known}
-    return Lag(means_s, most("replay_behind_bytes"), most("retained_bytes"))
+    waits = known.get(WAIT)
+    waits_s = None if waits is None else (float(np.median(waits)), float(waits.max()))
+    return Lag(means_s, most("replay_behind_bytes"), most("retained_bytes"), waits_s)
 
 
 def lag_words(lags: Mapping[str, Sequence[Lag]], upstream: str | None) -> str:
@@ -129,4 +136,7 @@ def lag_words(lags: Mapping[str, Sequence[Lag]], upstream: str | None) -> str:
         parts.append(f"at most {format_decimal_size(max(behind))} behind")
     if kept:
         parts.append(f"at most {format_decimal_size(max(kept))} of WAL kept for it")
+    if waits := [lag.waits_s for lag in everything if lag.waits_s is not None]:
+        usual, longest = (format_duration(float(f"{max(values):.3g}")) for values in zip(*waits, strict=True))
+        parts.append(f"a session there waited {usual} to see what was committed before, at most {longest}")
     return ", ".join(parts)
