@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Every test that is not long, and the checks. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then the
 # others in parts, four at a time: what makes storages, and whole runs, wait more than they work; the rest keeps two
-# processors busy meanwhile. There are more parts than that, so that none is left over for long at the end. From the beginning, checks and
-# unit tests take the time that is left: what else wants a processor takes it from them at once. At the end it lists what was not run, and
-# what failed.
+# processors busy meanwhile. There are more parts than that, so that none is left over for long at the end. From the beginning, the checks take
+# the time that is left: what else wants a processor takes it from them at once. At the end it lists what was not run, and what failed.
 # One or two tests that failed are run again alone. Those that pass then are reported as unstable, with their first
 # failure: each is a fault to be found, of the test or of what it tests, but does not tell whether this change is sound.
 set -uo pipefail
@@ -86,10 +85,8 @@ in_idle_time() { # NAME: the part, by processes that run where no other wants th
 }
 worst=0 failed=()
 declare -A under_way=()
-for name in checks units; do
-  in_idle_time "$name" &
-  under_way[$!]=$name
-done
+in_idle_time checks &
+under_way[$!]=checks
 ended() { # PART CODE
   [ "$2" -eq 0 ] || failed+=("$1")
   [ "$2" -le "$worst" ] || worst=$2
@@ -101,13 +98,13 @@ wait_for_one() {
   local pid code=0
   wait -n -p pid || code=$?
   ended "${under_way[$pid]}" "$code"
-  case ${under_way[$pid]} in checks | units) ;; *) lanes=$((lanes + 1)) ;; esac
+  [ "${under_way[$pid]}" = checks ] || lanes=$((lanes + 1))
   unset "under_way[$pid]"
 }
 # What waits most begins next to what works, and the longest first; last comes what keeps both processors busy to its end.
-for name in storages runs-j-to-p "the rest" reports runs-s-to-z runs-h-to-i runs-a-to-c fleets runs-d-to-g loads runs-q-to-r plans engine; do
+for name in storages runs-j-to-p "the rest" reports runs-s-to-z runs-h-to-i runs-a-to-c fleets plans runs-d-to-g loads runs-q-to-r engine units; do
   while [ "$lanes" -eq 0 ]; do wait_for_one; done
-  part "$name" tests &
+  if [ "$name" = units ]; then part units units & else part "$name" tests & fi
   lanes=$((lanes - 1)) under_way[$!]=$name
 done
 while [ ${#under_way[@]} -gt 0 ]; do wait_for_one; done
