@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from hosts_here import host_here
 from native_server import Server
+from own_sshd import own_sshd
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from servers import all_installations
@@ -128,6 +131,52 @@ def test_a_database_is_restored_whole(project, nothing_left, dumps: Path, form: 
     expected = "PUBLICATION (1)" if form != "plain" else "must be superuser to create FOR ALL TABLES publication (1)"
     assert expected in gap["reason"]
     nothing_left()
+
+
+def test_one_is_restored_by_tcp_with_the_password_of_the_run(project, nothing_left, dumps: Path) -> None:
+    (project.folder / "shop.pgbench").write_text(SCRIPT)
+    over_tcp = '[server]\nlisten = "tcp"\nsettings.log_statement = "all"\n'
+    project.write(EXPERIMENT.replace("PATH", str(dumps / "shop.sql")).replace("[server]\n", over_tcp))
+    done = project.run()
+    assert done.returncode in (0, 3), done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete" and trial["errors"] == [], trial
+    (log,) = (project.bundle / "logs").glob("postgresql-*.log")
+    passwords = re.findall("ALTER ROLE .* PASSWORD (.*)", log.read_text())
+    assert len(passwords) == 1 and passwords[0].startswith("'SCRAM-SHA-256$"), "hashed before it is sent"
+    nothing_left()
+
+
+@pytest.mark.parametrize("form", ["custom", pytest.param("plain", marks=pytest.mark.long)])
+def test_one_is_restored_into_a_server_on_a_host(
+    project, nothing_left, dumps: Path, tmp_path, monkeypatch, form
+) -> None:
+    (project.folder / "shop.pgbench").write_text(SCRIPT)
+    with own_sshd(tmp_path / "own", ("db1",)) as sshd:
+        host = host_here("db1", sshd, project.folder)
+        monkeypatch.setenv("PATH", host.environment["PATH"])
+        there = EXPERIMENT.replace("PATH", str(dumps / FORMATS[form][-1])).replace("tmpfs", 'tmpfs"\nhost = "db1')
+        project.write(there + host.toml)
+        done = project.run()
+        assert done.returncode in (0, 3), done.stderr
+        (trial,) = project.trials()
+        assert trial["status"] == "complete" and trial["errors"] == [], trial
+        assert host.left() == [] and host.agents() == []
+    nothing_left()
+
+
+def test_the_programs_that_restore_one_into_a_host_are_here(project, dumps: Path, tmp_path, monkeypatch) -> None:
+    (project.folder / "shop.pgbench").write_text(SCRIPT)
+    bindir = next(one.bindir for one in all_installations(server_owner(), Runner()).values() if one.major == 17)
+    with own_sshd(tmp_path / "own", ("db1",)) as sshd:
+        host = host_here("db1", sshd, project.folder)
+        monkeypatch.setenv("PATH", host.environment["PATH"])
+        there = EXPERIMENT.replace("PATH", str(dumps / "shop.dump")).replace("tmpfs", 'tmpfs"\nhost = "db1')
+        project.write(there.replace("[server]\n", f'[server]\nversion = 17\nbindir = "{bindir}"\n') + host.toml)
+        planned = project.plinth("plan", "x.toml")
+    assert planned.returncode == 5, planned.stdout
+    said = " ".join(planned.stderr.split())
+    assert "restored by psql and pg_restore of this machine" in said and "no PostgreSQL 17" in said
 
 
 def test_a_restore_that_was_cut_short_is_done_again(project, nothing_left, dumps: Path) -> None:

@@ -561,6 +561,29 @@ def test_host_check_without_a_host(project):
     assert found.returncode == 2 and "the experiment has no hosts" in found.stderr
 
 
+def test_the_clock_of_a_host_may_be_another(project, db1, nothing_left):
+    elsewhen = "exec unshare --time --monotonic 5000 --boottime 5000 --fork --kill-child"
+    db1.command.write_text(db1.command.read_text().replace("exec", elsewhen))
+    _write(project, db1, rest=REST.replace('["near", "far"]', '["far"]'))
+    done = project.run()
+    assert done.returncode in (0, 3), done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete", trial["failure"]
+    for source in ("host_cpu", "process_cpu", "pg_wal"):
+        times_s = [t_ns / 1e9 for t_ns in open_bundle(project.bundle).samples(source).columns["t_ns"]]
+        assert min(times_s) < 0.5 and 1 < max(times_s) < 3, f"{source}: by the clock of the load"
+    assert db1.left() == [] and db1.agents() == []
+    nothing_left()
+
+
+def test_a_storage_of_a_host_that_is_too_small_is_named_with_the_host(project, db1):
+    _write(project, db1, 'kind = "tmpfs"\nsize = "60MiB"')
+    planned = project.plinth("plan", "x.toml")
+    assert planned.returncode == 5, planned.stdout
+    said = " ".join(planned.stderr.split())
+    assert "host db1 lacks what the plan needs" in said and "storage far" in said and "60.0 MiB" in said
+
+
 POOL = """
 [storage.vdev]
 kind = "file"

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from plinth.model.base import Gap
@@ -22,6 +21,7 @@ from plinth.observe.source import Source, Unreadable
 from plinth.system.log_file import LogFile
 
 if TYPE_CHECKING:
+    from plinth.observe.read_your_writes import ReadYourWrites
     from plinth.observe.session import Session
     from plinth.observe.wait_events import WaitProfile
 
@@ -68,7 +68,6 @@ class Observer:
 
     `devices` are kernel names as in /proc/diskstats; none given means all real ones. With `log`, the file that the server
     writes its log to, checkpoints are read from there. `storages` are what the server uses, as they were described.
-    On `standbys`, by name, it waits for what was committed before.
     `sampler_of_host` reads the host that the server is on, where that is another machine; `others` are the further machines of the run.
 
     A separate thread reads the host, so that a server that hangs delays nothing else. A source that fails is a gap, and is
@@ -86,11 +85,9 @@ class Observer:
         storages: Sequence[StorageFacts] = (),
         sampler_of_host: "Callable[[HostRequest], Sampler] | None" = None,
         others: Sequence[OtherMachine] = (),
-        standbys: Mapping[str, Connection] = MappingProxyType({}),
     ) -> None:
         # psycopg takes long to import, and planning needs host_facts alone.
         from plinth.observe.postgres import view_sources
-        from plinth.observe.read_your_writes import ReadYourWrites
         from plinth.observe.session import Session
         from plinth.observe.views import SLOW_VIEWS, VIEWS
         from plinth.observe.wait_events import WaitProfile
@@ -98,14 +95,11 @@ class Observer:
         ours = processes.postmaster_pid is not None
         local = ours and sampler_of_host is None
         self._interval_s = interval_s
-        self._session = Session(connection, local=local, ours=ours)
-        self._wait_session = Session(connection, local=local, ours=ours)
+        self._new_session = partial(Session, connection, local=local, ours=ours)
+        self._session, self._wait_session = self._new_session(), self._new_session()
         self._slow_session = Session(connection, local=local, ours=ours, within=True)
         self._sessions = [self._session, self._wait_session, self._slow_session]
         self._standbys: ReadYourWrites | None = None
-        if standbys:
-            self._sessions.append(Session(connection, local=local, ours=ours))
-            self._standbys = ReadYourWrites(self._sessions[-1], standbys)
         self._log = None if log is None else ServerLog(log)
         self._server_sources = view_sources(self._session, VIEWS)
         if self._log is not None:
@@ -130,6 +124,13 @@ class Observer:
     def add(self, source: Source) -> None:
         """Read a further source, by a thread of the further ones; to be called before `start`."""
         self._further.append(source)
+
+    def wait_on(self, standbys: Mapping[str, Connection]) -> None:
+        """Wait on each of these, by name, for what was committed before; to be called before `start`."""
+        from plinth.observe.read_your_writes import ReadYourWrites
+
+        self._sessions.append(self._new_session())
+        self._standbys = ReadYourWrites(self._sessions[-1], standbys)
 
     def start(self, t0_monotonic_ns: int) -> None:
         """Begin to observe, with ticks at whole intervals from `t0_monotonic_ns`, the load's start (time.monotonic_ns).

@@ -45,7 +45,7 @@ class DatasetServer(Protocol):
         ...
 
     def run_command(self, argv: Sequence[str], allowed_exit_codes: Collection[int] = (0,)) -> Completed:
-        """Run a command where the server is, as its user. Raises Refused of a server that is not ours, CommandError."""
+        """Run a command on this machine, as the user of servers here. Raises Refused of a server that is not ours, CommandError."""
         ...
 
     def run_client(
@@ -57,8 +57,8 @@ class DatasetServer(Protocol):
         env: Mapping[str, str] | None = None,
         allowed_exit_codes: Collection[int] = (0,),
     ) -> Completed:
-        """Run a client program of the server's installation as the server's user, whose sessions are of `role`. Raises as
-        `run_command`."""
+        """Run a client program of the server's version likewise, whose sessions are of `role`, with the password of `target`. Raises as
+        `run_command`, and MissingCapability."""
         ...
 
     def stopped(self) -> AbstractContextManager[None]:

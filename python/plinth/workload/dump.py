@@ -227,6 +227,9 @@ class Dump(Dataset):
                 hint="install them for this version of PostgreSQL, or leave them out of the dump, as pg_dump 17 can",
             )
         control.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(_ROLE)))
+        if (password := server.target.password) is not None:  # over TCP
+            hashed = control.pgconn.encrypt_password(password.encode(), _ROLE.encode(), b"scram-sha-256").decode()
+            control.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(_ROLE), sql.Literal(hashed)))
         database = sql.Identifier(control.info.dbname)
         control.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, sql.Identifier(_ROLE)))
         control.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(sql.Identifier(_ROLE)))

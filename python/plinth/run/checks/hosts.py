@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from plinth.common.nearest import nearest
 from plinth.model.action import NetworkAction
-from plinth.model.dataset import BackupDataset, DumpDataset
+from plinth.model.dataset import BackupDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment
 from plinth.model.network import LinkSettings
@@ -155,11 +155,11 @@ def _elsewhere(storage: str, path: list[str], storages: Mapping[str, StorageSpec
 
 def _of_dataset(key: ClusterKey) -> Iterator[Problem]:
     dataset = key.dataset
-    if isinstance(dataset, DumpDataset | BackupDataset):
+    if isinstance(dataset, BackupDataset):
         yield Problem(
             f'got "{dataset.kind}"; its files are on this machine, and the server is not',
             path=["dataset", "kind"],
-            hint="leave the host of the server's storage out",
+            hint='leave the host of the server\'s storage out; a dump (kind = "dump") is restored over the network',
         )
 
 

@@ -99,16 +99,18 @@ def lacking_storages(plan: Plan) -> tuple[dict[str, MissingCapability], list[Mis
     That is so when no cluster has what it needs, and of the published size, which takes hours, when any lacks something.
     """
     unmet = [need for need in plan.needs if need.met is False]
-    lacking = {name: _lacking([need]) for need in unmet for name in need.storages}
+    lacking = {name: _lacking(plan, [need]) for need in unmet for name in need.storages}
     hopeless = plan.clusters and all(lacking.keys() & set(cluster.bytes_by_storage) for cluster in plan.clusters)
     if hopeless or any(not need.storages for need in unmet) or (plan.full and unmet):
-        return {}, [_lacking(unmet)]
+        return {}, [_lacking(plan, unmet)]
     return lacking, []
 
 
-def _lacking(needs: Sequence[Need]) -> MissingCapability:
+def _lacking(plan: Plan, needs: Sequence[Need]) -> MissingCapability:
+    hosts = {plan.storages[name].host for need in needs for name in need.storages} or {None}
+    machines = " and ".join("this machine" if host is None else f"host {host}" for host in sorted(hosts, key=str))
     return MissingCapability(
-        "this machine lacks what the plan needs",
+        f"{machines} {'lacks' if len(hosts) == 1 else 'lack'} what the plan needs",
         details=[need.sentence for need in needs],
         hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; the sizes of storages are set separately",
     )

@@ -117,7 +117,7 @@ class RemoteHost(ServerHost):
     ) -> Server:
         """Return the server of a node there."""
         self.link.call(("run",), "add_cluster", {"cluster": cluster})
-        return RemoteServer(layout, self.link, cluster.id, node.name)
+        return RemoteServer(layout, self.link, cluster.id, node.name, runner=runner)
 
     def standby(
         self,

@@ -8,12 +8,12 @@ from typing import Any
 
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
-from plinth.model.errors import Refused
 from plinth.model.facts import ServerFacts
 from plinth.model.outage import Rejoin
 from plinth.model.progress import Progress, Report
 from plinth.model.recovery import Recovery
 from plinth.model.standby import PRIMARY
+from plinth.run.host import HOST
 from plinth.run.hosts.files_there import RemoteFiles
 from plinth.run.hosts.link import HostLink
 from plinth.server.control_file import ControlFileWatch
@@ -22,19 +22,28 @@ from plinth.server.port import LOCALHOST
 from plinth.server.postmaster import START_TIMEOUT_S, TAIL_LINES
 from plinth.server.replication.standby import Standby
 from plinth.server.server import Applied, Server, ShutdownMode
-from plinth.system.runner import Completed
+from plinth.system.runner import Completed, Runner
 
 
 class RemoteServer(Server):
     """The server of a node on another host; `layout` is where it is there."""
 
-    def __init__(self, layout: ServerLayout, link: HostLink, cluster: str, node: str, kind: str = "server") -> None:
-        """`kind`: "rejoined" for the standby as which a primary has come back."""
+    def __init__(
+        self,
+        layout: ServerLayout,
+        link: HostLink,
+        cluster: str,
+        node: str,
+        kind: str = "server",
+        runner: Runner | None = None,
+    ) -> None:
+        """`kind`: "rejoined" for the standby as which a primary has come back. `runner` runs clients of it here."""
         # Not as a server of this machine, which would look for a free port here.
         self.layout = layout
         self.settings: dict[str, SettingValue] = {}
         self.where = f"{link.name}:{layout.data_directory}"
         self._link = link
+        self._clients = runner or Runner()
         self._on = (kind, cluster, node)
         reached: Connection = self._ask("connection_of")
         self.port, self.password = reached.port, reached.password
@@ -66,6 +75,10 @@ class RemoteServer(Server):
         """Return the pid of the running postmaster there, else None."""
         return self._ask("pid_of")
 
+    def program(self, name: str) -> str:
+        """Return the path of a client program of the server's version on this machine. Raises MissingCapability."""
+        return f"{HOST.installation(self.layout.installation.major, None).bindir}/{name}"
+
     def run_as_owner(
         self,
         argv: Sequence[str],
@@ -73,8 +86,11 @@ class RemoteServer(Server):
         env: Mapping[str, str] | None = None,
         allowed_exit_codes: Collection[int] = (0,),
     ) -> Completed:
-        """Raise Refused: no command crosses the connection to a host."""
-        raise Refused(f"no command is run on host {self._link.name} for a dataset", where="dataset.kind")
+        """Run a command on this machine, as the user who runs servers here, to its end: no command crosses the connection to a host.
+
+        Raises CommandError, or MissingCapability where there is no such program.
+        """
+        return self._clients.run(argv, owner=HOST.owner(), env=env, allowed_exit_codes=allowed_exit_codes)
 
     def initdb(self, report: Callable[[Progress], None] = lambda _: None) -> None:
         """Make the data directory."""

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 from plinth.experiment import ParsedExperiment
 from plinth.experiment.files import recorded_files
-from plinth.model.dataset import DatasetSpec, SqlDataset
-from plinth.model.errors import ExperimentError, PlinthError, Problem, UsageError, together
+from plinth.model.dataset import DatasetSpec, DumpDataset, SqlDataset
+from plinth.model.errors import ExperimentError, MissingCapability, PlinthError, Problem, UsageError, together
 from plinth.model.experiment import Experiment
 from plinth.model.facts import Installation
 from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText
@@ -311,12 +311,28 @@ class _Planner:
                     check_backup(source, installation)
             except PlinthError as error:
                 yield error
+        yield from self._lacking_clients(expanded)
         try:
             if context.network is not None:
                 context.network.check(self.runner)
         except PlinthError as error:
             yield error
         yield from patroni_errors(expanded, installations, of_nodes, self.hosts)
+
+    def _lacking_clients(self, expanded: Expanded) -> Iterator[PlinthError]:
+        """Yield why dumps cannot be restored from here into servers on other hosts."""
+        restored = (key for key in expanded.clusters if isinstance(key.dataset, DumpDataset))
+        there = (key for key in restored if host_of_server(key, expanded.storages) is not None)
+        for version in dict.fromkeys(key.server.version for key in there):
+            try:
+                self._installation(None, version, None)
+            except PlinthError as error:
+                yield MissingCapability(
+                    f"a dump is restored by psql and pg_restore of this machine, of the server's version: {error.message}",
+                    where="dataset.kind",
+                    hint=error.hint,
+                    details=error.details,
+                )
 
     def _raise(self, problems: list[Problem], missing: Sequence[PlinthError], draft: Plan | None) -> NoReturn:
         """Raise what is wrong with the experiment, what this machine lacks for it, and what would keep `draft`, the plan without its

@@ -74,7 +74,7 @@ class DatasetSession:
         return self.host.facts().cores
 
     def run_command(self, argv: Sequence[str], allowed_exit_codes: Collection[int] = (0,)) -> Completed:
-        """Run a command as the server's user. Refused of a server that Plinth has not started."""
+        """Run a command on this machine, as the user of servers here. Refused of a server that Plinth has not started."""
         return self._managed.run_as_owner(argv, allowed_exit_codes=allowed_exit_codes)
 
     def run_client(
@@ -86,12 +86,14 @@ class DatasetSession:
         env: Mapping[str, str] | None = None,
         allowed_exit_codes: Collection[int] = (0,),
     ) -> Completed:
-        """Run a client program of the server's installation, which connects as `role`. Refused likewise."""
+        """Run a client program of the server's version on this machine, which connects as `role`, with the password of the run where there
+        is one. Refused likewise."""
         server = self._managed
         of_libpq = {
             "PGHOST": str(self.target.host),
             "PGPORT": str(self.target.port),
             "PGUSER": role or self.target.user,
+            **({} if self.target.password is None else {"PGPASSWORD": self.target.password}),
         }
         return server.run_as_owner(
             [server.program(program), *arguments],

@@ -360,8 +360,9 @@ class TrialRunner:
             storages=self._facts_of(cluster.planned),
             sampler_of_host=node.host.sampler,
             others=other_machines(topology, cluster.planned, self._storages, further_engines),
-            standbys={one.name: one.server.connection for one in topology.nodes if one is not node},
         )
+        if standbys := {one.name: one.server.connection for one in topology.nodes if one is not node}:
+            observer.wait_on(standbys)
         if volumes := cluster.credits():
             observer.add(VolumeCredits(volumes))
         return observer
