@@ -39,12 +39,15 @@ class ReadYourWrites:
         self._standbys = standbys
         self._connections: dict[str, psycopg.Connection[tuple[Any, ...]]] = {}
         self._interrupted = False
+        self._lacking: str | None = None
 
     def read(self) -> Readout:
         """Wait on every standby. Raises Unreadable when none has answered."""
-        major = self._session.connect().major
-        if major < _SINCE:
-            raise Unreadable(f"PostgreSQL {major} does not have WAIT FOR LSN; {_SINCE} and later do")
+        if self._lacking is None and (major := self._session.connect().major) < _SINCE:
+            self._lacking = f"PostgreSQL {major} does not have WAIT FOR LSN; {_SINCE} and later do"
+            self._session.close()
+        if self._lacking is not None:
+            raise Unreadable(self._lacking)
         readings: list[Reading] = []
         missing: dict[str, str] = {}
         for name in self._standbys:

@@ -107,10 +107,13 @@ def lacking_storages(plan: Plan) -> tuple[dict[str, MissingCapability], list[Mis
 
 
 def _lacking(plan: Plan, needs: Sequence[Need]) -> MissingCapability:
-    hosts = {plan.storages[name].host for need in needs for name in need.storages} or {None}
-    machines = " and ".join("this machine" if host is None else f"host {host}" for host in sorted(hosts, key=str))
+    hosts = {plan.storages[name].host for need in needs for name in need.storages}
+    message = "this machine lacks what the plan needs"
+    if hosts - {None}:
+        machines = ["this machine" if host is None else f"host {host}" for host in sorted(hosts, key=str)]
+        message = f"{' and '.join(machines)} {'lacks' if len(hosts) == 1 else 'lack'} what the plan needs"
     return MissingCapability(
-        f"{machines} {'lacks' if len(hosts) == 1 else 'lack'} what the plan needs",
+        message,
         details=[need.sentence for need in needs],
         hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; the sizes of storages are set separately",
     )
