@@ -27,6 +27,7 @@ from plinth.storage.guards import DeviceGuard, RequestedDevice, reasons_against
 from plinth.storage.guards.state import read_state
 from plinth.storage.guards.uses import NotExamined
 from plinth.system.runner import Runner
+from waiting import wait_until
 
 Attack = Callable[[Disk, Path, ExitStack], None]
 
@@ -215,6 +216,8 @@ def test_what_the_machine_lives_on_is_refused(scratch: Path) -> None:
                     command("mount", upper, scratch / "upper")
                     state = read_state(str(target.id), [scratch / "upper" / "not" / "yet", scratch / "state"], Runner())
                     command("umount", scratch / "upper")
+                # The kernel detaches it once nobody has it open, and another test may be looking at all loop devices.
+                wait_until(lambda: not Path(f"/sys/block/{upper.name}/loop").exists(), f"{upper} to be detached")
             finally:
                 command("umount", scratch / "state")
             reasons = reasons_against(state, target.requested, [WORD])

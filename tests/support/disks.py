@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 from children import run_in_child
 from plinth.storage.devices.block_device import BY_ID, BY_PARTUUID, device_number
 from plinth.storage.guards import RequestedDevice
-from waiting import wait_until
 
 MIB = 2**20
 SERIAL = "S4EVNF0M512345"
@@ -104,8 +103,6 @@ def loop_device(image: Path, size_bytes: int = 0) -> Iterator[Path]:
         yield node
     finally:
         command("losetup", "--detach", node)
-        # The kernel does so once nobody has it open, and another test may be looking at all loop devices.
-        wait_until(lambda: not Path(f"/sys/block/{node.name}/loop").exists(), f"{node} to be detached")
 
 
 @contextmanager

@@ -271,6 +271,9 @@ def test_a_commit_that_did_not_wait_for_its_standby_is_local_only(own_server: Se
     own_server.execute("alter system set synchronous_standby_names = 'nobody'")
     prepared(own_server)
     own_server.execute("select pg_reload_conf()")
+    # Commits wait once the checkpointer has seen it, which it does before the next checkpoint.
+    wait_until(lambda: own_server.execute("select 1 where current_setting('synchronous_standby_names') = 'nobody'"))
+    own_server.execute("checkpoint")
     run = ledger_load(load, own_server, folder, clients=1, threads=1, transactions_per_client=2)
     run.start()
     waiting = "select pid from pg_stat_activity where wait_event = 'SyncRep'"
