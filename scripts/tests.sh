@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every test that is not long, and the checks. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then the
+# Every test that is not long, and the checks. First the one that holds the emulated disk to within 60 us, before all other tests. Then the
 # others in parts, four at a time: what makes storages, and whole runs, wait more than they work; the rest keeps two
-# processors busy meanwhile. There are more parts than that, so that none is left over for long at the end. From the beginning, the checks take
-# the time that is left: what else wants a processor takes it from them at once. At the end it lists what was not run, and what failed.
+# processors busy meanwhile. There are more parts than that, so that none is left over for long at the end. The checks run from the beginning
+# as SCHED_IDLE (sched(7)): what else wants a processor takes it from them at once. At the end it lists what was not run, and what failed.
 # One or two tests that failed are run again alone. Those that pass then are reported as unstable, with their first
 # failure: each is a fault to be found, of the test or of what it tests, but does not tell whether this change is sound.
 set -uo pipefail

@@ -30,6 +30,7 @@ def with_lags(trial: TrialContents) -> TrialContents:
     samples["pg_slots", "a", "retained_bytes"] = Points(seconds * S, seconds * 1e6)
     samples["pg_slots", "a", "active"] = Points(seconds * S, np.ones(34))
     samples["read_your_writes", "a", "wait_s"] = Points(seconds * S, seconds / 1000)
+    samples["read_your_writes", "a", "timed_out"] = Points(np.array([8, 9, 33]) * S, np.array([0.0, 1.0, 1.0]))
     return replace(trial, read_samples=lambda: samples)
 
 
@@ -70,13 +71,15 @@ def test_the_words_are_of_the_measured_time(ramdisk: Reported) -> None:
     assert lag is not None
     assert lag.means_s == pytest.approx(LAGS_S)
     assert (lag.most_behind_bytes, lag.most_retained_bytes) == (4e6, 30e6)
-    assert lag.waits_s == pytest.approx((0.0175, 0.030))
+    assert (lag.usual_wait_s, lag.longest_wait_s, lag.timeouts) == (pytest.approx(0.0175), 0.030, 1)
     assert lag_of("b", tracks, 5.0, 30.0) is None
     assert lag_of("a", tracks, 40.0, 50.0) is None, "nothing was sampled then"
-    twice = lag._replace(means_s={step: 2 * mean_s for step, mean_s in lag.means_s.items()})
+    waited = "a session there waited {} to see what was committed before, at most 30 ms, {} for that did not end within 0.9 s"
+    assert lag_words({"near": [lag]}, "b").endswith(f"nothing is sampled, {waited.format('17.5 ms', '1 wait')}")
+    twice = lag._replace(means_s={step: 2 * mean_s for step, mean_s in lag.means_s.items()}, usual_wait_s=0.02)
     assert lag_words({"near": [lag], "far": [twice]}, None) == (
         "written 10 ms to 20 ms, flushed 12 ms to 24 ms, replayed 50 ms to 100 ms after the primary, at most 4 MB behind, "
-        "at most 30 MB of WAL kept for it, a session there waited 17.5 ms to see what was committed before, at most 30 ms"
+        f"at most 30 MB of WAL kept for it, {waited.format('17.5 ms to 20 ms', '2 waits')}"
     )
 
 

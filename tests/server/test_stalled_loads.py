@@ -111,6 +111,7 @@ def test_a_commit_that_waits_for_a_standby_is_reported_and_the_load_ends_when_it
         control.execute("SELECT pg_reload_conf()")
         while control.execute("SHOW synchronous_standby_names").fetchone() != ("nobody",):
             pass  # the server reads its files when it comes to it
+        control.execute("CHECKPOINT")  # before which the checkpointer has read them, too: then commits wait
     with StallWatch("load into 1-disk", held, end_waiting, local=True, after_s=AFTER_S) as stalls:
         with DatasetSession(connect(held), held) as server:
             dataset_of(NumbersDataset(kind="numbers", rows=100)).populate(

@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 import signature_bytes
-from disks import MIB, SERIAL, WORD, Disk, command, disk, in_private_mounts, loop_device, serial_number
+from disks import (
+    MIB,
+    SERIAL,
+    WORD,
+    Disk,
+    command,
+    disk,
+    in_private_mounts,
+    loop_device,
+    serial_number,
+    wait_for_detached,
+)
 from holding import (
     mapped_and_closed,
     opened_by_a_thread_of_a_zombie,
@@ -27,7 +38,6 @@ from plinth.storage.guards import DeviceGuard, RequestedDevice, reasons_against
 from plinth.storage.guards.state import read_state
 from plinth.storage.guards.uses import NotExamined
 from plinth.system.runner import Runner
-from waiting import wait_until
 
 Attack = Callable[[Disk, Path, ExitStack], None]
 
@@ -216,8 +226,7 @@ def test_what_the_machine_lives_on_is_refused(scratch: Path) -> None:
                     command("mount", upper, scratch / "upper")
                     state = read_state(str(target.id), [scratch / "upper" / "not" / "yet", scratch / "state"], Runner())
                     command("umount", scratch / "upper")
-                # The kernel detaches it once nobody has it open, and another test may be looking at all loop devices.
-                wait_until(lambda: not Path(f"/sys/block/{upper.name}/loop").exists(), f"{upper} to be detached")
+                wait_for_detached(upper)
             finally:
                 command("umount", scratch / "state")
             reasons = reasons_against(state, target.requested, [WORD])

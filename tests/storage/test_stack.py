@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from disks import wait_for_detached
 from plinth.model.errors import PlinthError, UsageError
 from plinth.model.facts import StackNode, StorageFacts
 from plinth.storage import describe
@@ -34,9 +35,10 @@ def mount(machine: ExitStack, point: Path, *argv: object) -> Path:
 
 
 def attach(machine: ExitStack, file: Path, *options: str) -> Path:
-    device = run("losetup", "--show", "-f", *options, file)
+    device = Path(run("losetup", "--show", "-f", *options, file))
+    machine.callback(wait_for_detached, device)
     machine.callback(run, "losetup", "-d", device)
-    return Path(device)
+    return device
 
 
 def shape(stack: Stack | StorageFacts) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from children import run_in_child
 from plinth.storage.devices.block_device import BY_ID, BY_PARTUUID, device_number
 from plinth.storage.guards import RequestedDevice
+from waiting import wait_until
 
 MIB = 2**20
 SERIAL = "S4EVNF0M512345"
@@ -90,6 +91,11 @@ def without_program(program: str, scratch: Path) -> None:
     assert found is not None, "else this shows nothing"
     (scratch / "not-executable").touch(0o644)
     command("mount", "--bind", scratch / "not-executable", os.path.realpath(found))
+
+
+def wait_for_detached(node: Path) -> None:
+    """Wait until a loop device is detached: the kernel does so once nobody has it open, and another test may be looking at all of them."""
+    wait_until(lambda: not Path(f"/sys/block/{node.name}/loop").exists(), f"{node} to be detached")
 
 
 @contextmanager

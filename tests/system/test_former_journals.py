@@ -8,12 +8,12 @@ import json
 import subprocess
 from pathlib import Path
 
+from disks import wait_for_detached
 from leftovers import nothing_left
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import clean
 from plinth.system.paths import ensure, journal_dir, work_dir
 from plinth.system.process import boot_id
-from waiting import wait_until
 
 ENTRIES = Path(__file__).parent / "journals" / "version-3.jsonl"
 LABEL = "plinth-old1"
@@ -99,7 +99,6 @@ def test_what_an_earlier_plinth_left_is_undone(state_dir: Path, scratch: Path) -
         assert len(result.runs[0].undone) == len(entries.splitlines())
         assert list(work.iterdir()) == []
         assert not zram.exists()
-        # A test that runs next to this one and looks at all loop devices has it open for a moment.
-        wait_until(lambda: not (knob.parents[1] / "loop").exists(), "the loop device to be detached")
+        wait_for_detached(knob.parents[1])
         assert knob.read_text().strip() == read_ahead_kb
         assert list(journal_dir().iterdir()) == []

@@ -9,6 +9,8 @@ from plinth.model.base import Frozen, Name, SettingValue
 
 PRIMARY = "primary"
 """The name of the node that takes writes."""
+WAIT_TIMEOUT_S = 0.9
+"""How long the observer waits on a standby for what was committed: less than the time between two readings."""
 
 BACKUP_VERSION = 1
 _KEYWORDS = ("any", "first", PRIMARY)

@@ -27,7 +27,7 @@ end in `_s`, sizes in bytes; a figure that moved between versions has its newest
 | pg_replication | name/pid          | (gauges, of each standby) sent_behind_bytes and the same of write, flush, replay; write_lag_s flush_lag_s replay_lag_s |
 | pg_slots      | slot               | (gauges) active retained_bytes safe_wal_bytes; from 14 spill_* stream_* total_* |
 | pg_wal_receiver | all              | written_lsn_bytes flushed_lsn_bytes latest_end_lsn_bytes: on a standby |
-| read_your_writes | standby         | 19: (gauge) wait_s: how long WAIT FOR LSN takes there for what the primary has flushed |
+| read_your_writes | standby         | 19: (gauges) wait_s: how long WAIT FOR LSN takes there for what the primary has flushed; timed_out: 1 where that is more than 0.9 s |
 | pg_progress   | command and what of | (gauges) blocks_done blocks_total, or bytes_done bytes_total, of vacuum, analyze, create index, cluster, base backup, copy |
 | pg_aios       | operation/target/state | 18: (gauges) handles length_bytes: I/O under way |
 | pg_lock       | locktype           | 19: waits fastpath_exceeded wait_time_s of pg_stat_lock: waits longer than deadlock_timeout |

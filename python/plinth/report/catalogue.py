@@ -294,7 +294,7 @@ def is_of_replication(reading: Reading) -> bool:
     if reading.source == "pg_replication":
         return reading.metric.endswith(("_lag_s", "_behind_bytes"))
     if reading.source == READ_YOUR_WRITES:
-        return reading.metric == "wait_s"
+        return True
     return reading.source == "pg_slots" and reading.metric == "retained_bytes"
 
 

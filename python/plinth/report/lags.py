@@ -12,7 +12,8 @@ import numpy as np
 from plinth.model.contents import TrialContents
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.report import Panel
-from plinth.model.units import format_decimal_size, format_duration
+from plinth.model.standby import WAIT_TIMEOUT_S
+from plinth.model.units import format_count, format_decimal_size, format_duration
 from plinth.report.catalogue import READ_YOUR_WRITES, Line, Reading, is_of_replication, standby_of
 from plinth.report.series import Floats
 
@@ -58,8 +59,11 @@ class Lag(NamedTuple):
     most_behind_bytes: float | None
     """Of its replay."""
     most_retained_bytes: float | None
-    waits_s: tuple[float, float] | None = None
-    """How long a session there waited to see what was committed before: the median and the longest."""
+    usual_wait_s: float | None = None
+    """How long a session there waited to see what was committed before: the median of the waits that ended in time."""
+    longest_wait_s: float | None = None
+    timeouts: int = 0
+    """How many waits did not end in time."""
 
 
 def lag_lines(readings: Iterable[Reading]) -> list[Line]:
@@ -72,9 +76,9 @@ def lag_lines(readings: Iterable[Reading]) -> list[Line]:
     lines = []
     for panel, metric, label, scale in (
         *(("lag", f"{step}_lag_s", f" {words}", 1e9) for step, words in TIMED.items()),
+        ("lag", WAIT, " waited for", 1e9),
         *(("lag_bytes", f"{step}_behind_bytes", f" {words}", 1.0) for step, words in STEPS.items()),
         ("retained", "retained_bytes", "", 1.0),
-        ("lag", WAIT, " waited for", 1e9),
     ):
         for name in names:
             if of_line := by_line.get((READ_YOUR_WRITES if metric == WAIT else LAG_SOURCES[panel], name, metric)):
@@ -109,26 +113,24 @@ def lag_of(standby: str, tracks: Mapping[Reading, tuple[Floats, Floats]], from_s
         return float(known[metric].max()) if metric in known else None
 
     means_s = {step: float(known[f"{step}_lag_s"].mean()) for step in TIMED if f"{step}_lag_s" in known}
-    waits = known.get(WAIT)
-    waits_s = None if waits is None else (float(np.median(waits)), float(waits.max()))
-    return Lag(means_s, most("replay_behind_bytes"), most("retained_bytes"), waits_s)
+    usual_wait_s = float(np.median(known[WAIT])) if WAIT in known else None
+    timeouts = int(known["timed_out"].sum()) if "timed_out" in known else 0
+    return Lag(means_s, most("replay_behind_bytes"), most("retained_bytes"), usual_wait_s, most(WAIT), timeouts)
 
 
 def lag_words(lags: Mapping[str, Sequence[Lag]], upstream: str | None) -> str:
     """Describe the lag of a standby: `lags` are those of its trials, by variant. `upstream` is given if nothing is sampled of it."""
+    waits = _wait_words(lags)
     if upstream is not None:
-        return f"{NOT_AVAILABLE}: it streams from {upstream}, of which nothing is sampled"
+        return ", ".join([f"{NOT_AVAILABLE}: it streams from {upstream}, of which nothing is sampled", *waits])
     if not lags:
         return f"{NOT_AVAILABLE}: nothing was sampled of it"
     everything = [lag for of_variant in lags.values() for lag in of_variant]
     steps = []
     for step, words in TIMED.items():
-        means = [
-            np.mean(known) for of in lags.values() if (known := [x.means_s[step] for x in of if step in x.means_s])
-        ]
-        if means:
-            low, high = (format_duration(float(f"{value:.3g}")) for value in (min(means), max(means)))
-            steps.append(f"{words} {low if low == high else f'{low} to {high}'}")
+        by_variant = [[lag.means_s[step] for lag in of if step in lag.means_s] for of in lags.values()]
+        if any(by_variant):
+            steps.append(f"{words} {_lowest_to_highest(by_variant)}")
     behind = [lag.most_behind_bytes for lag in everything if lag.most_behind_bytes is not None]
     kept = [lag.most_retained_bytes for lag in everything if lag.most_retained_bytes is not None]
     parts = [", ".join(steps) + " after the primary" if steps else "nothing was behind when it was looked"]
@@ -136,7 +138,28 @@ def lag_words(lags: Mapping[str, Sequence[Lag]], upstream: str | None) -> str:
         parts.append(f"at most {format_decimal_size(max(behind))} behind")
     if kept:
         parts.append(f"at most {format_decimal_size(max(kept))} of WAL kept for it")
-    if waits := [lag.waits_s for lag in everything if lag.waits_s is not None]:
-        usual, longest = (format_duration(float(f"{max(values):.3g}")) for values in zip(*waits, strict=True))
-        parts.append(f"a session there waited {usual} to see what was committed before, at most {longest}")
-    return ", ".join(parts)
+    return ", ".join([*parts, *waits])
+
+
+def _wait_words(lags: Mapping[str, Sequence[Lag]]) -> list[str]:
+    """Return how long a session there waited to see what was committed before, if that is known."""
+    everything = [lag for of_variant in lags.values() for lag in of_variant]
+    words = []
+    if longest_s := [lag.longest_wait_s for lag in everything if lag.longest_wait_s is not None]:
+        by_variant = [[lag.usual_wait_s for lag in of if lag.usual_wait_s is not None] for of in lags.values()]
+        usual, longest = _lowest_to_highest(by_variant), _rounded(max(longest_s))
+        words.append(f"a session there waited {usual} to see what was committed before, at most {longest}")
+    if timeouts := sum(lag.timeouts for lag in everything):
+        words.append(f"{format_count(timeouts, 'wait')} for that did not end within {WAIT_TIMEOUT_S} s")
+    return words
+
+
+def _lowest_to_highest(by_variant: Iterable[Sequence[float]]) -> str:
+    """Return the lowest and the highest of the means of variants, of which some are known."""
+    means = [float(np.mean(known)) for known in by_variant if known]
+    low, high = _rounded(min(means)), _rounded(max(means))
+    return low if low == high else f"{low} to {high}"
+
+
+def _rounded(seconds: float) -> str:
+    return format_duration(float(f"{seconds:.3g}"))

@@ -27,8 +27,8 @@ _PLACES = (
     ("opt", "/opt/*/*/bin"),
 )
 _VERSION = re.compile(r"\(PostgreSQL\) ((\d+)\S*)")
-_seen: dict[tuple[object, ...], str] = {}
-"""Versions of the programs that this process has run, by `_state`: a plan asks for each of its servers."""
+_known_versions: dict[tuple[object, ...], str] = {}
+"""Of programs that this process has run, by `_identity` and who ran them: a plan asks for each of its servers."""
 
 
 class Place(NamedTuple):
@@ -121,10 +121,10 @@ def inspect(place: Place, owner: Owner, runner: Runner, *, as_ourselves: bool = 
         raise MissingCapability(f"there is no {' and no '.join(missing)} in it", where=str(place.bindir))
     versions = {}
     for program in PROGRAMS:
-        state = (_state(place.bindir / program), owner.uid, as_ourselves)
-        if state not in _seen:
-            _seen[state] = _version(place.bindir / program, owner, runner, as_ourselves)
-        versions[program] = _seen[state]
+        asked = (*_identity(place.bindir / program), owner.uid, as_ourselves)
+        if asked not in _known_versions:
+            _known_versions[asked] = _version(place.bindir / program, owner, runner, as_ourselves)
+        versions[program] = _known_versions[asked]
     version = versions["postgres"]
     if versions["initdb"] != version:
         raise MissingCapability(
@@ -178,8 +178,8 @@ def _with_initdb(found: Installation, owner: Owner, runner: Runner) -> Installat
     )
 
 
-def _state(program: Path) -> tuple[object, ...]:
-    """Return what another file at its place would not share with it."""
+def _identity(program: Path) -> tuple[object, ...]:
+    """Return what identifies the file: it differs once another one is installed in its place."""
     try:
         found = program.stat()
     except OSError as error:
