@@ -80,3 +80,52 @@ def test_the_conditions_hold_after_power_cuts(project):
         assert cut.failure is None and cut.damage == ()
         (invariants,) = [check for check in cut.checks if check.name == "invariants of the dataset"]
         assert invariants.not_run is None
+
+
+PARALLEL = """\
+spec = 1
+name = "parallel"
+question = "Are transactions of parallel workers taken for those of another client?"
+
+[storage.disk]
+kind = "directory"
+
+[server]
+version = 18
+
+[server.settings]
+shared_buffers = "64MB"
+min_parallel_table_scan_size = 0
+min_parallel_index_scan_size = 0
+parallel_setup_cost = 0
+parallel_tuple_cost = 0
+max_parallel_workers_per_gather = 8
+max_parallel_workers = 16
+max_worker_processes = 24
+
+[dataset]
+kind = "tpcc"
+warehouses = 1
+
+[workload]
+builtin = "tpcc"
+clients = 2
+
+[measure]
+warmup = "200ms"
+duration = "500ms"
+repeats = 1
+aa = false
+probe = "0s"
+"""
+"""Parallel workers of the load and of the conditions: each commits two transactions of its own."""
+
+
+def test_parallel_workers_are_not_taken_for_another_client(project):
+    project.write(PARALLEL)
+    done = project.run("--yes")
+    (trial,) = project.trials()
+    assert trial["status"] == "complete", done.stderr
+    (counted,) = [check for check in trial["checks"] if "pg_stat_database" in check["name"]]
+    least = int(counted["expected"].split()[0])
+    assert int(counted["got"]) - least > 104, "more than without parallel workers, of two sessions"

@@ -13,24 +13,27 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_S = 10.0
-_POLL_S = 0.005
+_FIRST_POLL_S, _LAST_POLL_S = 0.005, 0.5
 
 
 def await_sessions(control: "psycopg.Connection", application_name: str) -> None:
     """Wait until the sessions of a load have ended at the server too: only then have they reported what they did.
 
-    Those that hang are not waited for longer than 10 s; what they have not reported, the checks find.
+    Those that hang are not waited for longer than 10 s; what they have not reported, the checks find. The wait asks less and less
+    often: each time is a transaction of the database whose transactions are counted next.
     """
     query = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
         "AND backend_type = 'client backend' AND application_name = %s"
     )
+    poll_s = _FIRST_POLL_S
     deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         row = control.execute(query, (application_name,)).fetchone()
         if row is not None and row[0] == 0:
             return
-        cancel.sleep(_POLL_S)
+        cancel.sleep(poll_s)
+        poll_s = min(2 * poll_s, _LAST_POLL_S)
 
 
 def rows_written(control: "psycopg.Connection", table: str) -> int:

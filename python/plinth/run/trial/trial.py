@@ -36,7 +36,13 @@ from plinth.run.provision.topology import Node, Topology
 from plinth.run.trial.actions import ActionSchedule
 from plinth.run.trial.cache_state import Prepared, verify_cold, warm
 from plinth.run.trial.checkpoint import checkpoint
-from plinth.run.trial.checks import ended_transactions, failure_of_checks, failure_of_load, undisturbed
+from plinth.run.trial.checks import (
+    EndedTransactions,
+    ended_transactions,
+    failure_of_checks,
+    failure_of_load,
+    undisturbed,
+)
 from plinth.run.trial.clock import Clock
 from plinth.run.trial.device_io import device_io, devices_of
 from plinth.run.trial.effects import Effects
@@ -93,7 +99,7 @@ class _Prepared:
     cache: Prepared | None
     standbys: Mapping[str, StandbyFacts]
     writes: WriteWatch
-    transactions: int
+    transactions: EndedTransactions
     """Those that had ended in the database."""
     gaps: tuple[Gap, ...]
 
@@ -305,6 +311,8 @@ class TrialRunner:
         to = server.connection if faults is None else faults.control()
         with database_errors("check the trial", subject.variant.label), connect(to) as control:
             await_sessions(control, server.connection.application_name)
+            # First, since the checks are transactions, too, with those of their parallel workers.
+            ended = ended_transactions(control, workload)
             writes = prepared.writes.end(control, has_written=_has_written(subject.variant, load))
             if faults is not None:
                 assert loaded.ledger is not None, "the experiment was checked for it"
@@ -314,8 +322,8 @@ class TrialRunner:
                 checks += found
             else:
                 checks += dataset.after_trial(control, prepared.before, workload, load)
-                ended = ended_transactions(control, workload) - prepared.transactions
                 shared = loaded.observation.shares_database
+                ended = ended.since(prepared.transactions)
                 checks += undisturbed(workload, load, shared, loaded.ledger, ended, control)
         return _Checked(tuple(checks), writes, outage, failure_of_checks(checks))
 
