@@ -5,6 +5,7 @@
 A line for each pair, then how many were within their 90 % interval, and the median error. The figures of docs/guides/forecast.md.
 """
 
+import argparse
 import sys
 from pathlib import Path
 from statistics import median
@@ -20,15 +21,14 @@ from plinth.model.storage import EmulatedStorage
 from plinth.storage.devices.disk_daemon import disk_profiles
 
 
-def main(folders: list[str]) -> int:
-    """Print the errors of all pairs; return 2 for a command line without a bundle."""
-    if not folders:
-        print(__doc__)
-        return 2
+def main() -> int:
+    """Print the errors of all pairs of the bundles of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundles", nargs="+", metavar="BUNDLE", type=Path)
     within: list[bool] = []
     errors: list[float] = []
-    for folder in folders:
-        for is_within, error in _pairs(read_bundle(Path(folder))):
+    for bundle in parser.parse_args().bundles:
+        for is_within, error in _pairs(read_bundle(bundle)):
             within.append(is_within)
             errors.append(abs(error))
     if errors:
@@ -84,4 +84,4 @@ def _profile(contents: BundleContents, variant: Variant) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -7,6 +7,7 @@ docs/reference/ and the man pages come from the models and from the commands' ow
 scripts/study_pages.py, the catalogue of experiments from scripts/experiment_catalogue.py.
 """
 
+import argparse
 import json
 import pkgutil
 import re
@@ -316,13 +317,17 @@ def generated() -> dict[str, str]:
 
 
 def main() -> int:
+    """Write what is out of date, or name it and return 1."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    only_check = parser.parse_args().check
     examples = ROOT / EXAMPLES
-    if sys.argv[1:] != ["--check"] and examples.read_text() != examples_text():
+    if not only_check and examples.read_text() != examples_text():
         examples.write_text(examples_text())  # first, since a command's help names them
         print(f"wrote {EXAMPLES}")
     texts = generated()
     stale = [name for name, text in texts.items() if not (ROOT / name).is_file() or (ROOT / name).read_text() != text]
-    if sys.argv[1:] == ["--check"]:
+    if only_check:
         for name in stale:
             print(f"out of date: {name}; `make fmt` regenerates it", file=sys.stderr)
         return 1 if stale else 0

@@ -10,6 +10,7 @@ statements of each variant, settings that did not differ, what is below a storag
 report of this version: a field that is new in plinth.model.report needs a default, or an entry in the kept files.
 """
 
+import argparse
 import json
 import re
 import subprocess
@@ -197,19 +198,19 @@ def report_of(text: str) -> Report:
     return report.model_copy(update={"tables": page_tables(report)})
 
 
-def main(bundles: list[str]) -> int:
-    """Keep the report of each bundle."""
-    if not bundles:
-        print(__doc__, file=sys.stderr)
-        return 2
-    return max(_keep(each) for each in bundles)
+def main() -> int:
+    """Keep the report of each bundle of the command line; return 1 if one is refused."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundles", nargs="+", metavar="[NAME=]BUNDLE")
+    return max(_keep(each) for each in parser.parse_args().bundles)
 
 
 def _keep(named: str) -> int:
     name, _, bundle = named.partition("=") if "=" in named else ("", "", named)
-    done = subprocess.run(
-        [sys.executable, "-m", "plinth", "report", bundle, "--json"], stdout=subprocess.PIPE, text=True, check=True
-    )
+    command = [sys.executable, "-m", "plinth", "report", "--json", "--", bundle]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        return done.returncode  # the command has said why
     report = Report.model_validate_json(done.stdout)
     name = name or report.analysis.experiment
     if name not in study_runs():
@@ -231,4 +232,4 @@ def _keep(named: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -6,6 +6,7 @@
 It checks documents whole, except for code in them, and comments, docstrings and other strings of Python files.
 """
 
+import argparse
 import re
 import sys
 import tokenize
@@ -65,7 +66,9 @@ class Fault(NamedTuple):
 
 def main() -> int:
     """Print the faults of the paths of the command line, or of all; return 1 if there are any."""
-    named = [Path(argument).resolve() for argument in sys.argv[1:]]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", metavar="PATH", type=Path)
+    named = [path.resolve(strict=True) for path in parser.parse_args().paths]
     left_out = [ROOT / name for name in OTHERS] + [Path(__file__).resolve()]
     faults = [
         fault

@@ -5,6 +5,7 @@
 Text, tables and charts are part of what scripts/generated.py makes and checks.
 """
 
+import argparse
 import re
 import shlex
 import sys
@@ -287,6 +288,6 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    sys.exit(main(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="DIR", type=Path)
+    sys.exit(main(parser.parse_args().folder))
