@@ -38,6 +38,8 @@ FIGURES = {
     ("s5-hundred-billion-tpcb", "tpcc", "1000"): (16072, None),
     ("s5-hundred-billion-replication", "tpcb-like", "off"): (95120, None),
     ("s5-hundred-billion-replication", "tpcb-like", "remote_write"): (53435, None),
+    ("s5-hundred-billion-replication", "tpcc", "off"): (16072, None),
+    ("s5-hundred-billion-replication", "tpcc", "remote_write"): (11000, None),
 }
 FACTS = [
     # S2's fio 2 prints KB of 1,024 bytes: 40,656 writes of 4 KiB are 166.5 MB, not the 162 "MB" that it prints.
