@@ -223,6 +223,7 @@ def test_during_a_load_python_does_not_look_through_the_whole_program_for_garbag
     assert gc.get_freeze_count() == 0
 
 
+@pytest.mark.long
 def test_the_cost_stays_small(server: Server) -> None:
     """16 clients at a look a second cost well under 1 % of a core (measured apart); here 20 looks bound the cost of one."""
     clients = [client(server) for _ in range(16)]

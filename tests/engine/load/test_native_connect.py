@@ -71,12 +71,14 @@ def test_a_server_that_does_not_answer_is_given_up_on(load: Load) -> None:
 
 
 def test_clients_beyond_the_limit_are_errors_and_the_others_run(server: Server, load: Load, finished: Finished) -> None:
+    """The server counts those that it is about to refuse, too, so that of clients that come at a time more than two may be."""
     with server.role("connection limit 3") as role:
         run = load(server.connection(user=role), "select 1;", clients=5, threads=2, transactions_per_client=4)
         result = finished(run)
-    assert result.measured.done == 3 * 4
     (error,) = result.errors
-    assert (error.kind, error.sqlstate, error.count, error.script) == ("connect", "53300", 2, None)
+    assert (error.kind, error.sqlstate, error.script) == ("connect", "53300", None)
+    assert 2 <= error.count < 5
+    assert result.measured.done == (5 - error.count) * 4
 
 
 def test_a_stop_while_connecting_ends_it(load: Load) -> None:
