@@ -83,6 +83,27 @@ def test_a_quota_that_is_used_up_on_btrfs(project, nothing_left):
     nothing_left()
 
 
+def test_the_storage_of_a_tablespace_fails_alone(project, nothing_left):
+    with_keys = TEXT.replace(
+        "[server]\n", '[storage.keys]\nkind = "emulated"\nprofile = "nvme"\nsize = "600MiB"\n[server]\n'
+    )
+    with_keys = with_keys.replace('wal_storage = "wal"\n', 'wal_storage = "wal"\ntablespaces = { keys = "keys" }\n')
+    with_keys = with_keys.replace("scale = 1\n", 'scale = 1\nindex_tablespace = "keys"\n')
+    errors = ERRORS.replace('["flush", "full", "hang"]', '["bad-sectors", "full"]') + 'holds = ["tablespace"]\n'
+    project.write(with_keys + errors)
+    done = project.run()
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    found = _errors(project)
+    assert list(found) == [("bad-sectors", "tablespace"), ("full", "tablespace")]
+    assert found["bad-sectors", "tablespace"]["struck"] > 0
+    assert found["bad-sectors", "tablespace"]["server"] == "PANIC", found
+    assert '"pg_tblspc/' in found["bad-sectors", "tablespace"]["said"][0]
+    for one in found.values():
+        assert one["acknowledged"] > 0 and one["came_back"] != "never"
+        assert one["damage"] == []
+    nothing_left()
+
+
 SECTORS = """\
 [io_errors]
 errors = ["bad-sectors"]

@@ -3,6 +3,7 @@
 import pytest
 
 from plinth.model.io_error import IoErrorSpec, order_io_errors
+from plinth.model.plan import storage_that_holds
 from plinth.run.io_errors.io_error import _about_storage, _answer
 
 EXT4_AND_WAL = {"data": "ext4", "wal": "ext4"}
@@ -36,6 +37,26 @@ def test_what_btrfs_does_not_have_is_not_planned_there():
 def test_without_a_storage_of_its_own_wal_fails_with_the_data():
     planned = order_io_errors({"a": {"data": "ext4"}}, IoErrorSpec(errors=("full",), holds=("wal",)), seed=1)
     assert [one.holds for one in planned] == ["data"]
+
+
+def test_a_tablespace_with_a_storage_of_its_own_fails_too():
+    spec = IoErrorSpec(errors=("flush",), times=("always",))
+    planned = order_io_errors({"a": EXT4_AND_WAL | {"tablespace": "xfs"}}, spec, seed=1)
+    assert [one.holds for one in planned] == ["data", "wal", "tablespace"]
+    assert planned[-1].words == "EIO on every flush of the storage of a tablespace"
+
+
+@pytest.mark.parametrize(
+    ("roles", "storages"),
+    [
+        ({"data": "a"}, ("a", "a", "a")),
+        ({"data": "a", "WAL": "b"}, ("a", "b", "a")),
+        ({"data": "a", "WAL": "b", "tablespace x": "b", "tablespace y": "a", "tablespace z": "c"}, ("a", "b", "c")),
+        ({"data": "a", "tablespace x": "b", "tablespace y": "c"}, ("a", "a", "b")),
+    ],
+)
+def test_the_storage_of_each_part_of_a_server(roles, storages):
+    assert tuple(storage_that_holds(holds, roles) for holds in ("data", "wal", "tablespace")) == storages
 
 
 LOG = """\

@@ -12,13 +12,15 @@ from plinth.model.units import DurationS
 
 IO_ERROR_VERSION = 1
 IoErrorKind = Literal["read", "write", "flush", "bad-sectors", "full", "quota", "hang", "shutdown"]
-"""read, write, flush: the disk answers such requests with EIO. bad-sectors: it answers writes to the largest table, or to the segments of WAL, so,
-and no others, such as those of the file system itself. full: no space is left (ENOSPC). quota: a quota is used up (EDQUOT). hang: the disk
+"""read, write, flush: the disk answers such requests with EIO. bad-sectors: it answers writes to the largest table or index that it
+holds, or to the segments of WAL, so, and no others, such as those of the file system itself. full: no space is left (ENOSPC). quota: a quota is used up (EDQUOT). hang: the disk
 answers nothing.
 shutdown: the file system gives up, as after an error in its own metadata: it writes nothing more, and answers with EIO."""
 HowOften = Literal["once", "always"]
 """once: one request; always: every one until the storage works again."""
-Holds = Literal["data", "wal"]
+Holds = Literal["data", "wal", "tablespace"]
+_HELD: dict[Holds, str] = {"data": "the data", "wal": "the WAL", "tablespace": "a tablespace"}
+_LARGEST: dict[Holds, str] = {"data": "the largest table", "tablespace": "the largest file of a tablespace"}
 _ALWAYS: tuple[HowOften, ...] = ("always",)
 ServerAnswer = Literal["PANIC", "FATAL", "ERROR", "waits", "nothing"]
 """The most severe message that the server has logged about the storage; "waits": none, and no transaction ended; "nothing": none, and
@@ -40,7 +42,7 @@ class IoErrorSpec(Frozen):
         default=("read", "write", "flush", "bad-sectors", "full", "quota", "hang", "shutdown"),
         min_length=1,
         description="In turn: read, write, flush, the disk answers such requests with EIO; bad-sectors, it answers writes to the largest "
-        "table or to the segments of WAL so, and no others; full, no space is left (ENOSPC); quota, a quota is used up (EDQUOT); hang, the disk "
+        "table or index there, or to the segments of WAL, so, and no others; full, no space is left (ENOSPC); quota, a quota is used up (EDQUOT); hang, the disk "
         "answers nothing; shutdown, the file system gives up, as after an error in its own metadata. bad-sectors and shutdown are not made "
         "on btrfs, and quota only there.",
         examples=[["write", "flush"]],
@@ -52,9 +54,10 @@ class IoErrorSpec(Frozen):
         examples=[["always"]],
     )
     holds: tuple[Holds, ...] = Field(
-        default=("data", "wal"),
+        default=("data", "wal", "tablespace"),
         min_length=1,
-        description="The storage of the data directory, and that of the WAL where that is another.",
+        description="The storage of the data directory, that of the WAL, and that of the first of server.tablespaces that has one of "
+        "its own; each where it is another.",
         examples=[["wal"]],
     )
     lasts_s: DurationS = Field(
@@ -83,7 +86,7 @@ class IoErrorSpec(Frozen):
     )
 
     def kinds(self, filesystems: Mapping[Holds, str]) -> Iterator[tuple[IoErrorKind, HowOften, Holds]]:
-        """Yield what is done to one variant, in order. `filesystems` are those of its storages; without "wal" its WAL is with the data."""
+        """Yield what is done to one variant, in order. `filesystems` are those of its storages; what is missing is with the data."""
         places: list[Holds] = [one for one in self.holds if one in filesystems] or ["data"]
         for error, holds in product(self.errors, places):
             if not can_be_made(error, filesystems[holds]):
@@ -105,12 +108,12 @@ class PlannedIoError(Frozen):
     seed: int = Field(ge=0, lt=2**63, description="Of the load.")
     error: IoErrorKind
     times: HowOften
-    holds: Holds = Field(description="What the storage holds: the data directory, or the WAL.")
+    holds: Holds = Field(description="What the storage holds: the data directory, the WAL, or a tablespace.")
 
     @property
     def words(self) -> str:
         """What happens, for people."""
-        where = "the storage of the data" if self.holds == "data" else "the storage of the WAL"
+        where = f"the storage of {_HELD[self.holds]}"
         match self.error:
             case "full":
                 return f"no space on {where}"
@@ -122,9 +125,9 @@ class PlannedIoError(Frozen):
                 return f"the file system of {where} gives up"
             case "bad-sectors":
                 if self.times == "once":
-                    what = "part of the largest table" if self.holds == "data" else "segment of WAL"
+                    what = "segment of WAL" if self.holds == "wal" else f"part of {_LARGEST[self.holds]}"
                     return f"EIO on the first write to each {what}"
-                return f"EIO on every write to {'the largest table' if self.holds == 'data' else 'segments of WAL'}"
+                return f"EIO on every write to {'segments of WAL' if self.holds == 'wal' else _LARGEST[self.holds]}"
             case _:
                 return f"EIO on {'one' if self.times == 'once' else 'every'} {self.error} of {where}"
 

@@ -31,14 +31,27 @@ DATA_ROLE = "data"
 WAL_ROLE = "WAL"
 
 
-def storage_that_holds(what: Literal["data", "wal"], roles: Mapping[str, str]) -> str:
-    """Return the storage of a node's data directory, or of its WAL, which may be the same."""
-    return roles.get(WAL_ROLE, roles[DATA_ROLE]) if what == "wal" else roles[DATA_ROLE]
+_TABLESPACE_ROLES = "tablespace "
+
+
+def storage_that_holds(what: Literal["data", "wal", "tablespace"], roles: Mapping[str, str]) -> str:
+    """Return the storage of a node's data directory, of its WAL, or of its first tablespace with a storage of its own. The last two
+    may be that of the data directory."""
+    data = roles[DATA_ROLE]
+    wal = roles.get(WAL_ROLE, data)
+    match what:
+        case "data":
+            return data
+        case "wal":
+            return wal
+        case "tablespace":
+            tablespaces = (storage for role, storage in roles.items() if role.startswith(_TABLESPACE_ROLES))
+            return next((storage for storage in tablespaces if storage not in (data, wal)), data)
 
 
 def tablespace_role(name: str) -> str:
     """Return the role of a storage that holds the tablespace `name` of a cluster."""
-    return f"tablespace {name}"
+    return f"{_TABLESPACE_ROLES}{name}"
 
 
 def kept_path(name: str) -> PurePosixPath:

@@ -3,6 +3,7 @@ trials have all been measured."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 from plinth.model.dataset import DatasetSpec, DumpDataset, SqlDataset, TpccDataset
 from plinth.model.errors import UsageError
@@ -21,6 +22,7 @@ from plinth.model.plan import (
     PlannedShell,
     PlannedTrial,
     Variant,
+    storage_that_holds,
 )
 from plinth.model.published import Reference
 from plinth.model.server_spec import NEWEST_VERSION, ServerSpec
@@ -159,9 +161,16 @@ def _io_errors(
 
 
 def _filesystems(node: PlannedNode, storages: Mapping[str, StorageSpec]) -> dict[Holds, str]:
-    """Return the file systems of the data directory, and of WAL that has a storage of its own; empty ones where they are not known."""
-    places: dict[Holds, str | None] = {"data": node.server.storage, "wal": node.server.wal_storage}
-    return {holds: str(getattr(storages[name], "filesystem", "")) for holds, name in places.items() if name is not None}
+    """Return the file systems of the data directory, and of WAL and a tablespace that have a storage of their own; empty ones where
+    they are not known."""
+    if not (roles := node.roles):
+        return {}
+    places: dict[Holds, str] = {holds: storage_that_holds(holds, roles) for holds in get_args(Holds)}
+    return {
+        holds: str(getattr(storages[name], "filesystem", ""))
+        for holds, name in places.items()
+        if holds == "data" or name != places["data"]
+    }
 
 
 def _of_removed(factors: Sequence[str]) -> list[str]:

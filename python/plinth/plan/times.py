@@ -10,6 +10,7 @@ from plinth.model.choices import IoShape, WriteGroup
 from plinth.model.dataset import NumbersDataset
 from plinth.model.experiment import Experiment, MeasureSpec
 from plinth.model.flashback import SnapshotAction
+from plinth.model.io_error import Holds
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
 from plinth.plan.needs import StoragePlace
 from plinth.plan.preparation import bytes_without_copy, cache_s, restore_s
@@ -146,8 +147,12 @@ def _failing_s(experiment: Experiment, variants: Mapping[str, Variant]) -> float
     spec = experiment.io_errors
     if spec is None:
         return 0.0
-    has_wal = experiment.server.wal_storage is not None or "server.wal_storage" in experiment.matrix
-    kinds = list(spec.kinds({"data": "", "wal": ""} if has_wal else {"data": ""}))
+    filesystems: dict[Holds, str] = {"data": ""}
+    if experiment.server.wal_storage is not None or "server.wal_storage" in experiment.matrix:
+        filesystems["wal"] = ""
+    if experiment.server.tablespaces:
+        filesystems["tablespace"] = ""
+    kinds = list(spec.kinds(filesystems))
     errors = len(kinds) * sum(not variant.is_aa_twin for variant in variants.values())
     return errors * (spec.lasts_s + _ERROR_S)
 

@@ -55,7 +55,7 @@ def failing(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout
                 storage.end_faults()
         case "quota":
             try:
-                _use_up_quota(planned, layout, runner)
+                _use_up_quota(_directory(planned, storage, layout), runner)
                 yield struck
             finally:
                 with cancel.masked():  # it may have given up already
@@ -74,7 +74,7 @@ def failing(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout
             _shut_down(storage)
             yield struck
         case "read" | "write" | "flush" | "bad-sectors":
-            faults = _faults(planned, layout)
+            faults = _faults(planned, storage, layout)
             try:
                 for disk, fault in product(storage.disks(), faults):
                     disk.arm(fault)
@@ -84,14 +84,14 @@ def failing(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout
                     struck.requests = sum(one.fired for disk in storage.disks() for one in disk.clear_faults())
 
 
-def _faults(planned: PlannedIoError, layout: ServerLayout) -> list[EioFault]:
+def _faults(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout) -> list[EioFault]:
     count = 1 if planned.times == "once" else None
     if planned.error != "bad-sectors":
         assert planned.error in ("read", "write", "flush"), "of requests"
         return [EioFault(operation=planned.error, count=count)]
     found = [
         EioFault(operation="write", count=count, offset=extent.device_offset, length=extent.length)
-        for path in _files(planned, layout)
+        for path in _files(planned, _directory(planned, storage, layout))
         for extent in file_extents(path)
     ]
     if not found:
@@ -99,19 +99,30 @@ def _faults(planned: PlannedIoError, layout: ServerLayout) -> list[EioFault]:
     return found[:_MOST_PLACES]
 
 
-def _files(planned: PlannedIoError, layout: ServerLayout) -> list[Path]:
+def _directory(planned: PlannedIoError, storage: Storage[Any], layout: ServerLayout) -> Path:
+    """Return the directory of the server that the storage holds."""
+    match planned.holds:
+        case "data":
+            return layout.data_directory
+        case "wal":
+            return layout.wal_directory or layout.data_directory / "pg_wal"
+        case "tablespace":
+            return next(path for path in layout.tablespaces.values() if path.is_relative_to(storage.mount_point))
+
+
+def _files(planned: PlannedIoError, directory: Path) -> list[Path]:
     """Return the largest file of a relation, or the segments of WAL."""
     if planned.holds == "wal":
-        folder = layout.wal_directory or layout.data_directory / "pg_wal"
-        return sorted(path for path in folder.iterdir() if len(path.name) == _WAL_NAME_LENGTH)
-    relations = (path for path in layout.data_directory.glob("base/*/*") if path.name.isdecimal())
-    return [max(relations, key=lambda path: path.stat().st_size)]
+        return sorted(path for path in directory.iterdir() if len(path.name) == _WAL_NAME_LENGTH)
+    names = "base/*/*" if planned.holds == "data" else "PG_*/*/*"
+    relations = (path for path in directory.glob(names) if path.name.isdecimal())
+    largest = max(relations, key=lambda path: path.stat().st_size, default=None)
+    return [] if largest is None else [largest]
 
 
-def _use_up_quota(planned: PlannedIoError, layout: ServerLayout, runner: Runner) -> None:
+def _use_up_quota(directory: Path, runner: Runner) -> None:
     """Limit the subvolume of the files to less than is in it, so that all that needs a new block is refused (EDQUOT)."""
-    wal = layout.wal_directory or layout.data_directory / "pg_wal"
-    files = str(wal if planned.holds == "wal" else layout.data_directory)
+    files = str(directory)
     runner.run(["btrfs", "quota", "enable", files])
     runner.run(["btrfs", "quota", "rescan", "-w", files])
     subvolume = runner.run(["btrfs", "inspect-internal", "rootid", files]).stdout.strip()
