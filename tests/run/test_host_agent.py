@@ -1,5 +1,6 @@
 """The agent of a host, asked over a socket as a coordinator asks it."""
 
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -54,6 +55,13 @@ def test_it_says_by_which_address_it_was_reached(coordinator: Link) -> None:
     ask(coordinator, Request(number=1, kind="hello"))
     hello = answer(coordinator).hello
     assert hello is not None and (hello.address, hello.coordinator_address) == ("192.0.2.11", "192.0.2.1")
+
+
+def test_it_stays_until_the_coordinator_has_its_last_answer(coordinator: Link) -> None:
+    ask(coordinator, Request(number=1, kind="end"))
+    ask(coordinator, Request(number=2, kind="clock"))  # a sign of life that was on its way
+    assert answer(coordinator).kept == ()
+    assert select.select([coordinator.socket], [], [], 0.3)[0] == [], "the end of the connection would be readable"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class HostAgent:
                 if request.kind == "end":
                     kept = tuple(map(Kept.of, self._end()))
                     self.send(Answer(number=request.number, kept=kept))
-                    self._link.receive(_CLOSE_TIMEOUT_S)  # what is sent may still be on its way out when a process ends
+                    self._await_close()
                     return 0
                 self._take(request, time.monotonic_ns())
         except (Disconnected, PeerTimeout):
@@ -92,6 +92,13 @@ class HostAgent:
         """Send an answer, if the coordinator is still there."""
         with self._sending, suppress(Disconnected, PeerTimeout, OSError):
             self._link.send(answer.model_dump_json(exclude_defaults=True).encode())
+
+    def _await_close(self) -> None:
+        """Wait until the coordinator has closed the connection: what is sent may still be on its way out when a process ends. What it
+        sends meanwhile are signs of life from before it had the answer. Raises Disconnected then, or PeerTimeout."""
+        deadline = time.monotonic() + _CLOSE_TIMEOUT_S
+        while (left_s := deadline - time.monotonic()) > 0:
+            self._link.receive(left_s)
 
     def _take(self, request: Request, received_ns: int) -> None:
         match request.kind:
