@@ -139,6 +139,24 @@ def test_waits_for_the_limit_of_a_drive_say_nothing_of_another() -> None:
     assert "20 times as long as a flush" in str(at_its_limit(demand(flush_ns=20 * FAST.log_write_ns), FAST))
 
 
+@pytest.mark.parametrize(
+    ("limits", "limit"),
+    [
+        ({"read_iops": 2000}, "requests a second"),
+        ({"iops": 2300}, "requests a second"),
+        ({"bytes_per_s": 16e6}, "bytes a second"),
+        ({"read_seek_ns": 0.5 * MS}, "requests a second"),
+        ({"iops": 4000, "read_iops": 4000, "bytes_per_s": 99e6, "read_seek_ns": 0.25 * MS}, None),
+    ],
+)
+def test_a_drive_that_does_all_that_it_can_says_nothing_of_another(limits: dict[str, float], limit: str | None) -> None:
+    """1,000 transactions a second, each of two reads of 8 kB and a quarter of a write."""
+    one = demand(read_ns=4 * MS, clients=4, reads=2.0, writes=0.25, read_bytes=16_000.0)
+    assert one.tps == pytest.approx(1000)
+    reason = at_its_limit(one, replace(FAST, **limits))
+    assert reason == (None if limit is None else f"its drive was at the limit of its {limit}")
+
+
 def test_drives_of_profiles() -> None:
     disk = drive_of(PROFILES["hdd-7200"])
     assert 50 < 1e9 / disk.read_seek_ns < 150, "a seek and half a revolution each"

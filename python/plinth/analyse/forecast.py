@@ -38,16 +38,19 @@ from plinth.model.write_facts import settings_in_force, value_in_force
 _LEVEL = 0.9
 _Z = 1.645
 """Half the width of a 90 % interval, in standard deviations of a normal distribution."""
-_ERROR = 0.10
+_ERROR = 0.08
+_ERROR_OF_WRITES = 0.25
 _ERROR_PER_E_FOLD = 0.08
-"""Standard deviation of the logarithm of what was measured over what was forecast, of drives like the one measured and for each factor
-of e between the two: docs/guides/forecast.md has the measurement."""
+"""Standard deviation of the logarithm of what was measured over what was forecast: of a load that only reads, what is added to it for
+one that waits for nothing but flushes and writes, and for each factor of e between the drives: docs/guides/forecast.md has the measurement."""
 _P99_ERROR = 2.0
 """The same of p99, in parts of that of throughput."""
 _LEAST_NS = 5_000.0
 """That a request takes in the kernel, however fast the drive is."""
 _FAR = 100.0
 """Times slower or faster, from which on a forecast is called an extrapolation."""
+_AT_LIMIT = 0.95
+"""Share of a limit of the drive from which on what was waited for is the limit."""
 _MOST_FLUSHES = 6.0
 """Flushes that a client waits for at most, below the limits of a drive: those of others and its own, and those that a checkpoint delays."""
 _WRITES_JOURNAL = ("fsync", "fsync_writethrough", "open_sync")
@@ -192,6 +195,9 @@ def forecast(
 
 def at_its_limit(demand: Demand, here: Drive) -> str | None:
     """Return why the waits of the demand say nothing of another drive: they were for a limit of the one it was measured on."""
+    for rate, need, limit in _needs(demand, here, demand.writes, demand.reads * here.read_seek_ns):
+        if need * demand.tps > _AT_LIMIT * rate:
+            return f"its drive was at the limit of its {limit}"
     waited = demand.flush_ns / here.log_write_ns
     if waited <= _MOST_FLUSHES or (here.read_seek_ns and demand.sync_method in _WRITES_JOURNAL):
         return None
@@ -223,7 +229,8 @@ def forecast_on(demand: Demand, here: Drive, there: Drive) -> DriveForecast:
         reason = f"the processors would be the bottleneck, from about {most:,.0f} transactions/s up"
         return DriveForecast(profile=there.name, limit="CPU", unavailable=reason)
     change = abs(math.log(tps / demand.tps))
-    error = math.hypot(demand.tps_error, _ERROR + _ERROR_PER_E_FOLD * change)
+    of_writes = demand.parts["WAL flush"] + demand.parts["writes"]
+    error = math.hypot(demand.tps_error, _ERROR + _ERROR_OF_WRITES * of_writes + _ERROR_PER_E_FOLD * change)
     p99 = None if demand.p99_ns is None else demand.p99_ns * demand.tps / tps
     spent = {"reads": demand.read_ns, "writes": demand.write_ns, "WAL flush": demand.flush_ns}
     far = [f"{name} {_times(ratios[name])}" for name in ratios if spent[name] and not 1 / _FAR < ratios[name] < _FAR]
@@ -271,7 +278,16 @@ def _caps(demand: Demand, drive: Drive) -> list[tuple[float, Limit]]:
     of_data = max(0.0, demand.writes - demand.flushes)
     writes = of_data + shared
     head_ns = demand.reads * drive.read_seek_ns + of_data * drive.write_seek_ns
-    needs: list[tuple[float, float, Limit]] = [
+    return [
+        (rate / need, limit)
+        for rate, need, limit in _needs(demand, drive, writes, head_ns)
+        if need > 0 and rate < math.inf
+    ]
+
+
+def _needs(demand: Demand, drive: Drive, writes: float, head_ns: float) -> list[tuple[float, float, Limit]]:
+    """Return each limit of the drive, what a transaction takes of it, and what it is called. A head has 1e9 ns a second."""
+    return [
         (drive.iops, demand.reads + writes, "requests a second"),
         (drive.read_iops, demand.reads, "requests a second"),
         (drive.write_iops, writes, "requests a second"),
@@ -280,7 +296,6 @@ def _caps(demand: Demand, drive: Drive) -> list[tuple[float, Limit]]:
         (drive.write_bytes_per_s, demand.write_bytes, "bytes a second"),
         (1e9, head_ns, "requests a second"),
     ]
-    return [(rate / need, limit) for rate, need, limit in needs if need > 0 and rate < math.inf]
 
 
 def _estimate(value: float, error: float) -> Estimate:
