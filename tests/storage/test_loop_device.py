@@ -1,11 +1,19 @@
 """Loop devices found by their file."""
 
+import fcntl
 import os
 import subprocess
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
-from plinth.storage.devices.loop_device import loops_of
+import pytest
+
+from plinth.storage.devices.loop_device import _attach, loops_of
+from plinth.system.runner import Runner
+
+# linux/loop.h
+_LOOP_CTL_ADD, _LOOP_CTL_REMOVE = 0x4C80, 0x4C81
 
 
 def test_a_file_is_found_under_any_name_among_any_others(scratch: Path) -> None:
@@ -22,6 +30,32 @@ def test_a_file_is_found_under_any_name_among_any_others(scratch: Path) -> None:
     finally:
         for device in devices:
             subprocess.run(["losetup", "-d", device], check=True)
+
+
+@pytest.fixture
+def device() -> Iterator[Path]:
+    """A loop device that nobody else is given, since its number is far above theirs."""
+    number = 900_000 + os.getpid() % 100_000
+    with Path("/dev/loop-control").open() as control:
+        fcntl.ioctl(control, _LOOP_CTL_ADD, number)
+        yield Path(f"/dev/loop{number}")
+        fcntl.ioctl(control, _LOOP_CTL_REMOVE, number)
+
+
+def test_a_device_whose_flushes_a_former_user_has_switched_off_gets_them_again(scratch: Path, device: Path) -> None:
+    """The kernel keeps the setting when a device is detached."""
+    (scratch / "image").write_bytes(bytes(2**20))
+    argv = ("losetup", "--show", str(device), str(scratch / "image"))
+    setting = Path("/sys/block") / device.name / "queue/write_cache"
+    subprocess.run(argv, check=True)
+    setting.write_text("write through")
+    subprocess.run(["losetup", "-d", device], check=True)
+    subprocess.run(argv, check=True)
+    assert setting.read_text() == "write through\n"
+    subprocess.run(["losetup", "-d", device], check=True)
+    assert _attach(argv, Runner()) == device
+    assert setting.read_text() == "write back\n"
+    subprocess.run(["losetup", "-d", device], check=True)
 
 
 def test_devices_that_others_detach_meanwhile_are_passed_over(scratch: Path) -> None:

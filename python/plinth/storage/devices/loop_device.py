@@ -15,6 +15,7 @@ from plinth.storage.actions import Action, make_link
 from plinth.storage.requirements import Requirements, kernel_feature
 from plinth.system import cancel
 from plinth.system.directory import LABEL_FILE, nearest_label
+from plinth.system.failures import from_os_error
 from plinth.system.mounts import Mount, mounts
 from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import statvfs_with_timeout
@@ -203,7 +204,7 @@ def confirm_attached(image: Path, link: Path, size_bytes: int, *, direct_io: boo
 
 def _attach(argv: tuple[str, ...], runner: Runner) -> Path:
     try:
-        return Path(runner.run(argv).stdout.strip())
+        device = Path(runner.run(argv).stdout.strip())
     except CommandError as error:
         said = error.completed.stderr
         if any(words in said for words in _NONE_LEFT):
@@ -217,6 +218,19 @@ def _attach(argv: tuple[str, ...], runner: Runner) -> Path:
         if _DIRECT_IO in argv and "Invalid argument" in said:
             error.hint = _hint_for_direct_io(Path(argv[-1]))
         raise
+    _flush_again(device)
+    return device
+
+
+def _flush_again(device: Path) -> None:
+    """Have the kernel send flushes to a loop device that a former user of it has switched to "write through": it keeps that setting when the
+    device is detached, and every commit would be lost that only a flush makes durable."""
+    setting = _SYSFS / device.name / "queue" / "write_cache"
+    try:
+        if setting.read_text().strip() == "write through":
+            setting.write_text("write back")
+    except OSError as error:
+        raise from_os_error(error, "have flushes sent to the loop device", setting) from error
 
 
 def _hint_for_direct_io(image: Path) -> str:
