@@ -129,3 +129,11 @@ def test_without_checksums_their_check_is_not_run(server: Server, runner: Runner
     whole = check_checksums(server.layout, server.layout.installation, runner, enabled=False)
     assert whole.damage == ()
     assert whole.checks[0].not_run is not None and "without data checksums" in whole.checks[0].not_run
+
+
+def test_without_the_program_the_check_of_checksums_is_not_run(server: Server, runner: Runner):
+    """Some builds bring nothing but the server."""
+    bare = server.layout.installation.model_copy(update={"bindir": "/nonexistent"})
+    whole = check_checksums(server.layout, bare, runner, enabled=True)
+    assert whole.damage == ()
+    assert whole.checks[0].not_run == "/nonexistent/pg_checksums: there is no such program"
