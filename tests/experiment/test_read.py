@@ -110,6 +110,14 @@ def test_an_error_names_line_key_got_and_allowed(change, line, key, message, hin
     assert (hint or "") in (got_hint or "")
 
 
+def test_a_list_that_is_too_short_without_its_bad_items_has_their_problems_only():
+    ((_, key, message, hint),) = problems(VALID, ['io_errors.holds=["tables"]'])
+    assert (key, hint) == ("io_errors.holds.0", "did you mean 'tablespace'?")
+    assert "got 'tables'; allowed: data, wal, tablespace" in message
+    ((_, key, message, _),) = problems(VALID, ["io_errors.holds=[]"])
+    assert key == "io_errors.holds" and "at least 1 item" in message
+
+
 def test_all_errors_come_at_once_in_order_of_lines():
     text = VALID.replace("tmpfs", "tmfs").replace("scale = 3", "scale = 0").replace('"memory"]', '"memry"]')
     lines = [int(where.rpartition(":")[2]) for where, *_ in problems(text)]

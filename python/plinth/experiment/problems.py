@@ -20,11 +20,18 @@ def problems_of(error: ValidationError, document: dict[str, Any], model: type[Ba
     """Return the problems of `error`, raised by validating `document` as `model`; a union gives one problem per location."""
     findings: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
     for detail in error.errors():
+        if _lacks_only_bad_items(detail):
+            continue
         findings.setdefault(tuple(_path(detail["loc"], document)), []).append(detail)
     return [
         _problem(details[0], list(path), model) if len(details) == 1 else _no_member_fits(details, list(path))
         for path, details in findings.items()
     ]
+
+
+def _lacks_only_bad_items(detail: ErrorDetails) -> bool:
+    """Return whether a list is too short only without those of its items that are wrong, each of which is a problem already."""
+    return detail["type"] == "too_short" and len(detail["input"]) >= detail.get("ctx", {})["min_length"]
 
 
 def _no_member_fits(details: list[ErrorDetails], path: list[str | int]) -> Problem:
