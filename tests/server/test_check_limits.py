@@ -65,3 +65,15 @@ def test_a_statement_that_takes_too_long_is_ended_and_other_errors_are_no_timeou
         with pytest.raises(psycopg.errors.UndefinedTable) as missing:
             control.execute("SELECT FROM missing")
         assert timeout_reason(control, missing.value, "missing") is None
+
+
+def test_how_long_a_statement_may_take_depends_on_the_size_of_the_database(server: Server):
+    with connect(server.connection) as control:
+        small = control.execute("SELECT pg_database_size(current_database())").fetchone()
+        assert small is not None
+        with limited(control):
+            timeout = control.execute(
+                "SELECT setting::int FROM pg_settings WHERE name = 'statement_timeout'"
+            ).fetchone()
+        assert timeout is not None and timeout[0] == pytest.approx(60_000 + small[0] / 1e6 * 1000, rel=0.05)
+        assert control.execute("SHOW statement_timeout").fetchone() == ("0",)

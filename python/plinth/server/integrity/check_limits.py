@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     import psycopg
 
 LOCK_TIMEOUT_S = 30.0
-STATEMENT_TIMEOUT_S = 3600.0
+_LEAST_STATEMENT_TIMEOUT_S = 60.0
+_SLOWEST_BYTES_PER_S = 1e6
+"""Of a check that reads all of a database, on a disk in slow motion."""
 _LOCK_NOT_AVAILABLE = "55P03"
 _QUERY_CANCELED = "57014"
 _MOST_HOLDERS = 3
@@ -41,15 +43,26 @@ class CheckTimedOut(Exception):
 def limited(
     control: "psycopg.Connection[Any]",
     lock_timeout_s: float = LOCK_TIMEOUT_S,
-    statement_timeout_s: float = STATEMENT_TIMEOUT_S,
+    statement_timeout_s: float | None = None,
 ) -> Iterator[None]:
-    """End each statement of `control`, in autocommit mode, that waits so long for a lock or takes so long; not afterwards."""
-    for setting, limit_s in (("lock_timeout", lock_timeout_s), ("statement_timeout", statement_timeout_s)):
+    """End each statement of `control`, in autocommit mode, that waits so long for a lock or takes so long; not afterwards.
+
+    By default a statement may take a minute, and a second more for each MB of the database. A check of an index waits forever for a
+    row whose transaction the server does not know yet, as after a recovery from less WAL than its pages had: seen with 13.
+    """
+    ends_s = _of_size_s(control) if statement_timeout_s is None else statement_timeout_s
+    for setting, limit_s in (("lock_timeout", lock_timeout_s), ("statement_timeout", ends_s)):
         control.execute("SELECT set_config(%s, %s, false)", (setting, f"{max(1, round(limit_s * 1000))}ms"))
     yield
     if not control.closed:
         control.execute("RESET lock_timeout")
         control.execute("RESET statement_timeout")
+
+
+def _of_size_s(control: "psycopg.Connection[Any]") -> float:
+    row = control.execute("SELECT pg_database_size(current_database())").fetchone()
+    assert row is not None, "a query without a table has one row"
+    return _LEAST_STATEMENT_TIMEOUT_S + row[0] / _SLOWEST_BYTES_PER_S
 
 
 def raise_if_timed_out(control: "psycopg.Connection[Any]", error: "psycopg.Error", relation: str | None) -> None:
