@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from plinth.model.base import SettingValue
-from plinth.model.load import EngineCost, LoadResult, Totals
+from plinth.model.load import LoadResult, Totals
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.run.trial.checks import EndedTransactions, ended_transactions, transactions_check
@@ -52,25 +52,8 @@ def do(server: Server, control: "psycopg.Connection", statements: Iterable[str])
 
 
 def load_of(done: int) -> LoadResult:
-    totals = Totals.model_validate(dict.fromkeys(Totals.model_fields, 0) | {"scheduled": done, "done": done})
-    cost = EngineCost.model_validate(
-        dict.fromkeys(EngineCost.model_fields) | {"user_cpu_ns": 1, "system_cpu_ns": 1, "threads": 1}
-    )
-    return LoadResult(
-        started_unix_ns=0,
-        connect_ns=0,
-        warmup_ns=0,
-        measured_ns=1,
-        interrupted=False,
-        clients_aborted=0,
-        totals=totals,
-        measured=totals,
-        scripts=(),
-        series=(),
-        histograms=(),
-        errors=(),
-        engine=cost,
-    )
+    """What the check looks at of a load."""
+    return LoadResult.model_construct(totals=Totals.model_construct(done=done, failed=0, open=0), errors=())
 
 
 def check(ended: EndedTransactions, done: int) -> Check:
