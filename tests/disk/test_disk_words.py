@@ -86,8 +86,8 @@ def test_every_profile_names_all_of_its_numbers_and_their_sources():
     profiles = disk_profiles()
     assert [profile.name for profile in profiles] == [
         "hdd-7200", "hdd-10k-sas", "sata-ssd", "pcie-ssd-2012", "cloud-volume",
-        "gp2-100", "gp3", "io2-16k", "azure-p10", "azure-p20", "azure-premium-v2", "hyperdisk-balanced", "essd-pl1-100",
-        "nvme", "ideal",
+        "gp2-100", "gp3", "io2-16k", "azure-p4", "azure-p6", "azure-p10", "azure-p15", "azure-p20", "azure-premium-v2",
+        "hyperdisk-balanced", "essd-pl1-100", "essd-pl2-500", "essd-pl3-1300", "nvme", "ideal",
     ]  # fmt: skip
     for profile in profiles:
         assert None not in profile.physics.model_dump().values()

@@ -68,6 +68,22 @@ const VOLUME: Physics = Physics {
     atomic_write_bytes: 4096,
     ..NO_HEAD
 };
+
+/// A Premium SSD of Azure of at most 512 GiB: it bursts to the same rates whatever its own are, for half an hour.
+const fn premium_ssd(iops: u64, bytes_per_s: u64) -> Physics {
+    let (burst_iops, burst_bytes_per_s) = (3_500, 170 * MIB);
+    Physics {
+        iops,
+        burst_iops,
+        iops_credits: (burst_iops - iops) * 30 * MINUTE_S,
+        bytes_per_s,
+        burst_bytes_per_s,
+        bytes_credits: (burst_bytes_per_s - bytes_per_s) * 30 * MINUTE_S,
+        request_bytes: 256 * KIB,
+        ..VOLUME
+    }
+}
+
 const CHOSEN_OF_VOLUMES: (&str, &str) = (
     "latencies, spread, tail, channels, atomic_write_size",
     "chosen: no provider publishes distributions; sub-millisecond medians with one request in a hundred in a tail",
@@ -337,18 +353,35 @@ pub static PROFILES: &[Profile] = &[
         ],
     },
     Profile {
+        name: "azure-p4",
+        stands_for: "a Premium SSD of Azure of size P4 (32 GiB), its credits full",
+        physics: premium_ssd(120, 25 * MIB),
+        sources: &[
+            (
+                "iops, bandwidth, bursts",
+                "Azure, Managed disk types, Premium SSD sizes, read 2026-11-28: P4 120 IOPS and 25 MB/s, burst 3,500 and 170 for 30 minutes",
+            ),
+            CHOSEN_REQUEST_SIZE,
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
+        name: "azure-p6",
+        stands_for: "a Premium SSD of Azure of size P6 (64 GiB), its credits full",
+        physics: premium_ssd(240, 50 * MIB),
+        sources: &[
+            (
+                "iops, bandwidth, bursts",
+                "Azure, Managed disk types, Premium SSD sizes, read 2026-11-28: P6 240 IOPS and 50 MB/s, burst 3,500 and 170 for 30 minutes",
+            ),
+            CHOSEN_REQUEST_SIZE,
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
         name: "azure-p10",
         stands_for: "a Premium SSD of Azure of size P10 (128 GiB), its credits full",
-        physics: Physics {
-            iops: 500,
-            burst_iops: 3_500,
-            iops_credits: (3_500 - 500) * 30 * MINUTE_S,
-            bytes_per_s: 100 * MIB,
-            burst_bytes_per_s: 170 * MIB,
-            bytes_credits: (170 - 100) * MIB * 30 * MINUTE_S,
-            request_bytes: 256 * KIB,
-            ..VOLUME
-        },
+        physics: premium_ssd(500, 100 * MIB),
         sources: &[
             (
                 "iops, bandwidth, bursts",
@@ -359,18 +392,22 @@ pub static PROFILES: &[Profile] = &[
         ],
     },
     Profile {
+        name: "azure-p15",
+        stands_for: "a Premium SSD of Azure of size P15 (256 GiB), its credits full",
+        physics: premium_ssd(1_100, 125 * MIB),
+        sources: &[
+            (
+                "iops, bandwidth, bursts",
+                "Azure, Managed disk types, Premium SSD sizes, read 2026-11-28: P15 1,100 IOPS and 125 MB/s, burst 3,500 and 170 for 30 minutes",
+            ),
+            CHOSEN_REQUEST_SIZE,
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
         name: "azure-p20",
         stands_for: "a Premium SSD of Azure of size P20 (512 GiB), its credits full",
-        physics: Physics {
-            iops: 2_300,
-            burst_iops: 3_500,
-            iops_credits: (3_500 - 2_300) * 30 * MINUTE_S,
-            bytes_per_s: 150 * MIB,
-            burst_bytes_per_s: 170 * MIB,
-            bytes_credits: (170 - 150) * MIB * 30 * MINUTE_S,
-            request_bytes: 256 * KIB,
-            ..VOLUME
-        },
+        physics: premium_ssd(2_300, 150 * MIB),
         sources: &[
             (
                 "iops, bandwidth, bursts",
@@ -431,6 +468,54 @@ pub static PROFILES: &[Profile] = &[
             (
                 "iops, bandwidth, write_latency",
                 "Alibaba Cloud, ESSD AutoPL disks, baseline as of PL1, read 2026-11-28: min(1,800 + 50 a GiB, 50,000); min(120 + 0.5 a GiB, 350) MB/s; 0.2 ms",
+            ),
+            CHOSEN_REQUEST_SIZE,
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
+        name: "essd-pl2-500",
+        stands_for: "an ESSD of Alibaba Cloud of performance level 2 of 500 GiB",
+        physics: Physics {
+            iops: 26_800,
+            bytes_per_s: 370 * MB,
+            request_bytes: 256 * KIB,
+            read_latency_ns: 200 * US,
+            write_latency_ns: 200 * US,
+            ..VOLUME
+        },
+        sources: &[
+            (
+                "iops, bandwidth",
+                "Alibaba Cloud, ESSDs, read 2026-11-28: PL2 min(1,800 + 50 a GiB, 100,000); min(120 + 0.5 a GiB, 750) MB/s",
+            ),
+            (
+                "write_latency",
+                "chosen: the 0.2 ms that are published of PL1",
+            ),
+            CHOSEN_REQUEST_SIZE,
+            CHOSEN_OF_VOLUMES,
+        ],
+    },
+    Profile {
+        name: "essd-pl3-1300",
+        stands_for: "an ESSD of Alibaba Cloud of performance level 3 of 1,300 GiB",
+        physics: Physics {
+            iops: 66_800,
+            bytes_per_s: 770 * MB,
+            request_bytes: 256 * KIB,
+            read_latency_ns: 200 * US,
+            write_latency_ns: 200 * US,
+            ..VOLUME
+        },
+        sources: &[
+            (
+                "iops, bandwidth",
+                "Alibaba Cloud, ESSDs, read 2026-11-28: PL3 min(1,800 + 50 a GiB, 1,000,000); min(120 + 0.5 a GiB, 4,000) MB/s",
+            ),
+            (
+                "write_latency",
+                "chosen: the 0.2 ms that are published of PL1",
             ),
             CHOSEN_REQUEST_SIZE,
             CHOSEN_OF_VOLUMES,
