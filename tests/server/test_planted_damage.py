@@ -12,6 +12,8 @@ from plinth.server.integrity.amcheck import check_database
 from plinth.server.integrity.fingerprint import Fingerprint, compare_fingerprint, take_fingerprint
 from plinth.server.integrity.other_databases import check_other_databases
 from plinth.server.integrity.page_pointers import check_pointers, read_pointers
+from plinth.server.integrity.pages import relation_files
+from plinth.server.integrity.table_scan import scan
 from plinth.server.integrity.transaction_status import check_transaction_status
 from plinth.server.server import Server
 from plinth.system.database import connect
@@ -126,6 +128,18 @@ def put_back(content: bytearray, old: bytes) -> None:
     pages = [slice(at, at + PAGE_BYTES) for at in range(0, len(old), PAGE_BYTES)]
     changed = [page for page in pages if content[page] != old[page]]
     content[changed[-1]] = old[changed[-1]]
+
+
+@pytest.mark.parametrize("pages_at_once", [1, 7, 1_000])
+def test_a_scan_reads_each_row_of_a_table_once(planted: Planted, monkeypatch: pytest.MonkeyPatch, pages_at_once: int):
+    planted.begin("CREATE TABLE IF NOT EXISTS no_rows (id int)", "DELETE FROM t WHERE id % 3 = 0")
+    monkeypatch.setattr("plinth.server.integrity.table_scan._PAGES_AT_ONCE", pages_at_once)
+    with connect(planted.server.connection) as control:
+        files = {file.name: file for file in relation_files(control)}
+        rows = scan(control, files["t"], {"tid": "ctid", "int8": "plinth_row.id::bigint"}, "n = 0")
+        assert not len(scan(control, files["no_rows"], {"tid": "ctid"}))
+    expected = planted.sql("SELECT ctid::text, id FROM t")
+    assert [(f"({tid >> 16},{tid & 0xFFFF})", number) for tid, number in rows.tolist()] == expected
 
 
 _TOAST = "(SELECT reltoastrelid FROM pg_class WHERE relname = 'b')"

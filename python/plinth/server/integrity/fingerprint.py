@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth.model.durability import DamageKind, IntegrityCheck
 from plinth.model.units import format_size
-from plinth.server.integrity.binary_copy import read_columns, tid_list
 from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of
 from plinth.server.integrity.pages import RelationFile, is_all_visible, lsn_number, lsn_text, page_lsns, relation_files
 from plinth.server.integrity.sequences import SequenceState, read_sequences, set_back
+from plinth.server.integrity.table_scan import Column, scan
+from plinth.server.integrity.tids import is_among, tid_list
 from plinth.system.cgroup import available_memory_bytes
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ _ROWS = (
 _FIRST_NORMAL_OID = 16384
 _HALF_OF_XIDS = 2**31
 _FIRST_NORMAL_XID = 3
+_OF_ROW: dict[Column, str] = {
+    "tid": "ctid",
+    "xid": "xmin",
+    "int8": "hashtextextended(ROW(plinth_row.*)::text, 0)",
+}
 _STABLE_TEXT = "SET DateStyle = ISO; SET IntervalStyle = postgres; SET bytea_output = hex; SET extra_float_digits = 1; SET TimeZone = UTC"
 _START = "SELECT pg_current_wal_insert_lsn()::text, pg_snapshot_xmin(pg_current_snapshot())::text::bigint & 4294967295"
 _COLUMNS = (
@@ -142,8 +148,7 @@ def _rows_of(control: "psycopg.Connection[Any]", file: RelationFile, next_xid: i
     """Return the visible rows of transactions before `next_xid`. Raises psycopg.Error."""
     import numpy as np
 
-    query = f"SELECT ctid, xmin, hashtextextended(ROW(plinth_row.*)::text, 0) FROM ONLY {file.name} AS plinth_row"
-    rows = read_columns(control, query, ("tid", "xid", "int8"))
+    rows = scan(control, file, _OF_ROW)
     rows = rows[~_is_since(rows["xid"], next_xid)]
     return rows[np.argsort(rows["tid"])]
 
@@ -278,7 +283,6 @@ def _compare_table(
     control: "psycopg.Connection[Any]", table: _Table, next_xid: int, found: list[Finding]
 ) -> str | None:
     """Add what differs to `found`; returns why not all rows could be compared."""
-    import numpy as np
     import psycopg
 
     try:
@@ -287,13 +291,13 @@ def _compare_table(
         found.append(finding_of(control, error, table.now.name))
         return None
     old = table.before.rows
-    same = np.intersect1d(old["tid"], now["tid"], assume_unique=True, return_indices=True)
-    changed = old[same[1]] != now[same[2]]
+    is_there, was_there = is_among(old["tid"], now["tid"]), is_among(now["tid"], old["tid"])
+    left = old[is_there]
+    changed = left["tid"][left != now[was_there]]  # both are in the order of their places
     name = table.now.name
-    appeared = np.setdiff1d(now["tid"], old["tid"], assume_unique=True)
-    found += _named(name, same[0][changed], "have other content than before the load")
-    found += _named(name, appeared, "are of transactions before the load, and were not there then")
-    gone = np.setdiff1d(old["tid"], now["tid"], assume_unique=True)
+    found += _named(name, changed, "have other content than before the load")
+    found += _named(name, now["tid"][~was_there], "are of transactions before the load, and were not there then")
+    gone = old["tid"][~is_there]
     last = int(now["tid"][-1]) >> 16 if len(now) else _NO_BLOCK
     return _judge_gone(table, gone, last, found)
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth.model.durability import IntegrityCheck
-from plinth.server.integrity.binary_copy import read_columns, tid_list
 from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of
 from plinth.server.integrity.pages import PAGE_BYTES, RelationFile, pages_of, relation_files
+from plinth.server.integrity.table_scan import scan
+from plinth.server.integrity.tids import is_among, tid_list
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,10 +105,10 @@ def check_pointers(data_directory: Path, pointers: Pointers) -> Integrity:
             used, heap_only = _items_of(data_directory, heap)
             for index, _, rows in indexes:
                 entries = _entries_of(data_directory, index)
-                dangling = np.setdiff1d(entries, used)
+                dangling = np.unique(entries[~is_among(entries, used)])
                 found += _named(index, dangling, f"of its entries point to items that {heap.name} does not have")
                 if rows is not None:
-                    missing = np.setdiff1d(np.setdiff1d(rows, heap_only), entries)
+                    missing = rows[~is_among(rows, np.concatenate((heap_only, entries)))]
                     found += _named(index, missing, f"rows of {heap.name} have no entry in it")
         except OSError as error:
             found.append(("heap damaged", f"{heap.name} and its indexes cannot be read: {error}"))
@@ -121,10 +122,7 @@ def _rows_with_entries(
     conditions = [f"({predicate})"] if predicate else []
     if index.method == "hash":  # it has none for nulls
         conditions.append(f"({key}) IS NOT NULL")
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    with control.transaction():
-        control.execute("SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off")
-        return read_columns(control, f"SELECT ctid FROM ONLY {heap.name}{where}", ("tid",))["tid"]
+    return scan(control, heap, {"tid": "ctid"}, " AND ".join(conditions) or "true")["tid"]
 
 
 def _named(index: RelationFile, tids: "NDArray[np.int64]", what: str) -> Iterator[Finding]:
@@ -206,7 +204,7 @@ def _entries_of(data_directory: Path, index: RelationFile) -> "NDArray[np.int64]
             )  # a bucket or its overflow; a leaf
             items = _items(pages[initialised & leaf])
             found.append(_tids(items))
-    return np.unique(np.concatenate(found))
+    return np.concatenate(found)
 
 
 def _tids(items: _Items) -> "NDArray[np.int64]":
