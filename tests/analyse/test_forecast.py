@@ -145,7 +145,8 @@ def test_waits_for_the_limit_of_a_drive_say_nothing_of_another() -> None:
         ({"read_iops": 2000}, "requests a second"),
         ({"iops": 2300}, "requests a second"),
         ({"bytes_per_s": 16e6}, "bytes a second"),
-        ({"read_seek_ns": 0.5 * MS}, "requests a second"),
+        ({"read_seek_ns": 0.8 * MS}, "seeks"),
+        ({"read_seek_ns": 0.6 * MS}, None),
         ({"iops": 4000, "read_iops": 4000, "bytes_per_s": 99e6, "read_seek_ns": 0.25 * MS}, None),
     ],
 )
@@ -163,13 +164,35 @@ def test_drives_of_profiles() -> None:
     assert 150 < 1e9 / disk.write_seek_ns < 250, "half a revolution and a short seek"
     one = demand(flush_ns=0.1 * MS, clients=16, reads=1.0, writes=3.0)
     seeks = forecast_on(one, FAST, replace(FAST, read_seek_ns=10 * MS, write_seek_ns=5 * MS))
-    assert seeks.limit == "requests a second"
-    assert seeks.tps is not None and seeks.tps.value == pytest.approx(1000 / (10 + 2 * 5), rel=0.01)
+    assert seeks.limit == "seeks"
+    assert seeks.tps is not None and seeks.tps.value == pytest.approx(2 * 1000 / (10 + 2 * 5), rel=0.01), (
+        "16 to choose from"
+    )
     volume = drive_of(PROFILES["gp2-100"])
     assert volume.iops == 300
     assert volume.burst is not None and "33 min" in volume.burst
     assert drive_of(PROFILES["gp3"]).burst is None
     assert drive_of(PROFILES["ideal"]).iops == math.inf
+
+
+def test_of_a_disk_the_interval_has_room_for_data_that_lie_close_together() -> None:
+    close, far_away = (
+        forecast_on(
+            demand(read_ns=0.1 * MS, clients=4, reads=1.0, writes=0.0),
+            FAST,
+            replace(FAST, read_seek_ns=read_seek_ns, write_seek_ns=5 * MS),
+        )
+        for read_seek_ns in (5 * MS, 15 * MS)
+    )
+    assert close.tps and far_away.tps and close.tps.interval and far_away.tps.interval and far_away.latency_p99_ns
+    assert far_away.tps.value == pytest.approx(close.tps.value / 3)
+    assert not close.notes and "in a small part of it" in far_away.notes[0]
+    assert far_away.tps.interval.high > close.tps.value
+    assert far_away.tps.interval.low == pytest.approx(
+        far_away.tps.value**2 / (far_away.tps.interval.high / 3), rel=0.01
+    )
+    assert far_away.latency_p99_ns.interval is not None
+    assert far_away.latency_p99_ns.interval.low < far_away.latency_p99_ns.value / 3
 
 
 def test_what_cannot_be_forecast() -> None:

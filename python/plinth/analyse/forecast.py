@@ -10,8 +10,9 @@ changes with the drive in its own way:
 - work and turns of the client not at all, but for the queue for processors: work / (1 - utilisation^cores), the response time of an
   M/M/c queue (Gunther, Analyzing Computer System Performance with Perl::PDQ, 2011; exact for one and two).
 
-The rates of a drive bound the result. What a transaction reads and writes stays the same, but for its WAL: the more wait for a flush the
-more share it. Nothing else is modelled: neither the queue of a drive below its limits, nor a larger page cache.
+The rates of a drive bound the result, and of one with a head the time that it takes to reach another place, which is the shorter the
+more requests the drive can choose from. What a transaction reads and writes stays the same, but for its WAL: the more wait for a flush
+the more share it. Nothing else is modelled: neither the queue of a drive below its limits, nor a larger page cache.
 """
 
 import math
@@ -57,6 +58,8 @@ _WRITES_JOURNAL = ("fsync", "fsync_writethrough", "open_sync")
 """Values of wal_sync_method by which each flush writes the file system's journal too, at another place of the drive."""
 _MOST_BUSY = 0.9
 """Utilisation of the processors that no forecast goes beyond."""
+_GAIN_OF_DOUBLING = 0.25
+"""How much faster a head becomes with each doubling of the requests that wait for it: the same as of the emulated disk (head.rs)."""
 _HALVINGS = 60
 _REFUSED: frozenset[BottleneckKind] = frozenset(
     [
@@ -82,9 +85,9 @@ class Drive:
     read_bytes_per_s: float = math.inf
     write_bytes_per_s: float = math.inf
     read_seek_ns: float = 0.0
-    """Of a drive with a head: how long it is busy with a random read; 0 without a head."""
+    """Of a drive with a head: how long it is busy with a read anywhere on it; 0 without a head."""
     write_seek_ns: float = 0.0
-    """The same of a write, which it takes from its cache in the order of their places."""
+    """The same of a write, which it takes from its cache in the order of their places, and of a read of data that lie close together."""
     burst: str | None = None
     """What it does beyond that as long as it has credits, for people."""
 
@@ -224,6 +227,8 @@ def forecast_on(demand: Demand, here: Drive, there: Drive) -> DriveForecast:
         tps = cap
     else:
         limit = "latency"
+    # How far data that lie close together would be faster, if anything: the drive's size, and their place on it, are not known.
+    closer = min(by_latency / tps, _closer(demand, there)) if limit == "seeks" else 1.0
     most = _MOST_BUSY * demand.cores / demand.cpu_s if demand.cpu_s else math.inf
     if tps >= most:
         reason = f"the processors would be the bottleneck, from about {most:,.0f} transactions/s up"
@@ -235,12 +240,14 @@ def forecast_on(demand: Demand, here: Drive, there: Drive) -> DriveForecast:
     spent = {"reads": demand.read_ns, "writes": demand.write_ns, "WAL flush": demand.flush_ns}
     far = [f"{name} {_times(ratios[name])}" for name in ratios if spent[name] and not 1 / _FAR < ratios[name] < _FAR]
     notes = [f"an extrapolation: {', '.join(far)}"] if far else []
+    if closer > 1:
+        notes.append("for data all over the drive: in a small part of it seeks are shorter")
     if there.burst:
         notes.append(there.burst)
     return DriveForecast(
         profile=there.name,
-        tps=_estimate(tps, error),
-        latency_p99_ns=None if p99 is None else _estimate(p99, error * _P99_ERROR),
+        tps=_estimate(tps, error, higher=closer),
+        latency_p99_ns=None if p99 is None else _estimate(p99, error * _P99_ERROR, lower=closer),
         limit=limit,
         notes=tuple(notes),
     )
@@ -275,18 +282,31 @@ def _busy(demand: Demand, tps: float) -> float:
 def _caps(demand: Demand, drive: Drive) -> list[tuple[float, Limit]]:
     """Return the rates at which a limit of the drive is reached."""
     shared = min(demand.flushes, 2 / demand.clients)  # half of the clients share a flush while the other half waits
-    of_data = max(0.0, demand.writes - demand.flushes)
-    writes = of_data + shared
+    of_data = _writes_of_data(demand)
     head_ns = demand.reads * drive.read_seek_ns + of_data * drive.write_seek_ns
     return [
         (rate / need, limit)
-        for rate, need, limit in _needs(demand, drive, writes, head_ns)
+        for rate, need, limit in _needs(demand, drive, of_data + shared, head_ns)
         if need > 0 and rate < math.inf
     ]
 
 
+def _writes_of_data(demand: Demand) -> float:
+    return max(0.0, demand.writes - demand.flushes)
+
+
+def _closer(demand: Demand, drive: Drive) -> float:
+    """Return how many times as much a head does of these reads and writes of data if the data lie close together."""
+    of_data = _writes_of_data(demand)
+    everywhere = demand.reads * drive.read_seek_ns + of_data * drive.write_seek_ns
+    return everywhere / ((demand.reads + of_data) * drive.write_seek_ns)
+
+
 def _needs(demand: Demand, drive: Drive, writes: float, head_ns: float) -> list[tuple[float, float, Limit]]:
-    """Return each limit of the drive, what a transaction takes of it, and what it is called. A head has 1e9 ns a second."""
+    """Return each limit of the drive, what a transaction takes of it, and what it is called. A head has 1e9 ns a second, and more to
+    choose from with more clients.
+    """
+    gain = 1 + _GAIN_OF_DOUBLING * math.log2(demand.clients)
     return [
         (drive.iops, demand.reads + writes, "requests a second"),
         (drive.read_iops, demand.reads, "requests a second"),
@@ -294,12 +314,14 @@ def _needs(demand: Demand, drive: Drive, writes: float, head_ns: float) -> list[
         (drive.bytes_per_s, demand.read_bytes + demand.write_bytes, "bytes a second"),
         (drive.read_bytes_per_s, demand.read_bytes, "bytes a second"),
         (drive.write_bytes_per_s, demand.write_bytes, "bytes a second"),
-        (1e9, head_ns, "requests a second"),
+        (1e9 * gain, head_ns, "seeks"),
     ]
 
 
-def _estimate(value: float, error: float) -> Estimate:
-    interval = Interval(low=value * math.exp(-_Z * error), high=value * math.exp(_Z * error), level=_LEVEL)
+def _estimate(value: float, error: float, *, lower: float = 1.0, higher: float = 1.0) -> Estimate:
+    """Return a value with its interval, of which the ends are so many times lower and higher than its error makes them."""
+    times = math.exp(_Z * error)
+    interval = Interval(low=value / (times * lower), high=value * times * higher, level=_LEVEL)
     return Estimate(value=value, interval=interval, n=1, method="forecast")
 
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from plinth.model.base import Frozen
 from plinth.model.figures import Estimate
 
-Limit = Literal["latency", "requests a second", "bytes a second", "CPU"]
+Limit = Literal["latency", "requests a second", "bytes a second", "seeks", "CPU"]
 
 
 class DriveForecast(Frozen):
