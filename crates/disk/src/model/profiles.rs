@@ -69,7 +69,7 @@ const VOLUME: Physics = Physics {
     ..NO_HEAD
 };
 
-/// A Premium SSD of Azure of at most 512 GiB: it bursts to the same rates whatever its own are, for half an hour.
+/// A Premium SSD of Azure of at most 512 GiB: each size bursts to the same rates, for 30 minutes.
 const fn premium_ssd(iops: u64, bytes_per_s: u64) -> Physics {
     let (burst_iops, burst_bytes_per_s) = (3_500, 170 * MIB);
     Physics {
@@ -84,9 +84,26 @@ const fn premium_ssd(iops: u64, bytes_per_s: u64) -> Physics {
     }
 }
 
+/// An ESSD of Alibaba Cloud whose capacity is below that at which its performance level reaches its limits.
+const fn essd(capacity_gib: u64) -> Physics {
+    Physics {
+        iops: 1_800 + 50 * capacity_gib,
+        bytes_per_s: (120 + capacity_gib / 2) * MB,
+        request_bytes: 256 * KIB,
+        read_latency_ns: 200 * US,
+        write_latency_ns: 200 * US,
+        ..VOLUME
+    }
+}
+
 const CHOSEN_OF_VOLUMES: (&str, &str) = (
     "latencies, spread, tail, channels, atomic_write_size",
     "chosen: no provider publishes distributions; sub-millisecond medians with one request in a hundred in a tail",
+);
+
+const CHOSEN_AS_OF_PL1: (&str, &str) = (
+    "write_latency",
+    "chosen: the 0.2 ms that are published of PL1",
 );
 
 const CHOSEN_REQUEST_SIZE: (&str, &str) = ("request_size", "chosen: as of other volumes");
@@ -456,14 +473,7 @@ pub static PROFILES: &[Profile] = &[
     Profile {
         name: "essd-pl1-100",
         stands_for: "an ESSD of Alibaba Cloud of performance level 1 of 100 GiB",
-        physics: Physics {
-            iops: 6_800,
-            bytes_per_s: 170 * MB,
-            request_bytes: 256 * KIB,
-            read_latency_ns: 200 * US,
-            write_latency_ns: 200 * US,
-            ..VOLUME
-        },
+        physics: essd(100),
         sources: &[
             (
                 "iops, bandwidth, write_latency",
@@ -476,23 +486,13 @@ pub static PROFILES: &[Profile] = &[
     Profile {
         name: "essd-pl2-500",
         stands_for: "an ESSD of Alibaba Cloud of performance level 2 of 500 GiB",
-        physics: Physics {
-            iops: 26_800,
-            bytes_per_s: 370 * MB,
-            request_bytes: 256 * KIB,
-            read_latency_ns: 200 * US,
-            write_latency_ns: 200 * US,
-            ..VOLUME
-        },
+        physics: essd(500),
         sources: &[
             (
                 "iops, bandwidth",
                 "Alibaba Cloud, ESSDs, read 2026-11-28: PL2 min(1,800 + 50 a GiB, 100,000); min(120 + 0.5 a GiB, 750) MB/s",
             ),
-            (
-                "write_latency",
-                "chosen: the 0.2 ms that are published of PL1",
-            ),
+            CHOSEN_AS_OF_PL1,
             CHOSEN_REQUEST_SIZE,
             CHOSEN_OF_VOLUMES,
         ],
@@ -500,23 +500,13 @@ pub static PROFILES: &[Profile] = &[
     Profile {
         name: "essd-pl3-1300",
         stands_for: "an ESSD of Alibaba Cloud of performance level 3 of 1,300 GiB",
-        physics: Physics {
-            iops: 66_800,
-            bytes_per_s: 770 * MB,
-            request_bytes: 256 * KIB,
-            read_latency_ns: 200 * US,
-            write_latency_ns: 200 * US,
-            ..VOLUME
-        },
+        physics: essd(1_300),
         sources: &[
             (
                 "iops, bandwidth",
                 "Alibaba Cloud, ESSDs, read 2026-11-28: PL3 min(1,800 + 50 a GiB, 1,000,000); min(120 + 0.5 a GiB, 4,000) MB/s",
             ),
-            (
-                "write_latency",
-                "chosen: the 0.2 ms that are published of PL1",
-            ),
+            CHOSEN_AS_OF_PL1,
             CHOSEN_REQUEST_SIZE,
             CHOSEN_OF_VOLUMES,
         ],
