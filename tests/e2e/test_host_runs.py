@@ -370,6 +370,7 @@ do = "snapshot"
 """
 
 
+@pytest.mark.long
 def test_snapshots_are_taken_on_a_host_and_gone_back_to(project, db1, nothing_left):
     rest = REST.replace('["near", "far"]', '["far"]').replace("repeats = 1", "repeats = 2")
     _write(project, db1, BTRFS, rest=rest + TAKEN)
@@ -384,6 +385,7 @@ def test_snapshots_are_taken_on_a_host_and_gone_back_to(project, db1, nothing_le
     nothing_left()
 
 
+@pytest.mark.long
 def test_pages_are_written_on_a_host_and_its_commands_are_in_the_bundle(project, db1):
     _write(project, db1, rest=REST.replace("scale = 1", 'scale = 1\nloader = "pages"'))
     done = project.run()
@@ -522,6 +524,7 @@ def test_what_a_server_that_died_has_logged_is_in_the_bundle(project, db1):
     assert "received immediate shutdown request" in log
 
 
+@pytest.mark.long
 def test_ctrl_c_undoes_what_is_on_the_host(project, db1, nothing_left):
     _write(project, db1, rest=LONG)
     running = project.start()

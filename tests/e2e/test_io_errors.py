@@ -69,6 +69,7 @@ def test_what_the_server_does_and_how_it_comes_back(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_quota_that_is_used_up_on_btrfs(project, nothing_left):
     on_btrfs = TEXT.replace('size = "600MiB"\n', 'size = "600MiB"\nfilesystem = "btrfs"\n')
     project.write(on_btrfs + ERRORS.replace('["flush", "full", "hang"]', '["quota"]'))
@@ -83,6 +84,7 @@ def test_a_quota_that_is_used_up_on_btrfs(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_the_storage_of_a_tablespace_fails_alone(project, nothing_left):
     with_keys = TEXT.replace(
         "[server]\n", '[storage.keys]\nkind = "emulated"\nprofile = "nvme"\nsize = "600MiB"\n[server]\n'

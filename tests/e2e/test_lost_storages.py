@@ -112,6 +112,7 @@ def small(project):
     subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.long
 def test_a_device_that_gives_errors_in_mid_run(project, nothing_left, small):
     storages = f'[storage.shaky]\nkind = "loop"\nsize = "1GiB"\npath = "{small}"\n'
     experiment(project, storages, '["shaky", "disk"]', duration="3s", repeats=3)

@@ -125,6 +125,7 @@ def test_a_run_that_is_interrupted_between_cuts_makes_the_rest_when_resumed(proj
     nothing_left()
 
 
+@pytest.mark.long
 def test_with_a_ledger_each_lost_commit_is_named(project, nothing_left):
     """synchronous_commit = off loses the last commits, and nothing else; with on, the control, nothing is missing."""
     text = experiment(cuts=2, durability='modes = ["drop"]\nmoments = ["load"]\nstop_after = 9', load=LEDGER, disk="")

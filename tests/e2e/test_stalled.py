@@ -89,6 +89,7 @@ def test_a_load_into_a_server_of_ours_says_so_and_ctrl_c_ends_it(project, nothin
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_server_that_is_stopped_fails_its_trial_and_the_next_one_is_measured(project, nothing_left):
     (project.folder / "schema.sql").write_text("CREATE TABLE mine (n int);\n")
     (project.folder / "load.sql").write_text("INSERT INTO mine VALUES (1);\n")

@@ -137,6 +137,7 @@ def test_a_storage_that_is_too_small_for_a_standby_is_refused(project):
     assert "storage.memory" in done.stderr
 
 
+@pytest.mark.long
 def test_one_whose_storage_is_full_fails_with_its_reason(project, nothing_left):
     """Of a dataset whose size is understated, so that the plan cannot know."""
     (project.folder / "load.sql").write_text(

@@ -121,6 +121,7 @@ probe = "0s"
 """Parallel workers of the load and of the conditions: each commits two transactions of its own."""
 
 
+@pytest.mark.long
 def test_parallel_workers_are_not_taken_for_another_client(project):
     project.write(PARALLEL)
     done = project.run("--yes")

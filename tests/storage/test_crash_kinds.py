@@ -168,11 +168,9 @@ def clean_twice(points: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "at_least"),
     [
-        pytest.param("loop", 20, marks=pytest.mark.long),
-        ("zram", 20),
         ("emulated", 3),
         ("btrfs", 7),
-        ("zfs", 8),
+        *(pytest.param(*one, marks=pytest.mark.long) for one in (("loop", 20), ("zram", 20), ("zfs", 8))),
     ],
 )
 def test_clean_after_kill_at_every_step_of_making_it(foreign: Callable[[], None], kind: str, at_least: int) -> None:

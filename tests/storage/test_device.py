@@ -150,7 +150,8 @@ def test_as_a_member_it_is_guarded_by_who_takes_it(state_dir: Path, scratch: Pat
     in_private_mounts(attempt)
 
 
-def test_clean_after_kill_at_every_call_gives_the_disk_back(state_dir: Path, scratch: Path) -> None:
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_clean_after_kill_at_every_call_gives_the_disk_back(state_dir: Path, scratch: Path, every: int) -> None:
     def whole(target: Disk) -> Callable[[], None]:
         def run() -> None:
             journal = Journal.create(RUN_ID, UNDO_HANDLERS)
@@ -163,7 +164,7 @@ def test_clean_after_kill_at_every_call_gives_the_disk_back(state_dir: Path, scr
 
     def attempt() -> int:
         with disk(scratch, size_bytes=16 * MIB) as target:
-            for calls in range(1, 200):
+            for calls in range(1, 200, every):
 
                 def dying(calls: int = calls) -> None:
                     with pytest.MonkeyPatch.context() as patch:

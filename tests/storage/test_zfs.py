@@ -241,6 +241,7 @@ def test_a_daemon_that_does_not_start_is_reported_with_its_words(made: Made, scr
     (scratch / "bin/zfs-fuse").unlink()
 
 
+@pytest.mark.long
 def test_postgresql_runs_on_it_and_nothing_is_left(scratch: Path) -> None:
     with nothing_left(scratch / "state"):
         run_short_load(scratch, WITH_LOG_AND_CACHE.replace("64MiB", "256MiB"), ["s"])
