@@ -333,6 +333,23 @@ def test_a_storage_takes_its_space_from_the_one_that_it_is_built_on():
     }
 
 
+def test_trials_that_only_read_take_no_space_and_write_nothing():
+    def planned(duration, **workload):
+        e = experiment(
+            storage={"s": {"kind": "tmpfs", "size": "4GiB"}},
+            dataset={"kind": "numbers", "rows": 100_000},
+            workload=workload,
+            matrix={},
+            measure={"duration": duration},
+        )
+        plan = plan_of(e, places={"s": StoragePlace("memory", "memory", 16 * GIB, usable_bytes=4 * GIB)})
+        return plan.needs[0].needed_bytes, plan.estimated_written_bytes
+
+    assert planned("5min", builtin="numbers-select") == planned("5s", builtin="numbers-select")
+    assert planned("5min", builtin="numbers-update") > planned("5s", builtin="numbers-update")
+    assert planned("5s", builtin="numbers-update") > planned("5s", builtin="numbers-select")
+
+
 @pytest.mark.parametrize(("ballast_bytes", "met"), [(0, True), (GIB, True), (7 * GIB // 2, False)])
 def test_what_is_stored_must_fit_next_to_the_ballast_which_is_written_too(ballast_bytes, met):
     def plan(ballast_bytes):

@@ -104,7 +104,8 @@ def plan_of_trials(
     ]
     places = inputs.places(clusters)
     ballast_bytes = sum(place.ballast_bytes for place in places.values())
-    written = estimated_written_bytes(experiment, clusters, trials, ballast_bytes)
+    loads = [variant_of[trial.variant].workload for trial in trials]
+    written = estimated_written_bytes(experiment, clusters, loads, ballast_bytes)
     written += restored_bytes(clusters, trials, variant_of, places)
     populate_s = [inputs.populate_s(key.dataset) for key in keys]
     return Plan(

@@ -7,8 +7,9 @@ from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec, LoadedTables
 from plinth.model.experiment import Experiment
 from plinth.model.pg_units import SIZES_BYTES
-from plinth.model.plan import DatasetSize, PlannedCluster, PlannedTrial, Variant
+from plinth.model.plan import DatasetSize, PlannedCluster, Variant
 from plinth.model.server_spec import DEFAULT_TABLESPACE, ServerSpec
+from plinth.model.workload import WorkloadSpec
 
 EMPTY_DATA_BYTES = 32 * 2**20
 """Size of a data directory after initdb, without WAL."""
@@ -64,15 +65,16 @@ def _wal_bytes(dataset_bytes: int, variants: Sequence[Variant], trial_s: float) 
         setting_bytes(v.settings["max_wal_size"], SIZES_BYTES["MB"]) for v in variants if "max_wal_size" in v.settings
     ]
     limit = max([size for size in limits if size is not None], default=_DEFAULT_MAX_WAL_BYTES)
-    return min(limit, dataset_bytes * _WAL_LOAD_FACTOR + trial_s * _WAL_BYTES_PER_S)
+    writes_s = 0.0 if all(v.workload.is_read_only for v in variants) else trial_s
+    return min(limit, dataset_bytes * _WAL_LOAD_FACTOR + writes_s * _WAL_BYTES_PER_S)
 
 
 def estimated_written_bytes(
-    experiment: Experiment, clusters: Sequence[PlannedCluster], trials: Sequence[PlannedTrial], ballast_bytes: int
+    experiment: Experiment, clusters: Sequence[PlannedCluster], loads: Sequence[WorkloadSpec], ballast_bytes: int
 ) -> int:
     """Return the bytes that the run writes to storages: `ballast_bytes`, each cluster's data, once more as WAL if loaded by
-    SQL, then WAL and pages of each trial."""
-    trial_s = experiment.measure.longest_trial_s
+    SQL, then WAL and pages of each trial, by its load, unless that only reads."""
+    writes_s = experiment.measure.longest_trial_s * sum(not load.is_read_only for load in loads)
     loaded = sum(
         (1 if isinstance(cluster.dataset, LoadedTables) and cluster.dataset.writes_pages else 2)
         * len(cluster.nodes)
@@ -80,4 +82,4 @@ def estimated_written_bytes(
         for cluster in clusters
         if not cluster.is_external
     )
-    return round(ballast_bytes + loaded + len(trials) * 2 * trial_s * _WAL_BYTES_PER_S)
+    return round(ballast_bytes + loaded + 2 * writes_s * _WAL_BYTES_PER_S)

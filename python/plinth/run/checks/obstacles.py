@@ -3,6 +3,7 @@
 `plinth plan` shows this list, and `plinth run` begins with it: what is on it is not tried.
 """
 
+import math
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -112,11 +113,22 @@ def _lacking(plan: Plan, needs: Sequence[Need]) -> MissingCapability:
     if hosts - {None}:
         machines = ["this machine" if host is None else f"host {host}" for host in sorted(hosts, key=str)]
         message = f"{' and '.join(machines)} {'lacks' if len(hosts) == 1 else 'lack'} what the plan needs"
-    return MissingCapability(
-        message,
-        details=[need.sentence for need in needs],
-        hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; the sizes of storages are set separately",
-    )
+    hint = "--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size"
+    if sizes := [size for need in needs if (size := _large_enough(plan, need))]:
+        hint = f"{' '.join(sizes)} makes room; {hint}"
+    return MissingCapability(message, details=[need.sentence for need in needs], hint=hint)
+
+
+def _large_enough(plan: Plan, need: Need) -> str | None:
+    """Return the option that makes a storage of the experiment large enough, with a twentieth to spare; None where it has no size, or
+    something else is lacking.
+    """
+    (name,) = need.storages if len(need.storages) == 1 else (None,)
+    size_bytes = getattr(plan.experiment.storage.get(name or ""), "size_bytes", None)
+    if name is None or need.where != f"storage.{name}" or size_bytes is None or not need.available_bytes:
+        return None
+    needed_gib = math.ceil(1.05 * size_bytes * need.needed_bytes / need.available_bytes / 2**30)
+    return f"--set storage.{name}.size={needed_gib}GiB"
 
 
 def _checks_of_places(plan: Plan, context: RunContext, runner: Runner) -> Iterator[Callable[[], object]]:
