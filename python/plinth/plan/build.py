@@ -103,10 +103,7 @@ def plan_of_trials(
         for step in inputs.trial_steps(trial, variant, by_id[variant.cluster])
     ]
     places = inputs.places(clusters)
-    ballast_bytes = sum(place.ballast_bytes for place in places.values())
-    loads = [variant_of[trial.variant].workload for trial in trials]
-    written = estimated_written_bytes(experiment, clusters, loads, ballast_bytes)
-    written += restored_bytes(clusters, trials, variant_of, places)
+    written = _written_bytes(experiment, clusters, trials, variant_of, places)
     populate_s = [inputs.populate_s(key.dataset) for key in keys]
     return Plan(
         run_id=inputs.run_id,
@@ -145,6 +142,19 @@ def plan_of_trials(
             *warnings_of(experiment, variants, written),
         ),
     )
+
+
+def _written_bytes(
+    experiment: Experiment,
+    clusters: Sequence[PlannedCluster],
+    trials: Sequence[PlannedTrial],
+    variants: Mapping[str, Variant],
+    places: Mapping[str, StoragePlace],
+) -> int:
+    ballast_bytes = sum(place.ballast_bytes for place in places.values())
+    loads = [variants[trial.variant].workload for trial in trials]
+    restored = restored_bytes(clusters, trials, variants, places)
+    return estimated_written_bytes(experiment, clusters, loads, ballast_bytes) + restored
 
 
 def _io_errors(
