@@ -18,8 +18,9 @@ from plinth.model.errors import RunError
 from plinth.model.load import EngineCost, LoadError, Totals
 from plinth.model.objective import Objective
 from plinth.model.plan import Extension
-from plinth.model.trial import CacheState, Check
+from plinth.model.trial import CacheState, Check, Sample
 from plinth.report import build_report
+from sampled import by_metric
 
 DISK = [1000, 1040, 980, 1010, 960]
 TWIN = [1010, 1000, 990, 1030, 985]
@@ -368,6 +369,20 @@ def test_what_a_sceptic_must_know_is_said() -> None:
         assert expected in said
     assert any("trial 5: not steady: throughput fell by" in warning for warning in said)
     assert any("trial 6: the load engine was the bottleneck: at p99" in warning for warning in said)
+
+
+@pytest.mark.parametrize(("workers_s", "said"), [(18, "; autovacuum workers ran for 18 s of it"), (0, " s")])
+def test_a_trial_that_is_not_steady_says_for_how_long_autovacuum_ran(workers_s: int, said: str) -> None:
+    processes = {t: 1 + (12 < t <= 12 + workers_s) for t in range(31)}
+    samples = [Sample(t * SECOND_NS, "process_cpu", "autovacuum", "processes", n) for t, n in processes.items()]
+    contents = edit_trial(bundle(RAMDISK), 5, series=seconds([1000.0] * 12 + [500.0] * 18))
+    trials = [
+        replace(one, read_samples=lambda: by_metric(samples)) if one.trial.number == 5 else one
+        for one in contents.trials
+    ]
+    (warning,) = [one for one in analyse(replace(contents, trials=tuple(trials))).warnings if "not steady" in one]
+    assert "trial 5: not steady: throughput fell by" in warning and warning.endswith(said)
+    assert workers_s or "autovacuum" not in warning
 
 
 def test_settings_make_a_variant_unsafe() -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from plinth.analyse.adaptive import Adaptive
 from plinth.analyse.bootstrap import MIN_TRIALS
+from plinth.analyse.machine_cpu import autovacuum_s
 from plinth.analyse.machine_load import LOAD_CHECKS
 from plinth.analyse.preparation import not_reached, not_steady_after_warmup
 from plinth.analyse.trials import JudgedTrial, Measured, keeps_up, name_trials
@@ -204,11 +205,14 @@ def _of_trials(contents: BundleContents, measured: dict[str, Measured]) -> Itera
     yield from _grouped(measured, "the cache was not in the state asked for", not_reached)
     longest = format_duration(contents.plan.experiment.measure.longest_warmup_s)
     yield from _grouped(measured, f"not steady after {longest} of warm-up", not_steady_after_warmup)
-    yield from _grouped(
-        measured,
-        "not steady",
-        lambda judged: None if judged.steadiness.steady is not False else judged.steadiness.reason,
-    )
+    yield from _grouped(measured, "not steady", _unsteady)
+
+
+def _unsteady(judged: JudgedTrial) -> str | None:
+    if judged.steadiness.steady is not False:
+        return None
+    ran_s = 0 if judged.seen is None else round(autovacuum_s(judged.seen))
+    return f"{judged.steadiness.reason}{f'; autovacuum workers ran for {ran_s} s of it' if ran_s else ''}"
 
 
 def _checks(measured: dict[str, Measured]) -> Iterator[str]:

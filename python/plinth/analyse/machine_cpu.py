@@ -68,3 +68,10 @@ def client_work(seen: Window) -> float | None:
     ended = seen.rates(SOURCE, ["short-lived backends"], *TIMES)
     # Bundles of before have them in another group, whose own processes do little.
     return living + (ended if ended is not None else seen.rates(SOURCE, ["other postgres"], *TIMES) or 0.0)
+
+
+def autovacuum_s(seen: Window) -> float:
+    """Return for how many seconds of a measured phase autovacuum workers ran: more than one process of autovacuum, whose launcher
+    is always there. 0 where the server's processes were not read."""
+    is_working = seen.readings(SOURCE, "autovacuum", "processes") > 1
+    return float(is_working.mean()) * (seen.end_ns - seen.begin_ns) / 1e9 if len(is_working) else 0.0

@@ -69,22 +69,23 @@ class Window:
         among_them = [of for of in self.objects(source) if not among or any(part in of for part in among)]
         return self.rates(source, among_them, metric)
 
+    def readings(self, source: str, of: str, metric: str) -> NDArray[np.float64]:
+        """Return the values of a gauge that were read within the window."""
+        points = self.samples.get((source, of, metric), _NONE)
+        return points.values[(points.t_ns > self.begin_ns) & (points.t_ns <= self.end_ns)]
+
     def mean(self, source: str, of: str, metric: str) -> float | None:
         """Return the mean of a gauge over its readings within the window."""
-        values = self._within(source, of, metric)
+        values = self.readings(source, of, metric)
         return float(values.mean()) if len(values) else None
 
     def sum(self, source: str, of: str, metric: str) -> float:
         """Return the sum of the readings within the window; 0 where there are none."""
-        return float(self._within(source, of, metric).sum())
+        return float(self.readings(source, of, metric).sum())
 
     def objects(self, source: str) -> tuple[str, ...]:
         """Return the objects that a source reports."""
         return tuple(dict.fromkeys(of for name, of, _ in self.samples if name == source))
-
-    def _within(self, source: str, of: str, metric: str) -> NDArray[np.float64]:
-        points = self.samples.get((source, of, metric), _NONE)
-        return points.values[(points.t_ns > self.begin_ns) & (points.t_ns <= self.end_ns)]
 
     def _grown(self, source: str, of: str, metric: str) -> Points | None:
         """Return the readings of a counter, of which there are two or more that never fall; None where these are missing."""

@@ -19,15 +19,16 @@ REST_OF_RUN = "rest of run"
 """Processes of the run that are none of the above: other nodes, the daemons of emulated disks and networks, local agents."""
 REST_OF_HOST = "rest of host"
 # The titles of init_ps_display() and set_ps_display(), PostgreSQL 13 to 18. Those without arguments must end
-# there: a backend's title begins with its user's name.
+# there: a backend's title begins with its user's name. An argument comes later than the title: an autovacuum worker has
+# its database only once it has read the catalogs, which takes a slow drive longer than the pause between two readings.
 _TITLES = (
     ("checkpointer", r"checkpointer"),
     ("background writer", r"background writer"),
     ("walwriter", r"walwriter"),
-    ("autovacuum", r"autovacuum launcher|autovacuum worker .*"),
-    ("walsender", r"walsender .*"),
+    ("autovacuum", r"autovacuum launcher|autovacuum worker(?: .*)?"),
+    ("walsender", r"walsender(?: .*)?"),
     ("walreceiver", r"walreceiver.*"),
-    ("io workers", r"io worker \d+"),
+    ("io workers", r"io worker(?: \d+)?"),
     ("logger", r"logger"),
     (
         OTHER_POSTGRES,
