@@ -371,7 +371,9 @@ def test_what_a_sceptic_must_know_is_said() -> None:
     assert any("trial 6: the load engine was the bottleneck: at p99" in warning for warning in said)
 
 
-@pytest.mark.parametrize(("workers_s", "said"), [(18, "; autovacuum workers ran for 18 s of it"), (0, " s")])
+@pytest.mark.parametrize(
+    ("workers_s", "said"), [(18, "; autovacuum workers ran for 18 s of the measured time"), (0, " s")]
+)
 def test_a_trial_that_is_not_steady_says_for_how_long_autovacuum_ran(workers_s: int, said: str) -> None:
     processes = {t: 1 + (12 < t <= 12 + workers_s) for t in range(31)}
     samples = [Sample(t * SECOND_NS, "process_cpu", "autovacuum", "processes", n) for t, n in processes.items()]

@@ -212,7 +212,9 @@ def _unsteady(judged: JudgedTrial) -> str | None:
     if judged.steadiness.steady is not False:
         return None
     ran_s = 0 if judged.seen is None else round(autovacuum_s(judged.seen))
-    return f"{judged.steadiness.reason}{f'; autovacuum workers ran for {ran_s} s of it' if ran_s else ''}"
+    return (
+        f"{judged.steadiness.reason}{f'; autovacuum workers ran for {ran_s} s of the measured time' if ran_s else ''}"
+    )
 
 
 def _checks(measured: dict[str, Measured]) -> Iterator[str]:
