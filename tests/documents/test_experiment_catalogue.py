@@ -47,7 +47,7 @@ def test_an_experiment_that_no_group_has_is_an_error(tmp_path: Path, monkeypatch
 
 def test_a_time_that_neither_header_nor_catalogue_has_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     shorter = tmp_path / "catalogue.toml"
-    shorter.write_text(CATALOGUE.read_text().replace('takes = "about 7 minutes"\n', ""))
+    shorter.write_text(CATALOGUE.read_text().replace('takes = "about 6 minutes"\n', ""))
     monkeypatch.setattr(experiment_catalogue, "CATALOGUE", shorter)
     with pytest.raises(SystemExit, match="power-cut: say `takes`"):
         experiment_catalogue.experiment_catalogue()

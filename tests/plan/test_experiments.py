@@ -1,6 +1,7 @@
 """The curated experiments, and what the guide to writing them shows: each can be planned here."""
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -25,6 +26,14 @@ ONLY_LOSSES = ("io-errors", "quorum-truth-table", "quorum-truth-table-power")
 """Which ask for lost commits, not for speed: one fault in each cell is a result."""
 REPOSITORY = Path(__file__).parents[2]
 CURATED = sorted((REPOSITORY / "experiments").glob("*.toml"))
+CATALOGUE = tomllib.loads((REPOSITORY / "scripts/catalogue.toml").read_text())
+TAKES = {
+    name: entry["takes"]
+    for group in CATALOGUE["group"]
+    for name, entry in group["experiment"].items()
+    if "takes" in entry
+}
+"""What the catalogue calls the plan's estimate."""
 EXAMPLES = re.findall(
     r"^### (?P<section>[^\n]+)\n(?:(?!^##).*\n)*?```toml\n(?P<toml>(?:(?!```).*\n)+)```",
     (REPOSITORY / "docs/guides/experiments.md").read_text(),
@@ -83,6 +92,10 @@ def test_a_curated_experiment_can_be_planned_and_says_how_long_it_takes(file, st
     assert [need.sentence for need in plan.needs if need.where.startswith("storage.") and need.met is False] == []
     assert len(plan.variants) > 2
     assert plan.estimated_s < 15 * 60
+    if takes := TAKES.get(file.stem):
+        assert float(takes.removeprefix("about ").removesuffix(" minutes")) == pytest.approx(
+            plan.estimated_s / 60, abs=1
+        )
     assert not state_dir.exists(), "planning touches nothing"
 
 
