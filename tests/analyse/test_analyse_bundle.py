@@ -94,7 +94,7 @@ def test_verdicts(other: list[float], verdict: str) -> None:
             "Nothing is shown to be faster than disk; slow ran at 0.50x disk (95 % CI 0.49 to 0.51). "
             "Of 3 comparisons, 1 slower, 1 with no difference shown, 1 inconclusive (the interval includes 1); "
             "about 18 more trials of each would be needed to tell (`plinth resume BUNDLE --more 18`). "
-            "Wild, same and disk cannot be distinguished as the fastest.",
+            "By the stricter test of all pairs, wild, same and disk cannot be distinguished as the fastest.",
         ),
         ({"disk": DISK, "tuned": TUNED, "slow": SLOW}, "Tuned ran at 1.80x disk (95 % CI 1.77 to 1.84)."),
         (

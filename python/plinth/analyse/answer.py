@@ -514,7 +514,10 @@ def _fastest(labels: Sequence[str], of: int) -> str:
     named, left = [first, *others][:_MOST_FASTEST], len(labels) - _MOST_FASTEST
     *front, last = [*named, f"{left} more"] if left > 0 else named
     between, before = ("; ", "; and ") if any("," in label for label in named) else (", ", " and ")
-    return f"{between.join(front)}{before}{last} cannot be distinguished as the fastest"
+    # Said since a variant may be slower than the baseline by its own interval, and yet share the baseline's group.
+    return (
+        f"by the stricter test of all pairs, {between.join(front)}{before}{last} cannot be distinguished as the fastest"
+    )
 
 
 def _counted(comparisons: Sequence[Comparison], target: float | None, *, has_winners: bool) -> str | None:
