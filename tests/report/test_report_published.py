@@ -4,6 +4,8 @@ import re
 import tomllib
 from dataclasses import replace
 
+import pytest
+
 import report_bundles
 from plinth.model.experiment import Experiment
 from plinth.model.loaded import LoadedDataset, LoadedIndex, LoadedTable
@@ -55,7 +57,7 @@ def test_a_ratio_is_that_of_the_comparison_with_its_interval(studied: Reported) 
     assert row.ratio == studied.analysis.comparisons[0].ratio
 
 
-def test_a_ratio_the_other_way_round_is_that_of_the_medians() -> None:
+def test_a_ratio_of_variants_that_are_not_compared_has_an_interval() -> None:
     study = report_bundles.published().model_copy(
         update={
             "ratio": (
@@ -65,9 +67,11 @@ def test_a_ratio_the_other_way_round_is_that_of_the_medians() -> None:
     )
     of = reported(report_bundles.with_reference(report_bundles.ramdisk(), study))
     (row,) = compared(of).ratios
-    medians = {variant.id: variant.tps.value for variant in of.analysis.variants if variant.tps is not None}
-    assert row.ratio is not None
-    assert (row.ratio.value, row.ratio.interval) == (medians["disk"] / medians["memory"], None)
+    other_way_round = of.analysis.comparisons[0].ratio
+    assert row.ratio is not None and row.ratio.interval is not None and other_way_round.interval is not None
+    assert row.ratio.value == pytest.approx(1 / other_way_round.value)
+    assert row.ratio.interval.low == pytest.approx(1 / other_way_round.interval.high)
+    assert row.ratio.interval.high == pytest.approx(1 / other_way_round.interval.low)
 
 
 def test_levels_of_the_published_size_stand_for_ours_in_their_order() -> None:

@@ -22,6 +22,7 @@ from plinth.analyse.noise_floor import noise_floor, why_no_floor
 from plinth.analyse.objectives import cheapest_sentence, costs_by_prices, judge_objectives
 from plinth.analyse.pareto import pareto_fronts
 from plinth.analyse.preparation import preparations
+from plinth.analyse.published_ratios import published_ratios
 from plinth.analyse.replayed import replayed_classes
 from plinth.analyse.safety import judge
 from plinth.analyse.schedule import (
@@ -98,6 +99,7 @@ def analyse(contents: BundleContents) -> Analysis:
         noise=noise,
         noise_missing=noise_missing,
         rating=stated_rating(contents),
+        published_ratios=published_ratios(contents.plan, measured, seed),
         commit_models=commit_models(contents, results),
         patterns=patterns,
         preparations=tuple(preparations(measured)),

@@ -698,6 +698,14 @@ class NoiseFloor(Frozen):
     )
 
 
+class VariantRatio(Frozen):
+    """The tps of a variant over those of another."""
+
+    variant: str
+    to: str
+    ratio: Estimate = Field(description="As that of a comparison.")
+
+
 class Analysis(Frozen):
     """The results of a bundle."""
 
@@ -737,6 +745,9 @@ class Analysis(Frozen):
     noise_missing: str | None = Field(default=None, description="Why the noise floor is not known, where it is not.")
     rating: Rating | None = Field(
         default=None, description="Of the drive that the experiment states; from which lives are computed."
+    )
+    published_ratios: tuple[VariantRatio, ...] = Field(
+        default=(), description="Of the variants that stand for a ratio which the experiment's study published."
     )
     commit_models: tuple[CommitModel, ...] = Field(
         default=(), description="Of each variant whose commits wait for standbys: predicted and measured."

@@ -205,6 +205,10 @@ export interface Analysis {
    */
   rating: Rating | null;
   /**
+   * Of the variants that stand for a ratio which the experiment's study published.
+   */
+  published_ratios: VariantRatio[];
+  /**
    * Of each variant whose commits wait for standbys: predicted and measured.
    */
   commit_models: CommitModel[];
@@ -1822,6 +1826,28 @@ export interface Rating {
   source: string;
 }
 /**
+ * The tps of a variant over those of another.
+ */
+export interface VariantRatio {
+  variant: string;
+  to: string;
+  ratio: Estimate9;
+}
+/**
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
+ */
+export interface Estimate9 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
+}
+/**
  * A variant whose commits wait for standbys: local + round trip + the standby's flush, and how shared flushes change the sum.
  * Times are medians of the commit alone.
  */
@@ -3198,8 +3224,8 @@ export interface Noise {
 export interface WorkNoise {
   work: string;
   what: string;
-  rate_per_s: Estimate9;
-  pair: Estimate10;
+  rate_per_s: Estimate10;
+  pair: Estimate11;
   /**
    * The sides were distinguished although they are the same.
    */
@@ -3209,7 +3235,7 @@ export interface WorkNoise {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate9 {
+export interface Estimate10 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -3223,7 +3249,7 @@ export interface Estimate9 {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate10 {
+export interface Estimate11 {
   value: number;
   interval: Interval | null;
   n: number;

@@ -1,17 +1,9 @@
-"""Compares published figures with ours: which variant represents which figure, and its result.
+"""Compares published figures with ours: which variant represents which figure, and its result."""
 
-A figure belongs to a variant when all of its levels are the variant's, whether set by a factor or by the experiment. If
-[full] gives a factor as many levels as [matrix], they correspond to one another in their order: a small size here to a
-published one.
-"""
-
-import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from plinth.model.analysis import Analysis, Comparison, VariantResult
-from plinth.model.experiment import Experiment, factor_path, with_levels
 from plinth.model.figures import NOT_AVAILABLE, Estimate, number
 from plinth.model.level import Level, level_text
 from plinth.model.loaded import LoadedDataset
@@ -27,6 +19,7 @@ from plinth.model.published import (
     PublishedRatio,
     PublishedStatement,
 )
+from plinth.model.published_levels import PublishedLevels
 from plinth.model.report import (
     PublishedComparison,
     PublishedFactRow,
@@ -39,7 +32,6 @@ from plinth.report.sections.io import published_io
 from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
 from plinth.report.text import latency, rate, ratio
 
-_ABSENT = object()
 _ROWS_ERROR = 0.01
 """Of a table's rows, which are the estimate of ANALYZE."""
 _FIGURE_HEADS = (
@@ -70,8 +62,10 @@ def compare_with_published(
     matched = _Match(plan, analysis)
     figures = [row for figure in plan.reference.figure for row in _figure_rows(figure, matched)]
     ratios = [row for ratio in plan.reference.ratio for row in _ratio_rows(ratio, matched)]
-    covered = [matched.covers(figure.levels) for figure in plan.reference.figure]
-    covered += [matched.covers(ratio.levels) and matched.covers(ratio.to) for ratio in plan.reference.ratio]
+    covered = [matched.levels.covers(figure.levels) for figure in plan.reference.figure]
+    covered += [
+        matched.levels.covers(ratio.levels) and matched.levels.covers(ratio.to) for ratio in plan.reference.ratio
+    ]
 
     def ours(fact: PublishedFact) -> float | None:
         match fact.measured_by:
@@ -134,19 +128,15 @@ def _other_figures(count: int) -> str:
 
 
 class _Match:
-    """Maps published levels to variants."""
+    """Finds our figures of published levels."""
 
     def __init__(self, plan: Plan, analysis: Analysis) -> None:
         self.plan = plan
+        self.levels = PublishedLevels(plan)
         self.results = {result.id: result for result in analysis.variants}
         self.comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
         self.planned = {variant.id: variant for variant in plan.variants}
-        self._our_levels = dict(_corresponding_levels(plan.experiment))
-        document = plan.experiment.model_dump(by_alias=True)
-        self._variants = [
-            (variant, with_levels(document, variant.levels)) for variant in plan.variants if not variant.is_aa_twin
-        ]
-        self._document = document
+        self._ratios = {(one.variant, one.to): one.ratio for one in analysis.published_ratios}
 
     def baseline_of(self, variant: Variant | None) -> Variant | None:
         """Return the baseline of a variant: itself if it is one; the plan's baseline if it was not measured."""
@@ -155,28 +145,16 @@ class _Match:
         comparison = self.comparisons.get(variant.id)
         return variant if comparison is None else self.planned[comparison.baseline]
 
-    def covers(self, levels: Levels) -> bool:
-        """Return whether the experiment covers these levels: any level of a factor, and the value of any other key."""
-        return all(
-            key in self.plan.experiment.matrix or _same(self._value(self._document, key), self.our_level(key, level))
-            for key, level in levels.items()
-        )
-
-    def our_level(self, key: str, level: Level) -> Level:
-        """Return our level that represents a published one; by default the same level."""
-        return self._our_levels.get((key, level_text(level)), level)
-
-    def variants(self, levels: Levels) -> list[Variant]:
-        """Return the variants that have all of these levels."""
-        return [
-            variant
-            for variant, document in self._variants
-            if all(_same(self._value(document, key), self.our_level(key, level)) for key, level in levels.items())
-        ]
+    def ratio_of(self, over: Variant, under: Variant) -> Estimate | None:
+        """Return the ratio of two variants; that of their comparison if they were compared."""
+        compared = self.comparisons.get(over.id)
+        if compared is not None and compared.baseline == under.id:
+            return compared.ratio
+        return self._ratios.get((over.id, under.id))
 
     def mean_of(self, wanted: PublishedStatement) -> float | None:
         """Return the mean latency of a statement; None unless one variant has the levels and was measured with its statements."""
-        results = [self.results.get(variant.id) for variant in self.variants(wanted.levels)]
+        results = [self.results.get(variant.id) for variant in self.levels.variants(wanted.levels)]
         found = [
             one.latency.mean_ns / wanted.per_unit_ns
             for result in results
@@ -187,15 +165,8 @@ class _Match:
         return found[0] if len(results) == len(found) == 1 else None
 
     def stands_for(self, levels: Levels) -> str | None:
-        """Return the published levels that ours represent but do not equal; None if all are equal."""
-        differing = {key: level for key, level in levels.items() if not _same(self.our_level(key, level), level)}
-        return levels_text(differing) or None
-
-    def _value(self, document: Mapping[str, Any], key: str) -> Any:
-        table: Any = document
-        for part in factor_path(key):
-            table = table.get(part, _ABSENT) if isinstance(table, Mapping) else _ABSENT
-        return table
+        """Return the published levels that ours represent but do not equal, in words; None if all are equal."""
+        return levels_text(self.levels.stands_for(levels)) or None
 
 
 def levels_text(levels: Mapping[str, Level]) -> str:
@@ -207,23 +178,11 @@ def levels_text(levels: Mapping[str, Level]) -> str:
     )
 
 
-def _corresponding_levels(experiment: Experiment) -> Iterator[tuple[tuple[str, str], Level]]:
-    """Yield ((factor, published level), our level) for factors with as many levels in [full]."""
-    for factor, ours in experiment.matrix.items():
-        published = experiment.full.get(factor)
-        if isinstance(published, list) and len(published) == len(ours):
-            yield from (((factor, level_text(full)), here) for full, here in zip(published, ours, strict=True))
-
-
-def _same(value: Any, level: Level) -> bool:
-    return value is not _ABSENT and value is not None and level_text(value) == level_text(level)
-
-
 def _figure_rows(figure: PublishedFigure, match: _Match) -> Iterator[PublishedRow]:
     """Yield a row for each variant of a figure; one row without a variant if none was measured."""
-    if not match.covers(figure.levels):
+    if not match.levels.covers(figure.levels):
         return
-    variants = match.variants(figure.levels)
+    variants = match.levels.variants(figure.levels)
     for variant in variants or [None]:
         base = _published_of(match.baseline_of(variant), match)
         result = match.results.get(variant.id) if variant else None
@@ -248,7 +207,7 @@ def _published_of(baseline: Variant | None, match: _Match) -> float | None:
     """Return the published figure of our baseline."""
     if baseline is None or match.plan.reference is None:
         return None
-    of_it = [figure for figure in match.plan.reference.figure if baseline in match.variants(figure.levels)]
+    of_it = [figure for figure in match.plan.reference.figure if baseline in match.levels.variants(figure.levels)]
     return of_it[0].tps if len(of_it) == 1 else None
 
 
@@ -264,16 +223,15 @@ def _ratio_to_baseline(
 
 def _ratio_rows(published: PublishedRatio, match: _Match) -> Iterator[PublishedRatioRow]:
     """Yield a row for each pair of variants that differ only in the levels of the ratio."""
-    if not (match.covers(published.levels) and match.covers(published.to)):
+    if not (match.levels.covers(published.levels) and match.levels.covers(published.to)):
         return
-    pairs = _pairs(match.variants(published.levels), match.variants(published.to), {*published.levels, *published.to})
     apart = {key: level for key, level in published.levels.items() if published.to.get(key) != level}
     sides = [
         match.stands_for(apart),
         match.stands_for({key: level for key, level in published.to.items() if key in apart}),
     ]
     stands_for = " over ".join(side for side in sides if side)
-    for over, under in pairs or [(None, None)]:
+    for over, under in match.levels.pairs(published) or [(None, None)]:
         yield PublishedRatioRow(
             what=published.what,
             stands_for=(stands_for or None) if over else None,
@@ -281,33 +239,9 @@ def _ratio_rows(published: PublishedRatio, match: _Match) -> Iterator[PublishedR
             published_high=published.high,
             variant=over.label if over else None,
             to=under.label if under else None,
-            ratio=_ratio_of(over, under, match) if over and under else None,
+            ratio=match.ratio_of(over, under) if over and under else None,
             note=published.note,
         )
-
-
-def _pairs(over: Sequence[Variant], under: Sequence[Variant], keys: set[str]) -> list[tuple[Variant, Variant]]:
-    def rest(variant: Variant) -> dict[str, Level]:
-        return {key: level for key, level in variant.levels.items() if key not in keys}
-
-    return [(one, other) for one in over for other in under if one.id != other.id and rest(one) == rest(other)]
-
-
-def _ratio_of(over: Variant, under: Variant, match: _Match) -> Estimate | None:
-    """Return the ratio of the medians, with its interval if the analysis compared the variants."""
-    compared = match.comparisons.get(over.id)
-    if compared is not None and compared.baseline == under.id:
-        return compared.ratio
-    results = [match.results.get(variant.id) for variant in (over, under)]
-    upper, lower = (result.tps if result else None for result in results)
-    if upper is None or lower is None or lower.value == 0:
-        return None
-    return Estimate(
-        value=upper.value / lower.value,
-        interval=None,
-        n=statistics.median_low([upper.n, lower.n]),
-        method="ratio of the medians",
-    )
 
 
 def published_ratio(row: PublishedRatioRow) -> str:
