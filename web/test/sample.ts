@@ -238,6 +238,7 @@ export function report(changes: Partial<Report> = {}): Report {
       noise: { ratio: estimate(1.01), smallest_ratio: 1.05, alarm: false },
       noise_missing: null,
       rating: null,
+      published_ratios: [],
       commit_models: [],
       preparations: [],
       warnings: [],
