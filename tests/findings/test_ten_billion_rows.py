@@ -46,16 +46,16 @@ class TestRows:
 
     @pytest.mark.parametrize("work", ["select", "update"])
     def test_the_knee_is_where_data_leaves_memory(self, shape: Shape, work: str) -> None:
-        """16 MB of memory hold 100,000 rows (6.7 MB), and not 500,000 (34 MB)."""
-        within = shape.ratio(f"100000-rows-numbers-{work}", to=f"20000-rows-numbers-{work}")
-        beyond = shape.ratio(f"500000-rows-numbers-{work}", to=f"100000-rows-numbers-{work}")
+        """4 MB of memory hold 25,000 rows (1.7 MB), and not 250,000 (16 MB)."""
+        within = shape.ratio(f"25000-rows-numbers-{work}", to=f"2500-rows-numbers-{work}")
+        beyond = shape.ratio(f"250000-rows-numbers-{work}", to=f"25000-rows-numbers-{work}")
         assert beyond < 0.6
         assert within > 1.5 * beyond
 
     @pytest.mark.parametrize("work", ["select", "update"])
     def test_beyond_it_more_rows_cost_little(self, shape: Shape, work: str) -> None:
-        """Published, ten times as many rows: 0.8; updates 0.6 to 0.8. Here four times as many."""
-        assert 0.4 <= shape.ratio(f"2000000-rows-numbers-{work}", to=f"500000-rows-numbers-{work}") <= 1.05
+        """Published: 0.8; updates 0.6 to 0.8."""
+        assert 0.4 <= shape.ratio(f"2500000-rows-numbers-{work}", to=f"250000-rows-numbers-{work}") <= 1.05
 
 
 class TestSharedBuffers:
