@@ -66,7 +66,7 @@ def small_form(report: Report) -> Report:
             ),
             "panels": panels,
             "series": (),
-            "trials": tuple(_small_trial(trial, [panel.id for panel in panels]) for trial in report.trials),
+            "trials": tuple(_small_trial(trial) for trial in report.trials),
             "settings": tuple(row for row in report.settings if row.kind != "place" and len(row.cells) > 1),
             "storages": tuple(one.model_copy(update={"stack": (), "mount_options": ()}) for one in report.storages),
             "servers": tuple(one.model_copy(update={"data_directories": ()}) for one in report.servers),
@@ -126,17 +126,21 @@ def _series(kernel: str) -> str:
     return ".".join(kernel.split(".")[:2])
 
 
-def _small_trial(trial: ReportTrial, panels: Iterable[str]) -> ReportTrial:
-    gaps = tuple(PanelGap(panel=panel, reason=NOT_KEPT) for panel in panels)
-    return trial.model_copy(update={"columns": (), "marks": (), "devices": (), "checks": (), "panel_gaps": gaps})
+def _small_trial(trial: ReportTrial) -> ReportTrial:
+    return trial.model_copy(update={"columns": (), "marks": (), "devices": (), "checks": (), "panel_gaps": ()})
 
 
 def kept_text(report: Report, places: Iterable[str]) -> str:
-    """Return the file of a report: its small form as JSON, without defaults, in which these places and names of the machine are hidden.
+    """Return the file of a report: its small form as JSON, without defaults and what `report_of` adds, in which these places and names
+    of the machine are hidden.
 
     Raises ValueError if it still names a folder that other machines do not have.
     """
-    small = small_form(report).model_dump(mode="json", exclude_defaults=True, exclude={"sections"})
+    small = small_form(report).model_dump(
+        mode="json",
+        exclude_defaults=True,
+        exclude={"sections": True, "tables": True, "trials": {"__all__": {"panel_gaps"}}},
+    )
     text = json.dumps(
         {"schema_version": report.schema_version, **_rounded(small)}, ensure_ascii=False, separators=(",", ":")
     )
@@ -192,9 +196,12 @@ def read_kept(name: str) -> Report | None:
 
 
 def report_of(text: str) -> Report:
-    """Return the report of a kept file; what is said of its sections is this version's."""
-    titles = section_texts().model_dump(mode="json")
-    report = Report.model_validate_json(json.dumps({**json.loads(text), "sections": titles}))
+    """Return the report of a kept file; what is said of its sections, and its tables, are this version's."""
+    document = json.loads(text)
+    gaps = [PanelGap(panel=panel["id"], reason=NOT_KEPT).model_dump(mode="json") for panel in document["panels"]]
+    document["trials"] = [{**trial, "panel_gaps": gaps} for trial in document["trials"]]
+    document["sections"] = section_texts().model_dump(mode="json")
+    report = Report.model_validate_json(json.dumps(document))
     return report.model_copy(update={"tables": page_tables(report)})
 
 

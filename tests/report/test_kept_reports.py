@@ -28,8 +28,8 @@ from reported import Reported
 from study_pages import GALLERY, carried_over, main, study_pages, unwanted
 
 KEPT = sorted(path.stem for path in DATA.glob("*.json"))
-MOST_BYTES = 3_000_000
-"""Of all that the pages of studies and the gallery add to the repository: some thirty reports and their charts."""
+MOST_BYTES = 2_000_000
+"""Of all that the pages of studies and the gallery add to the repository."""
 
 
 def kept(name: str) -> Report:
