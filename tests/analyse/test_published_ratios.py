@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+import report_bundles
 from analyse_bundles import sweep
 from plinth.analyse import analyse
 from plinth.model.analysis import VariantRatio
 from plinth.model.contents import BundleContents
 from plinth.model.plan import Variant
-from plinth.model.published import Levels, PublishedRatio, Reference
+from plinth.model.published import Levels, PublishedRatio
 
 CLIENTS: dict[str, list[Any]] = {"storage": ["disk", "memory"], "workload.clients": [1, 4, 16]}
 SLOW_BLOCKS = (1.0, 0.5, 1.0, 0.25, 1.0)
@@ -23,20 +24,9 @@ def rate(variant: Variant, block: int) -> float:
     return 100 * min(variant.workload.clients, 4) * SLOW_BLOCKS[block - 1] * noise
 
 
-def study(*ratios: tuple[Levels, Levels]) -> Reference:
-    return Reference(
-        spec=1,
-        title="Clients",
-        source="An invented study",
-        date="1999",
-        machine="An abacus",
-        conditions="Twelve beads",
-        ratio=tuple(PublishedRatio(what="x", levels=over, to=under, low=1, high=1) for over, under in ratios),
-    )
-
-
 def with_study(contents: BundleContents, *ratios: tuple[Levels, Levels]) -> BundleContents:
-    return replace(contents, plan=contents.plan.model_copy(update={"reference": study(*ratios)}))
+    published = tuple(PublishedRatio(what="x", levels=over, to=under, low=1, high=1) for over, under in ratios)
+    return report_bundles.with_reference(contents, report_bundles.published().model_copy(update={"ratio": published}))
 
 
 def labelled(contents: BundleContents) -> dict[tuple[str, str], VariantRatio]:

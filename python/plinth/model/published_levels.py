@@ -44,10 +44,12 @@ class PublishedLevels:
             if all(_same(_value(document, key), self._our_level(key, level)) for key, level in levels.items())
         ]
 
+    def covers_ratio(self, published: PublishedRatio) -> bool:
+        """Return whether the experiment covers both sides of a ratio."""
+        return self.covers(published.levels) and self.covers(published.to)
+
     def pairs(self, published: PublishedRatio) -> list[tuple[Variant, Variant]]:
         """Return each pair of variants that differ only in the levels of a ratio, the one that is divided first."""
-        if not (self.covers(published.levels) and self.covers(published.to)):
-            return []
         keys = {*published.levels, *published.to}
         return _alike_but_for(keys, self.variants(published.levels), self.variants(published.to))
 

@@ -63,9 +63,7 @@ def compare_with_published(
     figures = [row for figure in plan.reference.figure for row in _figure_rows(figure, matched)]
     ratios = [row for ratio in plan.reference.ratio for row in _ratio_rows(ratio, matched)]
     covered = [matched.levels.covers(figure.levels) for figure in plan.reference.figure]
-    covered += [
-        matched.levels.covers(ratio.levels) and matched.levels.covers(ratio.to) for ratio in plan.reference.ratio
-    ]
+    covered += [matched.levels.covers_ratio(ratio) for ratio in plan.reference.ratio]
 
     def ours(fact: PublishedFact) -> float | None:
         match fact.measured_by:
@@ -223,7 +221,7 @@ def _ratio_to_baseline(
 
 def _ratio_rows(published: PublishedRatio, match: _Match) -> Iterator[PublishedRatioRow]:
     """Yield a row for each pair of variants that differ only in the levels of the ratio."""
-    if not (match.levels.covers(published.levels) and match.levels.covers(published.to)):
+    if not match.levels.covers_ratio(published):
         return
     apart = {key: level for key, level in published.levels.items() if published.to.get(key) != level}
     sides = [
