@@ -46,13 +46,14 @@ def test_variants_of_two_levels_are_compared_at_each_level_of_the_others() -> No
 
 
 def test_the_other_way_round_it_is_the_inverse() -> None:
-    four, sixteen = {"workload.clients": 4, "storage": "disk"}, {"workload.clients": 16, "storage": "disk"}
+    four: Levels = {"workload.clients": 4, "storage": "disk"}
+    sixteen: Levels = {"workload.clients": 16, "storage": "disk"}
     up, down = labelled(with_study(sweep(CLIENTS, rate), (sixteen, four), (four, sixteen))).values()
     assert up.ratio.value == pytest.approx(1 / down.ratio.value)
 
 
 def test_what_the_experiment_does_not_vary_gives_no_ratio() -> None:
-    other = ({"workload.clients": 980}, {"workload.clients": 16})
+    other: tuple[Levels, Levels] = ({"workload.clients": 980}, {"workload.clients": 16})
     assert labelled(with_study(sweep(CLIENTS, rate), other)) == {}
     assert analyse(sweep(CLIENTS, rate)).published_ratios == ()
 
