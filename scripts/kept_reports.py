@@ -6,8 +6,9 @@ Each is kept under the name of its experiment, or of NAME, as a run of scripts/s
 scripts/publication_rule.py is refused.
 
 The small form is the JSON of the report without what only its bundle and its machine need: time series, commands, evidence, bytes and
-statements of each variant, settings that did not differ, what is below a storage, what other processes were called. Of paths the last part is kept, as [...]/NAME. It is read as a
-report of this version: a field that is new in plinth.model.report needs a default, or an entry in the kept files.
+statements of each variant, settings that did not differ, what is below a storage, what other processes were called. Of paths the last part is kept, as [...]/NAME.
+A list of objects with the same keys is kept as its keys and its rows. The file is read as a report of this version: a field that is new in
+plinth.model.report needs a default, or an entry in the kept files.
 """
 
 import argparse
@@ -35,6 +36,8 @@ NOT_KEPT = "the small form of a report, which this page was made from, has no ti
 HIDDEN = "[...]"
 _DIGITS = 9
 """Significant ones: those of a quantile in parts of a billion."""
+_KEYS, _ROWS = "(keys)", "(rows)"
+"""Of a list of objects with the same keys, in a kept file; nothing in a report has such a name."""
 _ABSOLUTE = re.compile(r"(?<![\w.\]/:-])/[a-z][\w.-]*(?=/)")
 _SOCKETS = re.compile(r"/tmp/plinth-[0-9a-f]{12}")
 """Directories of managed servers' sockets."""
@@ -141,9 +144,8 @@ def kept_text(report: Report, places: Iterable[str]) -> str:
         exclude_defaults=True,
         exclude={"sections": True, "tables": True, "trials": {"__all__": {"panel_gaps"}}},
     )
-    text = json.dumps(
-        {"schema_version": report.schema_version, **_rounded(small)}, ensure_ascii=False, separators=(",", ":")
-    )
+    document = {"schema_version": report.schema_version, **_rounded(small)}
+    text = json.dumps(by_columns(document), ensure_ascii=False, separators=(",", ":"))
     for place in sorted(set(places), key=len, reverse=True):
         text = text.replace(json.dumps(place)[1:-1], HIDDEN)
     text = _BELOW_HIDDEN.sub(HIDDEN, _SOCKETS.sub(HIDDEN, text))
@@ -158,6 +160,28 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [_rounded(each) for each in value]
     return {key: _rounded(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def by_columns(value: Any) -> Any:
+    """Return JSON in which a list of objects with the same keys names these once; `by_rows` undoes it."""
+    if isinstance(value, dict):
+        return {key: by_columns(each) for key, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    if len(value) < 2 or not all(isinstance(each, dict) and [*each] == [*value[0]] for each in value) or not value[0]:
+        return [by_columns(each) for each in value]
+    return {_KEYS: [*value[0]], _ROWS: [[by_columns(cell) for cell in each.values()] for each in value]}
+
+
+def by_rows(value: Any) -> Any:
+    """Return the JSON that `by_columns` was given."""
+    if isinstance(value, list):
+        return [by_rows(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {_KEYS, _ROWS}:
+        return [dict(zip(value[_KEYS], map(by_rows, row), strict=True)) for row in value[_ROWS]]
+    return {key: by_rows(each) for key, each in value.items()}
 
 
 def folders_of_one_machine(text: str) -> list[str]:
@@ -197,7 +221,7 @@ def read_kept(name: str) -> Report | None:
 
 def report_of(text: str) -> Report:
     """Return the report of a kept file; what is said of its sections, and its tables, are this version's."""
-    document = json.loads(text)
+    document = by_rows(json.loads(text))
     gaps = [PanelGap(panel=panel["id"], reason=NOT_KEPT).model_dump(mode="json") for panel in document["panels"]]
     document["trials"] = [{**trial, "panel_gaps": gaps} for trial in document["trials"]]
     document["sections"] = section_texts().model_dump(mode="json")

@@ -12,6 +12,8 @@ from kept_reports import (
     DATA,
     HIDDEN,
     ROOT,
+    by_columns,
+    by_rows,
     folders_of_one_machine,
     kept_text,
     read_kept,
@@ -98,10 +100,32 @@ def test_the_small_form_says_nothing_of_the_machine_that_made_it(ramdisk: Report
 
 
 def test_what_is_computed_to_many_digits_is_kept_with_nine(ramdisk: Reported) -> None:
-    kept = json.loads(kept_text(ramdisk.report, ["/srv/"]))
+    text = kept_text(ramdisk.report, ["/srv/"])
     curve = small_form(ramdisk.report).variants[0].latency_curve
-    assert [point["quantile"] for point in kept["variants"][0]["latency_curve"]] == [one.quantile for one in curve]
-    assert not re.search(r"\d\.\d{17}", json.dumps(kept))
+    assert [one.quantile for one in report_of(text).variants[0].latency_curve] == [one.quantile for one in curve]
+    assert not re.search(r"\d\.\d{17}", text)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        ([{"a": 1, "b": [2]}, {"a": 3, "b": []}], {"(keys)": ["a", "b"], "(rows)": [[1, [2]], [3, []]]}),
+        (
+            [{"a": [{"b": 1}, {"b": 2}]}, {"a": []}],
+            {"(keys)": ["a"], "(rows)": [[{"(keys)": ["b"], "(rows)": [[1], [2]]}], [[]]]},
+        ),
+        ([{"a": 1}, {"b": 1}], [{"a": 1}, {"b": 1}]),
+        ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], [{"a": 1, "b": 2}, {"b": 2, "a": 1}]),
+        ([{"a": 1}], [{"a": 1}]),
+        ([{}, {}], [{}, {}]),
+        ([{"a": 1}, None], [{"a": 1}, None]),
+        ({"a": [1, "b", None]}, {"a": [1, "b", None]}),
+        ([], []),
+    ],
+)
+def test_objects_with_the_same_keys_are_kept_by_columns(rows: object, columns: object) -> None:
+    assert by_columns(rows) == columns
+    assert json.dumps(by_rows(columns)) == json.dumps(rows)
 
 
 def test_each_kept_report_is_shown_and_readable_and_names_no_machine() -> None:
