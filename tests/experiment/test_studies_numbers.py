@@ -27,19 +27,19 @@ FIGURES = {
     ("s3-zfs-slog", "ssd"): (8882, 1.794),
     ("s3-zfs-slog", "loop-on-ssd"): (6412, 2.487),
     # S5: read-only and TPC-B-like over active rows; TPC-C-like of all types; with and without standbys.
-    ("s5-hundred-billion-tpcb", "select-only", "1000000000"): (998818, None),
-    ("s5-hundred-billion-tpcb", "select-only", "10000000000"): (597877, None),
-    ("s5-hundred-billion-tpcb", "select-only", "50000000000"): (66679, None),
-    ("s5-hundred-billion-tpcb", "select-only", "100000000000"): (67296, None),
-    ("s5-hundred-billion-tpcb", "tpcb-like", "1000000000"): (95120, None),
-    ("s5-hundred-billion-tpcb", "tpcb-like", "10000000000"): (85278, None),
-    ("s5-hundred-billion-tpcb", "tpcb-like", "50000000000"): (38301, None),
-    ("s5-hundred-billion-tpcb", "tpcb-like", "100000000000"): (35190, None),
-    ("s5-hundred-billion-tpcb", "tpcc", "1000"): (16072, None),
-    ("s5-hundred-billion-replication", "tpcb-like", "off"): (95120, None),
-    ("s5-hundred-billion-replication", "tpcb-like", "remote_write"): (53435, None),
-    ("s5-hundred-billion-replication", "tpcc", "off"): (16072, None),
-    ("s5-hundred-billion-replication", "tpcc", "remote_write"): (11000, None),
+    ("s5-hundred-billion-tpcb", "volume", "select-only", "1000000000"): (998818, 0.064),
+    ("s5-hundred-billion-tpcb", "volume", "select-only", "10000000000"): (597877, 0.107),
+    ("s5-hundred-billion-tpcb", "volume", "select-only", "50000000000"): (66679, 0.960),
+    ("s5-hundred-billion-tpcb", "volume", "select-only", "100000000000"): (67296, 0.951),
+    ("s5-hundred-billion-tpcb", "volume", "tpcb-like", "1000000000"): (95120, 0.673),
+    ("s5-hundred-billion-tpcb", "volume", "tpcb-like", "10000000000"): (85278, 0.750),
+    ("s5-hundred-billion-tpcb", "volume", "tpcb-like", "50000000000"): (38301, 1.671),
+    ("s5-hundred-billion-tpcb", "volume", "tpcb-like", "100000000000"): (35190, 1.818),
+    ("s5-hundred-billion-tpcb", "volume", "tpcc", "1000"): (16072, 3.98),
+    ("s5-hundred-billion-replication", "tpcb-like", "off"): (95120, 0.673),
+    ("s5-hundred-billion-replication", "tpcb-like", "remote_write"): (53435, 1.198),
+    ("s5-hundred-billion-replication", "tpcc", "off"): (16072, 3.98),
+    ("s5-hundred-billion-replication", "tpcc", "remote_write"): (11000, 5.81),
 }
 FACTS = [
     # S2's fio 2 prints KB of 1,024 bytes: 40,656 writes of 4 KiB are 166.5 MB, not the 162 "MB" that it prints.
@@ -56,6 +56,10 @@ FACTS = [
     ("s3-zfs-slog", "two writes of 64 kB: fsync", 370, "per s"),
     ("s3-zfs-slog", "write, close, fsync", 217, "per s"),
     ("s3-zfs-slog", "on the pool: writes that are not synced", 37512, "per s"),
+    # Its iostat of the log's SSD: 2,502 w/s, 226,848 sectors a second, 78.1 % busy.
+    ("s3-zfs-slog", "during the fsync probe: writes", 2502, "per s"),
+    ("s3-zfs-slog", "during the fsync probe: written", 226_848 * 512 / 1e6, "MB/s"),
+    ("s3-zfs-slog", "during the fsync probe: busy", 78.1, "%"),
     # S3's worked example says about 15 and about 7 years.
     ("s3-zfs-slog", "Life of a log SSD of 300 GB", 15, "years"),
     ("s3-zfs-slog", "Life of a log SSD of 240 GB", 7, "years"),
@@ -65,8 +69,33 @@ FACTS = [
     # S5's pg_test_fsync: 385,506 unsynced writes on the volume, 350,232 on the local drives.
     ("s5-hundred-billion-tpcb", "on the volume: writes that are not synced", 385506, "per s"),
     ("s5-hundred-billion-tpcb", "on the local SSDs: writes that are not synced", 350232, "per s"),
-    ("s5-hundred-billion-tpcb", "on the volume: fdatasync", 7723, "per s"),
-    ("s5-hundred-billion-tpcb", "on the local SSDs: fdatasync", 39214, "per s"),
+    ("s5-hundred-billion-tpcb", "probe of 8 kB on the volume: fdatasync", 7723, "per s"),
+    ("s5-hundred-billion-tpcb", "probe of 8 kB on the local SSDs: fdatasync", 39214, "per s"),
+    # Its other cases, and the mean latency of statements (pgbench -r).
+    ("s5-hundred-billion-tpcb", "of two writes of 8 kB on the volume: open_datasync", 3859, "per s"),
+    ("s5-hundred-billion-tpcb", "of two writes of 8 kB on the volume: fdatasync", 5396, "per s"),
+    ("s5-hundred-billion-tpcb", "of two writes of 8 kB on the local SSDs: fsync", 24203, "per s"),
+    ("s5-hundred-billion-tpcb", "of two writes of 8 kB on the local SSDs: open_sync", 15761, "per s"),
+    ("s5-hundred-billion-tpcb", "on the volume: 8 writes of 2 kB", 430, "per s"),
+    ("s5-hundred-billion-tpcb", "on the local SSDs: 16 writes of 1 kB", 3076, "per s"),
+    ("s5-hundred-billion-tpcb", "on the volume: write, close, fsync", 5470, "per s"),
+    ("s5-hundred-billion-tpcb", "on the local SSDs: write, fsync, close", 32582, "per s"),
+    ("s5-hundred-billion-tpcb", "UPDATE, 1 billion", 0.133, "ms"),
+    ("s5-hundred-billion-tpcb", "UPDATE, 100 billion", 1.392, "ms"),
+    ("s5-hundred-billion-tpcb", "of END, 50 billion", 0.056, "ms"),
+    # Its fio: clat of reads and writes on the volume, and on the eight local SSDs.
+    (
+        "s5-hundred-billion-tpcb",
+        "volume, direct, random 8k, 65 % reads, depth 16 x 64: median completion latency of reads",
+        3.425,
+        "ms",
+    ),
+    (
+        "s5-hundred-billion-tpcb",
+        "SSDs, direct, sequential 8k, 65 % reads, depth 16 x 64: 99th percentile of completion latency of writes",
+        16.188,
+        "ms",
+    ),
     # S5's TPC-C with standbys: 3,600 s, 48 errors/s, p95 11.87 ms; without 3,000 s, 70 errors/s, p95 9.91 ms.
     ("s5-hundred-billion-tpcb", "3,000 s: p95 latency", 9.91, "ms"),
     ("s5-hundred-billion-tpcb", "with quorum replication: p95 latency", 11.87, "ms"),
@@ -125,7 +154,7 @@ def test_nothing_is_published_that_was_not_measured() -> None:
 @pytest.mark.parametrize("rows", [50_000_000_000, 100_000_000_000])
 def test_the_reads_of_an_hour_say_so(rows: int) -> None:
     study = of("s5-hundred-billion-tpcb")
-    levels = {"workload.builtin": "select-only", "workload.active_rows": rows}
+    levels = {"storage": "volume", "workload.builtin": "select-only", "workload.active_rows": rows}
     (figure,) = [figure for figure in study.figure if figure.levels == levels]
     assert "3,600 s" in (figure.note or "")
     assert "of 50 and 100 billion rows 3,600 s" in study.conditions
