@@ -6,9 +6,9 @@ Each is kept under the name of its experiment, or of NAME, as a run of scripts/s
 scripts/publication_rule.py is refused.
 
 The small form is the JSON of the report without what only its bundle and its machine need: time series, commands, evidence, bytes and
-statements of each variant, settings that did not differ, what is below a storage, what other processes were called. Of paths the last part is kept, as [...]/NAME.
-A list of objects with the same keys is kept as its keys and its rows. The file is read as a report of this version: a field that is new in
-plinth.model.report needs a default, or an entry in the kept files.
+statements of each variant, settings that did not differ, what is below a storage, what other processes were called. Of paths the last
+part is kept, as [...]/NAME. A list of objects with the same keys is kept as its keys and its rows. The file is read as a report of this
+version: a field that is new in plinth.model.report needs a default, or an entry in the kept files.
 """
 
 import argparse
