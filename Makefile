@@ -136,7 +136,7 @@ simulate: build ## every statistic of a report against a known truth, some minut
 bench-load: build ## loading next to pgbench -i and COPY, into benchmarks/runs/; takes hours: ROWS=2000000 scales down
 	$(BIN)/python benchmarks/loading.py $(if $(ROWS),--rows=$(ROWS))
 
-bench-tpcc: build ## the TPC-C-derived workload next to go-tpc: time to load, client CPU a transaction
+bench-tpcc: build ## the TPC-C-derived workload next to go-tpc, into benchmarks/runs/: time to load, client CPU a transaction
 	$(BIN)/python benchmarks/tpcc_vs_peers.py
 
 clean: ## delete what was built

@@ -33,6 +33,7 @@ def main() -> None:
         "tps": measured["done"] / (result["measured_ns"] / 1e9),
         "user_s": after.ru_utime - before.ru_utime,
         "system_s": after.ru_stime - before.ru_stime,
+        "switches": after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw,
         "latency_mean_us": sum(one["sum_ns"] for one in latencies) / 1e3 / sum(one["count"] for one in latencies),
         "peak_memory_kib": peak_kib,
         "statements_recorded": sum(one["count"] for one in result["histograms"] if one["scope"] == "statement"),

@@ -1,41 +1,46 @@
 """What becomes of the runs: medians, aims reached or not, and the files that keep them."""
 
-import json
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
 from engine_rows import FIGURES, ROWS, Engine, Figure, Row, Run
-from engine_sides import found
+from results import keep, machine_text
 
-LOAD_AVERAGE_BEFORE = round(os.getloadavg()[0], 1)  # what else the machine was doing
 BOTH: tuple[Engine, Engine] = ("pgbench", "plinth")
 # By version of the server, then by name of the row.
 Runs = Mapping[str, Mapping[str, Sequence[Run]]]
 
 
+def ratios(runs: Sequence[Run], figure: Figure) -> list[float]:
+    """Return Plinth's figure as a multiple of pgbench's, of each pair of runs."""
+    pgbench, plinth = ([getattr(run, figure) for run in runs if run.engine == engine] for engine in BOTH)
+    return [ours / theirs for ours, theirs in zip(plinth, pgbench, strict=True)]
+
+
 def summarize(row: Row, runs: Sequence[Run]) -> dict[str, object]:
-    """Return medians of both, Plinth's as a multiple of pgbench's, and the aims."""
+    """Return medians of both, Plinth's figures as multiples of pgbench's (median, lowest and highest pair), and the aims."""
     values = {engine: {figure: _median(runs, engine, figure) for figure in FIGURES} for engine in BOTH}
-    ratio: dict[Figure, float] = {figure: values["plinth"][figure] / values["pgbench"][figure] for figure in FIGURES}
+    of_pairs = {figure: ratios(runs, figure) for figure in FIGURES}
+    ratio = {figure: median(of) for figure, of in of_pairs.items()}
     aims = [
         {"aim": str(aim), "ratio": ratio[aim.figure], "reached": aim.is_reached(ratio[aim.figure])} for aim in row.aims
     ]
-    return {"medians": values, "ratio": ratio, "aims": aims}
+    ranges = {figure: [min(of), max(of)] for figure, of in of_pairs.items()}
+    return {"medians": values, "ratio": ratio, "ratio_range": ranges, "aims": aims}
 
 
 def table(row: Row, runs: Sequence[Run]) -> str:
-    """Return the medians side by side, with the lowest and the highest run, and what was aimed for."""
-    lines = ["| | pgbench | Plinth | ratio | aim | |", "|---|---|---|---|---|---|"]
+    """Return the medians side by side, with the lowest and the highest run or pair, and what was aimed for."""
+    lines = ["| | pgbench | Plinth | ratio of pairs | aim | |", "|---|---|---|---|---|---|"]
     aims = {aim.figure: aim for aim in row.aims}
     for figure, name in FIGURES.items():
-        ratio = _median(runs, "plinth", figure) / _median(runs, "pgbench", figure)
-        cells = [name, *(_cell(runs, engine, figure) for engine in BOTH), f"{ratio:.2f}"]
+        of_pairs = ratios(runs, figure)
+        ratio = f"{median(of_pairs):.2f} [{min(of_pairs):.2f}, {max(of_pairs):.2f}]"
+        cells = [name, *(_cell(runs, engine, figure) for engine in BOTH), ratio]
         aim = aims.get(figure)
-        cells += [str(aim).removeprefix(f"{name} "), reported(aim.is_reached(ratio))] if aim else ["", ""]
+        cells += [str(aim).removeprefix(f"{name} "), reported(aim.is_reached(median(of_pairs)))] if aim else ["", ""]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -55,31 +60,12 @@ def _cell(runs: Sequence[Run], engine: Engine, figure: Figure) -> str:
     return f"{median(values):.{digits}f} [{min(values):.{digits}f}, {max(values):.{digits}f}]"
 
 
-def machine_kind() -> str:
-    """Return the processors, and whether they are a hypervisor's: no name that would tell one machine from another."""
-    flags = found(r"flags\s*: (.*)", Path("/proc/cpuinfo").read_text()).split()
-    return f"{os.cpu_count()}-core-{'vm' if 'hypervisor' in flags else 'machine'}"
-
-
-def machine_facts() -> dict[str, str | float | None]:
-    """Return what the figures depend on."""
-    memory_kib = int(found(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text()))
-    return {
-        "cpu": found(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()),
-        "cpus": os.cpu_count(),
-        "memory_gib": round(memory_kib / 2**20),
-        "kernel": platform.release().split("-")[0],
-        "nice": os.nice(0),
-        "load_average_before": LOAD_AVERAGE_BEFORE,
-    }
-
-
 README = """\
 # The load engine compared with pgbench, {day}, {kind}
 
 {pairs} pairs of runs of {duration_s} s for each kind of work and each server, turn and turn about: scale {scale}, Unix
 socket, 2 threads, synchronous_commit off. Client and server share the machine: {machine}. Medians, in brackets the
-lowest and the highest run. CPU is the client's own, per transaction, its connections included. The engine's whole
+lowest and the highest run; the ratio is of the two runs of a pair. CPU is the client's own, per transaction, its connections included. The engine's whole
 recording is on (per transaction, per statement, per second); pgbench runs without `-r`. Memory is that of the whole
 process: the engine's is a Python interpreter and the engine; `plinth bench` and `plinth run` have some 35 MiB of Python
 modules more, however many the connections.
@@ -95,9 +81,8 @@ Made by `{command}`. Every run is in raw.json, the medians are in summary.json.
 """
 
 
-def write(folder: Path, kind: str, day: str, facts: Mapping[str, object], raw: Runs, command: str) -> None:
-    """Write README.md, raw.json and summary.json; `facts` has scale, duration_s and pairs."""
-    folder.mkdir(parents=True, exist_ok=True)
+def write(folder: Path, kind: str, day: str, facts: Mapping[str, object], raw: Runs, command: str) -> Path:
+    """Write README.md, raw.json and summary.json, and return their folder; `facts` has scale, duration_s and pairs."""
     every = {
         version: {name: [asdict(run) for run in runs] for name, runs in rows.items()} for version, rows in raw.items()
     }
@@ -105,15 +90,17 @@ def write(folder: Path, kind: str, day: str, facts: Mapping[str, object], raw: R
         version: {row.name: summarize(row, rows[row.name]) for row in ROWS if row.name in rows}
         for version, rows in raw.items()
     }
-    head = {"date": day, "machine": machine_facts(), **facts}
-    (folder / "raw.json").write_text(json.dumps(head | {"runs": every}, indent=1) + "\n")
-    (folder / "summary.json").write_text(json.dumps(head | {"rows": summaries}, indent=1) + "\n")
-    machine = ", ".join(f"{name} {value}" for name, value in machine_facts().items())
-    (folder / "README.md").write_text(
-        README.format(
-            day=day, kind=kind, machine=machine, verdicts=verdicts(raw), tables=_tables(raw), command=command, **facts
-        )
+    readme = README.format(
+        day=day,
+        kind=kind,
+        machine=machine_text(),
+        verdicts=verdicts(raw),
+        tables=_tables(raw),
+        command=command,
+        **facts,
     )
+    head = {"date": day, **facts}
+    return keep(folder, readme, raw=head | {"runs": every}, summary=head | {"rows": summaries})
 
 
 def verdicts(raw: Runs) -> str:
@@ -122,8 +109,7 @@ def verdicts(raw: Runs) -> str:
     for version, rows in raw.items():
         for row in ROWS:
             for aim in row.aims if row.name in rows else ():
-                runs = rows[row.name]
-                ratio = _median(runs, "plinth", aim.figure) / _median(runs, "pgbench", aim.figure)
+                ratio = median(ratios(rows[row.name], aim.figure))
                 lines.append(f"| {version} | {row.name} | {aim} | {ratio:.2f} | {reported(aim.is_reached(ratio))} |")
     return "\n".join(lines)
 

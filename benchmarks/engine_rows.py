@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Literal
 
 Engine = Literal["pgbench", "plinth"]
-Figure = Literal["tps", "user_us", "system_us", "cpu_us", "latency_mean_us", "peak_memory_mib"]
+Figure = Literal["tps", "user_us", "system_us", "cpu_us", "switches", "latency_mean_us", "peak_memory_mib"]
 
 FIGURES: dict[Figure, str] = {
     "tps": "tps",
     "user_us": "user CPU/tx (us)",
     "system_us": "system CPU/tx (us)",
     "cpu_us": "CPU/tx (us)",
+    "switches": "context switches/tx",
     "latency_mean_us": "mean latency (us)",
     "peak_memory_mib": "peak resident memory (MiB)",
 }
@@ -67,13 +68,14 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Run:
-    """One run of one of the two; CPU in microseconds per transaction."""
+    """One run of one of the two; CPU in microseconds per transaction, and the client's context switches."""
 
     engine: Engine
     tps: float
     transactions: int
     user_us: float
     system_us: float
+    switches: float
     latency_mean_us: float
     peak_memory_mib: float
 

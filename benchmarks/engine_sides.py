@@ -46,6 +46,7 @@ def run_plinth(to: Connection, row: Row, scale: int, seed: int, duration_s: int)
         transactions=transactions,
         user_us=figures["user_s"] * 1e6 / transactions,
         system_us=figures["system_s"] * 1e6 / transactions,
+        switches=figures["switches"] / transactions,
         latency_mean_us=figures["latency_mean_us"],
         peak_memory_mib=figures["peak_memory_kib"] / 1024,
     )
@@ -77,6 +78,7 @@ def run_pgbench(bindir: Path, to: Connection, row: Row, scale: int, seed: int, d
         transactions=transactions,
         user_us=usage.ru_utime * 1e6 / transactions,
         system_us=usage.ru_stime * 1e6 / transactions,
+        switches=(usage.ru_nvcsw + usage.ru_nivcsw) / transactions,
         latency_mean_us=float(found(r"latency average = ([0-9.]+) ms", text)) * 1e3,
         peak_memory_mib=peak_kib / 1024,
     )

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engine_report import machine_kind, table, verdicts, write
+from engine_report import table, verdicts, write
 from engine_rows import ROWS, Row, Run
 from engine_sides import connecting_s, found, libpq_environment, run_pgbench, run_plinth
 from plinth.model.base import SettingValue
@@ -32,6 +32,7 @@ from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
+from results import machine_kind
 
 # Nothing but the work itself is to decide: what is written stays in memory, and nobody cleans up or checkpoints.
 SETTINGS: dict[str, str | int] = {
@@ -174,7 +175,8 @@ def main() -> None:
     arguments = [f"--duration={options.duration}", f"--pairs={options.pairs}", f"--scale={options.scale}"]
     arguments += [f"--row={row.name}" for row in rows] if options.row else []
     command = shlex.join(["benchmarks/engine_vs_pgbench.py", *arguments])
-    write(options.runs / f"{day}-{options.machine}", options.machine, day, facts, raw, command)
+    kept = write(options.runs / f"{day}-{options.machine}", options.machine, day, facts, raw, command)
+    print(f"\nkept in {kept}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engine_report import machine_kind
 from engine_sides import found, libpq_environment
 from engine_vs_pgbench import installations, server
 from loading_child import loaded
@@ -29,6 +28,7 @@ from loading_report import PAGES, Load, text, write
 from plinth.server.server import Server
 from plinth.system.database import connect
 from plinth.system.owner import Owner, server_owner
+from results import machine_kind
 
 SETTINGS: dict[str, str | int] = {
     "shared_buffers": "1GB",
@@ -244,7 +244,10 @@ def main() -> None:
     arguments += [f"--partitions={options.partitions}"]
     arguments += [] if options.streams is None else [f"--streams={options.streams}"]
     command = shlex.join(["benchmarks/loading.py", *arguments, *(f"--work={work}" for work in options.work)])
-    write(options.runs / f"{day}-{options.machine}-loading", day, named | {"server_settings": settings}, raw, command)
+    kept = write(
+        options.runs / f"{day}-{options.machine}-loading", day, named | {"server_settings": settings}, raw, command
+    )
+    print(f"kept in {kept}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """What becomes of the loads: medians side by side, aims reached or not, and the files that keep them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
-from engine_report import machine_facts, reported
+from engine_report import reported
+from results import keep, machine_text
 
 PUBLISHED_ROWS = 100_000_000_000
 HOUR_S = 3600
@@ -124,21 +124,18 @@ def text(loads: Sequence[Load]) -> str:
     return "\n".join([table(loads), "", *aim_lines, "", *(f"- {line}" for line in estimate(loads))])
 
 
-def write(folder: Path, day: str, facts: Mapping[str, object], raw: Mapping[str, Sequence[Load]], command: str) -> None:
-    """Write README.md, raw.json and summary.json; `raw` is by version of the server."""
-    folder.mkdir(parents=True, exist_ok=True)
-    head = {"date": day, "machine": machine_facts(), **facts}
+def write(folder: Path, day: str, facts: Mapping[str, object], raw: Mapping[str, Sequence[Load]], command: str) -> Path:
+    """Write README.md, raw.json and summary.json, and return their folder; `raw` is by version of the server."""
     every = {version: [asdict(load) for load in loads] for version, loads in raw.items()}
     summary = {
         version: {"aims": [asdict(aim) for aim in aims(loads)], "estimates": estimate(loads)}
         for version, loads in raw.items()
     }
-    (folder / "raw.json").write_text(json.dumps(head | {"loads": every}, indent=1) + "\n")
-    (folder / "summary.json").write_text(json.dumps(head | {"servers": summary}, indent=1) + "\n")
-    machine = ", ".join(f"{name} {value}" for name, value in machine_facts().items())
     parts = "\n\n".join(f"## PostgreSQL {version}\n\n{text(loads)}" for version, loads in raw.items())
-    (folder / "README.md").write_text(
+    readme = (
         f"# Loading compared with its peers, {day}\n\nThe same server and disk, turn and turn about; client and server share the "
-        f"machine: {machine}. Server: {facts['server_settings']}. Medians, in brackets the least and the greatest.\n\n{parts}\n\n"
+        f"machine: {machine_text()}. Server: {facts['server_settings']}. Medians, in brackets the least and the greatest.\n\n{parts}\n\n"
         f"Made by `{command}`. Every load is in raw.json.\n"
     )
+    head = {"date": day, **facts}
+    return keep(folder, readme, raw=head | {"loads": every}, summary=head | {"servers": summary})

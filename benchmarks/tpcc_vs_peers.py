@@ -4,16 +4,18 @@ This workload is derived from the TPC-C Benchmark and is not comparable to publi
 implementation does not comply with all requirements of the TPC-C Benchmark.
 
 go-tpc is measured in turn with Plinth on the same server; other peers are not in the registries of their languages, which is
-printed with what was tried. CPU is the client's, by getrusage of a process of its own.
+said with what was tried. CPU is the client's, by getrusage of a process of its own.
 """
 
 import argparse
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,6 +29,7 @@ from plinth.server.server import Server
 from plinth.system.database import connect
 from plinth.system.owner import server_owner
 from plinth.workload import scripts_of
+from results import keep, machine_kind, machine_text
 from tpcc_peers import GO_TPC, NOT_AVAILABLE, go_tpc, load_by_go_tpc, run_go_tpc
 
 SETTINGS: dict[str, str | int] = {
@@ -92,7 +95,7 @@ def report(
             (f"{form}: client CPU a transaction, us", [cpu_us(run) for run in of_form]),
             (f"{form}: transactions a second", [run["tps"] for run in of_form]),
         ]
-    head = f"PostgreSQL {version}\n\n| | median | lowest to highest |\n|---|---|---|\n"
+    head = f"## PostgreSQL {version}\n\n| | median | lowest to highest |\n|---|---|---|\n"
     table = "".join(f"| {name} | {median(of):.3g} | {min(of):.3g} to {max(of):.3g} |\n" for name, of in rows)
     return f"{head}{table}\n{_aims(loads, runs, warehouses)}"
 
@@ -141,6 +144,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=4, help="of the transactions (default: %(default)s)")
     parser.add_argument("--duration", type=float, default=10, help="seconds of each run (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="loads, and runs, of each server (default: %(default)s)")
+    parser.add_argument("--machine", default=machine_kind(), help="kind of machine, for names (default: %(default)s)")
+    parser.add_argument("--runs", type=Path, default=Path(__file__).parent / "runs", help="where results go")
     parser.add_argument("--folder", type=Path, default=roomy(), help="where servers stand (default: %(default)s)")
     return parser.parse_args()
 
@@ -154,18 +159,33 @@ def main() -> None:
     os.environ["PLINTH_STATE_DIR"] = str(folder / "state")
     peer = go_tpc(folder)
     missing = NOT_AVAILABLE if isinstance(peer, Path) else {"go-tpc": peer, **NOT_AVAILABLE}
-    print(f"{NOTICE}\n\nBeside: {GO_TPC if isinstance(peer, Path) else 'no other program'}. Not measured:\n")
-    print("".join(f"- {name}: {why}\n" for name, why in missing.items()), flush=True)
-    print(f"1-minute load average before: {os.getloadavg()[0]:.1f}\n")
+    day = datetime.now(UTC).date().isoformat()
+    text = (
+        f"# The TPC-C-derived workload compared with its peers, {day}\n\n{NOTICE}\n\n{options.warehouses} warehouses, {options.clients} "
+        f"clients, runs of {options.duration:g} s, turn and turn about. Client and server share the machine: {machine_text()}.\n\n"
+        f"Compared with {GO_TPC if isinstance(peer, Path) else 'no other program'}. Not measured:\n\n"
+        f"{''.join(f'- {name}: {why}{chr(10)}' for name, why in missing.items())}"
+    )
+    print(text, flush=True)
+    raw: dict[str, dict[str, Any]] = {}
     try:
         for installation in installations(options.bindir, owner):
             with server(installation, owner, folder, None, SETTINGS) as cluster:
-                print(_of_server(installation.version, cluster, peer, options), flush=True)
+                of_server, raw[installation.version] = _of_server(installation.version, cluster, peer, options)
+                print(of_server, flush=True)
+                text += f"\n{of_server}"
     finally:
         shutil.rmtree(folder)
+    named = {name: getattr(options, name) for name in ("warehouses", "many", "clients", "duration", "repeats")}
+    command = shlex.join(["benchmarks/tpcc_vs_peers.py", *(f"--{name}={value}" for name, value in named.items())])
+    text += f"\nMade by `{command}`. Every load and run is in raw.json.\n"
+    head = {"date": day, **named, "server_settings": SETTINGS, "not_measured": missing}
+    print(f"kept in {keep(options.runs / f'{day}-{options.machine}-tpcc', text, raw=head | {'servers': raw})}")
 
 
-def _of_server(version: str, cluster: Server, peer: Path | str, options: argparse.Namespace) -> str:
+def _of_server(
+    version: str, cluster: Server, peer: Path | str, options: argparse.Namespace
+) -> tuple[str, dict[str, Any]]:
     to = cluster.connection
     loads: dict[str, list[dict[str, Any]]] = {}
     runs: dict[str, list[dict[str, Any]]] = {form: [] for form in FORMS}
@@ -183,7 +203,9 @@ def _of_server(version: str, cluster: Server, peer: Path | str, options: argpars
             its_run = run_go_tpc(peer, to, options.warehouses, options.clients, options.duration)
             runs.setdefault("go-tpc", []).append(its_run)
     text = report(version, loads, runs, options.warehouses)
-    return f"{text}{_many(cluster, loads['plinth, pages'], options)}" if options.many else text
+    if options.many:
+        text += _many(cluster, loads["plinth, pages"], options)
+    return text, {"loads": loads, "runs": runs}
 
 
 def _many(cluster: Server, few: list[dict[str, Any]], options: argparse.Namespace) -> str:
