@@ -15,8 +15,15 @@ from hypothesis import strategies as st
 
 from plinth.observe.host import HostStat
 from plinth.observe.proc import KeptFiles
-from plinth.observe.process_sources import GroupSums, ProcessCpu, ProcessIo
-from plinth.observe.processes import POSTGRES_GROUPS, Processes, RunProcesses, children_by_search, group_of_title
+from plinth.observe.process_sources import _CPU, Counters, GroupSums, ProcessCpu, ProcessIo, _Groups
+from plinth.observe.processes import (
+    POSTGRES_GROUPS,
+    Member,
+    Processes,
+    RunProcesses,
+    children_by_search,
+    group_of_title,
+)
 from plinth.server.server import Server
 from waiting import wait_until
 from watching import ask, client, watching
@@ -122,6 +129,58 @@ def test_what_is_shown_never_falls() -> None:
     assert sums.shown("parent") == (4.0,)
     sums.advance("parent", 1, (7.5,))
     assert sums.shown("parent") == (4.5,)
+
+
+def test_what_ended_before_its_parent_was_read_is_no_less_in_the_total() -> None:
+    sums = GroupSums(1, heir="parent")
+    sums.advance("parent", 1, (0.0,))
+    sums.advance("child", 2, (3.0,))
+    sums.end([2])
+    assert sums.total() == (3.0,)
+    sums.advance("parent", 1, (3.5,))
+    assert sums.total() == (3.5,)
+
+
+ANSWERS = """import sys, time
+end = time.process_time() + 0.3
+while time.process_time() < end: pass
+for line in sys.stdin: print(flush=True)"""
+
+
+@pytest.mark.parametrize("has_run", [True, False])
+@pytest.mark.parametrize("at", ["after the parent was read", "before the parent was read"])
+def test_a_child_that_ends_while_its_siblings_are_read_is_counted_once(at: str, has_run: bool) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    child = subprocess.Popen([sys.executable, "-c", ANSWERS], text=True, bufsize=1, **pipes)
+    assert child.stdin is not None and child.stdout is not None
+    moments: list[str] = []
+
+    def answer() -> None:
+        print(file=child.stdin)
+        child.stdout.readline()
+
+    def of_ended(parent: Member, processes: Processes) -> Counters:
+        if "before the parent was read" in moments:
+            child.communicate()
+        counters = _CPU.of_ended(parent, processes) if _CPU.of_ended else ()
+        if "after the parent was read" in moments:
+            child.communicate()
+        return counters
+
+    processes = Processes(RunProcesses(os.getpid()))
+    groups = _Groups(_CPU._replace(of_ended=of_ended), processes)
+    totals: list[float] = []
+    answer()
+    for ends in (False, False, True, False, False):
+        moments = [at] if ends else []
+        if has_run and child.poll() is None:
+            answer()
+        own_s = sum(_CPU.of_process(Member("", os.getpid(), "/proc/self"), processes))
+        processes.sample()
+        groups.read_server()
+        totals.append(sum(groups.sums.total()) - own_s)
+    assert child.returncode == 0
+    assert totals == pytest.approx([totals[0]] * len(totals), abs=0.1)
 
 
 def open_files() -> int:

@@ -1,7 +1,7 @@
 """CPU time, run delay and I/O of processes by group, summed over processes that start and end."""
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,19 +66,19 @@ class GroupSums:
         self._sums[group] = tuple(map(sum, zip(self._sums.get(group, self._zero), counters, strict=True)))
 
     def total(self) -> Counters:
-        """Return the sum over all groups."""
-        return tuple(map(sum, zip(self._zero, *self._sums.values(), strict=True)))
+        """Return the sum over all groups, as they are shown: a child that has ended stays in it until its parent inherits."""
+        return tuple(map(sum, zip(self._zero, *map(self.shown, [*self._sums]), strict=True)))
 
     def shown(self, group: str) -> Counters:
         """Return a group's sum, zero if it never had a process. It never decreases, although inherited counts arrive late."""
         return self.never_falling(group, self._sums.get(group, self._zero))
 
     def never_falling(self, group: str, now: Counters) -> Counters:
-        """Return `now`, or the previous sum of `group` if that is higher."""
-        before = self._shown.get(group)
+        """Return `now`, or the previous sum of `group` if that is higher; no less than zero."""
+        before = self._shown.get(group, self._zero)
         if before != now:
-            self._shown[group] = now if before is None else tuple(map(max, before, now))
-        return self._shown[group]
+            self._shown[group] = before = tuple(map(max, before, now))
+        return before
 
 
 class Family(NamedTuple):
@@ -130,6 +130,7 @@ class _Groups:
         self._processes = processes
         self._children: dict[int, Member] = {}
         self._ran: dict[int, bytes | None] = {}
+        self._inherited: Counters | None = None
         self._last_reported: dict[str, tuple[Counters, list[Reading]]] = {}
         self.sums = GroupSums(len(family.metrics), heir=family.heir)
 
@@ -153,12 +154,8 @@ class _Groups:
         self.sums.advance(OTHER_POSTGRES, parent.pid, of_parent)
         if of_ended is not None and self._family.heir is not None:
             self.sums.advance(self._family.heir, -parent.pid, of_ended)  # no process has such a number
-        ran, before = self._processes.ran, self._ran
         living = {
-            child.pid: child
-            for child in children
-            # A process that has not run since has unchanged counters; skip it, since the kernel generates the file at each read.
-            if (ran[child.pid] is not None and before.get(child.pid) == ran[child.pid]) or self._advance(child, missing)
+            child.pid: child for child in self._alive(children, of_parent if of_ended is None else of_ended, missing)
         }
         ended = self._children.keys() - living.keys()
         self.sums.end(ended)
@@ -166,6 +163,19 @@ class _Groups:
             self._ran.pop(pid, None)
         self._children = living
         return missing
+
+    def _alive(self, children: Iterable[Member], inherited: Counters, missing: dict[str, str]) -> Iterator[Member]:
+        """Add the counts of the children, and yield those that are still alive.
+
+        A process that has not run since has unchanged counters; it is skipped, since the kernel generates the file at each read.
+        But if the parent has inherited something meanwhile, any of them may have ended since they were listed.
+        """
+        ran, before = self._processes.ran, self._ran
+        none_ended, self._inherited = inherited == self._inherited, inherited
+        for child in children:
+            is_unchanged = none_ended and ran[child.pid] is not None and before.get(child.pid) == ran[child.pid]
+            if is_unchanged or self._advance(child, missing):
+                yield child
 
     def _advance(self, child: Member, missing: dict[str, str]) -> bool:
         """Add a child's counts; return whether it is still alive."""
