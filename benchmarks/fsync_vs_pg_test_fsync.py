@@ -20,7 +20,7 @@ from plinth.model.choices import Group
 from plinth.model.probe import FsyncOptions
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from emulated_disks import served  # noqa: E402
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from plinth.model.server_spec import ServerSpec  # noqa: E402
 from plinth.observe.observer import Observer  # noqa: E402

@@ -96,8 +96,13 @@ def report(
             (f"{form}: transactions a second", [run["tps"] for run in of_form]),
         ]
     head = f"## PostgreSQL {version}\n\n| | median | lowest to highest |\n|---|---|---|\n"
-    table = "".join(f"| {name} | {median(of):.3g} | {min(of):.3g} to {max(of):.3g} |\n" for name, of in rows)
+    table = "".join(f"| {name} | {shown(median(of))} | {shown(min(of))} to {shown(max(of))} |\n" for name, of in rows)
     return f"{head}{table}\n{_aims(loads, runs, warehouses)}"
+
+
+def shown(value: float) -> str:
+    """Return a figure with three digits, or those before the decimal point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def indexed_s(load: dict[str, Any]) -> float:

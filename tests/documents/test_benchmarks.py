@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -83,3 +85,23 @@ def test_the_page_about_plinth_itself_says_what_the_tpcc_client_takes() -> None:
     assert rows["the same, go-tpc"] == client_us("go-tpc")
     assert rows["ratio, of each round"] == of_servers(ratios)
     assert rows["client CPU per transaction, procedures"] == client_us("procedures")
+
+
+IMPORT_EACH = """import importlib, sys
+path = [*sys.path]
+for name in sys.argv[1:]:
+    sys.path[:] = path
+    importlib.import_module(name)
+    for used in [key for key, module in sys.modules.items() if "/tests/" in (getattr(module, "__file__", None) or "")]:
+        del sys.modules[used]  # the next one has to find it, too
+"""
+
+
+def test_every_benchmark_finds_what_it_imports() -> None:
+    folder = ROOT / "benchmarks"
+    names = sorted(
+        path.stem for path in folder.glob("*.py") if path.stem != "loading_once"
+    )  # which reads what to load at once
+    assert "observer_cost" in names
+    done = subprocess.run([sys.executable, "-c", IMPORT_EACH, *names], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
