@@ -133,7 +133,7 @@ fuzz: test-deps ## feed the parsers with made-up bytes, 10 minutes each (SECONDS
 simulate: build ## every statistic of a report against a known truth, some minutes (FACTOR=0.1 scales down)
 	$(BIN)/python benchmarks/simulate.py $(if $(FACTOR),--factor=$(FACTOR))
 
-bench-load: build ## loading next to pgbench -i and COPY, into benchmarks/runs/; takes hours: ROWS=2000000 scales down
+bench-load: build ## loading next to pgbench -i and COPY, into benchmarks/runs/; some 40 minutes on 2 cores: ROWS=2000000 scales down
 	$(BIN)/python benchmarks/loading.py $(if $(ROWS),--rows=$(ROWS))
 
 bench-tpcc: build ## the TPC-C-derived workload next to go-tpc, into benchmarks/runs/: time to load, client CPU a transaction

@@ -65,8 +65,9 @@ README = """\
 
 {pairs} pairs of runs of {duration_s} s for each kind of work and each server, turn and turn about: scale {scale}, Unix
 socket, 2 threads, synchronous_commit off. Client and server share the machine: {machine}. Medians, in brackets the
-lowest and the highest run; the ratio is of the two runs of a pair. CPU is the client's own, per transaction, its connections included. The engine's whole
-recording is on (per transaction, per statement, per second); pgbench runs without `-r`. Memory is that of the whole
+lowest and the highest run; the ratio is of the two runs of a pair. CPU is the client's own, per transaction, its
+connections included. The engine's whole recording is on (per transaction, per statement, per second); pgbench runs
+without `-r`. Memory is that of the whole
 process: the engine's is a Python interpreter and the engine; `plinth bench` and `plinth run` have some 35 MiB of Python
 modules more, however many the connections.
 

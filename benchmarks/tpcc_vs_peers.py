@@ -3,8 +3,8 @@
 This workload is derived from the TPC-C Benchmark and is not comparable to published TPC-C Benchmark results, as this
 implementation does not comply with all requirements of the TPC-C Benchmark.
 
-go-tpc is measured in turn with Plinth on the same server; other peers are not in the registries of their languages, which is
-said with what was tried. CPU is the client's, by getrusage of a process of its own.
+go-tpc is measured in turn with Plinth on the same server. Other peers are not in the registries of their languages; the result
+lists them with what was tried. CPU is the client's, by getrusage of a process of its own.
 """
 
 import argparse

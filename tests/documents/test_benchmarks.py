@@ -21,6 +21,7 @@ def newest(of: str | None, file: str) -> list[dict[str, Any]]:
     named = {folder: found for folder in folders if (found := NAME.fullmatch(folder.name))}
     assert len(named) == len(folders), "a folder of benchmarks/runs is not named by day and machine"
     own = {folder: found["day"] for folder, found in named.items() if found["of"] == of}
+    assert own, f"benchmarks/runs has no run of {of or 'the engine'}"
     return [json.loads((folder / file).read_text()) for folder in sorted(own) if own[folder] == max(own.values())]
 
 
@@ -53,7 +54,7 @@ HOW = ("pgbench -I dtgvp", "pgbench -I dtGvp", "COPY from a file", "plinth", "pl
 
 
 def test_the_guide_of_datasets_says_how_long_loads_took() -> None:
-    (run,) = newest("loading", "raw.json")
+    *_, run = newest("loading", "raw.json")
     rows = [row[1:] for row in rows_of("docs/guides/datasets.md")]
     for version, loads in run["loads"].items():
         for work in ("tpcb", "numbers"):
@@ -65,7 +66,7 @@ def test_the_guide_of_datasets_says_how_long_loads_took() -> None:
 
 
 def test_the_page_about_plinth_itself_says_what_the_tpcc_client_takes() -> None:
-    (run,) = newest("tpcc", "raw.json")
+    *_, run = newest("tpcc", "raw.json")
     rows = {row[0]: row[1:] for row in rows_of("docs/studies/plinth-itself.md")}
 
     def cpu_us(one: dict[str, Any]) -> float:
@@ -99,9 +100,8 @@ for name in sys.argv[1:]:
 
 def test_every_benchmark_finds_what_it_imports() -> None:
     folder = ROOT / "benchmarks"
-    names = sorted(
-        path.stem for path in folder.glob("*.py") if path.stem != "loading_once"
-    )  # which reads what to load at once
+    # loading_once reads what to load when it is imported.
+    names = sorted(path.stem for path in folder.glob("*.py") if path.stem != "loading_once")
     assert "observer_cost" in names
     done = subprocess.run([sys.executable, "-c", IMPORT_EACH, *names], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -67,7 +67,7 @@ class GroupSums:
 
     def total(self) -> Counters:
         """Return the sum over all groups, as they are shown: a child that has ended stays in it until its parent inherits."""
-        return tuple(map(sum, zip(self._zero, *map(self.shown, [*self._sums]), strict=True)))
+        return tuple(map(sum, zip(self._zero, *map(self.shown, self._sums), strict=True)))
 
     def shown(self, group: str) -> Counters:
         """Return a group's sum, zero if it never had a process. It never decreases, although inherited counts arrive late."""
