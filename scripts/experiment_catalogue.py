@@ -31,8 +31,8 @@ plinth plan mine.toml
 Times are those of the file's header or, where it has none, the estimate of `plinth plan`, for a machine with two cores;
 `plinth plan` estimates yours. "Yes" under *root* means that `plinth run` needs root, because it makes and mounts devices
 or networks. Under *measured*, "a report" is one that meets the [rule of
-publication](studies/README.md#when-a-report-is-published); "first figures" are on a page, or in the header of the file,
-that says how far to trust them. [`--full`](guides/experiments.md#the-published-size) asks for the published size, which takes hours and much
+publication](studies/README.md#when-a-report-is-published); "first figures" are on a page that says how far to trust
+them. [`--full`](guides/experiments.md#the-published-size) asks for the published size, which takes hours and much
 more space."""
 _TAKES = re.compile(r"\b(?:runs(?: here)? in about|Ran in) ([\w ]+?)(?: on (\d+(?: busy)? cores))?(?=[.,;])", re.I)
 _WITHOUT_ROOT = {"directory", "tmpfs"}
@@ -80,15 +80,12 @@ def _row(name: str, experiment: Experiment, text: str, entry: Mapping[str, Any])
 def _measured(name: str, entry: Mapping[str, Any]) -> str:
     if list(_reports(name)):
         return "a report"
-    if entry.get("answers") or entry.get("in_header"):
+    if entry.get("answers"):
         return "first figures"
     return "not yet"
 
 
 def _entry(name: str, experiment: Experiment, text: str, entry: Mapping[str, Any]) -> str:
-    answers = list(_answers(name, entry))
-    if entry.get("in_header"):
-        answers.append("no page yet; the header of the file has a first result")
     lines = [
         f"### {name}",
         "",
@@ -99,7 +96,7 @@ def _entry(name: str, experiment: Experiment, text: str, entry: Mapping[str, Any
         f"- Needs {'; '.join(_needs(experiment, entry)) or 'nothing more'}",
         *([f"- Needs with `--full` also {'; '.join(full)}"] if (full := list(_full_needs(experiment))) else []),
         *(f"- Study: {line}" for line in _study(experiment, entry)),
-        f"- Answer: {'; '.join(answers) or 'not yet measured'}",
+        f"- Answer: {'; '.join(_answers(name, entry)) or 'not yet measured'}",
     ]
     return "\n".join(lines)
 

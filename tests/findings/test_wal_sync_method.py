@@ -2,7 +2,7 @@
 
 Published, transactions a second under fdatasync, fsync, open_sync: PCIe SSD 14,451, 1,055, 14,410; SATA SSD 684, 671, 687;
 SAS disk of 10,000 revolutions a minute 628, 164, 628. What of this an emulated disk cannot show, and why the published
-open_sync is today's open_datasync: docs/studies/emulated-shapes.md.
+open_sync is today's open_datasync: docs/studies/wal-sync-method.md.
 """
 
 import json
