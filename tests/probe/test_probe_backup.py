@@ -53,6 +53,10 @@ def test_each_kind_of_backup_is_taken_and_measured(probe: Command, place: Path) 
     assert plain.stored_bytes is not None and packed.stored_bytes is not None
     assert plain.stored_bytes > plain.source_bytes, "with WAL"
     assert packed.stored_bytes < 0.7 * plain.stored_bytes
+    for run in (*plain.runs, *packed.runs):
+        assert 0 < run.walsender_cpu_s < 4 * run.duration_s
+        assert 0 < run.client_cpu_s < 4 * run.duration_s
+    assert min(run.client_cpu_s for run in packed.runs) > max(run.client_cpu_s for run in plain.runs), "gzip is the client's work"
     assert left(place) == []
 
 
@@ -67,6 +71,7 @@ def test_a_rate_is_kept_and_what_this_pg_basebackup_cannot_do_is_said(probe: Com
     assert float(lines["none"][0]) < 17
     assert lines["brotli"][0] == "n/a:" and "compression" in " ".join(lines["brotli"])
     assert "One backup each: no spread is known." in out
+    assert lines["none"][-3] == lines["none"][-1] == "%", "both shares of a core"
     assert left(place) == []
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from plinth.model.probe_backup import BackupProbe, BackupResult
 
-_WIDTHS = (16, 9, 15, 11, 11)
+_WIDTHS = (16, 9, 15, 11, 11, 11, 15)
 
 
 def backup(
@@ -45,7 +45,8 @@ def backup(
 
     A managed server is made in PATH, and a table that compresses by half is loaded. Then pg_basebackup takes it, with WAL, its
     checkpoint and its fsync of all files, several times of each kind in turns. As root the page cache is dropped before each, so that
-    the files come from the storage. MB/s are those of the server's files, regardless of the compression.
+    the files come from the storage. MB/s are those of the server's files, regardless of the compression. The CPU time of the walsenders
+    and of pg_basebackup is given as a share of one core.
 
       plinth probe backup /mnt/nvme --size 32GiB
       plinth probe backup /mnt/nvme --to /mnt/hdd --compress none,lz4,zstd
@@ -101,12 +102,13 @@ def print_backup(probe: "BackupProbe", console: "Console") -> None:
     line(f"{places}; PostgreSQL {probe.server_version}, files of {format_decimal_size(size_bytes)}")
     if probe.options.max_rate is not None:
         line(f"at most {probe.options.max_rate}B/s were asked for (pg_basebackup --max-rate)")
-    titles = ("compression", "MB/s", "lowest-highest", "duration", "stored")
+    titles = ("compression", "MB/s", "lowest-highest", "duration", "stored", "walsender", "pg_basebackup")
     line("\n" + "".join(f"{title:>{width}}" for title, width in zip(titles, _WIDTHS, strict=True)), "dim")
     for result in probe.results:
         line("".join(f"{cell:>{width}}" for cell, width in zip(_cells(result), _WIDTHS, strict=False)))
     runs = probe.options.repeats
     line(f"\nMedians of {runs} backups each." if runs > 1 else "\nOne backup each: no spread is known.")
+    line("walsender, pg_basebackup: CPU time of the server's walsenders and of the client, as a share of one core.")
     for gap in probe.gaps:
         line(f"n/a: {gap.what}: {gap.reason}; files may have come from memory")
 
@@ -114,7 +116,13 @@ def print_backup(probe: "BackupProbe", console: "Console") -> None:
 def _cells(result: "BackupResult") -> tuple[str, ...]:
     from plinth.model.units import format_decimal_size, format_duration
 
-    if result.bytes_per_s is None or result.duration_s is None or result.stored_bytes is None:
+    if (
+        result.bytes_per_s is None
+        or result.duration_s is None
+        or result.stored_bytes is None
+        or result.walsender_cores is None
+        or result.client_cores is None
+    ):
         return (result.compression, f"  n/a: {result.unavailable}")
     low, high = min(result.rates) / 1e6, max(result.rates) / 1e6
     return (
@@ -123,4 +131,6 @@ def _cells(result: "BackupResult") -> tuple[str, ...]:
         f"{low:,.1f}-{high:,.1f}",
         format_duration(float(f"{result.duration_s:.3g}")),
         format_decimal_size(result.stored_bytes),
+        f"{100 * result.walsender_cores:.0f} %",
+        f"{100 * result.client_cores:.0f} %",
     )

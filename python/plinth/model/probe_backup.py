@@ -49,6 +49,10 @@ class BackupRun(Frozen):
 
     duration_s: float = Field(description="Of pg_basebackup, with its checkpoint and its fsync of all files.")
     stored_bytes: int = Field(description="The size of all files that it wrote.")
+    walsender_cpu_s: float = Field(
+        ge=0, description="CPU time of the server's walsenders, which read the files and send them; compression by the server included."
+    )
+    client_cpu_s: float = Field(ge=0, description="CPU time of pg_basebackup, compression by it included.")
 
 
 class BackupResult(Frozen):
@@ -78,6 +82,16 @@ class BackupResult(Frozen):
     def stored_bytes(self) -> float | None:
         """The median; None without a backup."""
         return median(run.stored_bytes for run in self.runs) if self.runs else None
+
+    @property
+    def walsender_cores(self) -> float | None:
+        """How much of one core the walsenders used, as a fraction: the median; None without a backup."""
+        return median(run.walsender_cpu_s / run.duration_s for run in self.runs) if self.runs else None
+
+    @property
+    def client_cores(self) -> float | None:
+        """How much of one core pg_basebackup used, as a fraction: the median; None without a backup."""
+        return median(run.client_cpu_s / run.duration_s for run in self.runs) if self.runs else None
 
 
 class BackupProbe(Frozen):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from plinth.observe.proc import PARENT, KeptFiles, ProcFile, read_once, stat_fields
 
 BACKENDS = "backends"
+WALSENDERS = "walsender"
 OTHER_POSTGRES = "other postgres"
 SHORT_LIVED = "short-lived backends"
 """CPU time of the postmaster's children that no reading of theirs had: of sessions shorter than the pause between two readings."""
@@ -26,7 +27,7 @@ _TITLES = (
     ("background writer", r"background writer"),
     ("walwriter", r"walwriter"),
     ("autovacuum", r"autovacuum launcher|autovacuum worker(?: .*)?"),
-    ("walsender", r"walsender(?: .*)?"),
+    (WALSENDERS, r"walsender(?: .*)?"),
     ("walreceiver", r"walreceiver.*"),
     ("io workers", r"io worker(?: \d+)?"),
     ("logger", r"logger"),
@@ -161,7 +162,7 @@ class Processes:
     def _identify(self, pids: Sequence[int], ours: Collection[int]) -> None:
         """Determine the group of each process; one that has no title yet is checked again at the next refresh."""
         known = self._groups
-        self._groups = {pid: group for pid in pids if (group := known.get(pid) or _ask(pid))}
+        self._groups = {pid: group for pid in pids if (group := known.get(pid) or group_now(pid))}
         self._ours = ours
         self._members = [
             _process(OBSERVER if pid in ours else self._groups.get(pid, OTHER_POSTGRES), pid) for pid in pids
@@ -245,7 +246,8 @@ def _process(group: str, pid: int) -> Member:
     return Member(group, pid, f"/proc/{pid}")
 
 
-def _ask(pid: int) -> str | None:
+def group_now(pid: int) -> str | None:
+    """Return the group of a server process by its title; None if it has none yet, or has ended."""
     try:
         return group_of_title(read_once(f"/proc/{pid}/cmdline"))
     except (FileNotFoundError, ProcessLookupError):

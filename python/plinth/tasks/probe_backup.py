@@ -1,6 +1,7 @@
 """The base backup probe: a server in one directory is backed up into another, again and again."""
 
 import os
+import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,12 +9,15 @@ from pathlib import Path
 from secrets import token_hex
 
 from plinth.model.base import Gap
-from plinth.model.errors import MissingCapability, PlinthError
+from plinth.model.errors import MissingCapability, PlinthError, RunError
 from plinth.model.probe_backup import NO_COMPRESSION, BackupOptions, BackupProbe, BackupResult, BackupRun
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import DirectoryStorage
 from plinth.model.units import format_size
 from plinth.observe.facts import host_facts
+from plinth.observe.host import TICK_S
+from plinth.observe.proc import CSTIME, CUTIME, stat_fields
+from plinth.observe.processes import BACKENDS, WALSENDERS, children_by_search, group_now
 from plinth.probe.fsync_probe import check_directory
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS
@@ -38,6 +42,8 @@ _ROW_BYTES = 800
 # Six digests: text that compresses by half, as hexadecimal digits do, and not by more, as pgbench's blanks would.
 _ROW = " || ".join(f"encode(sha512((g || '{letter}')::bytea), 'hex')" for letter in "abcdef")
 _INSERT = f"insert into probe select g, {_ROW} from generate_series(%s::int, %s::int) as g"
+_SESSIONS_END_S = 60.0
+_LOOK_AGAIN_S = 0.005
 _FIRST_WITH_COMPRESS = 15
 """The major version whose pg_basebackup knows --compress=METHOD."""
 
@@ -185,11 +191,18 @@ class _Probe:
         directory = self._target.mount_point / "backup"
         owner = self._cluster.layout.owner
         self._drop_cache()
+        walsenders = _WalsenderCpu(self._cluster)
+        client_s = _waited_for_cpu_s()
         began = time.monotonic()
         try:
             self._runner.run(backup_command(self._cluster, directory, kind, self._options.max_rate), owner=owner)
             duration_s = time.monotonic() - began
-            return BackupRun(duration_s=duration_s, stored_bytes=_size_bytes(directory))
+            return BackupRun(
+                duration_s=duration_s,
+                stored_bytes=_size_bytes(directory),
+                walsender_cpu_s=walsenders.spent_s(),
+                client_cpu_s=_waited_for_cpu_s() - client_s,
+            )
         finally:
             with cancel.masked():
                 self._runner.run(("rm", "-rf", "--one-file-system", "--", str(directory)), owner=owner)
@@ -201,6 +214,42 @@ class _Probe:
             drop_page_cache([self._source.mount_point], self._runner)
         except PlinthError as error:
             self.warm_reason = error.message
+
+
+class _WalsenderCpu:
+    """CPU time of the walsenders of one backup: the postmaster inherits it when they end, and no other session of it ends meanwhile."""
+
+    def __init__(self, cluster: Server) -> None:
+        pid = cluster.postmaster_pid
+        assert pid is not None, "the server runs"
+        self._pid = pid
+        self._await_no_sessions()
+        self._before_s = self._inherited_s()
+
+    def spent_s(self) -> float:
+        """Return what they used, in s, counted in clock ticks, once they have ended. Raises RunError if one stays."""
+        self._await_no_sessions()
+        return self._inherited_s() - self._before_s
+
+    def _await_no_sessions(self) -> None:
+        """Wait for the end of sessions whose client has gone."""
+        deadline = time.monotonic() + _SESSIONS_END_S
+        while left := [pid for pid in children_by_search(self._pid) if group_now(pid) in (BACKENDS, WALSENDERS)]:
+            if time.monotonic() > deadline:
+                raise RunError(
+                    f"a session (pid {', '.join(map(str, left))}) is there {_SESSIONS_END_S:g} s after its client has gone"
+                )
+            cancel.sleep(_LOOK_AGAIN_S)
+
+    def _inherited_s(self) -> float:
+        fields = stat_fields(f"/proc/{self._pid}")
+        return (int(fields[CUTIME]) + int(fields[CSTIME])) * TICK_S
+
+
+def _waited_for_cpu_s() -> float:
+    """Return the CPU time of all processes that this one has started and waited for, in s."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def backup_command(cluster: Server, directory: Path, compression: str, max_rate: str | None) -> tuple[str, ...]:
