@@ -41,7 +41,9 @@ def test_an_entry_has_the_question_factors_time_needs_and_answer(name: str, text
 def test_a_header_leaves_results_to_the_pages(name: str):
     """A result belongs to a report with its date and machine: a header would keep it when a newer one is there."""
     header, _, _ = (EXPERIMENTS / f"{name}.toml").read_text().partition("\nspec =")
-    assert not re.search(r"^# Results?[ ,:]|\b20\d\d-\d\d-\d\d\b|95 % CI|\bbusy (cores|machine)\b", header, re.MULTILINE)
+    assert not re.search(
+        r"^# Results?[ ,:]|\b20\d\d-\d\d-\d\d\b|95 % CI|\bbusy (cores|machine)\b", header, re.MULTILINE
+    )
 
 
 def test_an_experiment_that_no_group_has_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

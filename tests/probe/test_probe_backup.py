@@ -56,7 +56,9 @@ def test_each_kind_of_backup_is_taken_and_measured(probe: Command, place: Path) 
     for run in (*plain.runs, *packed.runs):
         assert 0 < run.walsender_cpu_s < 4 * run.duration_s
         assert 0 < run.client_cpu_s < 4 * run.duration_s
-    assert min(run.client_cpu_s for run in packed.runs) > max(run.client_cpu_s for run in plain.runs), "gzip is the client's work"
+    assert min(run.client_cpu_s for run in packed.runs) > max(run.client_cpu_s for run in plain.runs), (
+        "gzip is the client's work"
+    )
     assert left(place) == []
 
 

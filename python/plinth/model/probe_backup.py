@@ -50,7 +50,8 @@ class BackupRun(Frozen):
     duration_s: float = Field(description="Of pg_basebackup, with its checkpoint and its fsync of all files.")
     stored_bytes: int = Field(description="The size of all files that it wrote.")
     walsender_cpu_s: float = Field(
-        ge=0, description="CPU time of the server's walsenders, which read the files and send them; compression by the server included."
+        ge=0,
+        description="CPU time of the server's walsenders, which read the files and send them; compression by the server included.",
     )
     client_cpu_s: float = Field(ge=0, description="CPU time of pg_basebackup, compression by it included.")
 
