@@ -88,6 +88,20 @@ def test_the_page_about_plinth_itself_says_what_the_tpcc_client_takes() -> None:
     assert rows["client CPU per transaction, procedures"] == client_us("procedures")
 
 
+def test_the_page_about_plinth_itself_says_what_observation_took_in_the_kept_reports() -> None:
+    took: dict[str, list[float]] = {}
+    for path in (ROOT / "docs/studies/data").glob("*.json"):
+        report = json.loads(path.read_text())
+        (percent,) = re.findall(r"^Observation took ([\d.]+) %", report["observation"])
+        (processors,) = [name for name in ("AMD EPYC", "Intel Xeon") if name.split()[1] in report["host"]["cpu_model"]]
+        took.setdefault(processors, []).append(float(percent))
+    page = (ROOT / "docs/studies/plinth-itself.md").read_text()
+    assert f"of each of the {sum(map(len, took.values()))}\nkept reports" in page
+    rows = {row[0]: row[1:3] for row in rows_of("docs/studies/plinth-itself.md")}
+    for processors, of in took.items():
+        assert rows[processors] == [str(len(of)), f"{min(of)} to {max(of)} %"]
+
+
 IMPORT_EACH = """import importlib, sys
 path = [*sys.path]
 for name in sys.argv[1:]:
