@@ -119,3 +119,30 @@ def test_a_dataset_that_set_replaces_is_what_it_says_at_either_size() -> None:
         other = ('dataset={kind = "upsert", ids = 7, rows = 0}', "workload.builtin=upsert")
         dataset = load(TEXT, *other, full=full).experiment.dataset
         assert dataset.model_dump(exclude_defaults=True) == {"kind": "upsert", "ids": 7, "rows": 0}
+
+
+@pytest.mark.parametrize(
+    ("levels", "published"),
+    [
+        ([1, 4], [16, 980]),
+        ([4], [980]),
+        ([4, 1], [980, 16]),
+        ([1, 2], [16, 2]),
+        ([2, 8], [2, 8]),
+        ([1, 2, 4], [16, 2, 980]),
+    ],
+)
+def test_levels_that_set_leaves_keep_their_published_ones(levels: list[int], published: list[int]) -> None:
+    """One that the file does not have represents itself only, however many there are."""
+    loaded = load(TEXT, f"workload.clients={levels}", full=False).experiment
+    assert (loaded.matrix["workload.clients"], loaded.full["workload.clients"]) == (levels, published)
+
+
+def test_levels_left_at_the_published_size_are_published_ones() -> None:
+    loaded = load(TEXT, "workload.clients=[980, 4]", full=True).experiment
+    assert loaded.full["workload.clients"] == [980, 4]
+
+
+def test_levels_that_do_not_correspond_in_the_file_do_not_for_being_as_many_by_set() -> None:
+    text = TEXT.replace("clients = [1, 4]", "clients = [1, 4, 8]")
+    assert load(text, "workload.clients=[1, 8]", full=False).experiment.full["workload.clients"] == [1, 8]

@@ -9,8 +9,10 @@ from plinth.experiment.matrix import check_matrix, flatten
 from plinth.experiment.overrides import is_kind, set_key
 from plinth.experiment.problems import problems_of
 from plinth.experiment.references import check_references
+from plinth.experiment.toml_document import list_of, table_at
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, factor_path
+from plinth.model.level import same_level
 
 
 def at_full_size(document: dict[str, Any]) -> dict[str, Any]:
@@ -34,6 +36,21 @@ def at_full_size(document: dict[str, Any]) -> dict[str, Any]:
         except KeyError as barred:
             raise Problem(f"{barred.args[0]!r} is a value, not a table", path=["full", *path]) from barred
     return changed
+
+
+def keep_published_levels(document: dict[str, Any], before: dict[str, Any]) -> None:
+    """Keep in [full], in place, the published level of each level that --set left to a factor.
+
+    `before` is the document without --set, which gives a factor's levels and their published ones in the same order, if as
+    many. A level without a published one represents only itself. Both documents are raw and have flat tables.
+    """
+    full = table_at(document, "full")
+    for factor, levels in table_at(document, "matrix").items():
+        written = list_of(table_at(before, "matrix").get(factor))
+        published = list_of(full.get(factor))
+        if published and isinstance(levels, list) and levels != written:
+            pairs = list(zip(written, published, strict=True)) if len(written) == len(published) else []
+            full[factor] = [next((of for ours, of in pairs if same_level(ours, level)), level) for level in levels]
 
 
 def check_full(document: dict[str, Any]) -> list[Problem]:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from plinth.common.secrets import may_hold_secrets
 from plinth.experiment.clashes import clash_at
 from plinth.experiment.files import UnreadableFile, is_bundle, read_files, read_text, resolve_paths
-from plinth.experiment.full import at_full_size, check_full
+from plinth.experiment.full import at_full_size, check_full, keep_published_levels
 from plinth.experiment.locate import find, locate
 from plinth.experiment.matrix import check_matrix, flatten
 from plinth.experiment.overrides import apply_overrides, override_keys, override_without_secrets
@@ -95,8 +95,10 @@ def read_experiment_text(
             document = at_full_size(document)
         except Problem as problem:
             raise _error([problem], text, file, overrides) from problem
+    before = deepcopy(flatten(document, "matrix"))
     removed_factors = tuple(apply_overrides(document, overrides))
     document = flatten(document, "matrix")
+    keep_published_levels(document, before)
     resolve_paths(document, folder)
     problems: list[Problem] = []
     _complete_specs()

@@ -348,7 +348,7 @@ class Experiment(Frozen):
         default_factory=dict,
         description="The published size, which --full asks for: keys of this file, as of --set, and their values there. The kind "
         "of dataset or storage replaces its table. Of a factor, as many levels as in [matrix] correspond to one another, in "
-        "their order.",
+        "their order, also where --set leaves fewer.",
         examples=[{"dataset.rows": 10**10, "measure.duration": "5min"}],
     )
 
