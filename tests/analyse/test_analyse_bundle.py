@@ -13,7 +13,7 @@ from plinth.analyse import analyse
 from plinth.analyse.between_runs import Run, compare_runs
 from plinth.analyse.run_figures import run_figures
 from plinth.model.analysis import Analysis
-from plinth.model.base import Gap
+from plinth.model.base import BUG, Gap
 from plinth.model.errors import RunError
 from plinth.model.load import EngineCost, LoadError, Totals
 from plinth.model.objective import Objective
@@ -342,6 +342,9 @@ def test_what_a_sceptic_must_know_is_said() -> None:
     contents = edit_trial(contents, 3, gaps=(Gap(what="pg_wait", reason="permission denied"),))
     contents = edit_trial(contents, 4, gaps=(Gap(what="pg_wait", reason="permission denied"),))
     contents = edit_trial(contents, 5, series=seconds([1000.0] * 15 + [500.0] * 15))
+    bug = Gap(what="process_cpu", reason=f"{BUG}: NameError: name 'x' is not defined (processes.py:7)")
+    contents = edit_trial(contents, 7, gaps=(bug,))
+    contents = edit_trial(contents, 8, gaps=(bug,))
     lagging = busy.model_copy(update={"user_cpu_ns": 0, "loop_lag_p99_ns": 3_000_000})
     contents = edit_trial(contents, 6, engine=lagging)
     contents = replace(
@@ -363,7 +366,8 @@ def test_what_a_sceptic_must_know_is_said() -> None:
         "disk, trial 1: many failed transactions: more than 1 %, most often: could not serialize",
         "disk, trial 1: the load engine was the bottleneck: its threads were busy more than 90 % of the time",
         "disk, trial 2: check failed: commits: expected 10, got 9",
-        "2 figures could not be read: the report lists them with their reasons",
+        "process_cpu could not be read: a bug in Plinth: NameError: name 'x' is not defined (processes.py:7)",
+        "3 figures could not be read: the report lists them with their reasons",
         "memory: /dev/shm is used instead",
     ):
         assert expected in said

@@ -288,6 +288,10 @@ def _of_storages(contents: BundleContents) -> Iterator[str]:
 
 
 def _of_gaps(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
+    bugs = {
+        gap.reason: gap.what for _, judged in _all_trials(measured) for gap in judged.contents.trial.gaps if gap.is_bug
+    }
+    yield from (f"{what} could not be read: {reason}" for reason, what in bugs.items())
     unread = _count_gaps(contents, measured)
     if unread:
         yield (

@@ -32,8 +32,17 @@ class Frozen(BaseModel):
     )
 
 
+BUG = "a bug in Plinth"
+"""How the reason of a gap begins that no machine, server or right is to blame for."""
+
+
 class Gap(Frozen):
     """A figure or fact that is not available, and why. Shown as "n/a: reason", never as zero."""
 
     what: str
     reason: str
+
+    @property
+    def is_bug(self) -> bool:
+        """Whether Plinth itself failed to read it."""
+        return self.reason.startswith(BUG)

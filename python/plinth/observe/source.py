@@ -1,8 +1,12 @@
 """The interface of sources, which are read at each tick and return values or the reason for a gap."""
 
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
+
+from plinth.model.base import BUG
 
 
 class Reading(NamedTuple):
@@ -43,9 +47,14 @@ class Source(Protocol):
 
 
 def reason_of(error: Exception) -> str:
-    """Format an exception as the reason of a gap, beginning with the file if it names one."""
+    """Format an exception as the reason of a gap, beginning with the file if it names one.
+
+    One that no source is to raise is a bug, named with the place in the code.
+    """
     if isinstance(error, OSError) and error.strerror is not None:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, Unreadable | OSError):
         return str(error)
-    return f"{type(error).__name__}: {error}"
+    raised = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(raised[-1].filename).name}:{raised[-1].lineno})" if raised else ""
+    return f"{BUG}: {type(error).__name__}: {error}{place}"

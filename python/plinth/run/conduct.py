@@ -14,6 +14,7 @@ from plinth.model.contents import TrialContents
 from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan
+from plinth.model.trial import Trial
 from plinth.model.workload import Driver
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.context import RunContext, network_layout
@@ -257,6 +258,7 @@ def _run_trials(
     trials = TrialRunner(plan, provisioner, storages, listener, load, Clock(), writer.make_ledger)
     variants = {variant.id: variant for variant in plan.variants}
     described: set[str] = set()
+    bugs: set[str] = set()
     failed = 0
     for planned in plan.trials:
         if planned.number in done:
@@ -274,6 +276,7 @@ def _run_trials(
             described.add(variant.id)
         writer.write_trial(output.trial, output.load, output.samples, output.events)
         listener.trial_ended(output.trial, output.load)
+        note_bugs(output.trial, bugs, listener.note)
         end_rule.add(output.trial)
         if output.trial.status == "failed":
             failed += 1
@@ -286,6 +289,14 @@ def _run_trials(
     IoErrors(plan, provisioner, writer, listener, load).run(read_io_errors(writer.folder))
     cancel.check()
     return failed
+
+
+def note_bugs(trial: Trial, noted: set[str], note: Callable[[str], None]) -> None:
+    """Note what a bug in Plinth left unread in this trial, each bug once: the run may be worth ending before hours are spent."""
+    for gap in trial.gaps:
+        if gap.is_bug and gap.reason not in noted:
+            noted.add(gap.reason)
+            note(f"{gap.what} could not be read: {gap.reason}; further trials will probably lack it too")
 
 
 def _undo(provisioner: Provisioner, journal: Journal, listener: Listener) -> None:
