@@ -51,6 +51,7 @@ WRONG = [
     (('size = "2GiB"', 'size = "2 gigs"'), 9, "storage.memory.size", "unknown unit 'gigs'", None),
     (('size = "2GiB"', 'size = "lots"'), 9, "storage.memory.size", "a number with a unit", None),
     (('kind = "directory"', 'path = "/tmp"'), 5, "storage.disk.kind", "'kind' is missing; allowed: directory, tmpfs", None),
+    (('kind = "tpcb"', 'knd = "tpcb"'), 11, "dataset.kind", "'kind' is missing; allowed: tpcb", "'knd' is not a key here: did you mean 'kind'?"),
     (("scale = 3", "scale = 0"), 13, "dataset.scale", "got 0; must be greater than or equal to 1", None),
     (("scale = 3", "scale = 1.5"), 13, "dataset.scale", "got 1.5", None),
     (("scale = 3", "rows = 3"), 13, "dataset.rows", "unknown key 'rows'; allowed: fillfactor", None),

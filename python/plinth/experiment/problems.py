@@ -76,7 +76,9 @@ def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]
     if kind == "union_tag_not_found":
         tag = str(context["discriminator"]).strip("'")
         tags = ", ".join(one for found in _candidates(model, detail["loc"]) for one in _own_tags(found))
-        return Problem(f"the key {tag!r} is missing; allowed: {tags}", path=[*path, tag])
+        strange = sorted(set(got) - set(_allowed_keys(model, detail["loc"]))) if isinstance(got, dict) else []
+        hint = next((f"{key!r} is not a key here: {meant}" for key in strange if (meant := nearest(key, [tag]))), None)
+        return Problem(f"the key {tag!r} is missing; allowed: {tags}", path=[*path, tag], hint=hint)
     if kind == "union_tag_invalid":
         allowed = [tag.strip("' ") for tag in str(context["expected_tags"]).split(",")]
         tag = str(context["discriminator"]).strip("'")
