@@ -371,6 +371,10 @@ def test_what_a_sceptic_must_know_is_said() -> None:
         "memory: /dev/shm is used instead",
     ):
         assert expected in said
+    kinds = [one.kind for one in analyse(contents).caveats]
+    assert kinds.index("incomplete run") < kinds.index("bug") < kinds.index("load"), (
+        "it is on the screen that a run ends with"
+    )
     assert any("trial 5: not steady: throughput fell by" in warning for warning in said)
     assert any("trial 6: the load engine was the bottleneck: at p99" in warning for warning in said)
 

@@ -37,6 +37,7 @@ def caveats(
     found: tuple[tuple[CaveatKind, Iterable[str]], ...] = (
         ("incomplete run", _of_run(contents)),
         ("lost trials", _of_lost_trials(measured)),
+        ("bug", _of_bugs(measured)),
         ("busy machine", _of_machine(contents, busy=True)),
         ("safety", _of_safety(results)),
         ("flushes", _of_flushes(contents)),
@@ -287,11 +288,14 @@ def _of_storages(contents: BundleContents) -> Iterator[str]:
         yield from (f"{storage.name}: {note}" for note in storage.notes)
 
 
-def _of_gaps(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
+def _of_bugs(measured: dict[str, Measured]) -> Iterator[str]:
     bugs = {
         gap.reason: gap.what for _, judged in _all_trials(measured) for gap in judged.contents.trial.gaps if gap.is_bug
     }
     yield from (f"{what} could not be read: {reason}" for reason, what in bugs.items())
+
+
+def _of_gaps(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
     unread = _count_gaps(contents, measured)
     if unread:
         yield (

@@ -19,6 +19,7 @@ from plinth.model.units import format_count, format_decimal_size, format_duratio
 CaveatKind = Literal[
     "incomplete run",
     "lost trials",
+    "bug",
     "busy machine",
     "safety",
     "flushes",

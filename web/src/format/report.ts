@@ -230,6 +230,7 @@ export interface Analysis {
   warning_kinds: (
     | "incomplete run"
     | "lost trials"
+    | "bug"
     | "busy machine"
     | "safety"
     | "flushes"
