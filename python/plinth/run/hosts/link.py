@@ -135,7 +135,7 @@ class HostLink:
             numbered = request.model_copy(update={"number": next(self._numbers)})
             self._waiting[numbered.number] = answers
         try:
-            self._send(numbered)
+            self._send_or_lose(numbered)
             return self._awaited(numbered.number, answers, timeout_s, report)
         finally:
             self._waiting.pop(numbered.number, None)
@@ -143,12 +143,16 @@ class HostLink:
     def _cancel(self, number: int, answers: "queue.SimpleQueue[Any]") -> None:
         """End a call there, and wait for that."""
         with suppress(Reported), cancel.masked():
-            self._send(Request(number=0, kind="cancel", cancels=number))
+            self._send_or_lose(Request(number=0, kind="cancel", cancels=number))
             self._awaited(number, answers, _ANSWER_TIMEOUT_S, None)
 
-    def _send(self, request: Request) -> None:
-        with self._sending:
-            self._link.send(request.model_dump_json(exclude_defaults=True).encode())
+    def _send_or_lose(self, request: Request) -> None:
+        """Send a request. Where that fails, whoever waits for an answer is told why the host is lost."""
+        try:
+            with self._sending:
+                self._link.send(request.model_dump_json(exclude_defaults=True).encode())
+        except RunError as error:  # its reason is for instance a broken pipe, where ssh has printed the real one
+            self._lose(error.message)
 
     def _awaited(
         self, number: int, answers: "queue.SimpleQueue[Any]", timeout_s: float | None, report: Report | None
