@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every test that is not long, and the checks. First the one that holds the emulated disk to within 60 us, before all other tests. Then the
-# others in parts, four at a time: what makes storages, and whole runs, wait more than they work; the rest keeps two
-# processors busy meanwhile. There are more parts than that, so that none is left over for long at the end. The checks run from the beginning
-# as SCHED_IDLE (sched(7)): what else wants a processor takes it from them at once. At the end it lists what was not run, and what failed.
+# Every test that is not long, and the checks. They run in parts, four at a time: what makes storages, and whole runs, wait more than they
+# work; the rest keeps two processors busy meanwhile. There are more parts than that, so that none is left over for long at the end. The checks
+# run from the beginning as SCHED_IDLE (sched(7)): what else wants a processor takes it from them at once. Last comes, with nothing next to it,
+# the part that holds the emulated disk to within 60 us. At the end it lists what was not run, and what failed.
 # One or two tests that failed are run again alone. Those that pass then are reported as unstable, with their first
 # failure: each is a fault to be found, of the test or of what it tests, but does not tell whether this change is sound.
 set -uo pipefail
@@ -91,8 +91,6 @@ ended() { # PART CODE
   [ "$2" -eq 0 ] || failed+=("$1")
   [ "$2" -le "$worst" ] || worst=$2
 }
-part "the disk" tests
-ended "the disk" $?
 lanes=4
 wait_for_one() {
   local pid code=0
@@ -108,6 +106,8 @@ for name in storages runs-j-to-p "the rest" reports runs-s-to-z runs-h-to-i runs
   lanes=$((lanes - 1)) under_way[$!]=$name
 done
 while [ ${#under_way[@]} -gt 0 ]; do wait_for_one; done
+part "the disk" tests
+ended "the disk" $?
 echo "Longest (seconds, of the clock):"
 find "$logs" -maxdepth 1 -type f -exec sed -nE 's/^([0-9.]+)s (call|setup|teardown) +(.*)/\1 \2 \3/p' {} + | sort -rn | head -n 40
 echo "Not run, since they take long (make test-long): the engine's tests on Debian's PostgreSQL, ten times as many comparisons with pgbench, and"

@@ -140,7 +140,11 @@ def test_a_part_begins_in_time_however_much_it_has_to_record(config: MakeConfig)
         assert load.wait(20)
         return load.result().first_start_ns or 0
 
-    assert 0 < min(first_start_ns() for _ in range(3)) < MAX_SKEW_NS, "one of three was not kept from the CPU"
+    # Where other processes want the CPU, most begin late; where histograms are made first, each does.
+    begun_ns: list[int] = []
+    while len(begun_ns) < 30 and not (begun_ns and min(begun_ns) < MAX_SKEW_NS):
+        begun_ns.append(first_start_ns())
+    assert 0 < min(begun_ns) < MAX_SKEW_NS, begun_ns
 
 
 def test_merged_seconds_are_the_engine_s_own(config: MakeConfig) -> None:
