@@ -1,16 +1,20 @@
 """`plinth probe backup`: real servers, backed up again and again, of which nothing is left."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from plinth.model.probe_backup import BackupOptions, BackupProbe
+from plinth.system.database import connect
+from plinth.tasks.probe_backup import WalsenderCpu
 from probing import Command
-from servers import temporary_folder
+from servers import new_servers, temporary_folder
 from waiting import wait_until
 
 MIB = 2**20
@@ -28,7 +32,7 @@ def place(monkeypatch):
 def left(place: Path) -> list[Path]:
     """What is left of a probe, and the processes that work there."""
     journals = list((place.parent / "state").glob("journal/*.jsonl"))
-    working = [entry for entry in Path("/proc").glob("[0-9]*/cwd") if _leads_to(entry, place)]
+    working = [process for process in Path("/proc").glob("[0-9]*") if _leads_to(process / "cwd", place)]
     return [*place.iterdir(), *journals, *working]
 
 
@@ -60,6 +64,26 @@ def test_each_kind_of_backup_is_taken_and_measured(probe: Command, place: Path) 
         "gzip is the client's work"
     )
     assert left(place) == []
+
+
+def test_what_a_session_used_is_counted_once_its_postmaster_has_waited_for_it() -> None:
+    with new_servers({}) as start:
+        cluster = start()
+        postmaster = cluster.postmaster_pid
+        assert postmaster is not None
+        used = WalsenderCpu(cluster)
+        with connect(cluster.control) as control:
+            pid = control.info.backend_pid
+            control.execute("select count(*) from generate_series(1, 1000000)")
+            os.kill(postmaster, signal.SIGSTOP)
+        waits = threading.Timer(0.5, os.kill, (postmaster, signal.SIGCONT))
+        try:
+            wait_until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes() == b"", "the session has ended")
+            waits.start()
+            assert used.spent_s() > 0
+        finally:
+            os.kill(postmaster, signal.SIGCONT)
+            waits.join()
 
 
 def test_a_rate_is_kept_and_what_this_pg_basebackup_cannot_do_is_said(probe: Command, place: Path) -> None:

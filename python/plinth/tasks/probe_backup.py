@@ -4,7 +4,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
@@ -16,8 +16,8 @@ from plinth.model.storage import DirectoryStorage
 from plinth.model.units import format_size
 from plinth.observe.facts import host_facts
 from plinth.observe.host import TICK_S
-from plinth.observe.proc import CSTIME, CUTIME, stat_fields
-from plinth.observe.processes import BACKENDS, WALSENDERS, children_by_search, group_now
+from plinth.observe.proc import CSTIME, CUTIME, PARENT
+from plinth.observe.processes import BACKENDS, WALSENDERS, group_now
 from plinth.probe.fsync_probe import check_directory
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS
@@ -32,6 +32,7 @@ from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.paths import work_dir
+from plinth.system.process import stat_fields
 from plinth.system.runner import CommandError, Runner
 
 Tell = Callable[[str], None]
@@ -191,7 +192,7 @@ class _Probe:
         directory = self._target.mount_point / "backup"
         owner = self._cluster.layout.owner
         self._drop_cache()
-        walsenders = _WalsenderCpu(self._cluster)
+        walsenders = WalsenderCpu(self._cluster)
         client_s = _waited_for_cpu_s()
         began = time.monotonic()
         try:
@@ -216,7 +217,7 @@ class _Probe:
             self.warm_reason = error.message
 
 
-class _WalsenderCpu:
+class WalsenderCpu:
     """CPU time of the walsenders of one backup: the postmaster inherits it when they end, and no other session of it ends meanwhile."""
 
     def __init__(self, cluster: Server) -> None:
@@ -232,17 +233,24 @@ class _WalsenderCpu:
         return self._inherited_s() - self._before_s
 
     def _await_no_sessions(self) -> None:
-        """Wait for the end of sessions whose client has gone."""
+        """Wait for the end of sessions whose client has gone, and until the postmaster has waited for them: only then it inherits."""
         deadline = time.monotonic() + _SESSIONS_END_S
-        while left := [pid for pid in children_by_search(self._pid) if group_now(pid) in (BACKENDS, WALSENDERS)]:
+        sessions = (BACKENDS, WALSENDERS, None)  # a child that has ended has no title any more
+        while left := [pid for pid in self._children() if group_now(pid) in sessions]:
             if time.monotonic() > deadline:
                 raise RunError(
                     f"a session (pid {', '.join(map(str, left))}) is there {_SESSIONS_END_S:g} s after its client has gone"
                 )
             cancel.sleep(_LOOK_AGAIN_S)
 
+    def _children(self) -> Iterator[int]:
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has gone
+                if int(stat_fields(process)[PARENT]) == self._pid:
+                    yield int(process.name)
+
     def _inherited_s(self) -> float:
-        fields = stat_fields(f"/proc/{self._pid}")
+        fields = stat_fields(Path(f"/proc/{self._pid}"))
         return (int(fields[CUTIME]) + int(fields[CSTIME])) * TICK_S
 
 
