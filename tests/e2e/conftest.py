@@ -191,9 +191,9 @@ class Project:
         left += [str(path) for path in self.state.glob("work/*")]
         left += [str(mount.point) for mount in mounts_within(self.folder) if mount.source != "plinth-test"]
         left += [str(image) for image in attached_images() if image.is_relative_to(self.folder)]
-        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        for process in Path("/proc").glob("[0-9]*"):  # "[0-9]*/cmdline" would fail at one that ends meanwhile
             try:
-                words = entry.read_bytes()
+                words = (process / "cmdline").read_bytes()
             except OSError:  # it has ended
                 continue
             if str(self.state).encode() in words and any(

@@ -24,6 +24,6 @@ def ended_agent(name: str, spec: HostSpec, runner: Runner, ssh_config: Path | No
 def test_what_ssh_has_printed_is_said_although_the_first_request_cannot_be_sent(monkeypatch) -> None:
     monkeypatch.setattr(link, "started_agent", ended_agent)
     monkeypatch.setattr(link.HostLink, "_receive", lambda self: None)  # the request fails before the end is received
-    with pytest.raises(RunError, match="no agent could be started on nosuch.invalid: .*nosuch.invalid") as failed:
+    with pytest.raises(RunError, match=r"no agent could be started on nosuch.invalid: .*nosuch.invalid") as failed:
         link.HostLink("db1", HostSpec(address="ssh://nosuch.invalid"), Runner(), None).__enter__()
     assert failed.value.where == "host.db1.address" and failed.value.hint
