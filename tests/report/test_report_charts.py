@@ -55,6 +55,10 @@ def test_a_chart_has_the_levels_of_its_curves(drawn):
     assert len(markers) >= 10, "five levels of each of two curves"
 
 
+def test_a_file_holds_nothing_for_scripts(drawn):
+    assert not [drawing.title for drawing in drawn if "ecmeta" in drawing.svg]
+
+
 def test_names_are_safe_and_follow_the_titles(drawn):
     names = [drawing.name for drawing in drawn]
     assert names[:3] == ["01-throughput-over-clients", "02-every-trial-tps", "03-latency-percentiles"]

@@ -73,6 +73,9 @@ function lightColour(name: string): string {
   return new RegExp(`--${name}:\\s*([^;]+);`).exec(light)?.[1]?.trim() ?? "";
 }
 
+/** By these ECharts finds its elements again in a page that has its script; a file has none. They are a fifth of it. */
+const FOR_SCRIPTS = / ecmeta_(?:series_index|data_index|ssr_type|silent)="(?:\d+|[a-z]+)"/g;
+
 function drawn(
   { title, key, option, height, caption }: Drawing,
   theme: Theme,
@@ -80,7 +83,7 @@ function drawn(
 ): string {
   const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
   chart.setOption(withTheme(option(theme), theme));
-  const svg = chart.renderToSVGString();
+  const svg = chart.renderToSVGString().replace(FOR_SCRIPTS, "");
   chart.dispose();
   return framed({ title, key, svg, height, notice: [caption, notice].filter(Boolean).join(" ") }, theme);
 }
