@@ -244,6 +244,7 @@ class WalsenderCpu:
             cancel.sleep(_LOOK_AGAIN_S)
 
     def _children(self) -> Iterator[int]:
+        """Yield the postmaster's children; those, too, that it has not yet waited for, which a source has no use for."""
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(FileNotFoundError, ProcessLookupError):  # it has gone
                 if int(stat_fields(process)[PARENT]) == self._pid:
