@@ -15,6 +15,7 @@ from emulated_disks import MIB, ServedDisk, run, served
 from plinth.model.choices import CutMode
 from plinth.model.disk import IgnoreFlush
 from plinth.server.installations.find import find_installation
+from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner, server_owner
 from plinth.system.process import Child
@@ -64,6 +65,7 @@ class Server:
     @contextlib.contextmanager
     def running(self) -> Iterator[str]:
         """Its connection string; it is killed at the end."""
+        memory = Guarded.at(self._data)
         self._process = Runner().spawn(
             [str(self._bindir / "postgres"), "-D", str(self._data), "-k", str(self._socket), "-c", "listen_addresses="],
             log=LogFile(self._log),
@@ -76,6 +78,7 @@ class Server:
             yield conninfo
         finally:
             self._kill()
+            remove_memory_of(memory)  # which a machine would have lost with its power
 
     def _kill(self) -> None:
         """As is needed after a cut: a server that gets only errors does not end on its own."""

@@ -16,6 +16,7 @@ import pytest
 from emulated_disks import MIB, ServedDisk, run, served
 from plinth.model.disk import IgnoreFlush
 from plinth.server.installations.find import find_installation
+from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.witness.rounds import WitnessFolder
@@ -52,6 +53,7 @@ class Server:
 
     def start(self) -> None:
         (self._data / "postmaster.pid").unlink(missing_ok=True)
+        self._memory = Guarded.at(self._data)
         self._log.touch()
         os.chown(self._log, self._owner.uid, self._owner.gid)
         with self._log.open("a") as log:
@@ -75,6 +77,7 @@ class Server:
             process.kill()
             process.wait()
         wait_until(lambda: not _alive(data, signal.SIGKILL), "the server's processes are gone")
+        remove_memory_of(self._memory)  # which a machine would have lost with its power
 
 
 def _alive(data: str, number: int) -> list[int]:
