@@ -7,8 +7,9 @@ scripts/publication_rule.py is refused.
 
 The small form is the JSON of the report without what only its bundle and its machine need: time series, commands, evidence, bytes and
 statements of each variant, settings that did not differ, what is below a storage, what other processes were called. Of paths the last
-part is kept, as [...]/NAME. A list of objects with the same keys is kept as its keys and its rows. The file is read as a report of this
-version: a field that is new in plinth.model.report needs a default, or an entry in the kept files.
+part is kept, as [...]/NAME. A list of objects with the same keys is kept as its keys and its rows, and a long text that occurs more than
+once as {"(text)": N}, the Nth of the list "(texts)" from 0. The file is read as a report of this version: a field that is new in
+plinth.model.report needs a default, or an entry in the kept files.
 """
 
 import argparse
@@ -17,7 +18,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
@@ -38,6 +40,10 @@ _DIGITS = 9
 """Significant ones: those of a quantile in parts of a billion."""
 _KEYS, _ROWS = "(keys)", "(rows)"
 """Of a list of objects with the same keys, in a kept file; nothing in a report has such a name."""
+_TEXT, _TEXTS = "(text)", "(texts)"
+"""Of a text that a kept file has more than once, and of all of these."""
+_LONG_TEXT = 30
+"""Characters of a text that takes less room as its place in a list."""
 _ABSOLUTE = re.compile(r"(?<![\w.\]/:-])/[a-z][\w.-]*(?=/)")
 _SOCKETS = re.compile(r"/tmp/plinth-[0-9a-f]{12}")
 """Directories of managed servers' sockets."""
@@ -145,7 +151,7 @@ def kept_text(report: Report, places: Iterable[str]) -> str:
         exclude={"sections": True, "tables": True, "trials": {"__all__": {"panel_gaps"}}},
     )
     document = {"schema_version": report.schema_version, **_rounded(small)}
-    text = json.dumps(by_columns(document), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(with_texts_once(by_columns(document)), ensure_ascii=False, separators=(",", ":"))
     for place in sorted(set(places), key=len, reverse=True):
         text = text.replace(json.dumps(place)[1:-1], HIDDEN)
     text = _BELOW_HIDDEN.sub(HIDDEN, _SOCKETS.sub(HIDDEN, text))
@@ -182,6 +188,45 @@ def by_rows(value: Any) -> Any:
     if value.keys() == {_KEYS, _ROWS}:
         return [dict(zip(value[_KEYS], map(by_rows, row), strict=True)) for row in value[_ROWS]]
     return {key: by_rows(each) for key, each in value.items()}
+
+
+def with_texts_once(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON object in which long texts that repeat are in a list of their own; `with_texts_in_place` undoes it."""
+    seen = Counter(_long_texts(document))
+    places = {text: place for place, text in enumerate(text for text, times in seen.items() if times > 1)}
+
+    def once(value: Any) -> Any:
+        if isinstance(value, str) and value in places:
+            return {_TEXT: places[value]}
+        if isinstance(value, list):
+            return [once(each) for each in value]
+        return {key: once(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+    return {**once(document), _TEXTS: [*places]}
+
+
+def _long_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and len(value) >= _LONG_TEXT:
+        yield value
+    elif isinstance(value, list | dict):
+        for each in value if isinstance(value, list) else value.values():
+            yield from _long_texts(each)
+
+
+def with_texts_in_place(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON object that `with_texts_once` was given."""
+    texts = document[_TEXTS]
+
+    def in_place(value: Any) -> Any:
+        if isinstance(value, list):
+            return [in_place(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if value.keys() == {_TEXT}:
+            return texts[value[_TEXT]]
+        return {key: in_place(each) for key, each in value.items()}
+
+    return {key: in_place(each) for key, each in document.items() if key != _TEXTS}
 
 
 def folders_of_one_machine(text: str) -> list[str]:
@@ -221,7 +266,7 @@ def read_kept(name: str) -> Report | None:
 
 def report_of(text: str) -> Report:
     """Return the report of a kept file; what is said of its sections, and its tables, are this version's."""
-    document = by_rows(json.loads(text))
+    document = by_rows(with_texts_in_place(json.loads(text)))
     gaps = [PanelGap(panel=panel["id"], reason=NOT_KEPT).model_dump(mode="json") for panel in document["panels"]]
     document["trials"] = [{**trial, "panel_gaps": gaps} for trial in document["trials"]]
     document["sections"] = section_texts().model_dump(mode="json")

@@ -21,6 +21,8 @@ from kept_reports import (
     small_form,
     studies,
     study_runs,
+    with_texts_in_place,
+    with_texts_once,
 )
 from plinth.model.figures import Estimate, Interval
 from plinth.model.report import Report
@@ -126,6 +128,31 @@ def test_what_is_computed_to_many_digits_is_kept_with_nine(ramdisk: Reported) ->
 def test_objects_with_the_same_keys_are_kept_by_columns(rows: object, columns: object) -> None:
     assert by_columns(rows) == columns
     assert json.dumps(by_rows(columns)) == json.dumps(rows)
+
+
+LONG = "a text that is longer than thirty characters"
+NESTED = f"{LONG}, and another"
+
+
+@pytest.mark.parametrize(
+    ("document", "kept", "texts"),
+    [
+        (
+            {"a": LONG, "b": [LONG, {"c": NESTED}], "d": {"e": [NESTED, 1]}},
+            {"a": {"(text)": 0}, "b": [{"(text)": 0}, {"c": {"(text)": 1}}], "d": {"e": [{"(text)": 1}, 1]}},
+            [LONG, NESTED],
+        ),
+        ({"a": LONG, "b": NESTED}, {"a": LONG, "b": NESTED}, []),
+        ({"a": "short", "b": ["short"]}, {"a": "short", "b": ["short"]}, []),
+        ({LONG: LONG, "b": {LONG: None}}, {LONG: LONG, "b": {LONG: None}}, []),
+    ],
+)
+def test_long_texts_that_repeat_are_kept_once(
+    document: dict[str, object], kept: dict[str, object], texts: list[str]
+) -> None:
+    once = with_texts_once(document)
+    assert once == kept | {"(texts)": texts}
+    assert json.dumps(with_texts_in_place(once)) == json.dumps(document)
 
 
 def test_each_kept_report_is_shown_and_readable_and_names_no_machine() -> None:
