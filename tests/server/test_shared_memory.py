@@ -1,5 +1,6 @@
 """Shared memory of servers that are killed: found also where nothing of their data directory can be read any more."""
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -22,8 +23,9 @@ from plinth.system.clean import clean
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner
-from plinth.system.runner import Runner
-from shared_memory import memory_of
+from plinth.system.runner import CommandError, Runner
+from shared_memory import Memory, memory_of, system_v_segments
+from waiting import wait_until
 
 SETTINGS = [{}, {"shared_memory_type": "sysv"}, {"dynamic_shared_memory_type": "sysv"}]
 
@@ -47,6 +49,36 @@ def test_a_server_that_is_killed_leaves_none_though_its_lock_file_is_gone(make_s
     (server.layout.data_directory / "postmaster.pid").unlink()
     end_server(server.layout.data_directory, [(signal.SIGKILL, 10.0)])
     assert memory.left() == set()
+
+
+def test_an_initdb_that_is_killed_leaves_none_of_its_servers(make_layout, runner: Runner, journal: Journal) -> None:
+    """As one is that an interrupt ends, together with the server that it has started."""
+    layout: ServerLayout = make_layout("18")
+    found: list[Memory] = []
+
+    def memory_of_its_server() -> tuple[int, Memory] | None:
+        if not layout.data_directory.exists():
+            return None
+        inode = layout.data_directory.stat().st_ino
+        for row in system_v_segments():
+            if row["key"] % 2**32 == inode % 2**32:
+                with contextlib.suppress(OSError):  # it has just ended, and the next comes
+                    memory = memory_of(row["cpid"])
+                    return (os.getpgid(row["cpid"]), memory) if memory.segments and memory.files else None
+        return None
+
+    def kill() -> None:
+        group, memory = wait_until(memory_of_its_server, "a server of initdb's runs")
+        os.killpg(group, signal.SIGKILL)
+        found.append(memory)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(CommandError):
+        Server(layout, runner, journal).initdb()
+    killer.join()
+    assert found[0].left() == set()
+    assert journal.entries == ()
 
 
 def test_clean_removes_what_a_server_left_whose_data_directory_is_gone(

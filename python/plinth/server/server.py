@@ -121,9 +121,7 @@ class Server:
         if self.layout.backup is not None:
             unpack_backup(self.layout, self.layout.backup, self._runner, report)
         else:
-            argv = self.layout.initdb_step().argv
-            assert argv is not None  # it is a command
-            self._runner.run(argv, owner=self.layout.owner)
+            self._run_initdb()
         check_wal_directory(self.layout)
         configuration.prepare(
             self.layout.data_directory,
@@ -133,6 +131,22 @@ class Server:
         )
         for name, directory in self.layout.tablespaces.items():
             self._make_directory(self.layout.directory_step(name), directory)
+
+    def _run_initdb(self) -> None:
+        """Run initdb, whose own servers leave shared memory when they are killed with it. That names the data directory by its inode, so the
+        directory is there before, and stays."""
+        argv = self.layout.initdb_step().argv
+        assert argv is not None  # it is a command
+        self.run_as_owner(["mkdir", "--parents", "--mode=700", str(self.layout.data_directory)])
+        memory = Guarded.at(self.layout.data_directory)
+        entry = self._journal.record(self.layout.memory_step(memory))
+        try:
+            self.run_as_owner(argv)
+        except BaseException:
+            remove_memory_of(memory)
+            raise
+        finally:
+            self._journal.mark_undone(entry)
 
     def make_tablespaces(self) -> None:
         """Make the tablespaces of a running server whose directories `initdb` has made, and read them back."""
