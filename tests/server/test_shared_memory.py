@@ -5,6 +5,7 @@ import ctypes
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -79,6 +80,30 @@ def test_an_initdb_that_is_killed_leaves_none_of_its_servers(make_layout, runner
     killer.join()
     assert found[0].left() == set()
     assert journal.entries == ()
+
+
+REMOVES = """\
+import sys
+from plinth.server.shared_memory import Guarded, remove_memory_of
+print(*remove_memory_of(Guarded.from_text(sys.argv[1])), sep="\\n")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it is about root")
+def test_root_who_may_not_administer_the_machine_removes_that_of_its_server(make_server) -> None:
+    """As in most containers: without CAP_SYS_ADMIN root may not remove a segment of another user."""
+    server: Server = make_server()
+    server.start({"shared_buffers": "1MB"})
+    memory = memory_of(server.postmaster_pid)
+    guarded = Guarded.at(server.layout.data_directory)
+    kill_processes(server.layout.data_directory)
+    assert memory.left() != set()
+    limited = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--"]
+    argv = [*limited, sys.executable, "-c", REMOVES, str(guarded)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert memory.left() == set()
+    assert sum("System V" in line for line in done.stdout.splitlines()) == 1
 
 
 def test_clean_removes_what_a_server_left_whose_data_directory_is_gone(

@@ -7,7 +7,9 @@ Layouts: PGShmemHeader in src/include/storage/pg_shmem.h, dsm_control_header in 
 """
 
 import ctypes
+import errno
 import os
+import pwd
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,8 +18,10 @@ from typing import NamedTuple, Self
 
 from plinth.model.errors import Refused
 from plinth.system import cancel
+from plinth.system.owner import Owner
 from plinth.system.process import ENDED, STATE, stat_fields
 from plinth.system.regular_file import read_small_file
+from plinth.system.runner import Runner
 
 _POSIX_FOLDER = Path("/dev/shm")
 _TABLE = Path("/proc/sysvipc/shm")
@@ -102,7 +106,7 @@ def _remove_unattached(guarded: Guarded, removed: list[str]) -> bool:
         if len(header) < _HEADER.size:
             continue
         if not any(header) and row["key"] % _KEYS == guarded.inode % _KEYS and _has_ended(row["cpid"]):
-            removed += _remove_segment(row["shmid"])  # its server ended before the header was written
+            removed += _remove_segment(row["shmid"], guarded.uid)  # its server ended before the header was written
             continue
         magic, _, _, _, control, device, inode = _HEADER.unpack(header)
         if magic != _HEADER_MAGIC or (device, inode) != (guarded.device, guarded.inode):
@@ -112,7 +116,7 @@ def _remove_unattached(guarded: Guarded, removed: list[str]) -> bool:
             is_read = True  # this segment, by which the others are found, is removed with them
             continue
         removed += [what for handle in handles for what in _remove_dynamic(handle, guarded.uid)]
-        removed += _remove_segment(row["shmid"])
+        removed += _remove_segment(row["shmid"], guarded.uid)
     return is_read
 
 
@@ -175,7 +179,7 @@ def _remove_dynamic(handle: int, uid: int) -> Iterator[str]:
         yield str(path)
     for row in _with_key(handle, uid):
         if row["nattch"] == 0:
-            yield from _remove_segment(row["shmid"])
+            yield from _remove_segment(row["shmid"], uid)
 
 
 def _with_key(handle: int, uid: int) -> list[Mapping[str, int]]:
@@ -189,8 +193,13 @@ def _posix_path(handle: int) -> Path:
     return _POSIX_FOLDER / f"PostgreSQL.{handle}"
 
 
-def _remove_segment(segment: int) -> list[str]:
+def _remove_segment(segment: int, owner_uid: int) -> list[str]:
+    """Remove a segment of a user. Root without CAP_SYS_ADMIN, as in a container, may not remove that of another, but may become that user."""
     is_removed = _libc.shmctl(segment, _IPC_RMID, None) == 0
+    if not is_removed and ctypes.get_errno() == errno.EPERM and os.geteuid() == 0:
+        user = pwd.getpwuid(owner_uid)
+        owner = Owner(user.pw_name, user.pw_uid, user.pw_gid, "whose segment it is")
+        is_removed = Runner().run(["ipcrm", "-m", str(segment)], owner=owner, allowed_exit_codes=(0, 1)).exit_code == 0
     return [f"System V shared memory segment {segment}"] if is_removed else []
 
 
