@@ -7,10 +7,10 @@ Layouts: PGShmemHeader in src/include/storage/pg_shmem.h, dsm_control_header in 
 """
 
 import ctypes
-import errno
 import os
 import pwd
 import struct
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import monotonic
@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 
 from plinth.model.errors import Refused
 from plinth.system import cancel
-from plinth.system.owner import Owner
+from plinth.system.owner import effective_capabilities
 from plinth.system.process import ENDED, STATE, stat_fields
 from plinth.system.regular_file import read_small_file
 from plinth.system.runner import Runner
@@ -38,6 +38,10 @@ _MOST_READING_S = 1.0
 _LOOK_AGAIN_S = 0.01
 _SHM_RDONLY = 0o10000
 _IPC_RMID = 0
+_CAP_IPC_OWNER = 1 << 15  # linux/capability.h
+_CAP_SYS_ADMIN = 1 << 21
+_OF_OTHERS = _CAP_IPC_OWNER | _CAP_SYS_ADMIN
+"""What root needs to read segments of another user, and to remove them: see shmop(2), shmctl(2)."""
 _FORM = "shared-memory:{device}:{inode}:{uid}"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -86,7 +90,11 @@ def remove_memory_of(guarded: Guarded) -> list[str]:
     only those that these name and that belong to the directory's owner. A postmaster that makes its segment writes
     postmaster.pid before the header (InternalIpcMemoryCreate), which takes as long as a flush: killed meanwhile, it leaves an
     empty segment, which is known by its key, the directory's inode, and by its creator, which has ended.
+
+    Root that lacks the capabilities for it, as in a container, has a process that becomes the directory's owner do it.
     """
+    if os.geteuid() == 0 != guarded.uid and effective_capabilities() & _OF_OTHERS != _OF_OTHERS:
+        return Runner().run([sys.executable, "-m", __spec__.name, str(guarded)]).stdout.splitlines()
     deadline = monotonic() + _MOST_READING_S
     removed: list[str] = []
     while _remove_unattached(guarded, removed) and monotonic() < deadline:
@@ -106,7 +114,7 @@ def _remove_unattached(guarded: Guarded, removed: list[str]) -> bool:
         if len(header) < _HEADER.size:
             continue
         if not any(header) and row["key"] % _KEYS == guarded.inode % _KEYS and _has_ended(row["cpid"]):
-            removed += _remove_segment(row["shmid"], guarded.uid)  # its server ended before the header was written
+            removed += _remove_segment(row["shmid"])  # its server ended before the header was written
             continue
         magic, _, _, _, control, device, inode = _HEADER.unpack(header)
         if magic != _HEADER_MAGIC or (device, inode) != (guarded.device, guarded.inode):
@@ -116,7 +124,7 @@ def _remove_unattached(guarded: Guarded, removed: list[str]) -> bool:
             is_read = True  # this segment, by which the others are found, is removed with them
             continue
         removed += [what for handle in handles for what in _remove_dynamic(handle, guarded.uid)]
-        removed += _remove_segment(row["shmid"], guarded.uid)
+        removed += _remove_segment(row["shmid"])
     return is_read
 
 
@@ -179,7 +187,7 @@ def _remove_dynamic(handle: int, uid: int) -> Iterator[str]:
         yield str(path)
     for row in _with_key(handle, uid):
         if row["nattch"] == 0:
-            yield from _remove_segment(row["shmid"], uid)
+            yield from _remove_segment(row["shmid"])
 
 
 def _with_key(handle: int, uid: int) -> list[Mapping[str, int]]:
@@ -193,13 +201,8 @@ def _posix_path(handle: int) -> Path:
     return _POSIX_FOLDER / f"PostgreSQL.{handle}"
 
 
-def _remove_segment(segment: int, owner_uid: int) -> list[str]:
-    """Remove a segment of a user. Root without CAP_SYS_ADMIN, as in a container, may not remove that of another, but may become that user."""
+def _remove_segment(segment: int) -> list[str]:
     is_removed = _libc.shmctl(segment, _IPC_RMID, None) == 0
-    if not is_removed and ctypes.get_errno() == errno.EPERM and os.geteuid() == 0:
-        user = pwd.getpwuid(owner_uid)
-        owner = Owner(user.pw_name, user.pw_uid, user.pw_gid, "whose segment it is")
-        is_removed = Runner().run(["ipcrm", "-m", str(segment)], owner=owner, allowed_exit_codes=(0, 1)).exit_code == 0
     return [f"System V shared memory segment {segment}"] if is_removed else []
 
 
@@ -211,3 +214,16 @@ def _remove_file(path: Path, owner_uid: int) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def _become(uid: int) -> None:
+    """Give up all rights for good but those of a user."""
+    os.setgroups(())
+    os.setgid(pwd.getpwuid(uid).pw_gid)
+    os.setuid(uid)
+
+
+if __name__ == "__main__":
+    whose = Guarded.from_text(sys.argv[1])
+    _become(whose.uid)
+    sys.stdout.write("\n".join(remove_memory_of(whose)))

@@ -65,13 +65,18 @@ def check_sees_servers(owner: Owner, status: Path = Path("/proc/self/status")) -
     """
     if owner.is_current_user:
         return
-    effective = next(line for line in status.read_text().splitlines() if line.startswith("CapEff:"))
-    if not int(effective.split()[1], 16) & _CAP_SYS_PTRACE:
+    if not effective_capabilities(status) & _CAP_SYS_PTRACE:
         raise MissingCapability(
             f"root lacks the capability CAP_SYS_PTRACE here, without which it cannot see servers, which run as {owner.name}",
             where=str(status),
             hint="run Plinth as an ordinary user; or give the container the capability: docker run --cap-add SYS_PTRACE",
         )
+
+
+def effective_capabilities(status: Path = Path("/proc/self/status")) -> int:
+    """Return the capabilities that this process has, as a mask of the bits in linux/capability.h."""
+    effective = next(line for line in status.read_text().splitlines() if line.startswith("CapEff:"))
+    return int(effective.split()[1], 16)
 
 
 def current_user() -> Owner:
