@@ -7,8 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,8 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.layout import ServerLayout
 from plinth.server.processes import end_server, kill_processes
 from plinth.server.server import Server
+from plinth.server.settings.dry_start import DryStart
+from plinth.server.settings.probe import SettingsProbe
 from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.system.clean import clean
 from plinth.system.directory import make_directory
@@ -52,36 +57,57 @@ def test_a_server_that_is_killed_leaves_none_though_its_lock_file_is_gone(make_s
     assert memory.left() == set()
 
 
-def test_an_initdb_that_is_killed_leaves_none_of_its_servers(make_layout, runner: Runner, journal: Journal) -> None:
-    """As one is that an interrupt ends, together with the server that it has started."""
-    layout: ServerLayout = make_layout("18")
-    found: list[Memory] = []
-
-    def memory_of_its_server() -> tuple[int, Memory] | None:
-        if not layout.data_directory.exists():
-            return None
-        inode = layout.data_directory.stat().st_ino
-        for row in system_v_segments():
-            if row["key"] % 2**32 == inode % 2**32:
-                with contextlib.suppress(OSError):  # it has just ended, and the next comes
-                    memory = memory_of(row["cpid"])
-                    return (os.getpgid(row["cpid"]), memory) if memory.segments and memory.files else None
+def killed_with_its_server(data_directory: Path) -> Memory | None:
+    """The memory of a server that a command has started there, once both have been killed."""
+    try:
+        inode = data_directory.stat().st_ino
+    except FileNotFoundError:
         return None
+    for row in system_v_segments():
+        if row["key"] % 2**32 == inode % 2**32:
+            with contextlib.suppress(OSError):  # it has just ended, and the next comes
+                group = os.getpgid(row["cpid"])
+                os.killpg(group, signal.SIGSTOP)  # so that what is seen now is there when it is killed
+                memory = Memory(frozenset(), frozenset())
+                with contextlib.suppress(OSError):
+                    memory = memory_of(row["cpid"])
+                os.killpg(group, signal.SIGKILL if memory.segments and memory.files else signal.SIGCONT)
+                return memory if memory.segments and memory.files else None
+    return None
 
-    def kill() -> None:
-        group, memory = wait_until(memory_of_its_server, "a server of initdb's runs")
-        os.killpg(group, signal.SIGKILL)
-        found.append(memory)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    with pytest.raises(CommandError):
-        Server(layout, runner, journal).initdb()
-    killer.join()
-    assert found[0].left() == set()
+def test_an_initdb_that_is_killed_leaves_none_of_its_servers(make_layout, runner: Runner, journal: Journal) -> None:
+    layout: ServerLayout = make_layout("18")
+    with ThreadPoolExecutor(1) as pool:
+        killing = pool.submit(wait_until, lambda: killed_with_its_server(layout.data_directory), "a server of initdb's")
+        with pytest.raises(CommandError):
+            Server(layout, runner, journal).initdb()
+        assert killing.result().left() == set()
     assert journal.entries == ()
 
 
+def test_a_dry_start_that_is_killed_leaves_none(
+    installations, owner: Owner, runner: Runner, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    dry, probe = DryStart(installations["18"], owner, runner, 2**40), SettingsProbe(installations["18"], owner, runner)
+
+    def killed() -> Memory | None:
+        return next(filter(None, map(killed_with_its_server, scratch.glob("plinth-start-*"))), None)
+
+    with ThreadPoolExecutor(1) as pool:
+        killing = pool.submit(wait_until, killed, "a dry start")
+        with pytest.raises(CommandError):
+            for number in count():  # each takes some milliseconds only
+                if killing.done():
+                    break
+                dry.lacking({"shared_buffers": f"{1000 + number}MB"}, probe.definitions)
+        assert killing.result().left() == set()
+
+
+DOCKERS = "chown,dac_override,fsetid,fowner,mknod,net_raw,setgid,setuid,setfcap,setpcap,net_bind_service,sys_chroot,kill,audit_write"
+CAPABILITIES = ",".join(f"+{name}" for name in (*DOCKERS.split(","), "sys_ptrace"))
+CONTAINER = ("setpriv", f"--bounding-set=-all,{CAPABILITIES}", "--inh-caps=-all", "--")
 REMOVES = """\
 import sys
 from plinth.server.shared_memory import Guarded, remove_memory_of
@@ -91,15 +117,14 @@ print(*remove_memory_of(Guarded.from_text(sys.argv[1])), sep="\\n")
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="it is about root")
 def test_root_who_may_not_administer_the_machine_removes_that_of_its_server(make_server) -> None:
-    """As in most containers: without CAP_SYS_ADMIN root may not remove a segment of another user."""
+    """As in a container that has CAP_SYS_PTRACE more than Docker's: root may neither read a segment of another user nor remove it."""
     server: Server = make_server()
     server.start({"shared_buffers": "1MB"})
     memory = memory_of(server.postmaster_pid)
     guarded = Guarded.at(server.layout.data_directory)
     kill_processes(server.layout.data_directory)
     assert memory.left() != set()
-    limited = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--"]
-    argv = [*limited, sys.executable, "-c", REMOVES, str(guarded)]
+    argv = [*CONTAINER, sys.executable, "-c", REMOVES, str(guarded)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert memory.left() == set()

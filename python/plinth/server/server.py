@@ -116,12 +116,30 @@ class Server:
         """Run a command as the server's user, to its end. Raises CommandError, or MissingCapability where there is no such program."""
         return self._runner.run(argv, owner=self.layout.owner, env=env, allowed_exit_codes=allowed_exit_codes)
 
+    def run_with_servers(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_s: float | None = None
+    ) -> None:
+        """Run a command that starts servers of its own in the data directory, as initdb and pg_rewind do: killed with it, as by an interrupt,
+        they would leave their shared memory."""
+        memory = Guarded.at(self.layout.data_directory)
+        entry = self._journal.record(self.layout.memory_step(memory))
+        try:
+            self._runner.run(argv, owner=self.layout.owner, env=env, timeout_s=timeout_s)
+        finally:
+            remove_memory_of(memory)
+            self._journal.mark_undone(entry)
+
     def initdb(self, report: Callable[[Progress], None] = lambda _: None) -> None:
         """Make the data directory, by initdb or of a backup. `report` is told how far the copying of a backup is."""
         if self.layout.backup is not None:
             unpack_backup(self.layout, self.layout.backup, self._runner, report)
         else:
-            self._run_initdb()
+            argv = self.layout.initdb_step().argv
+            assert argv is not None  # it is a command
+            self.run_as_owner(
+                ["mkdir", "-p", "-m", "700", str(self.layout.data_directory)]
+            )  # or else initdb would remove it
+            self.run_with_servers(argv)
         check_wal_directory(self.layout)
         configuration.prepare(
             self.layout.data_directory,
@@ -131,22 +149,6 @@ class Server:
         )
         for name, directory in self.layout.tablespaces.items():
             self._make_directory(self.layout.directory_step(name), directory)
-
-    def _run_initdb(self) -> None:
-        """Run initdb, whose own servers leave shared memory when they are killed with it. That names the data directory by its inode, so the
-        directory is there before, and stays."""
-        argv = self.layout.initdb_step().argv
-        assert argv is not None  # it is a command
-        self.run_as_owner(["mkdir", "--parents", "--mode=700", str(self.layout.data_directory)])
-        memory = Guarded.at(self.layout.data_directory)
-        entry = self._journal.record(self.layout.memory_step(memory))
-        try:
-            self.run_as_owner(argv)
-        except BaseException:
-            remove_memory_of(memory)
-            raise
-        finally:
-            self._journal.mark_undone(entry)
 
     def make_tablespaces(self) -> None:
         """Make the tablespaces of a running server whose directories `initdb` has made, and read them back."""

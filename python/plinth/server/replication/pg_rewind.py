@@ -40,7 +40,7 @@ def rejoin(
     rewind_s, failure = None, None
     if by_rewind:
         try:
-            _rewind(standby, primary, runner)
+            _rewind(standby, primary)
             rewind_s = time.monotonic() - began
             _start(standby, settings)
         except PlinthError as error:
@@ -69,7 +69,7 @@ def _standby_of(old: Server, primary: Server, runner: Runner, journal: Journal) 
     return standby
 
 
-def _rewind(standby: Standby, primary: Server, runner: Runner) -> None:
+def _rewind(standby: Standby, primary: Server) -> None:
     """Run pg_rewind, after a checkpoint: it compares timelines by the control files, which a promoted node writes at its next one."""
     if standby.layout.tablespaces:
         raise RunError(
@@ -88,7 +88,7 @@ def _rewind(standby: Standby, primary: Server, runner: Runner) -> None:
     source = f"host={host} port={primary.port} user={SUPERUSER} dbname={DATABASE}"
     argv = (str(program), f"--target-pgdata={standby.layout.data_directory}", f"--source-server={source}")
     env = {"PGPASSWORD": primary.password} if standby.is_apart and primary.password else None
-    runner.run(argv, owner=standby.layout.owner, env=env, timeout_s=REWIND_TIMEOUT_S)
+    standby.run_with_servers(argv, env=env, timeout_s=REWIND_TIMEOUT_S)
     standby.mark()
 
 

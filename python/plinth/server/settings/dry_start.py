@@ -19,6 +19,7 @@ from plinth.model.facts import Installation
 from plinth.model.units import format_size
 from plinth.server.settings.probe import SettingDefinition, complaint_of, configuration_files
 from plinth.server.settings.values import number_of, setting_text
+from plinth.server.shared_memory import remove_left_shared_memory
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
@@ -170,6 +171,7 @@ def _skeleton(major: int, owner: Owner) -> Iterator[Path]:
                 os.chown(path, owner.uid, owner.gid)
         yield folder
     finally:
+        remove_left_shared_memory(folder)  # of a server that was ended by an interrupt or at its time limit
         shutil.rmtree(folder, ignore_errors=True)
 
 
