@@ -299,7 +299,8 @@ def _keep(named: str) -> int:
         print(f"{bundle}: not kept: {'; '.join(broken)}", file=sys.stderr)
         return 1
     checkouts = {server.origin.partition("/.venv/")[0] for server in report.servers if "/.venv/" in server.origin}
-    places = (str(ROOT), *checkouts, str(Path(bundle).resolve().parent), str(Path.home()), str(state_dir()))
+    installed = {str(Path(one.partition("=")[2]).parent) for one in report.reproduction.overrides if "bindir=" in one}
+    places = (str(ROOT), *checkouts, *installed, str(Path(bundle).resolve().parent), str(Path.home()), str(state_dir()))
     path = DATA / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(kept_text(report, places), encoding="utf-8")
