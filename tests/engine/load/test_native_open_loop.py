@@ -135,10 +135,13 @@ def test_what_was_due_and_never_begun_is_counted(server: Server, load: Load, fin
 
 
 def stalled(server: Server, load: Load, script: str, stall: Callable[[], None], **changes: object) -> LoadResult:
-    """A load of 4 clients and 200 arrivals a second for 3 s, with a stall after its first second."""
-    run = load(server.connection(), script, clients=4, threads=2, duration_s=3.0, rate=steady(200.0), **changes)
+    """A load of 4 clients and 200 arrivals a second for 5 s, with a stall soon after its beginning.
+
+    On a busy machine it begins a second late, and has to end before the load: what waits at the end is not answered.
+    """
+    run = load(server.connection(), script, clients=4, threads=2, duration_s=5.0, rate=steady(200.0), **changes)
     run.start()
-    while json.loads(run.progress())["done"] < 150:
+    while json.loads(run.progress())["done"] < 100:
         assert not run.wait(0.005)
     stall()
     assert run.wait(30.0)
@@ -148,7 +151,7 @@ def stalled(server: Server, load: Load, script: str, stall: Callable[[], None], 
 def check_stall(result: LoadResult, stall_ms: int) -> None:
     """The stall is in the latency of each arrival that it hit; in our queue, service knows nothing of it."""
     latency, service, lag = (histogram(result, scope) for scope in ("transaction", "service", "schedule_lag"))
-    assert result.totals.scheduled == pytest.approx(600, abs=3)
+    assert result.totals.scheduled == pytest.approx(1000, abs=3)
     # Arrivals come every 5 ms; the one that comes x ms into the stall waits for the rest of it.
     expected = stall_ms / 2 / 5
     assert above(latency, stall_ms // 2 * MS) == pytest.approx(expected, rel=0.25, abs=8)
