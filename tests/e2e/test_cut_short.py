@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from initdb_copies import REAL_INITDB
+
 pytestmark = pytest.mark.usefixtures("repeated")
 
 ONCE = ("--set", "measure.repeats=1")
@@ -27,7 +29,8 @@ PHASES = {
 
 
 @pytest.mark.parametrize(("phase", "number"), PHASES.items())
-def test_interrupted_in_every_phase(project, nothing_left, phase, number):
+def test_interrupted_in_every_phase(project, nothing_left, phase, number, monkeypatch):
+    monkeypatch.setenv(*REAL_INITDB)
     running = project.start()
     running.wait_for(phase)
     running.signal(number)

@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from initdb_copies import copied_data_directories
+
 _PREPARATION = """\
 spec = 1
 name = "prepared"
@@ -142,6 +144,11 @@ def _running_server() -> socket.socket:
 def _serve(requests: socket.socket) -> None:
     """Fork a process for each request, until the tests have ended."""
     _prepare()
+    with copied_data_directories():
+        _fork_each(requests)
+
+
+def _fork_each(requests: socket.socket) -> None:
     signal.signal(
         signal.SIGCHLD, signal.SIG_IGN
     )  # not before: the plan waits for processes, of which nothing would be left

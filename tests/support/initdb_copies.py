@@ -1,0 +1,95 @@
+"""Data directories that are copies of one that initdb has made with the same options: a copy takes a fraction of the CPU time.
+
+As PostgreSQL's own tests make theirs (INITDB_TEMPLATE of PostgreSQL::Test::Cluster). Copies have one system identifier, which
+no test may look at. Tests of initdb itself set `REAL_INITDB` in the environment of their command.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from plinth.system.owner import Owner
+from plinth.system.runner import CommandError, Completed, Runner
+from public_folder import PUBLIC
+
+REAL_INITDB = ("PLINTH_TESTS_INITDB", "real")
+_DATA, _WAL = "--pgdata=", "--waldir="
+
+_KEEP = """\
+set -e
+cp --archive "$1" "$3.new.$$"
+[ -z "$2" ] || { rm "$3.new.$$/pg_wal"; cp --archive "$2" "$3.new.$$/pg_wal"; }
+mv --no-target-directory "$3.new.$$" "$3" || rm -rf "$3.new.$$"
+"""
+# What initdb leaves is on the drive. A FUSE file system writes nothing at sync(2) of the whole.
+_COPY = """\
+set -e
+[ -z "$(ls --almost-all "$2")" ]
+[ -z "$3" ] || { mkdir --parents --mode 700 "$3"; [ -z "$(ls --almost-all "$3")" ]; }
+cp --archive --reflink=auto "$1/." "$2"
+[ -z "$3" ] || { mv "$2"/pg_wal/* "$3"; rmdir "$2/pg_wal"; ln --symbolic "$3" "$2/pg_wal"; }
+for place in "$2" "$3"; do
+  [ -n "$place" ] || continue
+  case $(stat --file-system --format %T "$place") in
+    tmpfs) ;;
+    fuse*) find "$place" -exec sync {} + ;;
+    *) sync --file-system "$place" ;;
+  esac
+done
+"""
+_EMPTY = """\
+for place in "$@"; do [ ! -d "$place" ] || find "$place" -mindepth 1 -delete; done
+"""
+
+
+@contextmanager
+def copied_data_directories() -> Iterator[None]:
+    """Within it, this process's initdb copies what one with the same program, options and user has left; the first is kept."""
+    folder = Path(tempfile.mkdtemp(prefix="plinth-initdb-", dir=PUBLIC))
+    folder.chmod(0o1777)
+    pid = os.getpid()
+    run = Runner.run
+
+    def copied(self: Runner, argv: Sequence[str], *, owner: Owner | None = None, **how: Any) -> Completed:
+        data = [one.removeprefix(_DATA) for one in argv if one.startswith(_DATA)]
+        if Path(argv[0]).name != "initdb" or not data or REAL_INITDB[0] in os.environ:
+            return run(self, argv, owner=owner, **how)
+        wal = next((one.removeprefix(_WAL) for one in argv if one.startswith(_WAL)), "")
+        kept = folder / _name(argv, owner)
+        shell = Runner()  # it records nothing
+        began_s = time.monotonic()
+        if kept.is_dir():
+            try:
+                shell.run(["sh", "-c", _COPY, "copy", str(kept), data[0], wal], owner=owner)
+            except CommandError:  # initdb says why
+                shell.run(["sh", "-c", _EMPTY, "empty", data[0], *([wal] if wal else [])], owner=owner)
+            else:
+                return Completed(tuple(argv), 0, "", "", time.monotonic() - began_s)
+        done = run(self, argv, owner=owner, **how)
+        with contextlib.suppress(CommandError):  # such as one that has made nothing
+            shell.run(["sh", "-c", _KEEP, "keep", data[0], wal, str(kept)], owner=owner)
+        return done
+
+    with mock.patch.object(Runner, "run", copied):
+        try:
+            yield
+        finally:
+            if os.getpid() == pid:  # not a fork that ends
+                shutil.rmtree(folder)
+
+
+def _name(argv: Sequence[str], owner: Owner | None) -> str:
+    """A name of what decides how a data directory looks: the program as it is now, its options, and who owns it."""
+    program = Path(argv[0])
+    version = (program.stat().st_mtime_ns, program.stat().st_size) if program.exists() else ()
+    options = [one for one in argv[1:] if not one.startswith((_DATA, _WAL))]
+    facts = (argv[0], version, options, owner.uid if owner else os.geteuid())
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
