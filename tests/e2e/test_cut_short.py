@@ -96,6 +96,12 @@ def test_kill_then_clean_then_resume(project, nothing_left):
     assert unsealed.returncode == 1
     assert "plinth resume" in unsealed.stderr
 
+    left = project.left_behind()
+    shown = project.plinth("clean", "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert "# stop the server of" in shown.stdout and f"umount {project.state}" in shown.stdout
+    assert project.left_behind() == left, "nothing was changed"
+
     cleaned = project.plinth("clean")
     assert cleaned.returncode == 0, cleaned.stderr
     assert "undone" in cleaned.stdout

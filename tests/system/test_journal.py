@@ -15,7 +15,7 @@ from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageEr
 from plinth.model.progress import Progress
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.system.clean import clean, kept_runs, pending_journals, take_down
+from plinth.system.clean import clean, kept_runs, left_behind, pending_journals, take_down
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal, StillRunning, journal_path
 from plinth.system.owner import server_owner
@@ -321,6 +321,34 @@ def test_one_bad_journal_does_not_keep_others_from_being_cleaned(state_dir: Path
     assert isinstance(result.error(), PlinthError)
     assert not path.exists()
     assert pending_journals() == (journal_path("bad"),)
+
+
+def test_what_a_clean_would_do_is_told_and_nothing_is_changed(state_dir: Path) -> None:
+    dead, alive, kept, bad = (Journal.create(name, UNDO_HANDLERS) for name in ("dead", "alive", "kept", "bad"))
+    paths = [made(dead, "first"), made(dead, "second"), made(bad, "x"), made(kept, "d")]
+    kept.keep("storage fast")
+    for journal in (dead, kept, bad):
+        journal.close()
+    with dead.path.open("ab") as file:
+        file.write(b'{"entry": 3')  # torn
+    bad.path.write_text("rubbish\n")
+    before = {journal: journal.read_bytes() for journal in pending_journals()}
+
+    found = left_behind()
+    assert [(run.run_id, [step.id for step in run.steps]) for run in found.runs] == [
+        ("dead", ["test.first", "test.second"])
+    ]
+    assert [run.run_id for run in found.alive] == ["alive"]
+    assert [(run.run_id, run.what) for run in found.kept_runs] == [("kept", "storage fast")]
+    error = found.error()
+    assert isinstance(error, Refused) and error.details == (f"{bad.path}:1: {found.unreadable[0].message}",)
+    assert [run.run_id for run in left_behind("dead").runs] == ["dead"]
+    assert left_behind("gone").runs == ()
+    with pytest.raises(StillRunning):
+        left_behind("alive")
+    assert {journal: journal.read_bytes() for journal in pending_journals()} == before
+    assert all(path.is_dir() for path in paths)
+    alive.close()
 
 
 def test_one_bad_journal_does_not_hide_kept_runs(state_dir: Path) -> None:

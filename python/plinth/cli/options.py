@@ -71,6 +71,9 @@ SshConfig = Annotated[
 ]
 Yes = Annotated[bool, Parameter(name="--yes", help="Take the experiment of a bundle without asking; for scripts.")]
 AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON on stdout.")]
+DryRun = Annotated[
+    bool, Parameter(name="--dry-run", help="Change nothing; print what would be done, command by command.")
+]
 
 
 def with_shortcuts(

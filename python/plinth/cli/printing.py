@@ -3,15 +3,29 @@
 Consoles (`plinth.cli.console`) do the same for tables and coloured text.
 """
 
+import shlex
 import sys
-from typing import IO
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING
 
 from plinth.common.shown import ascii_json, shown, shown_as_json
+
+if TYPE_CHECKING:
+    from plinth.model.step import Step
 
 
 def print_plain(text: str, *, end: str = "\n", file: IO[str] | None = None, flush: bool = False) -> None:
     """Print text with its control characters escaped, to standard output unless `file` is given."""
     print(shown(text), end=end, file=file, flush=flush)
+
+
+def print_steps(title: str, steps: "Iterable[Step]") -> None:
+    """Print steps as lines for a shell: their commands, and comments that say what is done."""
+    print_plain(f"# {title}")
+    for step in steps:
+        print_plain(f"# {step.title}" + (f" (as user {step.user})" if step.user else ""))
+        if step.argv is not None:
+            print_plain(shlex.join(step.argv))
 
 
 def print_rendered(text: str) -> None:

@@ -11,12 +11,11 @@ from rich.text import Text
 from rich.tree import Tree
 
 from plinth.cli.console import error_console, output_console
-from plinth.cli.options import AsJson, Destroy, Overrides, Yes
-from plinth.cli.printing import print_json, print_plain
+from plinth.cli.options import AsJson, Destroy, DryRun, Overrides, Yes
+from plinth.cli.printing import print_json, print_plain, print_steps
 
 if TYPE_CHECKING:
     from plinth.model.facts import Fact, StorageFacts
-    from plinth.model.step import Step
     from plinth.storage.availability import Availability
 
 storage = App(
@@ -28,10 +27,6 @@ storage = App(
     """,
     help_format="plaintext",
 )
-
-DryRun = Annotated[
-    bool, Parameter(name="--dry-run", help="Change nothing; print what would be done, command by command.")
-]
 
 
 @storage.command(name="list")
@@ -105,8 +100,8 @@ def prepare(
     loaded = read_experiment(file, overrides)
     if dry_run:
         making, undoing = standalone_steps(standalone_storages(loaded, name, destroy))
-        _print_steps("To make it", making)
-        _print_steps("To undo it", undoing)
+        print_steps("To make it", making)
+        print_steps("To undo it", undoing)
         return 0
     confirm_if_shared(loaded, file, yes)
     notes = error_console()
@@ -157,7 +152,7 @@ def teardown(
         return 0
     run = kept_run(name)
     if dry_run:
-        _print_steps("To undo it", [done for step in reversed(run.steps) if (done := undo_step(step)) is not None])
+        print_steps("To undo it", [done for step in reversed(run.steps) if (done := undo_step(step)) is not None])
         return 0
     for step in teardown_standalone(run, Runner()).undone:
         if (undone := undo_step(step)) is not None:
@@ -213,20 +208,6 @@ def _list_storages(file: Path, overrides: tuple[str, ...], console: Console) -> 
 def _place(made: Any) -> str:
     source = made.needs_from()
     return "" if source is None else str(source)
-
-
-def _print_steps(title: str, steps: "list[Step]") -> None:
-    print_plain(f"# {title}")
-    for step in steps:
-        print_plain(f"# {step.title}" + (f" (as user {step.user})" if step.user else ""))
-        if step.argv is not None:
-            print_plain(_shell(step.argv))
-
-
-def _shell(argv: tuple[str, ...]) -> str:
-    import shlex
-
-    return shlex.join(argv)
 
 
 def _tree(facts: "StorageFacts") -> Tree:

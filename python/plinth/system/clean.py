@@ -1,5 +1,6 @@
 """Cleans up after runs that ended without doing so, by a crash, kill -9 or a power cut."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ from plinth.model.errors import PlinthError, Refused, RunError
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.system.failures import from_os_error
-from plinth.system.journal import Journal, NotUndone, StillRunning, journal_path
+from plinth.system.journal import EndedRun, Journal, NotUndone, StillRunning, journal_path, read_ended
 from plinth.system.paths import journal_dir
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandlers
@@ -46,16 +47,20 @@ class CleanResult(NamedTuple):
 
     def error(self) -> PlinthError | None:
         """Return the error to report and to exit with if something could not be cleaned."""
-        problems = [kept.error for run in self.runs for kept in run.kept] + list(self.unreadable)
-        if not problems:
-            return None
-        kind = Refused if all(isinstance(problem, Refused) for problem in problems) else RunError
-        return kind(
-            f"{len(problems)} {'thing' if len(problems) == 1 else 'things'} could not be cleaned up",
-            where=str(journal_dir()),
-            hint="correct what is named above, then run plinth clean again",
-            details=[f"{problem.where}: {problem.message}" for problem in problems],
-        )
+        return _error([kept.error for run in self.runs for kept in run.kept] + list(self.unreadable))
+
+
+class LeftBehind(NamedTuple):
+    """What `clean` would do: `runs` are those that it would undo; the others are as in `CleanResult`."""
+
+    runs: tuple[EndedRun, ...]
+    alive: tuple[StillRunning, ...]
+    kept_runs: tuple[KeptRun, ...]
+    unreadable: tuple[PlinthError, ...]
+
+    def error(self) -> PlinthError | None:
+        """Return the error to report and to exit with if a journal cannot be read."""
+        return _error(self.unreadable)
 
 
 def pending_journals() -> tuple[Path, ...]:
@@ -95,6 +100,34 @@ def clean(
     return _result(done)._replace(alive=tuple(alive), unreadable=tuple(unreadable))
 
 
+def left_behind(run_id: str | None = None) -> LeftBehind:
+    """Return what dead runs left behind, the run `run_id` or all of them, by their journals; nothing is changed.
+
+    StillRunning when the run named is alive; what else is wrong with the journal of one that is named is raised too.
+    """
+    named = None if run_id is None else journal_path(run_id)
+    ended: list[EndedRun] = []
+    alive: list[StillRunning] = []
+    unreadable: list[PlinthError] = []
+    for path in pending_journals():
+        if named not in (None, path):
+            continue
+        try:
+            run = read_ended(path)
+        except PlinthError as error:
+            if named is not None:
+                raise
+            alive.append(error) if isinstance(error, StillRunning) else unreadable.append(error)
+        else:
+            ended += [run] if run is not None else []
+    return LeftBehind(
+        runs=tuple(run for run in ended if run.kept is None),
+        alive=tuple(alive),
+        kept_runs=tuple(KeptRun(run.run_id, run.kept, run.steps) for run in ended if run.kept is not None),
+        unreadable=tuple(unreadable),
+    )
+
+
 def take_down(
     handlers: UndoHandlers, run_id: str, report: Report | None = None, runner: Runner | None = None
 ) -> CleanResult:
@@ -105,21 +138,8 @@ def take_down(
 
 def kept_runs() -> KeptRuns:
     """Return the runs that have ended and whose storages were intentionally left in place, by their journals."""
-    found: list[KeptRun] = []
-    unreadable: list[PlinthError] = []
-    for path in pending_journals():
-        try:
-            journal = Journal.take_over(path, {})  # nothing is undone
-        except StillRunning:
-            continue
-        except PlinthError as error:
-            unreadable.append(error)
-            continue
-        if journal is not None:
-            if journal.kept is not None:
-                found.append(_kept(journal))
-            journal.close()
-    return KeptRuns(tuple(found), tuple(unreadable))
+    found = left_behind()
+    return KeptRuns(found.kept_runs, found.unreadable)
 
 
 def _result(done: list[CleanedRun | KeptRun | None]) -> CleanResult:
@@ -145,6 +165,18 @@ def _clean_one(
     left = {entry.number for entry in journal.entries}
     undone = tuple(entry.step for entry in found if entry.number not in left)
     return CleanedRun(journal.run_id, undone, kept)
+
+
+def _error(problems: Sequence[PlinthError]) -> PlinthError | None:
+    if not problems:
+        return None
+    kind = Refused if all(isinstance(problem, Refused) for problem in problems) else RunError
+    return kind(
+        f"{len(problems)} {'thing' if len(problems) == 1 else 'things'} could not be cleaned up",
+        where=str(journal_dir()),
+        hint="correct what is named above, then run plinth clean again",
+        details=[f"{problem.where}: {problem.message}" for problem in problems],
+    )
 
 
 def _kept(journal: Journal) -> KeptRun:

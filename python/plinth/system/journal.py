@@ -69,6 +69,14 @@ class NotUndone(NamedTuple):
         return f"could not undo: {self.step.title}: {self.error.message}"
 
 
+class EndedRun(NamedTuple):
+    """A run that has ended and the steps that are not yet undone, in order; `kept` describes what it left in place on purpose."""
+
+    run_id: str
+    steps: tuple[Step, ...]
+    kept: str | None
+
+
 class _Content(NamedTuple):
     owner: ProcessMark
     entries: dict[int, Entry]
@@ -128,21 +136,11 @@ class Journal:
         StillRunning while that run lives.
         """
         with folder_locked(path.parent):
-            try:
-                fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-            except FileNotFoundError:
+            if (opened := _open_ended(path, os.O_RDWR | os.O_APPEND)) is None:
                 return None
-            except OSError as error:
-                raise from_os_error(
-                    error, "open the journal", path, hint="clean as the user whose run it was"
-                ) from error
+            fd, content = opened
             try:
-                owner = _read(fd, path).owner
-                if not _locked_at_last(fd, owner):
-                    raise StillRunning(path.stem, owner.pid)
-                content = _read(fd, path)  # check again: it may have ended in the meantime
-                _check_host(content, path)
-                await_dying(owner, _DYING_TIMEOUT_S)
+                await_dying(content.owner, _DYING_TIMEOUT_S)
                 os.ftruncate(fd, content.whole_bytes)
                 return cls(path, fd, content, handlers)
             except BaseException:
@@ -284,6 +282,19 @@ class Journal:
         return any(place in Path(step.undo.path).parents for place in places)
 
 
+def read_ended(path: Path) -> EndedRun | None:
+    """Read the journal of a run that has ended, in any way, and change nothing; None when it is gone.
+
+    StillRunning while that run lives.
+    """
+    with folder_locked(path.parent):
+        if (opened := _open_ended(path, os.O_RDONLY)) is None:
+            return None
+        fd, content = opened
+        os.close(fd)
+    return EndedRun(path.stem, tuple(entry.step for entry in content.entries.values()), content.kept)
+
+
 @contextmanager
 def folder_locked(folder: Path) -> Iterator[None]:
     """Lock the directory of journals briefly, so that none is created or removed while it is read."""
@@ -293,6 +304,26 @@ def folder_locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def _open_ended(path: Path, access: int) -> tuple[int, _Content] | None:
+    """Open, lock and read the journal of a run that has ended; None when it is gone. StillRunning while that run lives."""
+    try:
+        fd = os.open(path, access | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise from_os_error(error, "open the journal", path, hint="clean as the user whose run it was") from error
+    try:
+        owner = _read(fd, path).owner
+        if not _locked_at_last(fd, owner):
+            raise StillRunning(path.stem, owner.pid)
+        content = _read(fd, path)  # check again: it may have ended in the meantime
+        _check_host(content, path)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd, content
 
 
 def _locked_at_last(fd: int, owner: ProcessMark) -> bool:
