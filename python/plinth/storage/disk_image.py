@@ -154,7 +154,7 @@ class DiskImage:
         )
         return [
             make_folder(self._step_id("mount_point"), self.mount_point),
-            Action(step, lambda runner: run_with_kernel_log(argv, runner)),
+            Action(step, lambda runner: run_with_kernel_log(argv, runner, self.devices)),
         ]
 
     def _refuse_second_btrfs(self, runner: Runner) -> None:

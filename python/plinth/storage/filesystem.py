@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ FILESYSTEM_UNDO: UndoHandlers = {
 _FS_IOC_GETFSLABEL = 0x81009431  # _IOR(0x94, 49, char[256]), linux/fs.h
 _LABEL_MAX_BYTES = 256
 _BTRFS = Path("/sys/fs/btrfs")
+_BLOCK = Path("/sys/class/block")
+_NAME = re.compile(r"[\w-]+")
 _NOT_KNOWN = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL)
 
 
@@ -105,7 +108,7 @@ class Filesystem:
             storage.mount_point_action(),
             Action(
                 Step(id=storage.step_id("mount"), title=f"mount it on {storage.mount_point}", argv=mount, undo=mounted),
-                lambda runner: _run(mount, runner),
+                lambda runner: _run(mount, runner, self.devices),
                 lost_without_power=True,
             ),
             storage.root_action(),
@@ -137,28 +140,50 @@ class Filesystem:
 
     def _make(self, argv: tuple[str, ...], runner: Runner) -> None:
         with self.held(runner):
-            _run(argv, runner)
+            _run(argv, runner, self.devices)
 
     def _defaults(self) -> tuple[str, ...]:
         return _WRITE_ALL_NOW if self.kind == "ext4" and "-E" not in self.mkfs_options else ()
 
 
-def run_with_kernel_log(argv: tuple[str, ...], runner: Runner) -> None:
-    """Run mkfs or mount; where it fails, the kernel's messages are added to its own."""
+def run_with_kernel_log(argv: tuple[str, ...], runner: Runner, devices: Sequence[Path]) -> None:
+    """Run mkfs or mount of `devices`; where it fails, the kernel's messages are added to its own, but for those that name other devices."""
+    own, there = _with_those_below(devices), _block_devices()
     with kernel_log() as said:
         try:
             runner.run(argv)
         except CommandError as error:
+            others = (there | _block_devices()) - own
             reasons = _before_usage(error.completed.stderr)
-            error.details = (*(reasons or error.details), *(f"kernel: {line}" for line in said()))
+            messages = [f"kernel: {line}" for line in said() if others.isdisjoint(_NAME.findall(line))]
+            error.details = (*(reasons or error.details), *messages)
             raise
 
 
-def _run(argv: tuple[str, ...], runner: Runner) -> None:
-    """Run mkfs or mount. Unless the disk failed, an error means that this mkfs, or this kernel, does not support the
-    options."""
+def _block_devices() -> set[str]:
+    return {folder.name for folder in _BLOCK.iterdir()}
+
+
+def _with_those_below(devices: Sequence[Path]) -> set[str]:
+    """Return the kernel's names of block devices, of what they are parts of, and of what they are made of."""
+    names: set[str] = set()
+    folders = [_BLOCK / Path(os.path.realpath(device)).name for device in devices]
+    while folders:
+        folder = folders.pop()
+        if folder.name not in names:
+            names.add(folder.name)
+            if (folder / "partition").exists():
+                folders.append(folder.resolve().parent)
+            if (folder / "slaves").is_dir():
+                folders += (folder / "slaves").iterdir()
+    return names
+
+
+def _run(argv: tuple[str, ...], runner: Runner, devices: Sequence[Path]) -> None:
+    """Run mkfs or mount of `devices`. Unless the disk failed, an error means that this mkfs, or this kernel, does not support
+    the options."""
     try:
-        run_with_kernel_log(argv, runner)
+        run_with_kernel_log(argv, runner, devices)
     except CommandError as error:
         if not any(words in line.lower() for words in _OF_THE_DISK for line in error.details):
             error.exit_code = MissingCapability.exit_code
