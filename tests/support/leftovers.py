@@ -47,9 +47,12 @@ def nothing_left(mark: Path) -> Iterator[None]:
         if was != is_
     }
     assert not differing, differing
-    with contextlib.suppress(AssertionError):  # runs of other tests make such things too, and undo them
-        wait_until(lambda: not _nameless() - nameless, timeout_s=60)
-    assert not _nameless() - nameless
+    new = _nameless() - nameless
+    with contextlib.suppress(
+        AssertionError
+    ):  # runs of other tests make such things too, and undo them: the longest takes a minute
+        wait_until(lambda: not _nameless() & new, timeout_s=180)
+    assert not _nameless() & new
     with contextlib.suppress(AssertionError):  # the kernel sets them back once it has detached a device, by and by
         wait_until(lambda: not _changed(knobs), timeout_s=5)
     assert not _changed(knobs), f"knobs of block devices outlive what was attached to them: {_changed(knobs)}"
