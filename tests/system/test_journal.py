@@ -326,6 +326,8 @@ def test_one_bad_journal_does_not_keep_others_from_being_cleaned(state_dir: Path
 def test_what_a_clean_would_do_is_told_and_nothing_is_changed(state_dir: Path) -> None:
     dead, alive, kept, bad = (Journal.create(name, UNDO_HANDLERS) for name in ("dead", "alive", "kept", "bad"))
     paths = [made(dead, "first"), made(dead, "second"), made(bad, "x"), made(kept, "d")]
+    dead.record(Step(id="test.newer", title="make it", undo=Undo(kind="newer", path="/it", label=dead.label)))
+    dead.record(Step(id="test.nothing", title="look at it"))
     kept.keep("storage fast")
     for journal in (dead, kept, bad):
         journal.close()
@@ -334,18 +336,21 @@ def test_what_a_clean_would_do_is_told_and_nothing_is_changed(state_dir: Path) -
     bad.path.write_text("rubbish\n")
     before = {journal: journal.read_bytes() for journal in pending_journals()}
 
-    found = left_behind()
-    assert [(run.run_id, [step.id for step in run.steps]) for run in found.runs] == [
-        ("dead", ["test.first", "test.second"])
-    ]
+    found = left_behind(UNDO_HANDLERS)
+    (run,) = found.runs
+    assert (run.run_id, [step.id for step in run.undoing]) == ("dead", ["test.second.undo", "test.first.undo"])
+    assert [one.step.id for one in run.kept] == ["test.newer"]
     assert [run.run_id for run in found.alive] == ["alive"]
     assert [(run.run_id, run.what) for run in found.kept_runs] == [("kept", "storage fast")]
     error = found.error()
-    assert isinstance(error, Refused) and error.details == (f"{bad.path}:1: {found.unreadable[0].message}",)
-    assert [run.run_id for run in left_behind("dead").runs] == ["dead"]
-    assert left_behind("gone").runs == ()
+    assert isinstance(error, Refused) and error.details == (
+        "/it: this Plinth does not know how 'newer' is undone",
+        f"{bad.path}:1: {found.unreadable[0].message}",
+    )
+    assert [run.run_id for run in left_behind(UNDO_HANDLERS, "dead").runs] == ["dead"]
+    assert left_behind(UNDO_HANDLERS, "gone").runs == ()
     with pytest.raises(StillRunning):
-        left_behind("alive")
+        left_behind(UNDO_HANDLERS, "alive")
     assert {journal: journal.read_bytes() for journal in pending_journals()} == before
     assert all(path.is_dir() for path in paths)
     alive.close()

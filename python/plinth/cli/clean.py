@@ -36,7 +36,7 @@ def clean(
       plinth clean 3f2a9c1e --forget
     """
     from plinth.model.errors import UsageError
-    from plinth.run.undo import UNDO_HANDLERS, undo_step
+    from plinth.run.undo import UNDO_HANDLERS
     from plinth.system.clean import clean as clean_runs
     from plinth.system.clean import left_behind
     from plinth.system.paths import journal_dir
@@ -48,10 +48,9 @@ def clean(
     if forget and dry_run:
         raise UsageError("--dry-run and --forget exclude each other", hint="leave one of them out")
     if dry_run:
-        result = left_behind(run_id)
+        result = left_behind(UNDO_HANDLERS, run_id)
         for run in result.runs:
-            undoing = [undo for step in reversed(run.steps) if (undo := undo_step(step)) is not None]
-            print_steps(f"To undo run {run.run_id}", undoing)
+            print_steps(f"To undo run {run.run_id}", run.undoing)
     else:
         result = clean_runs(UNDO_HANDLERS, run_id)
         for run in result.runs:

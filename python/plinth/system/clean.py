@@ -11,7 +11,7 @@ from plinth.system.failures import from_os_error
 from plinth.system.journal import EndedRun, Journal, NotUndone, StillRunning, journal_path, read_ended
 from plinth.system.paths import journal_dir
 from plinth.system.runner import Runner
-from plinth.system.undo import UndoHandlers
+from plinth.system.undo import UndoHandlers, undo_step
 
 
 class CleanedRun(NamedTuple):
@@ -50,17 +50,25 @@ class CleanResult(NamedTuple):
         return _error([kept.error for run in self.runs for kept in run.kept] + list(self.unreadable))
 
 
-class LeftBehind(NamedTuple):
-    """What `clean` would do: `runs` are those that it would undo; the others are as in `CleanResult`."""
+class RunToClean(NamedTuple):
+    """What cleaning up after one run would do, in order, and the steps that this Plinth does not know how to undo."""
 
-    runs: tuple[EndedRun, ...]
+    run_id: str
+    undoing: tuple[Step, ...]
+    kept: tuple[NotUndone, ...]
+
+
+class LeftBehind(NamedTuple):
+    """What `clean` would do; as in `CleanResult`."""
+
+    runs: tuple[RunToClean, ...]
     alive: tuple[StillRunning, ...]
     kept_runs: tuple[KeptRun, ...]
     unreadable: tuple[PlinthError, ...]
 
     def error(self) -> PlinthError | None:
-        """Return the error to report and to exit with if a journal cannot be read."""
-        return _error(self.unreadable)
+        """Return the error to report and to exit with if something could not be cleaned, as far as journals tell."""
+        return _error([kept.error for run in self.runs for kept in run.kept] + list(self.unreadable))
 
 
 def pending_journals() -> tuple[Path, ...]:
@@ -100,8 +108,8 @@ def clean(
     return _result(done)._replace(alive=tuple(alive), unreadable=tuple(unreadable))
 
 
-def left_behind(run_id: str | None = None) -> LeftBehind:
-    """Return what dead runs left behind, the run `run_id` or all of them, by their journals; nothing is changed.
+def left_behind(handlers: UndoHandlers, run_id: str | None = None) -> LeftBehind:
+    """Return what `clean` would do for the run `run_id`, or for all runs, by their journals; nothing is changed.
 
     StillRunning when the run named is alive; what else is wrong with the journal of one that is named is raised too.
     """
@@ -121,7 +129,7 @@ def left_behind(run_id: str | None = None) -> LeftBehind:
         else:
             ended += [run] if run is not None else []
     return LeftBehind(
-        runs=tuple(run for run in ended if run.kept is None),
+        runs=tuple(_to_clean(run, handlers) for run in ended if run.kept is None),
         alive=tuple(alive),
         kept_runs=tuple(KeptRun(run.run_id, run.kept, run.steps) for run in ended if run.kept is not None),
         unreadable=tuple(unreadable),
@@ -138,7 +146,7 @@ def take_down(
 
 def kept_runs() -> KeptRuns:
     """Return the runs that have ended and whose storages were intentionally left in place, by their journals."""
-    found = left_behind()
+    found = left_behind({})  # how the others would be undone is of no interest
     return KeptRuns(found.kept_runs, found.unreadable)
 
 
@@ -165,6 +173,19 @@ def _clean_one(
     left = {entry.number for entry in journal.entries}
     undone = tuple(entry.step for entry in found if entry.number not in left)
     return CleanedRun(journal.run_id, undone, kept)
+
+
+def _to_clean(run: EndedRun, handlers: UndoHandlers) -> RunToClean:
+    undoing: list[Step] = []
+    kept: list[NotUndone] = []
+    for step in reversed(run.steps):
+        try:
+            undo = undo_step(step, handlers)
+        except PlinthError as error:
+            kept.append(NotUndone(step, error))
+        else:
+            undoing += [undo] if undo is not None else []
+    return RunToClean(run.run_id, tuple(undoing), tuple(kept))
 
 
 def _error(problems: Sequence[PlinthError]) -> PlinthError | None:
