@@ -10,8 +10,9 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -29,13 +30,14 @@ cp --archive "$1" "$3.new.$$"
 [ -z "$2" ] || { rm "$3.new.$$/pg_wal"; cp --archive "$2" "$3.new.$$/pg_wal"; }
 mv --no-target-directory "$3.new.$$" "$3" || rm -rf "$3.new.$$"
 """
-# What initdb leaves is on the drive. A FUSE file system writes nothing at sync(2) of the whole.
+# What initdb leaves is on the drive, unless it was told --no-sync. A FUSE file system writes nothing at sync(2) of the whole.
 _COPY = """\
 set -e
 [ -z "$(ls --almost-all "$2")" ]
 [ -z "$3" ] || { mkdir --parents --mode 700 "$3"; [ -z "$(ls --almost-all "$3")" ]; }
 cp --archive --reflink=auto "$1/." "$2"
 [ -z "$3" ] || { mv "$2"/pg_wal/* "$3"; rmdir "$2/pg_wal"; ln --symbolic "$3" "$2/pg_wal"; }
+[ -n "$4" ] || exit 0
 for place in "$2" "$3"; do
   [ -n "$place" ] || continue
   case $(stat --file-system --format %T "$place") in
@@ -50,40 +52,55 @@ for place in "$@"; do [ ! -d "$place" ] || find "$place" -mindepth 1 -delete; do
 """
 
 
-@contextmanager
-def copied_data_directories() -> Iterator[None]:
-    """Within it, this process's initdb copies what one with the same program, options and user has left; the first is kept."""
-    folder = Path(tempfile.mkdtemp(prefix="plinth-initdb-", dir=PUBLIC))
-    folder.chmod(0o1777)
-    pid = os.getpid()
-    run = Runner.run
+class DataDirectories:
+    """Data directories for this process: the first of each kind is made by initdb, and kept to be copied."""
 
-    def copied(self: Runner, argv: Sequence[str], *, owner: Owner | None = None, **how: Any) -> Completed:
-        data = [one.removeprefix(_DATA) for one in argv if one.startswith(_DATA)]
-        if Path(argv[0]).name != "initdb" or not data or REAL_INITDB[0] in os.environ:
-            return run(self, argv, owner=owner, **how)
-        wal = next((one.removeprefix(_WAL) for one in argv if one.startswith(_WAL)), "")
-        kept = folder / _name(argv, owner)
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="plinth-initdb-", dir=PUBLIC))
+        self._folder.chmod(0o1777)
+        self._pid = os.getpid()
+
+    def initdb(self, run: Callable[..., Completed], argv: Sequence[str], owner: Owner | None, **how: Any) -> Completed:
+        """Do what `run` would do with `argv`, the command line of an initdb; what cannot be copied, `run` does."""
+        data, wal = (next((one.removeprefix(key) for one in argv if one.startswith(key)), "") for key in (_DATA, _WAL))
+        kept = self._folder / _name(argv, owner)
         shell = Runner()  # it records nothing
         began_s = time.monotonic()
         if kept.is_dir():
+            sync = "" if "--no-sync" in argv else "sync"
             try:
-                shell.run(["sh", "-c", _COPY, "copy", str(kept), data[0], wal], owner=owner)
+                shell.run(["sh", "-c", _COPY, "copy", str(kept), data, wal, sync], owner=owner)
             except CommandError:  # initdb says why
-                shell.run(["sh", "-c", _EMPTY, "empty", data[0], *([wal] if wal else [])], owner=owner)
+                shell.run(["sh", "-c", _EMPTY, "empty", data, *([wal] if wal else [])], owner=owner)
             else:
                 return Completed(tuple(argv), 0, "", "", time.monotonic() - began_s)
-        done = run(self, argv, owner=owner, **how)
+        done = run(argv, owner=owner, **how)
         with contextlib.suppress(CommandError):  # such as one that has made nothing
-            shell.run(["sh", "-c", _KEEP, "keep", data[0], wal, str(kept)], owner=owner)
+            shell.run(["sh", "-c", _KEEP, "keep", data, wal, str(kept)], owner=owner)
         return done
+
+    def remove(self) -> None:
+        """Remove what is kept, unless this is a fork of the process that keeps it."""
+        if os.getpid() == self._pid:
+            shutil.rmtree(self._folder)
+
+
+@contextmanager
+def copied_data_directories() -> Iterator[None]:
+    """Let every initdb that Plinth runs in this process, and in its forks, be one of `DataDirectories`."""
+    directories, run = DataDirectories(), Runner.run
+
+    def copied(self: Runner, argv: Sequence[str], *, owner: Owner | None = None, **how: Any) -> Completed:
+        makes = Path(argv[0]).name == "initdb" and any(one.startswith(_DATA) for one in argv)
+        if not makes or REAL_INITDB[0] in os.environ:
+            return run(self, argv, owner=owner, **how)
+        return directories.initdb(partial(run, self), argv, owner, **how)
 
     with mock.patch.object(Runner, "run", copied):
         try:
             yield
         finally:
-            if os.getpid() == pid:  # not a fork that ends
-                shutil.rmtree(folder)
+            directories.remove()
 
 
 def _name(argv: Sequence[str], owner: Owner | None) -> str:

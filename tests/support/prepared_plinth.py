@@ -149,6 +149,7 @@ def _serve(requests: socket.socket) -> None:
 
 
 def _fork_each(requests: socket.socket) -> None:
+    """Fork a process for each request, until there can be none any more."""
     signal.signal(
         signal.SIGCHLD, signal.SIG_IGN
     )  # not before: the plan waits for processes, of which nothing would be left
