@@ -38,13 +38,13 @@ def connection(server: Server, user: str = "postgres", database: str = "postgres
     return Connection(host=str(server.folder), port=server.port, user=user, database=database)
 
 
-def wanted(witness: WitnessHere, to: Connection, duration_s: float = 1.0) -> WitnessedLoad:
+def wanted(witness: WitnessHere, to: Connection, duration_s: float = 0.4) -> WitnessedLoad:
     known_by = witness.credentials
     return WitnessedLoad(to, "127.0.0.1", witness.port, known_by.fingerprint, known_by.token, CLIENTS, duration_s)
 
 
-def complete(witness: WitnessHere, to: Connection) -> LoadEnded:
-    return run_witnessed(wanted(witness, to), print, lambda state: None)
+def complete(witness: WitnessHere, to: Connection, duration_s: float = 0.4) -> LoadEnded:
+    return run_witnessed(wanted(witness, to, duration_s), print, lambda state: None)
 
 
 def cut_short(witness: WitnessHere, server: Server, cut: Callable[[], None]) -> "LoadEnded | PlinthError":
@@ -84,10 +84,10 @@ def restarted(server: Server) -> None:
 
 
 def test_the_witness_knows_all_of_a_load_that_ends_in_order(witness: WitnessHere, server: Server):
-    ended = complete(witness, connection(server))
+    ended = complete(witness, connection(server), duration_s=3.0)
     ledger = ledger_of(witness)
     assert ended.end == round_json(witness.folder.path)["end"] == "complete"
-    assert ended.known == len(ledger.of_class("acknowledged")) > 20
+    assert ended.known == len(ledger.of_class("acknowledged")) > 100
     assert ledger.has_ended
     found = verify_last_round(witness.folder.path, connection(server))
     assert found.ledger is not None
