@@ -47,10 +47,9 @@ def nothing_left(mark: Path) -> Iterator[None]:
         if was != is_
     }
     assert not differing, differing
+    # Runs of other tests make such things too, and undo them; the longest takes a minute.
     new = _nameless() - nameless
-    with contextlib.suppress(
-        AssertionError
-    ):  # runs of other tests make such things too, and undo them: the longest takes a minute
+    with contextlib.suppress(AssertionError):
         wait_until(lambda: not _nameless() & new, timeout_s=180)
     assert not _nameless() & new
     with contextlib.suppress(AssertionError):  # the kernel sets them back once it has detached a device, by and by

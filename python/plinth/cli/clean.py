@@ -24,8 +24,8 @@ def clean(
 ) -> int:
     """Remove what a killed run left behind: mounts, servers, directories.
 
-    Only what a journal names and what still has Plinth's label is touched. Safe to run twice; --dry-run shows it first. Journals are in
-    /var/lib/plinth for root, in ~/.local/state/plinth for others, or in PLINTH_STATE_DIR: clean as the user whose
+    Only what a journal names and what still has Plinth's label is touched. Safe to run twice; --dry-run only shows what would be done.
+    Journals are in /var/lib/plinth for root, in ~/.local/state/plinth for others, or in PLINTH_STATE_DIR: clean as the user whose
     run it was.
 
     Keys of runs, by which `plinth resume` knows a bundle as one that was begun here, stay: what was cleaned can be resumed,

@@ -136,9 +136,8 @@ class Server:
         else:
             argv = self.layout.initdb_step().argv
             assert argv is not None  # it is a command
-            self.run_as_owner(
-                ["mkdir", "-p", "-m", "700", str(self.layout.data_directory)]
-            )  # or else initdb would remove it
+            # Where initdb makes the directory itself it removes it when it fails, and its memory is known by the directory.
+            self.run_as_owner(["mkdir", "-p", "-m", "700", str(self.layout.data_directory)])
             self.run_with_servers(argv)
         check_wal_directory(self.layout)
         configuration.prepare(
