@@ -61,6 +61,40 @@ def make_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> N
         raise from_os_error(error, "make the directory", path) from error
 
 
+def make_empty_directory(path: Path, owner: Owner) -> None:
+    """Make the directory `path` of `owner`, without a label, for a confined process to fill. One that is there has to be of `owner`, and
+    empty.
+
+    Its parent may belong to `owner`, too, so it is opened first and has to be what its path says.
+    """
+    try:
+        parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise from_os_error(error, "make the directory", path) from error
+    try:
+        if (real := Path(f"/proc/self/fd/{parent}").readlink()) != path.parent:
+            raise Refused(f"{path.parent} is a link by now, and leads to {real}", where=str(path))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path.name, 0o700, dir_fd=parent)
+        directory = os.open(path.name, _DIRECTORY, dir_fd=parent)
+        try:
+            found = os.fstat(directory)
+            is_empty = not os.listdir(directory)  # noqa: PTH208  # a descriptor has no path
+            if found.st_uid not in (os.geteuid(), owner.uid) or not is_empty:
+                raise Refused(
+                    "the directory is there already, and is not an empty one of the server's user", where=str(path)
+                )
+            if found.st_uid != owner.uid:
+                os.fchown(directory, owner.uid, owner.gid)
+            os.fchmod(directory, 0o700)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise from_os_error(error, "make the directory", path) from error
+    finally:
+        os.close(parent)
+
+
 def label_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> None:
     """Put our label into a directory that we own, and hand it to `owner`: for the root of a new file system."""
     try:

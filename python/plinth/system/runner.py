@@ -16,8 +16,20 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, NamedTuple, Self
 
+from plinth.common.shown import shown
 from plinth.model.errors import MissingCapability, RunError
 from plinth.system import cancel
+from plinth.system.confined_process import FAILED, REFUSED_PREFIX
+from plinth.system.confinement import (
+    WAYS,
+    Brought,
+    NotReadable,
+    View,
+    confined_argv,
+    is_confined,
+    resolve_command,
+    resolved,
+)
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.process import Child
@@ -53,6 +65,10 @@ _END_TIMEOUT_S = 5.0
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 _CHUNK_BYTES = 65536
+_MOST_OUTPUT_BYTES = 2**30
+_RESOLVE_TIMEOUT_S = 30
+_KEPT_WHERE_CONFINED = ("LD_LIBRARY_PATH", "OPENBLAS_NUM_THREADS", "PATH", "PYTHONHOME", "PYTHONPATH", "TZ")
+"""What a confined process inherits of our environment, which may hold secrets."""
 _NAME = "plinth-start"
 _SHELL = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', _NAME)
 
@@ -115,24 +131,63 @@ class Runner:
         """Run `argv` to its end. Raises CommandError, or MissingCapability when it cannot be started.
 
         The command dies with us, and with its timeout; so it does when the work is cancelled (`system.cancel`).
+        What handles something brought is started by `run_confined`.
         """
+        return self._run(
+            argv, argv, _Place(owner, cwd, env), _Limits(timeout_s), input_bytes, allowed_exit_codes=allowed_exit_codes
+        )
+
+    def run_confined(
+        self,
+        way: str,
+        argv: Sequence[str],
+        view: View,
+        owner: Owner,
+        *,
+        env: Mapping[str, str] | None = None,
+        input_bytes: bytes | None = None,
+        on_line: Callable[[bytes], None] | None = None,
+        allowed_exit_codes: Collection[int] = (0,),
+    ) -> Completed:
+        """Run `argv`, which handles something brought, to its end: as `owner`, and as root with the paths of `view` only.
+
+        `way` is the key of `confinement.WAYS`, whose limits apply. `on_line` gets each line of its output as it comes, which
+        is then not kept. Raises as `run` does.
+        """
+        one = WAYS[way]
+        started = confined_argv(argv, one, view, owner) if is_confined(owner) else argv
+        place = _Place(owner, None, env, is_confined=started is not argv)
+        limits = _Limits(one.timeout_s, one.output_bytes)
+        return self._run(argv, started, place, limits, input_bytes, on_line, allowed_exit_codes)
+
+    def _run(
+        self,
+        argv: Sequence[str],
+        started_as: Sequence[str],
+        place: "_Place",
+        limits: "_Limits",
+        input_bytes: bytes | None = None,
+        on_line: Callable[[bytes], None] | None = None,
+        allowed_exit_codes: Collection[int] = (0,),
+    ) -> Completed:
+        """Run the command that is recorded and reported as `argv`."""
         cancel.check()
         started = time.monotonic()
         process = _start(
-            argv,
-            _Place(owner, cwd, env),
+            started_as,
+            place,
             stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # The forking thread waits here, so that only the death of Plinth triggers the signal.
             preexec_fn=partial(die_with_parent, os.getpid()),
         )
-        pipes = CommandPipes(process, input_bytes)
-        timed_out = True
+        pipes = CommandPipes(process, input_bytes, limits.output_bytes, on_line)
+        has_ended = False
         try:
-            timed_out = not pipes.communicate(timeout_s)
+            has_ended = pipes.communicate(limits.timeout_s)
         finally:
-            if timed_out:  # or the work was cancelled
+            if not has_ended:  # or the work was cancelled
                 _kill(process, pipes)
             pipes.close()
         stdout, stderr = pipes.output()
@@ -146,19 +201,38 @@ class Runner:
         self._record(
             CommandRecord(
                 completed.argv,
-                owner.name if owner else None,
+                place.user_name,
                 completed.exit_code,
                 completed.duration_s,
                 _tail(completed.stdout),
                 _tail(completed.stderr),
             )
         )
-        if timed_out:
+        if pipes.is_full:
+            from plinth.model.units import format_size  # which takes longer to import than most commands take
+
+            raise CommandError(completed, f"wrote more than {format_size(limits.output_bytes)} of output and was ended")
+        if not has_ended:
             left = "" if process.returncode is not None else ", but it hangs in the kernel and is still there"
-            raise CommandError(completed, f"took longer than {timeout_s:g} s and was ended{left}", timed_out=True)
+            raise CommandError(
+                completed, f"took longer than {limits.timeout_s:g} s and was ended{left}", timed_out=True
+            )
+        if started_as is not argv and completed.exit_code == FAILED and REFUSED_PREFIX in completed.stderr:
+            raise place.not_confined(completed)
         if completed.exit_code not in allowed_exit_codes:
             raise CommandError(completed, _ending(completed.exit_code))
         return completed
+
+    def resolve(self, paths: Sequence[Path], owner: Owner) -> list[Brought | NotReadable]:
+        """Return what each path is, as `owner` sees it. Nothing is opened that is neither a regular file nor a directory."""
+        command = resolve_command(paths, owner)
+        return resolved(
+            self._run(command, command, _Place(None, None, None), _Limits(_RESOLVE_TIMEOUT_S)).stdout, paths
+        )
+
+    def record(self, command: CommandRecord) -> None:
+        """Record a command that a confined process has run."""
+        self._record(command)
 
     def require(self, program: str) -> None:
         """Raise MissingCapability, with the name of the package, if the program does not exist."""
@@ -177,6 +251,7 @@ class Runner:
         at_gate: Callable[[int], object] | None = None,
     ) -> Child:
         """Start `argv` and leave it running, its output appended to `log`; `pass_fds` are open in it, too.
+
 
         `at_gate` gets the pid while the process waits to become `argv`; if it raises, the process ends without having done anything.
 
@@ -216,13 +291,29 @@ class Runner:
         return Child(process)
 
 
+class _Limits(NamedTuple):
+    """How long a command may take, and how much it may write."""
+
+    timeout_s: float | None
+    output_bytes: int = _MOST_OUTPUT_BYTES
+
+
 class CommandPipes:
     """A command with pipes, its input, and its output so far.
 
     Not `Popen.communicate`, which waits for nothing but the pipes: a cancelled work would wait until they are closed.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], input_bytes: bytes | None) -> None:
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        input_bytes: bytes | None,
+        most_bytes: int = _MOST_OUTPUT_BYTES,
+        on_line: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """`most_bytes` is the most output that is read; each whole line of the standard output goes to `on_line`, if there is one."""
+        self._left_bytes = most_bytes
+        self._on_line = on_line
         self._process = process
         assert process.stdout is not None
         assert process.stderr is not None
@@ -233,8 +324,14 @@ class CommandPipes:
             os.set_blocking(process.stdin.fileno(), False)
             self._open[process.stdin.fileno()] = select.POLLOUT
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it has written more than is read."""
+        return self._left_bytes < 0
+
     def communicate(self, timeout_s: float | None) -> bool:
-        """Return whether it has closed its pipes and ended within `timeout_s`; None waits for as long as it takes.
+        """Return whether it has closed its pipes and ended within `timeout_s`, and written no more than is read. None waits for as long
+        as it takes.
 
         Raises the reason when the work is cancelled; the command keeps running.
         """
@@ -245,6 +342,8 @@ class CommandPipes:
                 return False
             for descriptor in came:
                 self._serve(descriptor)
+            if self.is_full:
+                return False
         return self._is_reaped(deadline)
 
     def output(self) -> tuple[bytes, bytes]:
@@ -262,7 +361,14 @@ class CommandPipes:
         if descriptor not in self._output:
             self._send(descriptor)
         elif chunk := os.read(descriptor, _CHUNK_BYTES):
+            self._left_bytes -= len(chunk)
             self._output[descriptor] += chunk
+            assert self._process.stdout is not None
+            if self._on_line is not None and b"\n" in chunk and descriptor == self._process.stdout.fileno():
+                *lines, rest = self._output[descriptor].split(b"\n")
+                self._output[descriptor] = rest
+                for line in lines:
+                    self._on_line(bytes(line))
         else:
             del self._open[descriptor]
 
@@ -334,15 +440,23 @@ class Gate:
 
 
 class _Place:
-    """As whom, in which folder and with which environment a command runs."""
+    """As whom, in which folder and with which environment a command runs; `is_confined`: root starts it and it becomes the user."""
 
-    def __init__(self, owner: Owner | None, cwd: Path | None, env: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, owner: Owner | None, cwd: Path | None, env: Mapping[str, str] | None, *, is_confined: bool = False
+    ) -> None:
         self._owner = owner
+        self.user_name = owner.name if owner else None
         other = owner if owner is not None and not owner.is_current_user else None
         self._cwd = cwd
         # Our working directory may not be accessible to the other user.
         self.folder = cwd or (Path("/") if other else None)
         self.env = _environment(other) | dict(env or {})
+        if is_confined:
+            assert other is not None, "root is never confined as itself"
+            kept = (*_KEPT_WHERE_CONFINED, *other.named_in_environment(), "LC_ALL", *(env or {}))
+            self.env = {name: value for name, value in self.env.items() if name in kept}
+            other = None
         self.user = other.uid if other else None
         self.group = other.gid if other else None
         self.extra_groups = os.getgrouplist(other.name, other.gid) if other else None
@@ -363,6 +477,16 @@ class _Place:
             return MissingCapability(f"{argv[0]}: there is no such program", where=command, hint=_hint_for(argv[0]))
         by = f" by user {self._owner.name}" if self._owner else ""
         return MissingCapability(f"{argv[0]} cannot be executed{by}: {error.strerror}", where=command)
+
+    def not_confined(self, completed: Completed) -> MissingCapability:
+        """Return why a command could not be started in its confinement."""
+        reason = completed.stderr.partition(REFUSED_PREFIX)[2].splitlines()[0]
+        program = completed.argv[0]
+        if reason == f"{program}: {os.strerror(errno.ENOENT)}":
+            return self.not_started(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program), completed.argv)
+        return MissingCapability(
+            f"{program} was not started as user {self.user_name}: {shown(reason)}", where=" ".join(completed.argv)
+        )
 
 
 def _start(
