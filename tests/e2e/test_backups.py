@@ -1,9 +1,11 @@
 """`[dataset] kind = "backup"`: servers made of base backups and of a stopped data directory, cut off from their original."""
 
+import hashlib
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from native_server import HBA, Server
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
+from public_folder import PUBLIC
 from servers import all_installations
 from waiting import wait_until
 
@@ -110,10 +113,29 @@ def original() -> Iterator[Original]:
         for form, words in {"plain": mapped, "tar": ["-Ft"], "gzip": ["-Ft", "--gzip"]}.items():
             argv = [f"{server.installation.bindir}/pg_basebackup", "-D", str(folder / form), "-c", "fast", *words]
             subprocess.run(argv, env=environment, check=True, capture_output=True)
+            give(folder / form)
+        for name in ("plain-first", "plain-second"):
+            give(folder / name)
         server.stop()
         yield Original(server)
     finally:
         server.remove()
+
+
+def give(folder: Path) -> Path:
+    """Give a folder and all that is in it to the server's user, who has to read it."""
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, server_owner().uid, server_owner().gid, follow_symlinks=False)
+    return folder
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every user may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="plinth-test-", dir=PUBLIC))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
 def write(project, path: Path | str, *changes: tuple[str, str]) -> None:
@@ -125,8 +147,23 @@ def write(project, path: Path | str, *changes: tuple[str, str]) -> None:
     project.write(text)
 
 
-def files_of(folder: Path) -> dict[str, tuple[int, int]]:
-    return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in sorted(folder.rglob("*"))}
+def files_of(folder: Path) -> dict[str, tuple[object, ...]]:
+    """What can be changed of each file: its rights, its times, and its content by a checksum."""
+    found = {}
+    for path in (folder, *sorted(folder.rglob("*"))):
+        status = path.lstat()
+        content = str(path.readlink()) if path.is_symlink() else ""
+        if path.is_file() and not path.is_symlink():
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+        found[str(path)] = (
+            status.st_mode,
+            status.st_uid,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+            content,
+        )
+    return found
 
 
 @pytest.mark.parametrize(
@@ -153,6 +190,41 @@ def test_the_plan_says_what_is_copied(project, original: Original) -> None:
     assert "and cut it off from its original" in planned
 
 
+def test_a_link_to_a_backup_is_copied_from_where_it_leads(
+    project, nothing_left, original: Original, place: Path
+) -> None:
+    """As with `latest`, which backup tools make: the server ran on the original itself, whose manifest and configuration were then gone."""
+    backup = give(Path(shutil.copytree(original.path("plain"), place / "of-today", symlinks=True)))
+    (place / "latest").symlink_to("of-today")
+    before = files_of(place)
+    write(project, place / "latest")
+    planned = " ".join(project.plinth("plan", "x.toml").stdout.split())
+    assert f"copy the backup {backup}" in planned
+    done = project.run()
+    assert done.returncode in (0, 3), done.stderr
+    assert [trial["status"] for trial in project.trials()] == ["complete", "complete"]
+    assert files_of(place) == before
+    nothing_left()
+
+
+def test_a_backup_that_the_server_cannot_read_is_refused_in_the_plan(project, original: Original, spoilt: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.fail("only root runs servers as another user: run it as root")
+    hidden = next(spoilt.glob("base/*/1259"))
+    for path, said in (
+        (hidden, "user postgres cannot read 1 files or folders of the backup"),
+        (spoilt, "the user that the server runs as cannot read the backup"),
+    ):
+        os.chown(path, 0, 0)
+        path.chmod(0o600)
+        write(project, spoilt)
+        planned = project.plinth("plan", "x.toml")
+        assert planned.returncode in (2, 5), planned.stderr
+        text = " ".join(planned.stderr.split())
+        assert said.replace("postgres", server_owner().name) in text and "setfacl" in text
+        assert text.count("cannot read") == 1, "said once, and not for each server"
+
+
 def test_trials_begin_with_the_backup(project, nothing_left, original: Original) -> None:
     write(project, original.path("plain"), ("repeats = 1", 'repeats = 2\nrestore = "auto"'))
     done = project.run()
@@ -161,15 +233,14 @@ def test_trials_begin_with_the_backup(project, nothing_left, original: Original)
     nothing_left()
 
 
-def test_a_copy_that_was_cut_short_is_made_again(project, nothing_left, original: Original, tmp_path: Path) -> None:
-    """Of a backup that only root may read, which is large enough that the kill comes while it is copied."""
-    private = Path(shutil.copytree(original.path("plain"), tmp_path / "private", symlinks=True))
+def test_a_copy_that_was_cut_short_is_made_again(project, nothing_left, original: Original, place: Path) -> None:
+    """A backup that is large enough that the kill comes while it is copied."""
+    private = Path(shutil.copytree(original.path("plain"), place / "private", symlinks=True))
     with (private / "base" / "large").open("wb") as file:
         for _ in range(300):
             file.write(bytes(2**20))
-    for path in (private, *private.rglob("*")):
-        os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
-        path.is_symlink() or path.chmod(0o700 if path.is_dir() else 0o600)
+    give(private)
+    before = files_of(private)
     write(
         project,
         private,
@@ -189,13 +260,14 @@ def test_a_copy_that_was_cut_short_is_made_again(project, nothing_left, original
     resumed = project.plinth("resume", project.bundle)
     assert resumed.returncode in (0, 3), resumed.stderr
     assert [trial["status"] for trial in project.trials()] == ["complete"]
+    assert files_of(private) == before
     nothing_left()
 
 
 @pytest.fixture
-def spoilt(original: Original, tmp_path: Path) -> Path:
+def spoilt(original: Original, place: Path) -> Path:
     """A copy of the plain backup, to be changed."""
-    return Path(shutil.copytree(original.path("plain"), tmp_path / "spoilt", symlinks=True))
+    return give(Path(shutil.copytree(original.path("plain"), place / "spoilt", symlinks=True)))
 
 
 def test_a_damaged_backup_is_refused(project, nothing_left, spoilt: Path) -> None:
@@ -230,16 +302,16 @@ def test_a_tablespace_that_is_none_is_not_copied(project, nothing_left, spoilt: 
     nothing_left()
 
 
-def test_what_is_no_backup_is_refused_in_the_plan(project, original: Original, spoilt: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
+def test_what_is_no_backup_is_refused_in_the_plan(project, original: Original, spoilt: Path, place: Path) -> None:
+    (place / "empty").mkdir()
     (spoilt / "PG_VERSION").write_text("12\n")
-    running = tmp_path / "running"
+    running = place / "running"
     running.mkdir()
     (running / "PG_VERSION").write_text("18\n")
     (running / "postmaster.pid").write_text("1\n")
     for path, said in (
-        (tmp_path / "absent", "it is no directory"),
-        (tmp_path / "empty", "it has neither base.tar nor PG_VERSION"),
+        (place / "absent", "it is no directory"),
+        (place / "empty", "it has neither base.tar nor PG_VERSION"),
         (spoilt, "the backup is of PostgreSQL 12"),
         (running, "a server runs on"),
     ):
@@ -250,9 +322,9 @@ def test_what_is_no_backup_is_refused_in_the_plan(project, original: Original, s
 
 
 def test_a_data_directory_that_was_not_shut_down_is_refused(
-    project, nothing_left, original: Original, tmp_path: Path
+    project, nothing_left, original: Original, place: Path
 ) -> None:
-    crashed = Path(shutil.copytree(original.path("plain"), tmp_path / "crashed", symlinks=True))
+    crashed = give(Path(shutil.copytree(original.path("plain"), place / "crashed", symlinks=True)))
     (crashed / "backup_label").unlink()
     write(project, crashed, ('database = "shop"', 'database = "shop"\nverify = false'))
     done = project.run()

@@ -12,11 +12,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from plinth.system.confinement import View
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandError, Completed, Runner
 from public_folder import PUBLIC
@@ -88,15 +88,18 @@ class DataDirectories:
 @contextmanager
 def copied_data_directories() -> Iterator[None]:
     """Let every initdb that Plinth runs in this process, and in its forks, be one of `DataDirectories`."""
-    directories, run = DataDirectories(), Runner.run
+    directories, run = DataDirectories(), Runner.run_confined
 
-    def copied(self: Runner, argv: Sequence[str], *, owner: Owner | None = None, **how: Any) -> Completed:
+    def copied(self: Runner, way: str, argv: Sequence[str], view: View, owner: Owner, **how: Any) -> Completed:
+        def initdb(argv: Sequence[str], *, owner: Owner, **how: Any) -> Completed:
+            return run(self, way, argv, view, owner, **how)
+
         makes = Path(argv[0]).name == "initdb" and any(one.startswith(_DATA) for one in argv)
         if not makes or REAL_INITDB[0] in os.environ:
-            return run(self, argv, owner=owner, **how)
-        return directories.initdb(partial(run, self), argv, owner, **how)
+            return initdb(argv, owner=owner, **how)
+        return directories.initdb(initdb, argv, owner, **how)
 
-    with mock.patch.object(Runner, "run", copied):
+    with mock.patch.object(Runner, "run_confined", copied):
         try:
             yield
         finally:

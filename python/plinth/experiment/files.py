@@ -106,16 +106,26 @@ def read_named(folder: Path, name: str, key: Sequence[str], what: str = "file") 
 
 
 def resolve_paths(document: dict[str, Any], folder: Path) -> None:
-    """Make the paths of a dump or a backup absolute, in a raw document with a flat matrix; paths are relative to `folder`."""
+    """Make the paths of a dump or a backup absolute, without links, in a raw document with a flat matrix; they are relative to `folder`.
+
+    Links are followed here and never again: what a link leads to later is not what was planned.
+    """
     dataset, matrix = table_at(document, "dataset"), table_at(document, "matrix")
     if dataset.get("kind") not in ("dump", "backup"):
         return
     for key in ("path", "globals"):
         if isinstance(dataset.get(key), str):
-            dataset[key] = str((folder / dataset[key]).absolute())
+            dataset[key] = _without_links(folder, dataset[key])
         if (factor := f"dataset.{key}") in matrix:
             levels = list_of(matrix[factor])
-            matrix[factor] = [str((folder / level).absolute()) if isinstance(level, str) else level for level in levels]
+            matrix[factor] = [_without_links(folder, level) if isinstance(level, str) else level for level in levels]
+
+
+def _without_links(folder: Path, path: str) -> str:
+    try:
+        return os.path.realpath(folder / path)
+    except ValueError:  # a NUL
+        return path
 
 
 def recorded_files(folder: Path, patterns: Sequence[str], key: Sequence[str]) -> tuple[Path, ...]:

@@ -218,6 +218,11 @@ class ServerLayout:
         return self.step(MEMORY, f"note what the server's shared memory is known by ({guarded})", undo=undo)
 
     @property
+    def own_directories(self) -> tuple[Path, ...]:
+        """Return the data directory, and that of the WAL where it is outside of it."""
+        return (self.data_directory, *(() if self.wal_directory is None else (self.wal_directory,)))
+
+    @property
     def directories(self) -> dict[str, Path]:
         """Return where its files are, by what is stored there."""
         wal = {WAL_ROLE: self.wal_directory} if self.wal_directory is not None else {}

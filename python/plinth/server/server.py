@@ -2,7 +2,7 @@
 
 import secrets
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, monotonic_ns
@@ -38,11 +38,12 @@ from plinth.server.settings.values import setting_text
 from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.server.tablespaces import check_wal_directory, create_tablespaces
 from plinth.server.unpack_backup import unpack_backup
+from plinth.system.confinement import Connecting, View, connecting_to, program_folders
 from plinth.system.database import connect, database_errors
-from plinth.system.directory import make_directory, remove_directory
+from plinth.system.directory import make_directory, make_empty_directory, remove_directory
 from plinth.system.drop_caches import write_back_command
 from plinth.system.journal import Entry, Journal
-from plinth.system.runner import Completed, Runner
+from plinth.system.runner import Runner
 
 if TYPE_CHECKING:
     from plinth.model.outage import Rejoin
@@ -102,32 +103,47 @@ class Server:
             return self.control
         return replace(self.control, host=self._address, password=self.password)
 
-    def program(self, name: str) -> str:
-        """Return the path of a program of the server's installation."""
-        return f"{self.layout.installation.bindir}/{name}"
+    def client_bindir(self) -> Path:
+        """Return the directory of client programs of the server's version on this machine. Raises MissingCapability."""
+        return Path(self.layout.installation.bindir)
 
-    def run_as_owner(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        allowed_exit_codes: Collection[int] = (0,),
-    ) -> Completed:
-        """Run a command as the server's user, to its end. Raises CommandError, or MissingCapability where there is no such program."""
-        return self._runner.run(argv, owner=self.layout.owner, env=env, allowed_exit_codes=allowed_exit_codes)
+    @property
+    def runner(self) -> Runner:
+        """Return what runs commands on this machine."""
+        return self._runner
 
     def run_with_servers(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_s: float | None = None
+        self, way: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, upstream: "Server | None" = None
     ) -> None:
         """Run a command that starts servers of its own in the data directory, as initdb and pg_rewind do: killed with it, as by an interrupt,
-        they would leave their shared memory."""
+        they would leave their shared memory. `way` is one of `confinement.WAYS`; `upstream` is what it connects to."""
         memory = Guarded.at(self.layout.data_directory)
         entry = self._journal.record(self.layout.memory_step(memory))
         try:
-            self._runner.run(argv, owner=self.layout.owner, env=env, timeout_s=timeout_s)
+            self._run_filling(way, argv, self.layout.own_directories, env, upstream)
         finally:
             remove_memory_of(memory)
             self._journal.mark_undone(entry)
+
+    def _run_filling(
+        self,
+        way: str,
+        argv: Sequence[str],
+        directories: Iterable[Path],
+        env: Mapping[str, str] | None = None,
+        upstream: "Server | None" = None,
+    ) -> None:
+        """Run a program of the installation that fills these directories of this server."""
+        connecting: Connecting = {} if upstream is None else connecting_to(self.host_of(upstream))
+        view = View(
+            programs=program_folders(Path(self.layout.installation.bindir)), targets=tuple(directories), **connecting
+        )
+        self._runner.run_confined(way, argv, view, self.layout.owner, env=env)
+
+    def host_of(self, upstream: "Server") -> str:
+        """Return how programs of this server's machine reach another server: by its socket, or by its address on another machine."""
+        is_apart = upstream.layout.machine != self.layout.machine
+        return upstream.connection.host if is_apart else str(upstream.layout.socket_directory)
 
     def initdb(self, report: Callable[[Progress], None] = lambda _: None) -> None:
         """Make the data directory, by initdb or of a backup. `report` is told how far the copying of a backup is."""
@@ -136,9 +152,9 @@ class Server:
         else:
             argv = self.layout.initdb_step().argv
             assert argv is not None  # it is a command
-            # Where initdb makes the directory itself it removes it when it fails, and its memory is known by the directory.
-            self.run_as_owner(["mkdir", "-p", "-m", "700", str(self.layout.data_directory)])
-            self.run_with_servers(argv)
+            for directory in self.layout.own_directories:
+                make_empty_directory(directory, self.layout.owner)
+            self.run_with_servers("initdb", argv)
         check_wal_directory(self.layout)
         configuration.prepare(
             self.layout.data_directory,

@@ -1,8 +1,9 @@
 """A server on another host: its agent makes, starts and ends it; what is asked of it goes over TCP."""
 
 import base64
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
@@ -22,7 +23,7 @@ from plinth.server.port import LOCALHOST
 from plinth.server.postmaster import START_TIMEOUT_S, TAIL_LINES
 from plinth.server.replication.standby import Standby
 from plinth.server.server import Applied, Server, ShutdownMode
-from plinth.system.runner import Completed, Runner
+from plinth.system.runner import Runner
 
 
 class RemoteServer(Server):
@@ -75,22 +76,14 @@ class RemoteServer(Server):
         """Return the pid of the running postmaster there, else None."""
         return self._ask("pid_of")
 
-    def program(self, name: str) -> str:
-        """Return the path of a client program of the server's version on this machine. Raises MissingCapability."""
-        return f"{HOST.installation(self.layout.installation.major, None).bindir}/{name}"
+    def client_bindir(self) -> Path:
+        """Return the directory of client programs of the server's version on this machine. Raises MissingCapability."""
+        return Path(HOST.installation(self.layout.installation.major, None).bindir)
 
-    def run_as_owner(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        allowed_exit_codes: Collection[int] = (0,),
-    ) -> Completed:
-        """Run a command on this machine, as the user who runs servers here, to its end: no command crosses the connection to a host.
-
-        Raises CommandError, or MissingCapability where there is no such program.
-        """
-        return self._clients.run(argv, owner=HOST.owner(), env=env, allowed_exit_codes=allowed_exit_codes)
+    @property
+    def runner(self) -> Runner:
+        """Return what runs commands on this machine: none crosses the connection to a host."""
+        return self._clients
 
     def initdb(self, report: Callable[[Progress], None] = lambda _: None) -> None:
         """Make the data directory."""

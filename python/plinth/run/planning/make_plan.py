@@ -304,11 +304,11 @@ class _Planner:
         """Yield what the machines lack for the experiment, apart from installations."""
         if error := cache_error(experiment.measure):
             yield error
-        for key in expanded.clusters:
-            source, installation = backup_of(key.dataset), installations.get(key.id)
+        backups = {(backup_of(key.dataset), installations.get(key.id)) for key in expanded.clusters}
+        for source, installation in sorted(backups, key=str):
             try:
                 if source is not None and installation is not None:
-                    check_backup(source, installation)
+                    check_backup(source, installation, context.owner, self.runner)
             except PlinthError as error:
                 yield error
         yield from self._lacking_clients(expanded)

@@ -12,6 +12,7 @@ from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.facts import Installation
 from plinth.model.server_spec import NEWEST_VERSION, OLDEST_VERSION
 from plinth.server.installations.reachable import PROGRAMS, for_owner
+from plinth.system.confinement import View, program_folders
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
@@ -167,7 +168,9 @@ def _with_initdb(found: Installation, owner: Owner, runner: Runner) -> Installat
     """
     initdb = f"{found.bindir}/initdb"
     nowhere = "/nonexistent"  # nothing is made
-    done = runner.run([initdb, "--show", "--pgdata", nowhere], owner=owner, timeout_s=30, allowed_exit_codes=range(256))
+    argv = [initdb, "--show", "--pgdata", nowhere]
+    view = View(programs=program_folders(Path(found.bindir)))
+    done = runner.run_confined("version", argv, view, owner, allowed_exit_codes=range(256))
     if "POSTGRES_BKI=" in done.stderr + done.stdout:
         return found
     said = (done.stderr or done.stdout).strip().splitlines()
@@ -199,7 +202,7 @@ def _run_version(program: Path, owner: Owner, runner: Runner, as_ourselves: bool
     """Run as `owner`, or as ourselves if that is allowed and the owner cannot reach it: `for_owner` copies it later."""
     argv = [str(program), "--version"]
     try:
-        return runner.run(argv, owner=owner, timeout_s=30).stdout
+        return runner.run_confined("version", argv, View(programs=program_folders(program.parent)), owner).stdout
     except PlinthError as error:
         if owner.is_current_user:
             raise

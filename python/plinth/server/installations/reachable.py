@@ -13,6 +13,7 @@ from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.facts import Installation
+from plinth.system.confinement import View, program_folders
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.paths import cache_dir, ensure
@@ -54,7 +55,8 @@ def _runs(bindir: Path, owner: Owner, runner: Runner) -> bool:
     """Return whether `owner` can run the programs, and read the libraries that they load."""
     try:
         for program in PROGRAMS:
-            runner.run([str(bindir / program), "--version"], owner=owner, timeout_s=30)
+            view = View(programs=program_folders(bindir))
+            runner.run_confined("version", [str(bindir / program), "--version"], view, owner)
     except PlinthError:
         return False
     return True
@@ -64,7 +66,8 @@ def _prefix(bindir: Path, owner: Owner, runner: Runner) -> Path:
     """Return the one directory that holds programs, extensions and shared files; programs find those by relative paths."""
     prefix = bindir.parent
     try:
-        shown = runner.run([str(bindir / "pg_config"), "--sharedir", "--pkglibdir"], timeout_s=30).stdout
+        argv = [str(bindir / "pg_config"), "--sharedir", "--pkglibdir"]
+        shown = runner.run(argv, timeout_s=30).stdout
         outside = [part for part in shown.splitlines() if not Path(part).is_relative_to(prefix)]
     except PlinthError:
         outside = []  # some installations come without pg_config

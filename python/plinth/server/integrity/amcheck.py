@@ -7,6 +7,7 @@ order, as chapter F of PostgreSQL's manual describes them.
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plinth.model.durability import DamageKind, IntegrityCheck
@@ -15,6 +16,7 @@ from plinth.model.facts import Installation
 from plinth.server.integrity.check_limits import CheckTimedOut, raise_if_timed_out, timeout_reason
 from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of, is_unanswered
 from plinth.server.layout import ServerLayout
+from plinth.system.confinement import View, program_folders
 from plinth.system.runner import CommandError, Runner
 
 if TYPE_CHECKING:
@@ -116,8 +118,9 @@ def check_checksums(layout: ServerLayout, installation: Installation, runner: Ru
     if not enabled:
         return Integrity((), (IntegrityCheck(name=name, not_run="the server was made without data checksums"),))
     argv = (f"{installation.bindir}/pg_checksums", "--check", f"--pgdata={layout.data_directory}")
+    view = View(programs=program_folders(Path(installation.bindir)), originals=tuple(layout.directories.values()))
     try:
-        runner.run(argv, owner=layout.owner)
+        runner.run_confined("data directory", argv, view, layout.owner)
     except MissingCapability as error:  # some builds bring nothing but the server
         return Integrity((), (IntegrityCheck(name=name, not_run=error.message),))
     except CommandError as error:

@@ -5,12 +5,14 @@ has been cut off behind frozen rows.
 """
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.durability import IntegrityCheck
 from plinth.model.facts import Installation
 from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of
 from plinth.server.layout import ServerLayout
+from plinth.system.confinement import View, program_folders
 from plinth.system.runner import CommandError, Runner
 
 if TYPE_CHECKING:
@@ -53,13 +55,16 @@ def last_commit_before(end_lsn: str, layout: ServerLayout, installation: Install
     high, low = (int(part, 16) for part in end_lsn.split("/"))
     argv = (
         f"{installation.bindir}/pg_waldump",
-        f"--path={layout.data_directory / 'pg_wal'}",
+        f"--path={layout.wal_directory or layout.data_directory / 'pg_wal'}",
         "--rmgr=Transaction",
         f"--start={high:X}/{low - low % _WAL_SEGMENT_BYTES:X}",
         f"--end={end_lsn}",
     )
+    view = View(
+        programs=program_folders(Path(installation.bindir)), originals=(layout.wal_directory or layout.data_directory,)
+    )
     try:
-        shown = runner.run(argv, owner=layout.owner).stdout
+        shown = runner.run_confined("data directory", argv, view, layout.owner).stdout
     except CommandError as error:
         shown = error.completed.stdout  # it ends with an error where the WAL does
     commits = [line for line in shown.splitlines() if _COMMIT.search(line)]

@@ -19,7 +19,6 @@ from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
 STREAM_TIMEOUT_S = 60.0
-REWIND_TIMEOUT_S = 600.0
 
 
 def rejoin(
@@ -88,7 +87,7 @@ def _rewind(standby: Standby, primary: Server) -> None:
     source = f"host={host} port={primary.port} user={SUPERUSER} dbname={DATABASE}"
     argv = (str(program), f"--target-pgdata={standby.layout.data_directory}", f"--source-server={source}")
     env = {"PGPASSWORD": primary.password} if standby.is_apart and primary.password else None
-    standby.run_with_servers(argv, env=env, timeout_s=REWIND_TIMEOUT_S)
+    standby.run_with_servers("rewind", argv, env=env, upstream=primary)
     standby.mark()
 
 

@@ -21,6 +21,7 @@ from plinth.server.tablespaces import check_wal_directory
 from plinth.system import cancel
 from plinth.system.background import in_background
 from plinth.system.database import connect, database_errors
+from plinth.system.directory import make_empty_directory
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
@@ -122,7 +123,10 @@ class Standby(Server):
         with _reporting(self.upstream.control, f"base backup of {self.layout.name}", report):
             password = self.upstream.password if self.is_apart else None
             env = None if password is None else {"PGPASSWORD": password}
-            self._runner.run(step.argv, owner=self.layout.owner, env=env)
+            directories = tuple(self.layout.directories.values())
+            for directory in directories:
+                make_empty_directory(directory, self.layout.owner)
+            self._run_filling("base backup", step.argv, directories, env, self.upstream)
         duration_s = time.monotonic() - began
         check_wal_directory(self.layout)
         self.mark()

@@ -20,6 +20,7 @@ from plinth.model.units import format_size
 from plinth.server.settings.probe import SettingDefinition, complaint_of, configuration_files
 from plinth.server.settings.values import number_of, setting_text
 from plinth.server.shared_memory import remove_left_shared_memory
+from plinth.system.confinement import View, program_folders
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
@@ -27,7 +28,6 @@ from plinth.system.runner import Runner
 _CONTROL_FILE_BYTES = 8192  # PG_CONTROL_FILE_SIZE; of zeros, which every version refuses by the name of this constant:
 _REFUSES_CONTROL_FILE = "PG_CONTROL_VERSION"
 _CHECK_SINCE = 15  # before, --check was --boot -x0
-_TIMEOUT_S = 30
 _OF_SESSIONS = ("user", "superuser", "backend", "superuser-backend")
 _OF_MEMORY = ("memory", "semaphore")
 """What a complaint is about that is one of the machine; all else is found when the server starts."""
@@ -82,7 +82,8 @@ class DryStart:
         bindir = Path(self._installation.bindir)
         try:
             words = [str(bindir / "pg_config"), "--pkglibdir"]
-            return self._runner.run(words, owner=self._owner, timeout_s=_TIMEOUT_S).stdout.strip()
+            view = View(programs=program_folders(bindir))
+            return self._runner.run_confined("version", words, view, self._owner).stdout.strip()
         except PlinthError:
             places = (bindir.parent / "lib/postgresql", bindir.parent / "lib")
             return next((str(place) for place in places if (place / "plpgsql.so").exists()), "")
@@ -139,10 +140,12 @@ class DryStart:
             if mode:
                 none = none[:1]
             options = [part for one in (*none, *(f"{n}={v}" for n, v in asked.items())) for part in ("-c", one)]
-            done = self._runner.run(
-                [f"{self._installation.bindir}/postgres", *mode, "-D", str(folder), *options],
-                owner=self._owner,
-                timeout_s=_TIMEOUT_S,
+            bindir = Path(self._installation.bindir)
+            done = self._runner.run_confined(
+                "dry start",
+                [f"{bindir}/postgres", *mode, "-D", str(folder), *options],
+                View(programs=program_folders(bindir), targets=(folder,)),
+                self._owner,
                 allowed_exit_codes=(0, 1, 2),
             )
         if done.exit_code == 0:
@@ -157,7 +160,7 @@ class DryStart:
 def _skeleton(major: int, owner: Owner) -> Iterator[Path]:
     """Make a folder of the server's user with what a server looks at before it has read its control file."""
     try:
-        folder = Path(tempfile.mkdtemp(prefix="plinth-start-"))
+        folder = Path(tempfile.mkdtemp(prefix="plinth-start-")).resolve()
     except OSError as error:
         place = Path(error.filename or os.environ.get("TMPDIR", "/tmp"))
         raise from_os_error(error, "make a temporary directory", place) from error

@@ -7,6 +7,7 @@ it: units, ranges, enums, aliases and what the build lacks are the server's know
 import re
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from plinth.common.nearest import nearest
@@ -15,8 +16,9 @@ from plinth.model.errors import Problem
 from plinth.model.facts import Installation
 from plinth.model.synchronous_standby_names import quorum_of
 from plinth.server.settings.values import setting_text
+from plinth.system.confinement import View, program_folders
 from plinth.system.owner import Owner
-from plinth.system.runner import Runner
+from plinth.system.runner import Completed, Runner
 
 OWNED = {
     "data_directory": "the data directory is stored on server.storage",
@@ -76,6 +78,7 @@ class SettingsProbe:
 
     def __init__(self, installation: Installation, owner: Owner, runner: Runner) -> None:
         self._postgres = f"{installation.bindir}/postgres"
+        self._view = View(programs=program_folders(Path(installation.bindir)))
         self._version = installation.version
         self._major = installation.major
         self._owner = owner
@@ -85,7 +88,7 @@ class SettingsProbe:
     @cached_property
     def definitions(self) -> dict[str, SettingDefinition]:
         """Return every setting that `--describe-config` lists; it leaves out those meant for developers."""
-        rows = self._runner.run([self._postgres, "--describe-config"], owner=self._owner, timeout_s=30).stdout
+        rows = self._run("--describe-config").stdout
         found: dict[str, SettingDefinition] = {}
         for row in rows.splitlines():
             name, context, _group, vartype, _value, minimum, maximum, *texts = row.split("\t")
@@ -159,6 +162,12 @@ class SettingsProbe:
     def _near(self, name: str) -> str | None:
         return nearest(name.lower(), self.definitions)
 
+    def _run(self, *words: str, allowed_exit_codes: Collection[int] = (0,)) -> Completed:
+        argv = [self._postgres, *words]
+        return self._runner.run_confined(
+            "settings", argv, self._view, self._owner, allowed_exit_codes=allowed_exit_codes
+        )
+
     def _ask(self, name: str, text: str) -> Answer:
         key = (name.lower(), text)
         if key not in self._answers:
@@ -169,9 +178,7 @@ class SettingsProbe:
         """Ask with an empty configuration and no data directory: nothing is started and no file is read."""
         nothing = [f"{key}=/dev/null" for key in (*configuration_files(self._major), "data_directory")]
         options = [part for option in (*nothing, f"{name}={text}") for part in ("-c", option)]
-        done = self._runner.run(
-            [self._postgres, "-C", name, *options], owner=self._owner, timeout_s=30, allowed_exit_codes=(0, 1)
-        )
+        done = self._run("-C", name, *options, allowed_exit_codes=(0, 1))
         if done.exit_code == 0:
             return Answer(done.stdout.rstrip("\n"))
         return Answer(None, *complaint_of(done.stderr))
