@@ -314,6 +314,7 @@ def test_a_dump_that_the_server_cannot_read_is_named(project, nothing_left) -> N
     path.chmod(0o600)
     done = run(project, path)
     if os.geteuid() == 0:
-        assert done.returncode == 1, done.stderr
+        assert done.returncode == 5, done.stderr
         assert "the user that the server runs as cannot read the dump" in " ".join(done.stderr.split())
+        assert project.plinth("plan", "x.toml").returncode == 5
     nothing_left()

@@ -8,6 +8,7 @@ from plinth.model.dataset import BackupDataset
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
+from plinth.workload.brought import tree_size
 from plinth.workload.bulk import COPY_BYTES_PER_S
 from plinth.workload.dataset import Dataset, DatasetServer
 
@@ -34,15 +35,8 @@ class Backup(Dataset):
         """Return the size as given by the user; else that of the backup, of a compressed one a multiple."""
         if self.spec.size_bytes is not None:
             return DatasetSize(self.spec.size_bytes, 0)
-        path = Path(self.spec.path)
-        if not path.is_dir():
-            return DatasetSize(0, 0)
-        sizes = (
-            (file.name, file.stat().st_size) for file in path.rglob("*") if file.is_file() and not file.is_symlink()
-        )
-        return DatasetSize(
-            sum(size * (_COMPRESSION if name.endswith((".gz", ".zst", ".lz4")) else 1) for name, size in sizes), 0
-        )
+        found = tree_size(Path(self.spec.path))
+        return DatasetSize(found.plain_bytes + _COMPRESSION * found.compressed_bytes, 0)
 
     def populate_s(self) -> float:
         """Estimate by its size."""

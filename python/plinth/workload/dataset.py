@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from plinth.model.base import Gap
@@ -12,7 +13,7 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.system.runner import Completed
+from plinth.system.runner import Completed, Runner
 from plinth.workload.bulk import Loader
 
 if TYPE_CHECKING:
@@ -44,21 +45,28 @@ class DatasetServer(Protocol):
         """Return the processors of the machine that the server is on."""
         ...
 
-    def run_command(self, argv: Sequence[str], allowed_exit_codes: Collection[int] = (0,)) -> Completed:
-        """Run a command on this machine, as the user of servers here. Raises Refused of a server that is not ours, CommandError."""
+    @property
+    def runner(self) -> Runner:
+        """Return what runs commands on this machine."""
         ...
 
     def run_client(
         self,
+        way: str,
         program: str,
         arguments: Sequence[str],
+        originals: Sequence[Path],
         *,
+        own: Sequence[Path] = (),
         role: str | None = None,
         env: Mapping[str, str] | None = None,
         allowed_exit_codes: Collection[int] = (0,),
     ) -> Completed:
-        """Run a client program of the server's version likewise, whose sessions are of `role`, with the password of `target`. Raises as
-        `run_command`, and MissingCapability."""
+        """Run a client program of the server's version on this machine, confined to what was brought (`originals`, by real paths) and files
+        that Plinth made (`own`). Its sessions are of `role`, with the password of `target`.
+
+        `way` is one of `confinement.WAYS`. Raises Refused for a server that is not ours, CommandError, MissingCapability.
+        """
         ...
 
     def stopped(self) -> AbstractContextManager[None]:

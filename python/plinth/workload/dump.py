@@ -10,28 +10,26 @@ import secrets
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from plinth.common.shown import shown
 from plinth.model.base import Gap
 from plinth.model.dataset import DumpDataset
-from plinth.model.errors import RunError, UsageError
+from plinth.model.errors import RunError
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.model.units import format_count
 from plinth.system.background import in_background
 from plinth.system.database import connect
+from plinth.workload.brought import Form, check_globals, extensions_of, look_at_dump, read_globals
 from plinth.workload.bulk import COPY_BYTES_PER_S
 from plinth.workload.dataset import Dataset, DatasetServer
 
 if TYPE_CHECKING:
     import psycopg
-
-Form = Literal["custom", "directory", "tar", "plain"]
 
 _ROLE = "plinth_restore"
 _TASK = "restore"
@@ -52,7 +50,6 @@ _LEFT_OUT = (
 """Entries of an archive that lead to other servers, or need a superuser."""
 # "215; 1259 16385 TABLE public goods postgres", as pg_restore --list writes entries; kinds are in capitals.
 _ENTRY = re.compile(r"(?P<id>\d+); \d+ \d+ (?P<kind>[A-Z][A-Z ]*[A-Z]) (?P<rest>.*)")
-_EXTENSION = re.compile(rb'CREATE EXTENSION (?:IF NOT EXISTS )?("(?:[^"]|"")+"|[\w-]+)', re.IGNORECASE)
 # What a plain dump has for roles, tablespaces and servers that are not here: objects are then of the role that restores them. Its own
 # \restrict is refused like any other command of psql, which runs nothing then.
 _OF_OTHERS = re.compile(
@@ -62,13 +59,6 @@ _OF_OTHERS = re.compile(
     r'|(?:publication|subscription) "[^"]*" does not exist'
     r"|must be owner of extension|backslash commands are restricted|\\unrestrict: wrong key"
 )
-# As pg_dumpall writes them; nothing else of its file is used, and none of it is run.
-_IDENTIFIER = r'("(?:[^"]|"")+"|\w+)'
-_CREATE_ROLE = re.compile(rf"^CREATE ROLE {_IDENTIFIER};$", re.MULTILINE)
-_MEMBERSHIP = re.compile(
-    rf"^GRANT {_IDENTIFIER} TO {_IDENTIFIER}(?: WITH [^;\n]*| GRANTED BY [^;\n]*)?;$", re.MULTILINE
-)
-_MOST_GLOBALS_BYTES = 16 * 2**20
 _ERROR = re.compile(r"^(?:psql:[^\n]*?:(?P<line>\d+): )?(?:ERROR|FATAL|error):\s+(?P<message>.*)$", re.MULTILINE)
 
 
@@ -78,29 +68,6 @@ class Entry(NamedTuple):
     line: str
     kind: str
     name: str
-
-
-def form_of(path: Path) -> Form:
-    """Return the format of a dump. Raises UsageError for what is none."""
-    if path.is_dir():
-        if (path / "toc.dat").is_file():
-            return "directory"
-        raise UsageError(f"{path} is no dump: a directory without toc.dat", hint="pg_dump -Fd makes one")
-    try:
-        with path.open("rb") as file:
-            head = file.read(512)
-    except (OSError, ValueError) as error:  # a path with a NUL
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"cannot read the dump {shown(str(path))}: {reason}", where="dataset.path") from error
-    if head.startswith(b"PGDMP"):
-        return "custom"
-    if head[257:262] == b"ustar":
-        return "tar"
-    if b"\0" in head or head.startswith(b"\x1f\x8b"):
-        raise UsageError(
-            f"{path} is no dump: neither an archive of pg_dump nor SQL", hint="a compressed SQL file has to be unpacked"
-        )
-    return "plain"
 
 
 def entries_of(listing: str) -> list[Entry]:
@@ -123,21 +90,18 @@ class Dump(Dataset):
 
     def size(self) -> DatasetSize:
         """Return the size as given by the user; else that of the dump itself, which is less."""
-        return DatasetSize(self.spec.size_bytes or self._dump_bytes(), 0)
+        return DatasetSize(self.spec.size_bytes or look_at_dump(self._path).size_bytes, 0)
 
     def populate_s(self) -> float:
         """Estimate by its size."""
         return 1 + self.size().total_bytes / COPY_BYTES_PER_S
 
     def steps(self) -> list[Step]:
-        """Return the steps. Raises UsageError for a path that is no dump, and for globals that are no file."""
-        form = form_of(self._path)
-        if self._globals is not None and not self._globals.is_file():
-            raise UsageError(
-                f"{shown(str(self._globals))} is no file",
-                where="dataset.globals",
-                hint="what pg_dumpall has written of roles and tablespaces alone",
-            )
+        """Return the steps. Raises UsageError for a path that is no dump, and for globals that are no file,
+        MissingCapability where the server's user cannot read them."""
+        form = look_at_dump(self._path).form
+        if self._globals is not None:
+            check_globals(self._globals)
         roles = "" if self._globals is None else f", the roles of {self._globals}"
         program = "psql" if form == "plain" else "pg_restore"
         return [
@@ -151,13 +115,13 @@ class Dump(Dataset):
 
     def populate(self, server: DatasetServer, report: Report) -> None:
         """Restore the dump. Raises RunError with what failed."""
-        form = form_of(self._path)
-        self._check_readable(server)
+        form = look_at_dump(self._path).form
         if form == "plain":
-            extensions = list(_extensions_of_text(self._path))
+            extensions = list(extensions_of(self._path, server.runner))
             entries = []
         else:
-            entries = entries_of(server.run_client("pg_restore", ["--list", str(self._path)]).stdout)
+            listing = server.run_client("look at a dump", "pg_restore", ["--list", str(self._path)], [self._path])
+            entries = entries_of(listing.stdout)
             extensions = [entry.name.split()[1] for entry in entries if entry.kind == "EXTENSION"]
         self._prepare(server, extensions)
         roles = self._make_roles(server)
@@ -172,22 +136,6 @@ class Dump(Dataset):
         server.control.execute("VACUUM ANALYZE")
         report(Progress("vacuum", 1, 1, "databases"))
 
-    def _dump_bytes(self) -> int:
-        if self._path.is_dir():
-            return sum(file.stat().st_size for file in self._path.iterdir() if file.is_file())
-        return self._path.stat().st_size if self._path.exists() else 0
-
-    def _check_readable(self, server: DatasetServer) -> None:
-        dump = self._path / "toc.dat" if self._path.is_dir() else self._path
-        for key, what, file in (("path", "dump", dump), ("globals", "globals", self._globals)):
-            if file is None or not server.run_command(["test", "-r", str(file)], allowed_exit_codes=(0, 1)).exit_code:
-                continue
-            raise RunError(
-                f"the user that the server runs as cannot read the {what} {file}",
-                where=f"dataset.{key}",
-                hint="give it the right to: setfacl -m u:NAME:rX, or chmod, on the file and its folders",
-            )
-
     def _make_roles(self, server: DatasetServer) -> list[str]:
         """Make the roles that the globals name and the server does not have, and their memberships in each other."""
         if self._globals is None:
@@ -195,15 +143,13 @@ class Dump(Dataset):
         import psycopg
         from psycopg import sql
 
-        # By the server's user, who may read less than we.
-        text = server.run_command(["head", f"--bytes={_MOST_GLOBALS_BYTES}", "--", str(self._globals)]).stdout
+        found = read_globals(self._globals, server.runner)
         there = {row[0] for row in server.control.execute("SELECT rolname FROM pg_roles").fetchall()}
-        roles = [name for name in map(_unquoted, _CREATE_ROLE.findall(text)) if name not in there]
+        roles = [name for name in found.roles if name not in there]
         try:
             for role in roles:
                 server.control.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(role)))
-            for group, member in _MEMBERSHIP.findall(text):
-                names = [_unquoted(group), _unquoted(member)]
+            for names in found.memberships:
                 if set(names) <= set(roles):  # no membership in a role that PostgreSQL has itself, or in the superuser
                     server.control.execute(sql.SQL("GRANT {} TO {}").format(*map(sql.Identifier, names)))
         except psycopg.Error as error:
@@ -245,6 +191,7 @@ class Dump(Dataset):
             file.flush()
             os.fchmod(file.fileno(), 0o644)  # for the user that the server runs as
             done = server.run_client(
+                "restore a dump",
                 "pg_restore",
                 [
                     *jobs,
@@ -258,6 +205,8 @@ class Dump(Dataset):
                     f"--dbname={server.control.info.dbname}",
                     str(self._path),
                 ],
+                [self._path],
+                own=[Path(file.name)],
                 role=_ROLE,
                 allowed_exit_codes=(0, 1),
             )
@@ -265,6 +214,7 @@ class Dump(Dataset):
 
     def _run_script(self, server: DatasetServer) -> None:
         done = server.run_client(
+            "restore a dump",
             "psql",
             [
                 "--no-psqlrc",
@@ -276,6 +226,7 @@ class Dump(Dataset):
                 f"--file={self._path}",
                 f"--dbname={server.control.info.dbname}",
             ],
+            [self._path],
             role=_ROLE,
             env={"PGOPTIONS": "-c client_min_messages=error"},
             allowed_exit_codes=(0, 1, 2, 3),
@@ -318,10 +269,6 @@ class Dump(Dataset):
         return {}
 
 
-def _unquoted(identifier: str) -> str:
-    return identifier[1:-1].replace('""', '"') if identifier.startswith('"') else identifier
-
-
 def _grant_all(control: "psycopg.Connection", roles: list[str]) -> None:
     """Let roles use all that was restored: the rights of the dump are left out, and with them who may do less."""
     from psycopg import sql
@@ -339,14 +286,6 @@ def _is_kept(entry: Entry) -> bool:
         return False
     is_of_extension = entry.kind in ("COMMENT", "ACL") and entry.name.startswith("- EXTENSION ")
     return not is_of_extension
-
-
-def _extensions_of_text(path: Path) -> Iterator[str]:
-    """Yield the extensions that a script makes."""
-    with path.open("rb") as file:
-        for line in file:
-            if line.lstrip()[:16].upper() == b"CREATE EXTENSION" and (match := _EXTENSION.match(line.lstrip())):
-                yield match[1].decode(errors="replace")
 
 
 def _tolerated(path: Path, stderr: str, exit_code: int) -> Counter[str]:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from plinth.model.connection import Connection
@@ -12,8 +13,10 @@ from plinth.model.loaded import LoadedDataset, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
 from plinth.run.host import HOST, ServerHost
+from plinth.system.confinement import Connecting, View, connecting_to, program_folders
 from plinth.system.database import connect
-from plinth.system.runner import Completed
+from plinth.system.owner import server_owner
+from plinth.system.runner import Completed, Runner
 from plinth.workload import Dataset, DatasetServer, loaded_tables
 from plinth.workload.bulk import Loader, bulk_loader
 
@@ -73,21 +76,25 @@ class DatasetSession:
         """Return the processors that the server may use."""
         return self.host.facts().cores
 
-    def run_command(self, argv: Sequence[str], allowed_exit_codes: Collection[int] = (0,)) -> Completed:
-        """Run a command on this machine, as the user of servers here. Refused of a server that Plinth has not started."""
-        return self._managed.run_as_owner(argv, allowed_exit_codes=allowed_exit_codes)
+    @property
+    def runner(self) -> Runner:
+        """Return what runs commands on this machine."""
+        return self._managed.runner
 
     def run_client(
         self,
+        way: str,
         program: str,
         arguments: Sequence[str],
+        originals: Sequence[Path],
         *,
+        own: Sequence[Path] = (),
         role: str | None = None,
         env: Mapping[str, str] | None = None,
         allowed_exit_codes: Collection[int] = (0,),
     ) -> Completed:
         """Run a client program of the server's version on this machine, which connects as `role`, with the password of the run where there
-        is one. Refused likewise."""
+        is one. Refused for a server that Plinth has not started."""
         server = self._managed
         of_libpq = {
             "PGHOST": str(self.target.host),
@@ -95,8 +102,19 @@ class DatasetSession:
             "PGUSER": role or self.target.user,
             **({} if self.target.password is None else {"PGPASSWORD": self.target.password}),
         }
-        return server.run_as_owner(
-            [server.program(program), *arguments],
+        bindir = server.client_bindir()
+        reached: Connecting = {} if way == "look at a dump" else connecting_to(str(self.target.host))
+        view = View(
+            programs=program_folders(bindir),
+            originals=tuple(originals),
+            own=tuple(own),
+            **reached,
+        )
+        return self.runner.run_confined(
+            way,
+            [f"{bindir}/{program}", *arguments],
+            view,
+            server_owner(),
             env={**of_libpq, **(env or {})},
             allowed_exit_codes=allowed_exit_codes,
         )
