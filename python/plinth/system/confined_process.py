@@ -1,9 +1,11 @@
 """Start a program that sees only what it needs, as a user who is not root: the child side of `system.confinement`.
 
-    python -I -S confined_process.py run     VIEW PROGRAM ARGUMENT...
-    python -I -S confined_process.py resolve VIEW PATH...
+    python -I -S confined_process.py run     DESCRIPTOR PROGRAM ARGUMENT...
+    python -I -S confined_process.py resolve DESCRIPTOR
 
-`run`: VIEW is a JSON object with the user and the paths of a `confinement.View`. The program gets mount, PID, IPC and network namespaces of
+The descriptor is of a file with a JSON object: the user and the paths of a `confinement.View`, or of what is to be resolved.
+
+`run`: The program gets mount, PID, IPC and network namespaces of
 its own. Its root directory is empty but for bind mounts: system folders and programs (read-only), originals (read-only, and no
 program in them can be executed), and targets. It can gain no privileges (PR_SET_NO_NEW_PRIVS), and nothing that it starts outlives it.
 Each path but a target is opened as the user, and the descriptor is what is mounted: a path that is exchanged meanwhile is either refused or
@@ -45,13 +47,15 @@ class NotStarted(Exception):
     """Why the program is not started."""
 
 
-def main(mode: str, view: dict[str, Any], words: list[str]) -> NoReturn:
+def main(mode: str, descriptor: int, words: list[str]) -> NoReturn:
     """Do what the module says; exits with FAILED and the reason on stderr when the program cannot be started."""
+    with os.fdopen(descriptor, "rb") as file:
+        view = json.load(file)
     try:
         if mode == "resolve":
             _become(view)
             with os.fdopen(1, "w") as out:
-                json.dump([_described(word) for word in words], out)
+                json.dump([_described(path) for path in view["originals"]], out)
             os._exit(0)
         _run(view, words)
     except NotStarted as error:
@@ -241,8 +245,10 @@ def _enter(view: dict[str, Any]) -> None:
     for path, target in links.items():
         os.symlink(target, f"{root}{path}")
     os.symlink("/proc/self/fd", f"{root}/dev/fd")
-    for descriptor, path, mount_flags in sorted((*opened, *devices), key=lambda one: (one[1].count("/"), one[1])):
-        _show(descriptor, f"{root}{path}", mount_flags)
+    shown = sorted((*opened, *devices), key=lambda one: (one[1].count("/"), one[1]))
+    for descriptor, path, _ in shown:
+        _show(descriptor, f"{root}{path}")
+    _restrict(root, {f"{root}{path}": mount_flags for _, path, mount_flags in shown})
     os.chdir(root)
     _check(_libc.pivot_root(b".", b"."), "pivot_root")
     _check(_libc.umount2(b".", _MNT_DETACH), "leave the root directory")
@@ -254,7 +260,7 @@ def _enter(view: dict[str, Any]) -> None:
             raise
 
 
-def _show(descriptor: int, place: str, flags: int) -> None:
+def _show(descriptor: int, place: str) -> None:
     """Mount what a descriptor stands for at `place`, with all that is mounted below it."""
     if not os.path.lexists(place):
         os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -265,15 +271,18 @@ def _show(descriptor: int, place: str, flags: int) -> None:
     elif os.path.islink(place):
         raise NotStarted(f"{place}: a link of the system is there")
     _mount(f"/proc/self/fd/{descriptor}", place, None, _MS_BIND | _MS_REC)
-    for point in _mounts_below(place):
-        _mount(None, point, None, _MS_REMOUNT | _MS_BIND | flags)
 
 
-def _mounts_below(place: str) -> list[str]:
-    """Return the mount points at and below a place: proc_pid_mountinfo(5)."""
+def _restrict(root: str, places: dict[str, int]) -> None:
+    """Set the flags of each mount below the new root directory: those of the place that it is in (proc_pid_mountinfo(5))."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         points = [_unescaped(line.split(" ")[4]) for line in file]
-    return [point for point in dict.fromkeys(points) if point == place or point.startswith(f"{place}/")]
+    for point in dict.fromkeys(points):
+        place = point
+        while place.startswith(f"{root}/") and place not in places:
+            place = os.path.dirname(place)
+        if place in places:
+            _mount(None, point, None, _MS_REMOUNT | _MS_BIND | places[place])
 
 
 def _unescaped(text: str) -> str:
@@ -294,4 +303,4 @@ def _check(result: int, what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], json.loads(sys.argv[2]), sys.argv[3:])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

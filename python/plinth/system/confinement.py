@@ -191,8 +191,16 @@ def is_confined(owner: Owner) -> bool:
     return not owner.is_current_user and bool(effective_capabilities() & _CAP_SYS_ADMIN)
 
 
-def confined_argv(argv: Sequence[str], way: Way, view: View, owner: Owner) -> tuple[str, ...]:
-    """Return the command that starts `argv` with this view as `owner`; root executes it."""
+class Confined(NamedTuple):
+    """What starts a confined process: the launcher, the number of the descriptor of a file that holds `asked`, and `words`."""
+
+    launcher: tuple[str, ...]
+    words: tuple[str, ...]
+    asked: bytes
+
+
+def confined(argv: Sequence[str], way: Way, view: View, owner: Owner) -> Confined:
+    """Return what starts `argv` with this view as `owner`; root executes it."""
     view.check(way)
     return _command("run", owner, argv, way, view)
 
@@ -223,9 +231,9 @@ def own_code() -> tuple[Path, ...]:
     return tuple(sorted(folder for folder in folders if not any(other in folders for other in folder.parents)))
 
 
-def resolve_command(paths: Sequence[Path], owner: Owner) -> tuple[str, ...]:
-    """Return the command that says what `paths` are, as `owner` sees them, to be run as root, or as `owner`."""
-    return _command("resolve", owner, [str(path) for path in paths], None, View())
+def resolving(paths: Sequence[Path], owner: Owner) -> Confined:
+    """Return what says what `paths` are, as `owner` sees them; root or `owner` executes it."""
+    return _command("resolve", owner, (), None, View(originals=tuple(paths)))
 
 
 def resolved(printed: str, paths: Sequence[Path]) -> list[Brought | NotReadable]:
@@ -250,7 +258,7 @@ def unreadable(what: str, found: NotReadable, owner: Owner, key: str | None) -> 
     return UsageError(f"cannot read the {what} {shown(str(found.path))}: {shown(found.reason)}", where=key)
 
 
-def _command(mode: str, owner: Owner, words: Sequence[str], way: Way | None, view: View) -> tuple[str, ...]:
+def _command(mode: str, owner: Owner, words: Sequence[str], way: Way | None, view: View) -> Confined:
     groups = [owner.gid] if owner.is_current_user else os.getgrouplist(owner.name, owner.gid)
     asked = {
         "uid": owner.uid,
@@ -261,7 +269,8 @@ def _command(mode: str, owner: Owner, words: Sequence[str], way: Way | None, vie
         "shared_memory": way is not None and "shared memory" in way.sees,
         "memory_bytes": None if way is None else way.memory_bytes,
     }
-    return (sys.executable, "-I", "-S", confined_process.__file__, mode, json.dumps(asked), *words)
+    launcher = (sys.executable, "-I", "-S", confined_process.__file__, mode)
+    return Confined(launcher, tuple(words), json.dumps(asked).encode())
 
 
 _PATHS = ("programs", "originals", "targets", "sockets", "own")

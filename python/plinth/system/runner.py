@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -23,12 +23,13 @@ from plinth.system.confined_process import FAILED, REFUSED_PREFIX
 from plinth.system.confinement import (
     WAYS,
     Brought,
+    Confined,
     NotReadable,
     View,
-    confined_argv,
+    confined,
     is_confined,
-    resolve_command,
     resolved,
+    resolving,
 )
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
@@ -134,7 +135,7 @@ class Runner:
         What handles something brought is started by `run_confined`.
         """
         return self._run(
-            argv, argv, _Place(owner, cwd, env), _Limits(timeout_s), input_bytes, allowed_exit_codes=allowed_exit_codes
+            argv, _Place(owner, cwd, env), _Limits(timeout_s), input_bytes, allowed_exit_codes=allowed_exit_codes
         )
 
     def run_confined(
@@ -155,33 +156,35 @@ class Runner:
         is then not kept. Raises as `run` does.
         """
         one = WAYS[way]
-        started = confined_argv(argv, one, view, owner) if is_confined(owner) else argv
-        place = _Place(owner, None, env, is_confined=started is not argv)
+        started = confined(argv, one, view, owner) if is_confined(owner) else None
+        place = _Place(owner, None, env, is_confined=started is not None)
         limits = _Limits(one.timeout_s, one.output_bytes)
-        return self._run(argv, started, place, limits, input_bytes, on_line, allowed_exit_codes)
+        return self._run(argv, place, limits, input_bytes, on_line, allowed_exit_codes, started)
 
     def _run(
         self,
         argv: Sequence[str],
-        started_as: Sequence[str],
         place: "_Place",
         limits: "_Limits",
         input_bytes: bytes | None = None,
         on_line: Callable[[bytes], None] | None = None,
         allowed_exit_codes: Collection[int] = (0,),
+        confined: Confined | None = None,
     ) -> Completed:
-        """Run the command that is recorded and reported as `argv`."""
+        """Run `argv`, or what `confined` starts, which is recorded and reported as `argv`."""
         cancel.check()
         started = time.monotonic()
-        process = _start(
-            started_as,
-            place,
-            stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # The forking thread waits here, so that only the death of Plinth triggers the signal.
-            preexec_fn=partial(die_with_parent, os.getpid()),
-        )
+        with _asking(argv, confined) as (started_as, pass_fds):
+            process = _start(
+                started_as,
+                place,
+                stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # The forking thread waits here, so that only the death of Plinth triggers the signal.
+                preexec_fn=partial(die_with_parent, os.getpid()),
+                pass_fds=pass_fds,
+            )
         pipes = CommandPipes(process, input_bytes, limits.output_bytes, on_line)
         has_ended = False
         try:
@@ -217,7 +220,7 @@ class Runner:
             raise CommandError(
                 completed, f"took longer than {limits.timeout_s:g} s and was ended{left}", timed_out=True
             )
-        if started_as is not argv and completed.exit_code == FAILED and REFUSED_PREFIX in completed.stderr:
+        if confined is not None and completed.exit_code == FAILED and REFUSED_PREFIX in completed.stderr:
             raise place.not_confined(completed)
         if completed.exit_code not in allowed_exit_codes:
             raise CommandError(completed, _ending(completed.exit_code))
@@ -225,10 +228,11 @@ class Runner:
 
     def resolve(self, paths: Sequence[Path], owner: Owner) -> list[Brought | NotReadable]:
         """Return what each path is, as `owner` sees it. Nothing is opened that is neither a regular file nor a directory."""
-        command = resolve_command(paths, owner)
-        return resolved(
-            self._run(command, command, _Place(None, None, None), _Limits(_RESOLVE_TIMEOUT_S)).stdout, paths
-        )
+        if not paths:
+            return []
+        command = resolving(paths, owner)
+        limits = _Limits(_RESOLVE_TIMEOUT_S)
+        return resolved(self._run(command.launcher, _Place(None, None, None), limits, confined=command).stdout, paths)
 
     def record(self, command: CommandRecord) -> None:
         """Record a command that a confined process has run."""
@@ -289,6 +293,22 @@ class Runner:
             process = _start(argv, place, stdin=connection.fileno(), stdout=connection.fileno(), stderr=output)
         self._record(CommandRecord(tuple(argv), None, None, None, "", ""))
         return Child(process)
+
+
+@contextlib.contextmanager
+def _asking(argv: Sequence[str], confined: Confined | None) -> Iterator[tuple[Sequence[str], tuple[int, ...]]]:
+    """Yield the command to start, and the descriptors that it is given. A list of many paths would be too long for an argument."""
+    if confined is None:
+        yield argv, ()
+        return
+    descriptor = os.memfd_create("plinth-view")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:  # a descriptor has no path
+            file.write(confined.asked)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield [*confined.launcher, str(descriptor), *confined.words], (descriptor,)
+    finally:
+        os.close(descriptor)
 
 
 class _Limits(NamedTuple):
