@@ -157,7 +157,6 @@ def recorded_files(folder: Path, patterns: Sequence[str], key: Sequence[str]) ->
                 if not stat.S_ISREG(status.st_mode):
                     raise UnreadableFile("it is not a regular file")
                 may_read(real, status)
-                real.open("rb").close()
             except OSError as error:
                 raise Problem(f"cannot read {str(file)!r}: {error.strerror}", path=[*key]) from error
             except UnreadableFile as error:

@@ -4,6 +4,9 @@ import contextlib
 import errno
 import hashlib
 import os
+import shutil
+import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,6 +96,58 @@ def make_empty_directory(path: Path, owner: Owner) -> None:
         raise from_os_error(error, "make the directory", path) from error
     finally:
         os.close(parent)
+
+
+@contextmanager
+def filled_by(owner: Owner, output: Path, doing: str) -> Iterator[Path]:
+    """Make a directory next to `output` for a confined process of `owner` to write to, and remove it at the end. `doing` is for errors."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".plinth-", dir=output.parent.resolve()))
+    except OSError as error:
+        raise from_os_error(error, doing, output) from error
+    try:
+        if not owner.is_current_user:
+            os.chown(folder, owner.uid, owner.gid)
+        yield folder
+    finally:
+        _close_to_others(folder)
+        shutil.rmtree(folder)
+
+
+def take_filled(folder: Path, name: str, output: Path, *, overwrite: bool) -> None:
+    """Move the file `name`, which a confined process has written to `folder`, to `output`, for us alone to read.
+
+    Raises Refused where it is anything but a file, or `output` is there and not to be overwritten.
+    """
+    _close_to_others(folder)  # before anything of it is looked at
+    try:
+        descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+                raise Refused("what was written is not a file of one name", where=str(output))
+            os.fchown(descriptor, os.geteuid(), os.getegid())
+            os.fchmod(descriptor, 0o600)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if overwrite:
+            (folder / name).replace(output)
+        else:
+            output.hardlink_to(folder / name)
+        _sync(output.parent)
+    except OSError as error:
+        raise from_os_error(error, "write the file", output) from error
+
+
+def _close_to_others(folder: Path) -> None:
+    """Take a directory of our own that another user was given back from that user."""
+    descriptor = os.open(folder, _DIRECTORY)
+    try:
+        os.fchown(descriptor, os.geteuid(), os.getegid())
+        os.fchmod(descriptor, 0o700)
+    finally:
+        os.close(descriptor)
 
 
 def label_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> None:

@@ -3,20 +3,24 @@
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from plinth.common.shown import shown
 from plinth.model.errors import UsageError
 from plinth.model.replay import PlannedRecording, RecordedClass
 from plinth.model.workload import SessionFilter, WorkloadSpec
+from plinth.system.confinement import Brought
+from plinth.system.owner import server_owner
 from plinth.system.paths import cache_dir, ensure
-from plinth.workload.server_log import Chosen, ReadingLog, prepare_replay, read_replay
+from plinth.system.runner import Runner
+from plinth.workload.server_log import Chosen, ReadingLog, copy_replay, prepare_replay, read_replay, replay_files
 
 LEAD_S = 1.0
 """The load engine begins a recording this long after the load, so that sessions that were open before it are connected."""
-_MAGIC = b"PLINTHRP"
 _KEPT_S = 30 * 86_400.0
 
 
@@ -29,11 +33,11 @@ def recording_of(
     it, until it has not been planned with for 30 days. Raises UsageError for files that are neither, and for a recording of several
     databases.
     """
-    is_replay = [_is_replay_file(file) for file in files]
-    if any(is_replay):
+    replays = replay_files(files)
+    if replays:
         if len(files) > 1:
             raise UsageError(
-                f"workload.replay: {files[is_replay.index(True)].name} is a replay file, and there are {len(files)} files",
+                f"workload.replay: {shown(replays[0].name)} is a replay file, and there are {len(files)} files",
                 hint="one replay file, or files of a log",
             )
         if spec.sessions != "all" or spec.log_line_prefix is not None:
@@ -41,7 +45,7 @@ def recording_of(
                 "workload.sessions and workload.log_line_prefix are for logs, and workload.replay is a replay file",
                 hint="plinth replay prepare has both as options",
             )
-        file = files[0]
+        file = _own(files[0])
     else:
         file = _prepared(spec, files, reading)
     facts = read_replay(file, spec.classes)
@@ -67,11 +71,6 @@ def replay_s(recording: PlannedRecording, workload: WorkloadSpec) -> float:
     return LEAD_S + recording.span_us / 1e6 / speed
 
 
-def _is_replay_file(file: Path) -> bool:
-    with file.open("rb") as opened:
-        return opened.read(len(_MAGIC)) == _MAGIC
-
-
 def _is_current(output: Path) -> bool:
     """Return whether a file of the cache is there, and of this version."""
     try:
@@ -83,11 +82,7 @@ def _is_current(output: Path) -> bool:
 
 def _prepared(spec: WorkloadSpec, files: Sequence[Path], reading: ReadingLog) -> Path:
     chosen = _chosen(spec.sessions)
-    known = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    made_of = json.dumps([known, spec.log_line_prefix, spec.model_dump(mode="json")["sessions"]])
-    folder = ensure(cache_dir() / "replays")
-    _remove_old(folder)
-    output = folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.replay"
+    output = _place(files, [spec.log_line_prefix, spec.model_dump(mode="json")["sessions"]])
     if _is_current(output):
         os.utime(output)
         return output
@@ -104,12 +99,36 @@ def _prepared(spec: WorkloadSpec, files: Sequence[Path], reading: ReadingLog) ->
     return output
 
 
+def _own(file: Path) -> Path:
+    """Return a copy of a replay file that was brought, which the load engine reads: nobody else can change it meanwhile.
+
+    An ordinary user's file is its own.
+    """
+    if server_owner().is_current_user:
+        return file
+    output = _place([file], ["copy"])
+    if not _is_current(output):
+        copy_replay(file, output)
+    os.utime(output)
+    return output
+
+
+def _place(files: Sequence[Path], chosen: object) -> Path:
+    """Return where the replay file of these files is kept in the cache, by what identifies them and by what is chosen of them."""
+    found = Runner().resolve(files, server_owner())
+    known = [(str(one.path), *one[2:]) for one in found if isinstance(one, Brought)]
+    made_of = json.dumps([known, chosen])
+    folder = ensure(cache_dir() / "replays")
+    _remove_old(folder)
+    return folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.replay"
+
+
 def _remove_old(folder: Path) -> None:
     """Remove what nobody has planned with for a while: it holds what the log holds, personal data too."""
     for file in folder.iterdir():
         with suppress(FileNotFoundError):  # another run was faster
-            if time.time() - file.stat().st_mtime > _KEPT_S:
-                file.unlink()
+            if time.time() - file.lstat().st_mtime > _KEPT_S:
+                shutil.rmtree(file) if file.is_dir() else file.unlink()
 
 
 def _chosen(sessions: str | SessionFilter) -> Chosen:

@@ -1,22 +1,42 @@
-"""Reads the log of a server: what it has recorded, and what of it can be replayed, which goes into a replay file."""
+"""The log of a server: what it has recorded, and what of it can be replayed, which goes into a replay file.
 
-import json
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+Confined processes read it (`log_task.py`), as the server's user.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from plinth import _native
 from plinth.common.shown import shown
-from plinth.model.errors import PlinthError, RunError, UsageError
+from plinth.model.base import Frozen
+from plinth.model.errors import PlinthError, UsageError
+from plinth.model.progress import Progress
 from plinth.model.replay import LogCheck, PreparedReplay, ReplayFacts
+from plinth.system import cancel
+from plinth.system.confined_task import Task, run_task
+from plinth.system.confinement import Brought, NotReadable, View, unreadable
+from plinth.system.directory import filled_by, take_filled
 from plinth.system.failures import from_os_error
+from plinth.system.owner import Owner, server_owner
+from plinth.system.paths import cache_dir, ensure
+from plinth.system.regular_file import open_regular_file
+from plinth.system.runner import Runner
 
-_PREFIX_HINT = (
+_CHUNK_BYTES = 2**20
+
+PREFIX_HINT = (
     "for a plain log give the server's setting: --log-line-prefix '%m [%p] %q%u@%d ' (SHOW log_line_prefix); its messages have to "
     "be in English (lc_messages = 'C')"
 )
 
+REPLAY_MAGIC = b"PLINTHRP"
+REPLAY_FILE = "replay"
+"""The name of a replay file in the directory that a confined process writes it to."""
 
 LogProgress = Callable[[int, int, int], object]
 """Called with the bytes read without compression, the number of the file and how many there are."""
@@ -47,6 +67,51 @@ def log_files(patterns: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
+class LogPaths(Frozen):
+    """Files of a log, as a confined process sees them."""
+
+    files: tuple[str, ...]
+
+
+class ReplayPaths(Frozen):
+    """Which of them are replay files."""
+
+    files: tuple[str, ...]
+
+
+class CheckingLog(LogPaths):
+    """A log that is checked, with the most time of so many classes of statements listed."""
+
+    log_line_prefix: str | None
+    classes: int
+
+
+class PreparingReplay(LogPaths):
+    """A log of which a replay file is made in the directory `into`; the rest is as in `Chosen`."""
+
+    into: str
+    log_line_prefix: str | None
+    users: tuple[str, ...]
+    databases: tuple[str, ...]
+    applications: tuple[str, ...]
+    begin: str | None
+    end: str | None
+
+
+class CopyingReplay(Frozen):
+    """A replay file that is copied into the directory `into`."""
+
+    file: str
+    into: str
+
+
+_MODULE = "plinth.workload.log_task"
+_CHECK = Task("read a log", _MODULE, "check", LogCheck)
+_PREPARE = Task("read a log", _MODULE, "prepare", PreparedReplay)
+_REPLAY_FILES = Task("read a log", _MODULE, "replay_files", ReplayPaths)
+_COPY = Task("read a log", _MODULE, "copy", int)
+
+
 def check_log(
     files: Sequence[Path],
     log_line_prefix: str | None,
@@ -55,15 +120,14 @@ def check_log(
 ) -> LogCheck:
     """Return what a log of several files, in any order, holds; `classes` of statements are listed.
 
-    Raises UsageError for a log that cannot be read in any format, RunError or MissingCapability for files.
+    The caller names the files: those that the server's user cannot read are copied for it. Raises UsageError for a log that cannot be read
+    in any format, RunError or MissingCapability for files.
     """
-    config = {"files": [str(file) for file in files], "log_line_prefix": log_line_prefix, "classes": classes}
-    try:
-        return LogCheck.model_validate_json(_native.check_log(json.dumps(config), progress))
-    except _native.LogError as error:
-        raise _reported(error) from error
-    except _native.ConfigError as error:
-        raise UsageError(f"cannot check the log: {error}", hint=_PREFIX_HINT) from error
+    with _readable(files) as log:
+        asked = CheckingLog(files=log.names, log_line_prefix=log_line_prefix, classes=classes)
+        found: LogCheck = log.run(_CHECK, asked, progress)
+    named = [one.model_copy(update={"path": log.given(one.path)}) for one in found.files]
+    return found.model_copy(update={"files": tuple(named)})
 
 
 @dataclass(frozen=True)
@@ -89,25 +153,119 @@ def prepare_replay(
 ) -> PreparedReplay:
     """Write what can be replayed of a log of several files, in any order, to the replay file `output`, which its owner alone may read.
 
-    Raises UsageError for a log that cannot be read, or a file that is there and not to be
+    The caller names the files, as for `check_log`. Raises UsageError for a log that cannot be read, or a file that is there and not to be
     overwritten; RunError or MissingCapability for files.
     """
-    if output.exists() and not overwrite:
+    if os.path.lexists(output) and not overwrite:
         raise UsageError(f"{output} is there already", hint="another name, or --overwrite")
-    config = {
-        "files": [str(file) for file in files],
-        "log_line_prefix": log_line_prefix,
-        "classes": 0,
-        "output": str(output),
-        "overwrite": overwrite,
-        **asdict(chosen or Chosen()),
-    }
+    if os.path.lexists(output) and not stat.S_ISREG(output.lstat().st_mode):
+        raise UsageError(f"{output} is not a regular file: it is not overwritten", hint="another name")
+    with _readable(files) as log, filled_by(server_owner(), output, "write the replay file") as into:
+        asked = PreparingReplay(
+            files=log.names, into=str(into), log_line_prefix=log_line_prefix, **asdict(chosen or Chosen())
+        )
+        prepared: PreparedReplay = log.run(_PREPARE, asked, progress, into)
+        if prepared.written.statements:
+            take_filled(into, REPLAY_FILE, output, overwrite=overwrite)
+    named = [one.model_copy(update={"path": log.given(one.path)}) for one in prepared.check.files]
+    check = prepared.check.model_copy(update={"files": tuple(named)})
+    return prepared.model_copy(update={"check": check})
+
+
+def replay_files(files: Sequence[Path]) -> list[Path]:
+    """Return which files of an experiment are replay files.
+
+    Raises UsageError or MissingCapability for one that the server's user cannot read, unless it is a replay file of our own, as
+    `plinth replay prepare` makes it for its owner alone.
+    """
+    owner = server_owner()
+    found = Runner().resolve(files, owner)
+    hidden = [one for one in found if isinstance(one, NotReadable)]
+    own = [one.path for one in hidden if _is_own_replay(one.path)]
+    if refused := next((one for one in hidden if one.path not in own), None):
+        raise unreadable("log", refused, owner, "workload.replay")
+    others = [file for file in files if file not in own]
+    if not others:
+        return own
+    with _readable(others) as log:
+        replays: ReplayPaths = log.run(_REPLAY_FILES, LogPaths(files=log.names))
+    return [*own, *(Path(log.given(name)) for name in replays.files)]
+
+
+def copy_replay(file: Path, output: Path) -> None:
+    """Copy a replay file of an experiment. Raises UsageError for one that is damaged, MissingCapability for files."""
+    with _readable([file]) as log, filled_by(server_owner(), output, "copy the replay file") as into:
+        log.run(_COPY, CopyingReplay(file=log.names[0], into=str(into)), None, into)
+        take_filled(into, REPLAY_FILE, output, overwrite=True)
+
+
+def _is_own_replay(file: Path) -> bool:
     try:
-        return PreparedReplay.model_validate_json(_native.prepare_replay(json.dumps(config), progress))
-    except _native.LogError as error:
-        raise _reported(error) from error
-    except _native.ConfigError as error:
-        raise UsageError(f"cannot prepare the log: {error}", hint=_PREFIX_HINT) from error
+        with open_regular_file(file) as opened:
+            return os.fstat(opened.fileno()).st_uid == os.geteuid() and opened.read(len(REPLAY_MAGIC)) == REPLAY_MAGIC
+    except OSError:
+        return False
+
+
+class _ReadableLog:
+    """Files of a log by the names by which a confined process can read them."""
+
+    def __init__(self, given: Sequence[Path], names: Sequence[Path]) -> None:
+        self.names = tuple(map(str, names))
+        self._given = dict(zip(self.names, map(str, given), strict=True))
+
+    def given(self, name: str) -> str:
+        """Return the name that a file was given by."""
+        return self._given.get(name, name)
+
+    def run(self, task: Task, request: Frozen, progress: LogProgress | None = None, into: Path | None = None) -> Any:
+        """Run a task that reads the files, and writes into a directory."""
+
+        def report(read: Progress) -> None:
+            number, _, count = read.detail.partition("/")
+            if progress is not None and number.isdecimal() and count.isdecimal():
+                progress(round(read.done), int(number), int(count))
+
+        view = View(originals=tuple(map(Path, self.names)), targets=() if into is None else (into,))
+        try:
+            return run_task(task, request, view, server_owner(), Runner(), report)
+        except PlinthError as error:
+            for name, given in self._given.items():
+                error.message = error.message.replace(name, given)
+                error.where = error.where and error.where.replace(name, given)
+            raise
+
+
+@contextmanager
+def _readable(files: Sequence[Path]) -> Iterator[_ReadableLog]:
+    """Yield the files of a log as the server's user can read them: where only the caller can, copies, which the caller's own rights make."""
+    owner = server_owner()
+    found = Runner().resolve(files, owner)
+    if owner.is_current_user or not any(isinstance(one, NotReadable) for one in found):
+        for one in found:
+            if isinstance(one, NotReadable):
+                raise unreadable("log", one, owner, None)
+        yield _ReadableLog(files, [one.path for one in found if isinstance(one, Brought)])
+        return
+    with filled_by(owner, ensure(cache_dir()) / "log", "copy the log for its reader") as folder:
+        names = []
+        for number, (file, one) in enumerate(zip(files, found, strict=True)):
+            name = one.path if isinstance(one, Brought) else folder / f"{number}-{file.name}"
+            if isinstance(one, NotReadable):
+                _copy_for(owner, file, name)
+            names.append(name)
+        yield _ReadableLog(files, names)
+
+
+def _copy_for(owner: Owner, file: Path, copy: Path) -> None:
+    try:
+        with open_regular_file(file.resolve()) as source, copy.open("xb") as target:
+            os.fchown(target.fileno(), owner.uid, owner.gid)
+            while chunk := source.read(_CHUNK_BYTES):
+                cancel.check()
+                target.write(chunk)
+    except OSError as error:
+        raise from_os_error(error, f"copy the log for user {owner.name}", file) from error
 
 
 def read_replay(file: Path, classes: int) -> ReplayFacts:
@@ -118,13 +276,3 @@ def read_replay(file: Path, classes: int) -> ReplayFacts:
         raise UsageError(
             f"cannot replay {error.message}", hint="plinth replay prepare LOG -o FILE makes one from a server's log"
         ) from error
-
-
-def _reported(error: _native.LogError) -> PlinthError:
-    if error.path is None:
-        is_time = error.message.startswith("cannot read the time")
-        return UsageError(error.message, hint="as `plinth replay check` shows it" if is_time else _PREFIX_HINT)
-    if error.errno is None:
-        return RunError(error.message, hint="the file is damaged, or still being written")
-    doing = "write the replay file" if error.message.startswith("cannot write") else "read the log"
-    return from_os_error(OSError(error.errno, error.message), doing, Path(error.path))

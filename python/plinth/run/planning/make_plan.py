@@ -114,7 +114,7 @@ class _Planner:
     _recordings: dict[str, tuple[PlannedRecording | None, tuple[RecordedClass, ...]]] = field(
         default_factory=dict, init=False
     )
-    _recording_errors: dict[str, UsageError] = field(default_factory=dict, init=False)
+    _recording_errors: dict[str, PlinthError] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.facts = {name: host.facts() for name, host in self.hosts.items()}
@@ -228,7 +228,7 @@ class _Planner:
                 with self._placed():
                     files = recorded_files(self.loaded.folder, workload.replay, ["workload", "replay"])
                 self._recordings[key] = recording_of(workload, files, self._reading)
-            except UsageError as error:
+            except PlinthError as error:
                 self._recording_errors[key] = error
         return self._recordings[key]
 
