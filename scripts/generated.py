@@ -44,13 +44,16 @@ from plinth.model.run_comparison import RunFigures, RunsComparison
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import DATASET, MKFS, MOUNT, POOL, QueueSpec, StorageSpec
 from plinth.model.trial import Trial
-from plinth.model.units import format_duration
+from plinth.model.units import format_duration, format_size
 from plinth.model.workload import WorkloadSpec
 from plinth.report import schema
 from plinth.storage.devices.disk_daemon import disk_profiles
+from plinth.system.confinement import WAYS
 from study_pages import study_pages
 
 ROOT = Path(__file__).resolve().parent.parent
+WAYS_BEGIN = "<!-- Made by scripts/generated.py from python/plinth/system/confinement.py: change it there. -->"
+WAYS_END = "<!-- The end of what is generated. -->"
 SCHEMA_FILE = "python/plinth/experiment/experiment.schema.json"
 """In the package, since `plinth init` names it in the files that it writes."""
 
@@ -288,6 +291,22 @@ def disk_reference() -> str:
     return "\n".join(lines) + "\n"
 
 
+def security_page() -> str:
+    """Return SECURITY.md with the table of how what was brought reaches processes."""
+    before, _, rest = (ROOT / "SECURITY.md").read_text().partition(WAYS_BEGIN)
+    after = rest.partition(WAYS_END)[2]
+    rows = ["| what was brought | reaches | as | sees | at most |", "|---|---|---|---|---|"]
+    for way in WAYS.values():
+        bounds = [f"{format_size(way.output_bytes)} of output"]
+        if way.timeout_s is not None:
+            bounds.insert(0, format_duration(way.timeout_s))
+        if way.memory_bytes is not None:
+            bounds.append(f"{format_size(way.memory_bytes)} of memory")
+        sees, most = ", ".join(way.sees), ", ".join(bounds)
+        rows.append(f"| {way.brought} | {way.process} | the server's user | {sees} | {most} |")
+    return "\n".join([f"{before}{WAYS_BEGIN}", "", *rows, "", f"{WAYS_END}{after}"])
+
+
 def generated() -> dict[str, str]:
     """Return every generated file: path below the root -> text."""
     return {
@@ -307,6 +326,7 @@ def generated() -> dict[str, str]:
         "docs/reference/published.schema.json": schema_text(Reference.model_json_schema(by_alias=True)),
         "docs/reference/experiment.md": experiment_reference(),
         "docs/concepts/rights.md": rights_page(),
+        "SECURITY.md": security_page(),
         "docs/reference/published.md": published_reference(),
         "docs/reference/commands.md": cli_reference(),
         "docs/reference/disk-profiles.md": disk_reference(),

@@ -140,3 +140,138 @@ def test_every_file_that_documents_name_is_there():
     assert len(named) > 80
     beginnings = ("", "python/", "python/plinth/", "crates/disk/")
     assert {one for one in named if not any(f"{begin}{one[1]}" in known for begin in beginnings)} == set()
+
+
+RUNS_ITSELF = {
+    # The server itself, which is not confined.
+    "server/postmaster.py:__init__",
+    # PostgreSQL in the usual places, which is trusted.
+    "server/installations/find.py:_run_version",
+    "server/installations/reachable.py:_prefix",
+    "server/installations/reachable.py:_libraries",
+    "tasks/probe_backup.py:_back_up",
+    # Patroni and etcd in PATH, of which Patroni starts servers.
+    "run/checks/patroni.py:_require_program",
+    "server/replication/patroni_machine.py:_start",
+    "server/replication/patroni_machine.py:end",
+    # A function of the check's, and no process.
+    "server/integrity/amcheck.py:check_database",
+    # In the confinement of the task.
+    "server/backup_task.py:_copy",
+    "server/backup_task.py:_extract",
+}
+"""Functions that start a program of an installation, or one on what was brought, otherwise than by `run_confined`."""
+STARTS = {"run", "spawn", "spawn_connected", "Popen", "check_output", "check_call", "call", "system", "popen"}
+STARTS |= {"execv", "execve", "execvp", "execvpe", "posix_spawn"}
+PROGRAMS = re.compile(
+    r"bindir|\b(initdb|backup|start)_step\b|backup_command|\bprogram\b|\bpg_\w+\b|_postgres\b|\bPROGRAMS\b"
+)
+BROUGHT = ("server/backup_task.py", "workload/brought_task.py", "workload/log_task.py")
+"""Modules that open what was brought: tasks of confined processes."""
+HANDLES_BROUGHT = {
+    # What they open is Plinth's own: lists for pg_restore; replay files of the cache; copies that the caller makes for the reader.
+    "server/unpack_backup.py": set[str](),
+    "workload/backup.py": set[str](),
+    "workload/brought.py": set[str](),
+    "workload/dump.py": {"_restore_archive"},
+    "workload/recording.py": {"_remove_old"},
+    "workload/server_log.py": {"log_files", "prepare_replay", "_copy_for", "_is_own_replay", "read_replay"},
+}
+"""Modules that have paths of what was brought, and their functions that use files."""
+OPENS = {
+    "open",
+    "read_text",
+    "read_bytes",
+    "write_text",
+    "write_bytes",
+    "iterdir",
+    "glob",
+    "rglob",
+    "stat",
+    "lstat",
+    "exists",
+    "is_file",
+}
+OPENS |= {
+    "is_dir",
+    "is_symlink",
+    "readlink",
+    "resolve",
+    "realpath",
+    "unlink",
+    "rmtree",
+    "copy",
+    "copytree",
+    "copyfile",
+    "move",
+    "walk",
+}
+OPENS |= {
+    "scandir",
+    "listdir",
+    "chown",
+    "chmod",
+    "open_regular_file",
+    "read_small_file",
+    "touch",
+    "mkdir",
+    "rename",
+    "replace_file",
+}
+
+
+def calls_in(node: ast.AST) -> set[str]:
+    """Names of the functions and methods that are called; `Runner.resolve` opens paths as the server's user."""
+    called = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
+    called = (func for func in called if not re.fullmatch(r"(runner|Runner\(\))\.resolve", ast.unparse(func)))
+    return {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in called}
+
+
+def starting_in(source: str, name: str) -> set[str]:
+    """Functions that start a process and speak of programs of an installation, or that any task has."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and calls_in(node) & STARTS:
+            text = ast.unparse(ast.Module(node.body[1:] if ast.get_docstring(node) else node.body, []))
+            if name in BROUGHT or PROGRAMS.search(text):
+                found.add(f"{name}:{node.name}")
+    return found
+
+
+def test_what_was_brought_is_run_by_one_function():
+    """Programs of a bindir, and programs that handle backups, dumps and logs."""
+    starting = set[str]()
+    folders = ("server", "workload", "run", "tasks")
+    for path in (file for folder in folders for file in (PACKAGE / folder).rglob("*.py")):
+        starting |= starting_in(path.read_text(), str(path.relative_to(PACKAGE)))
+    assert starting == RUNS_ITSELF
+    control = "def f(self, bindir): self._runner.run([f'{bindir}/initdb'])\ndef g(): subprocess.Popen(['pg_restore'])"
+    assert starting_in(control, "a.py") == {"a.py:f", "a.py:g"}
+
+
+def test_what_was_brought_is_opened_by_tasks_alone():
+    for name, allowed in HANDLES_BROUGHT.items():
+        tree = ast.parse((PACKAGE / name).read_text())
+        opening = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and calls_in(node) & OPENS}
+        assert opening <= allowed, f"{name} opens a file: is it one that was brought?"
+    for path in PACKAGE.rglob("*.py"):
+        importing = imported_modules(path) & {
+            f"plinth.{name.removesuffix('.py').replace('/', '.')}" for name in BROUGHT
+        }
+        assert not importing, f"{path.name}: tasks run in confined processes alone"
+
+
+def test_paths_of_what_was_brought_are_handed_on_by_few():
+    """What names dumps, backups and logs: their modules above, the reading of the experiment, and what shows the plan."""
+    naming = re.compile(r"BackupSource|DumpDataset|BackupDataset|recorded_files|check_log|prepare_replay")
+    may = {*HANDLES_BROUGHT, *BROUGHT, "server/layout.py", "server/server.py", "run/context.py", "experiment/files.py"}
+    may |= {
+        "run/planning/make_plan.py",
+        "run/checks/own_database.py",
+        "run/checks/hosts.py",
+        "cli/replay.py",
+        "model/dataset.py",
+    }
+    may |= {"workload/registry.py", "plan/build.py"}
+    found = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if naming.search(path.read_text())}
+    assert found - may == set()

@@ -211,15 +211,8 @@ class Runner:
                 _tail(completed.stderr),
             )
         )
-        if pipes.is_full:
-            from plinth.model.units import format_size  # which takes longer to import than most commands take
-
-            raise CommandError(completed, f"wrote more than {format_size(limits.output_bytes)} of output and was ended")
         if not has_ended:
-            left = "" if process.returncode is not None else ", but it hangs in the kernel and is still there"
-            raise CommandError(
-                completed, f"took longer than {limits.timeout_s:g} s and was ended{left}", timed_out=True
-            )
+            raise limits.exceeded(completed, pipes, is_left=process.returncode is None)
         if confined is not None and completed.exit_code == FAILED and REFUSED_PREFIX in completed.stderr:
             raise place.not_confined(completed)
         if completed.exit_code not in allowed_exit_codes:
@@ -316,6 +309,17 @@ class _Limits(NamedTuple):
 
     timeout_s: float | None
     output_bytes: int = _MOST_OUTPUT_BYTES
+
+    def exceeded(self, completed: Completed, pipes: "CommandPipes", *, is_left: bool) -> CommandError:
+        """Return the error for a command that was ended because of a limit; `is_left`: it is still there."""
+        left = ", but it hangs in the kernel and is still there" if is_left else ""
+        if pipes.is_full:
+            from plinth.model.units import format_size  # which takes longer to import than most commands take
+
+            return CommandError(
+                completed, f"wrote more than {format_size(self.output_bytes)} of output and was ended{left}"
+            )
+        return CommandError(completed, f"took longer than {self.timeout_s:g} s and was ended{left}", timed_out=True)
 
 
 class CommandPipes:
