@@ -36,6 +36,8 @@ def tars() -> Iterator[Server]:
         environment = {**os.environ, "PGHOST": str(server.folder), "PGPORT": str(server.port), "PGUSER": "postgres"}
         argv = [f"{server.installation.bindir}/pg_basebackup", "-D", str(server.folder / "tar"), "-Ft", "-c", "fast"]
         subprocess.run(argv, env=environment, check=True, capture_output=True)
+        for path in (server.folder / "tar", *(server.folder / "tar").iterdir()):
+            server.own(path)
         server.stop()
         yield server
     finally:

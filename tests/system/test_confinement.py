@@ -13,7 +13,7 @@ import pytest
 
 from plinth.model.errors import MissingCapability, PlinthError, Refused
 from plinth.system.confinement import WAYS, NotReadable, View, is_confined, own_code, program_folders
-from plinth.system.directory import filled_by, make_empty_directory, take_filled
+from plinth.system.directory import filled_by, make_directory_to_fill, take_filled
 from plinth.system.owner import server_owner
 from plinth.system.runner import CommandError, Completed, Runner
 from public_folder import PUBLIC
@@ -32,7 +32,7 @@ def place() -> Iterator[Path]:
     (folder / "neighbour").write_text("of another user")
     (folder / "root-only").mkdir(mode=0o700)
     (folder / "root-only" / "secret").write_text("secret")
-    make_empty_directory(folder / "target", server_owner())
+    make_directory_to_fill(folder / "target", server_owner())
     yield folder
     shutil.rmtree(folder)
 
@@ -174,8 +174,7 @@ def test_a_target_that_is_exchanged_is_refused(place: Path) -> None:
         confined(place, "true")
     (place / "target").unlink()
     (place / "target").mkdir()  # of root
-    with pytest.raises(MissingCapability, match="does not belong to user id"):
-        confined(place, "true")
+    assert "Permission denied" in confined(place, f"touch {place}/target/new").stderr
 
 
 @pytest.mark.parametrize("path", ["/", "/usr", "/bin"])
@@ -309,21 +308,20 @@ def test_a_file_that_is_taken_is_ours_alone(place: Path) -> None:
 def test_an_empty_directory_is_made_where_its_path_says(place: Path) -> None:
     (place / "link").symlink_to("root-only")
     with pytest.raises(Refused, match="is a link by now"):
-        make_empty_directory(place / "link" / "data", server_owner())
+        make_directory_to_fill(place / "link" / "data", server_owner())
     assert sorted(path.name for path in (place / "root-only").iterdir()) == ["secret"]
-    with pytest.raises(PlinthError):
-        make_empty_directory(place / "link", server_owner())
-    with pytest.raises(Refused, match="not an empty one"):
-        make_empty_directory(place / "root-only", server_owner())
-    assert (place / "root-only").stat().st_uid == os.geteuid()
+    make_directory_to_fill(place / "link", server_owner())
+    make_directory_to_fill(place / "root-only", server_owner())
+    assert (place / "root-only").stat().st_uid == os.geteuid(), "what is there stays as it is"
 
 
 def test_programs_are_shown_with_their_libraries_and_nothing_next_to_them(place: Path) -> None:
     for name in ("bin", "lib", "share", "private"):
         (place / "prefix" / name).mkdir(parents=True)
-    assert program_folders(place / "prefix" / "bin") == tuple(
+    shown = program_folders(place / "prefix" / "bin")
+    assert {one for one in shown if one.is_relative_to(place)} == {
         place / "prefix" / name for name in ("bin", "lib", "share")
-    )
+    }
     assert all(folder.is_absolute() for folder in own_code())
 
 

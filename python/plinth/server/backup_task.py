@@ -9,7 +9,7 @@ import re
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -118,9 +118,17 @@ def unpack(asked: Unpacking, context: TaskContext) -> BackupFiles:
     """
     path, into, runner = Path(asked.path), Path(asked.into), context.runner
     os.umask(0o077)
+    if any(into.iterdir()):
+        raise Refused("the directory for the copy is not empty", where=asked.into)
     tar = _tar_of(path, "base")
     manifest = path / MANIFEST
-    has_to_be_verified = asked.verify and _is_regular(manifest)
+    has_to_be_verified = asked.verify and os.path.lexists(manifest)
+    if has_to_be_verified and not _is_regular(manifest):
+        raise Refused(
+            f"{MANIFEST} of the backup is a link",
+            where="dataset.path",
+            hint="put the file in its place; or dataset.verify = false",
+        )
     # Before 18 pg_verifybackup reads no tar files, only what was unpacked of them.
     is_verified_unpacked = tar is not None and asked.major < 18
     if has_to_be_verified and not is_verified_unpacked:
@@ -133,12 +141,14 @@ def unpack(asked: Unpacking, context: TaskContext) -> BackupFiles:
         else:
             _unpack_tars(path, tar, into, runner)
     if has_to_be_verified and is_verified_unpacked:
+        _refuse_links(into, but=_REMOVED)
         _verify(into, manifest, asked, runner)
     found = _directory_files(into, 0)
     check_files(into, found, asked.major, asked.version)
+    _remove(into)
+    _refuse_links(into)  # before a program reads the copy
     _check_control_file(into, asked, runner)
-    _refuse_links(into)
-    _cut_off(into)
+    _empty(into)
     if asked.wal_directory is not None:
         for entry in (into / WAL).iterdir():
             shutil.move(entry, asked.wal_directory)
@@ -166,9 +176,11 @@ def _major(path: Path) -> str | None:
 
 
 def _check_readable(path: Path) -> None:
-    """Raise UsageError where this user cannot read a file or a folder of the backup."""
+    """Raise UsageError where this user cannot read a file or a folder of the backup, Refused for what is neither."""
     unreadable: list[str] = []
     for folder, folders, files in os.walk(path):
+        for name in files:
+            _check_kind(Path(folder, name), path)
         unreadable += [
             str(Path(folder, name).relative_to(path))
             for names, right in ((folders, os.R_OK | os.X_OK), (files, os.R_OK))
@@ -182,6 +194,17 @@ def _check_readable(path: Path) -> None:
             where="dataset.path",
             hint=f"give it the right to: setfacl -R -m u:{user}:rX, or chmod, on the backup",
             details=[shown(name) for name in sorted(unreadable)[:_SHOWN_UNREADABLE]],
+        )
+
+
+def _check_kind(file: Path, backup: Path) -> None:
+    """Refuse a FIFO, a socket or a device, on which a program of the backup would wait."""
+    mode = file.lstat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        raise Refused(
+            f"the backup has what is neither a file nor a directory: {shown(str(file.relative_to(backup)))}",
+            where="dataset.path",
+            hint="PostgreSQL makes none",
         )
 
 
@@ -297,11 +320,13 @@ def _check_place(place: LinkedPlace) -> None:
         raise no_place_of_links(place, f"it has {shown(other)}")
 
 
-def _refuse_links(directory: Path) -> None:
-    """Refuse what a server would follow out of its data directory, and take special rights from all else."""
+def _refuse_links(directory: Path, but: Collection[str] = ()) -> None:
+    """Refuse what a server would follow out of its data directory, and take special rights from all else. Names in `but` are removed later."""
     for folder, folders, files in os.walk(directory):
         for name in (*folders, *files):
             path = Path(folder) / name
+            if str(path.relative_to(directory)) in but:
+                continue
             status = path.lstat()
             if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
                 raise Refused(
@@ -337,11 +362,18 @@ def _check_control_file(directory: Path, asked: Unpacking, runner: Runner) -> No
         )
 
 
-def _cut_off(directory: Path) -> None:
-    """Remove what leads back to the original."""
+def _remove(directory: Path) -> None:
+    """Remove the files that lead back to the original."""
     try:
         for name in _REMOVED:
             (directory / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise from_os_error(error, "cut the copy off from its original", directory) from error
+
+
+def _empty(directory: Path) -> None:
+    """Empty the folders that lead back to the original, and make an empty configuration."""
+    try:
         for name in _EMPTIED:
             folder = directory / name
             for entry in folder.iterdir() if folder.is_dir() else ():

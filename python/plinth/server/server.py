@@ -40,7 +40,7 @@ from plinth.server.tablespaces import check_wal_directory, create_tablespaces
 from plinth.server.unpack_backup import unpack_backup
 from plinth.system.confinement import Connecting, View, connecting_to, program_folders
 from plinth.system.database import connect, database_errors
-from plinth.system.directory import make_directory, make_empty_directory, remove_directory
+from plinth.system.directory import make_directory, make_directory_to_fill, remove_directory
 from plinth.system.drop_caches import write_back_command
 from plinth.system.journal import Entry, Journal
 from plinth.system.runner import Runner
@@ -153,7 +153,7 @@ class Server:
             argv = self.layout.initdb_step().argv
             assert argv is not None  # it is a command
             for directory in self.layout.own_directories:
-                make_empty_directory(directory, self.layout.owner)
+                make_directory_to_fill(directory, self.layout.owner)
             self.run_with_servers("initdb", argv)
         check_wal_directory(self.layout)
         configuration.prepare(

@@ -18,7 +18,7 @@ from plinth.model.facts import Installation
 from plinth.model.progress import Progress
 from plinth.system.confined_task import Task, run_task
 from plinth.system.confinement import Brought, NotReadable, View, holds_system, program_folders, unreadable
-from plinth.system.directory import make_empty_directory
+from plinth.system.directory import make_directory_to_fill
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
@@ -100,7 +100,7 @@ def unpack_backup(
     installation, owner = layout.installation, layout.owner
     links = _look(source, installation.major, installation.version, owner, runner)
     for target in layout.own_directories:
-        make_empty_directory(target, owner)
+        make_directory_to_fill(target, owner)
     asked = Unpacking(
         path=str(source.path),
         links=links,

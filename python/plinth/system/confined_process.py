@@ -195,7 +195,7 @@ def _opened_as_user(view: dict[str, Any]) -> list[tuple[int, str, int]]:
     os.setegid(view["gid"])
     os.seteuid(view["uid"])  # the effective capabilities go with it
     try:
-        programs = [(open_path(path), path, _READ_ONLY) for path in view["programs"]]
+        programs = [(open_path(path), path, _READ_ONLY) for path in view["programs"] if os.path.lexists(path)]
         originals = [(_unmoved(path), path, _READ_ONLY | _MS_NOEXEC) for path in view["originals"]]
         sockets = [(_unmoved(path), path, _READ_ONLY | _MS_NOEXEC) for path in view["sockets"]]
     finally:
@@ -215,14 +215,6 @@ def _unmoved(path: str) -> int:
     return descriptor
 
 
-def _target(path: str, uid: int) -> int:
-    """Open a directory of the user that root has made, perhaps where the user cannot find it."""
-    descriptor = _unmoved(path)
-    if os.fstat(descriptor).st_uid != uid:
-        raise NotStarted(f"{path}: it does not belong to user id {uid}")
-    return descriptor
-
-
 def _enter(view: dict[str, Any]) -> None:
     """Make the root directory of the program, and enter it."""
     flags = os.O_PATH | os.O_CLOEXEC
@@ -234,7 +226,8 @@ def _enter(view: dict[str, Any]) -> None:
     if view["shared_memory"]:
         devices.append((os.open("/dev/shm", flags), "/dev/shm", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC))
     opened += _opened_as_user(view)
-    opened += [(_target(path, view["uid"]), path, _MS_NOSUID | _MS_NODEV | _MS_NOEXEC) for path in view["targets"]]
+    # Root has made the targets, perhaps where the user cannot find them. What the user may do in them is up to their rights.
+    opened += [(_unmoved(path), path, _MS_NOSUID | _MS_NODEV | _MS_NOEXEC) for path in view["targets"]]
     root = next((stage for stage in _STAGES if os.path.isdir(stage)), None)
     if root is None:
         raise NotStarted(f"there is none of {', '.join(_STAGES)}")

@@ -208,14 +208,18 @@ def confined(argv: Sequence[str], way: Way, view: View, owner: Owner) -> Confine
 def program_folders(bindir: Path) -> tuple[Path, ...]:
     """Return what programs in `bindir` need: their libraries and shared files, which PostgreSQL's find by paths relative to their own.
 
-    A wheel's libraries are in a folder NAME.libs next to that of its package (auditwheel).
+    A wheel's libraries are in a folder NAME.libs next to that of its package (auditwheel). A program may be a link to one elsewhere, or a
+    script that starts that of the wheel.
     """
-    beside = [bindir.parent / name for name in ("lib", "lib64", "share", "etc")]
-    packages = next((folder for folder in bindir.parents if folder.name == "site-packages"), None)
-    if packages is not None:
-        beside.append(packages / f"{bindir.relative_to(packages).parts[0]}.libs")
+    real = {bindir, *(Path(os.path.realpath(bindir / name)).parent for name in ("postgres", "initdb"))}
+    beside = [one.parent / name for one in real for name in ("lib", "lib64", "share", "etc")]
+    beside += [*real, *own_code()]
+    beside += [
+        folder.with_name(f"{folder.name}.libs") for one in real for folder in (one, *one.parents[:3]) if folder.name
+    ]
     searched = [Path(word) for word in os.environ.get("LD_LIBRARY_PATH", "").split(":") if word.startswith("/")]
-    return (bindir, *(folder for folder in (*beside, *searched) if folder.is_dir()))
+    folders = dict.fromkeys([bindir, *(folder for folder in (*beside, *searched) if folder.is_dir())])
+    return tuple(folder for folder in folders if not any(folder.is_relative_to(one) for one in confined_process.SYSTEM))
 
 
 def connecting_to(host: str) -> Connecting:

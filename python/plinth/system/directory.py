@@ -64,9 +64,8 @@ def make_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> N
         raise from_os_error(error, "make the directory", path) from error
 
 
-def make_empty_directory(path: Path, owner: Owner) -> None:
-    """Make the directory `path` of `owner`, without a label, for a confined process to fill. One that is there has to be of `owner`, and
-    empty.
+def make_directory_to_fill(path: Path, owner: Owner) -> None:
+    """Make the directory `path` of `owner`, without a label, for a confined process to fill. One that is there stays as it is.
 
     Its parent may belong to `owner`, too, so it is opened first and has to be what its path says.
     """
@@ -79,19 +78,12 @@ def make_empty_directory(path: Path, owner: Owner) -> None:
             raise Refused(f"{path.parent} is a link by now, and leads to {real}", where=str(path))
         with contextlib.suppress(FileExistsError):
             os.mkdir(path.name, 0o700, dir_fd=parent)
-        directory = os.open(path.name, _DIRECTORY, dir_fd=parent)
-        try:
-            found = os.fstat(directory)
-            is_empty = not os.listdir(directory)  # noqa: PTH208  # a descriptor has no path
-            if found.st_uid not in (os.geteuid(), owner.uid) or not is_empty:
-                raise Refused(
-                    "the directory is there already, and is not an empty one of the server's user", where=str(path)
-                )
-            if found.st_uid != owner.uid:
-                os.fchown(directory, owner.uid, owner.gid)
-            os.fchmod(directory, 0o700)
-        finally:
-            os.close(directory)
+            directory = os.open(path.name, _DIRECTORY, dir_fd=parent)
+            try:
+                if not owner.is_current_user and os.fstat(directory).st_uid == os.geteuid():
+                    os.fchown(directory, owner.uid, owner.gid)
+            finally:
+                os.close(directory)
     except OSError as error:
         raise from_os_error(error, "make the directory", path) from error
     finally:

@@ -21,7 +21,7 @@ from plinth.server.tablespaces import check_wal_directory
 from plinth.system import cancel
 from plinth.system.background import in_background
 from plinth.system.database import connect, database_errors
-from plinth.system.directory import make_empty_directory
+from plinth.system.directory import make_directory_to_fill
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
@@ -125,7 +125,7 @@ class Standby(Server):
             env = None if password is None else {"PGPASSWORD": password}
             directories = tuple(self.layout.directories.values())
             for directory in directories:
-                make_empty_directory(directory, self.layout.owner)
+                make_directory_to_fill(directory, self.layout.owner)
             self._run_filling("base backup", step.argv, directories, env, self.upstream)
         duration_s = time.monotonic() - began
         check_wal_directory(self.layout)
