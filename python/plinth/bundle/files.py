@@ -21,6 +21,7 @@ from plinth.system.owner import InvokingUser, invoking_user
 
 MAX_DOCUMENT_BYTES = 64 * 2**20
 """Maximum size of a file that is read as a whole; a plan of ten thousand trials has a tenth of it."""
+_CHUNK_BYTES = 2**20
 _MAX_DEPTH = 100
 _PARTIAL = ".partial"
 _STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -168,9 +169,9 @@ class BundleFolder:
 
     def read_bytes(self, name: str, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
         """Return the content of a file. Raises RunError if it is not a regular file, or larger than `max_bytes`."""
-        with self.opened(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        with self.opened(name) as descriptor:
             is_larger = os.fstat(descriptor).st_size > max_bytes
-            data = b"" if is_larger else file.read(max_bytes + 1)
+            data = b"" if is_larger else _read_at_most(descriptor, max_bytes + 1)
         if is_larger or len(data) > max_bytes:  # it may have grown in the meantime
             raise self._no_part(name, f"it has more than {max_bytes:,} bytes")
         return data
@@ -424,3 +425,11 @@ def _unlink(name: str, parent: int) -> None:
         os.unlink(name, dir_fd=parent)
     except FileNotFoundError:
         return
+
+
+def _read_at_most(descriptor: int, most_bytes: int) -> bytes:
+    """Read a file in chunks: Python would allocate `most_bytes` at once, which is a gibibyte where only few bytes are there."""
+    content = bytearray()
+    while len(content) < most_bytes and (part := os.read(descriptor, min(_CHUNK_BYTES, most_bytes - len(content)))):
+        content += part
+    return bytes(content)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plinth.model.errors import PlinthError, Refused
+from plinth.model.errors import PlinthError, Refused, RunError
 from plinth.model.step import Step, Undo
 from plinth.system.cgroup import remove_group
 from plinth.system.directory import nearest_label, remove_directory
@@ -57,6 +57,12 @@ def undo(what: Undo, runner: Runner, handlers: UndoHandlers) -> None:
         handler.undo(what, runner)
     except OSError as error:  # such as I/O errors of a disk
         raise from_os_error(error, handler.title(what), Path(what.path)) from error
+    except (MemoryError, RuntimeError) as error:  # the latter for a thread that cannot be started
+        raise RunError(
+            f"cannot {handler.title(what)}: not enough memory: {error}",
+            where=what.path,
+            hint="raise what limits this process (ulimit -v), then: plinth clean",
+        ) from error
 
 
 def undo_step(step: Step, handlers: UndoHandlers) -> Step | None:
@@ -162,7 +168,10 @@ def ending_hung_daemons(made: Callable[[], Iterable[Undo]], handlers: UndoHandle
                 except PlinthError as error:
                     tell(f"{error.message} ({error.where})")
 
-    threading.Thread(target=look, name="looks for what hangs", daemon=True).start()
+    try:
+        threading.Thread(target=look, name="looks for what hangs", daemon=True).start()
+    except RuntimeError as error:  # no memory for it: what does not hang can be undone without it
+        tell(f"nothing looked for daemons that hang: {error}")
     try:
         yield ended
     finally:
