@@ -21,16 +21,16 @@ if [ "$(id -u)" -eq 0 ] && [ "${1:-}" != inside ]; then
 fi
 export OPENBLAS_NUM_THREADS=1 # numpy would start threads in every process that imports it
 # Where bytecode is not kept, every process of the tests would compile what has changed since the build, and every pytest all tests.
-unset PYTHONDONTWRITEBYTECODE
+unset PYTHONDONTWRITEBYTECODE PYTHONOPTIMIZE PYTHONWARNINGS PYTHONPATH PYTHONHOME
 logs=$(mktemp -d)
 export PLINTH_TESTS_NOT_RUN=$logs/not-run
 trap 'rm -rf "$logs"' EXIT
 # Each part has mounts of its own: mkfs.btrfs looks at every mount there is, and fails at one whose FUSE daemon a test of another part has killed.
 own_mounts=()
 [ "$(id -u)" -ne 0 ] || own_mounts=(unshare --mount --propagation private)
-# What a script starts in the background ignores Ctrl-C, which some tests send. What failed is kept for each part.
+# Signals and environment of tests: tests/support/surroundings.py. What failed is kept for each part.
 pytest() {
-  "${own_mounts[@]}" env --default-signal=INT .venv/bin/pytest -o cache_dir="$logs/$part.cache" --durations=0 --durations-min=1 "$@"
+  "${own_mounts[@]}" .venv/bin/pytest -o cache_dir="$logs/$part.cache" --durations=0 --durations-min=1 "$@"
 }
 exact=tests/disk/test_disk_accuracy.py
 declare -A files=(["the disk"]="$exact")

@@ -15,6 +15,9 @@ from children import ChildResult, run_in_child
 from plinth.model.errors import PlinthError
 from plinth.system.mounts import mounts_within
 from public_folder import PUBLIC
+from surroundings import pin_surroundings
+
+pin_surroundings()  # before anything reads the environment, or is started
 
 # How fast a machine is decides no test.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

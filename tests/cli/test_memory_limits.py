@@ -1,4 +1,4 @@
-"""Commands under a limit of their address space (`ulimit -v`) end in order, or in one sentence: at any limit, by whatever library fails."""
+"""Commands under a limit of their address space (`ulimit -v`) end in order or in one sentence, whichever library fails."""
 
 import os
 import resource
