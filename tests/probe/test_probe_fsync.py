@@ -145,7 +145,7 @@ _FEW = 10
 
 
 def _probe_one(place: Path, block_bytes: int) -> FsyncFigure:
-    """Probe for as long as some writes take, at whatever speed they go."""
+    """Probe for as long as some writes take, fast or slow."""
     options = FsyncOptions(methods=("fdatasync",), groups=("one_block",), block_bytes=block_bytes)
     duration_s = 0.2
     while True:

@@ -18,6 +18,7 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import clean, kept_runs, left_behind, pending_journals, take_down
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal, StillRunning, journal_path
+from plinth.system.namespaces import own_namespaces
 from plinth.system.owner import server_owner
 from plinth.system.paths import ensure, work_dir
 from plinth.system.process import ProcessMark
@@ -48,7 +49,13 @@ def test_a_step_is_on_disk_when_record_returns_and_struck_when_undone(state_dir:
     entry = journal.record(step)
     header, recorded = lines_of(journal)
     mark = ProcessMark.of_this_process()
-    assert header == {"journal": 3, "run_id": "r1", **mark._asdict(), "host": os.uname().nodename}
+    assert header == {
+        "journal": 4,
+        "run_id": "r1",
+        **mark._asdict(),
+        "host": os.uname().nodename,
+        "namespaces": own_namespaces(),
+    }
     assert (recorded["entry"], Step.model_validate(recorded["step"])) == (1, step)
     journal.mark_undone(entry)
     assert lines_of(journal)[2:] == [{"strike": 1}]
@@ -172,8 +179,8 @@ def test_a_newer_version_is_refused(state_dir: Path) -> None:
     journal = Journal.create("r1", UNDO_HANDLERS)
     made(journal, "d")
     journal.close()
-    journal.path.write_text(journal.path.read_text().replace('{"journal": 3', '{"journal": 4'))
-    with pytest.raises(Refused, match="version 4; this Plinth knows 3"):
+    journal.path.write_text(journal.path.read_text().replace('{"journal": 4', '{"journal": 5'))
+    with pytest.raises(Refused, match="version 5; this Plinth knows 4"):
         clean(UNDO_HANDLERS, "r1")
 
 
@@ -345,7 +352,9 @@ def test_what_a_clean_would_do_is_told_and_nothing_is_changed(state_dir: Path) -
     error = found.error()
     assert isinstance(error, Refused) and error.details == (
         "/it: this Plinth does not know how 'newer' is undone",
+        "  hint: clean with the Plinth that wrote the journal, or a newer one",
         f"{bad.path}:1: {found.unreadable[0].message}",
+        "  hint: undo by hand what its lines name, last one first; then delete it",
     )
     assert [run.run_id for run in left_behind(UNDO_HANDLERS, "dead").runs] == ["dead"]
     assert left_behind(UNDO_HANDLERS, "gone").runs == ()

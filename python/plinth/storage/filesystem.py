@@ -27,7 +27,7 @@ from plinth.system.mounts import Mount, mount_of, mounts
 from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import statvfs_with_timeout
 from plinth.system.undo import UndoHandler, UndoHandlers
-from plinth.system.unmount import run_umount, umount_command, unmount_copies
+from plinth.system.unmount import other_namespaces, run_umount, umount_command, unmount_copies
 
 _OF_THE_DISK = ("i/o error", "input/output error", "no space left", "transport endpoint is not connected")
 # mke2fs leaves its tables to be written in the background after the first mount, which would disturb what is measured.
@@ -203,8 +203,9 @@ def _before_usage(stderr: str) -> list[str]:
 
 
 def unmount_filesystem(point: Path, label: str, runner: Runner) -> None:
-    """Unmount what is on top of `point` if that file system has `label`; nothing when nothing is mounted there."""
+    """Unmount what is on top of `point` if that file system has `label`; nothing when nothing is mounted there, in any namespace."""
     if not _mounted(point):
+        _unmount_elsewhere(point, label, runner)
         return
     try:
         mount = mount_of(point)
@@ -230,6 +231,20 @@ def unmount_filesystem(point: Path, label: str, runner: Runner) -> None:
     unmount_copies(lambda other: (other.source, other.point) == (mount.source, mount.point), runner)
     if len(_mounted(point)) >= before:
         raise RunError("still mounted after umount", where=str(point))
+
+
+def _unmount_elsewhere(point: Path, label: str, runner: Runner) -> None:
+    """Unmount what is on `point` in other mount namespaces only, as after a clean that was killed before it had removed the copies.
+
+    Only the disk is asked for its label: anybody can mount something there in a namespace of his own, and no file of one is opened.
+    """
+    there = {
+        mount.source for namespace in other_namespaces() for mount in namespace.mounts if mount.point == str(point)
+    }
+    ours = {
+        source for source in there if Path(source).is_block_device() and device_label(Path(source), runner) == label
+    }
+    unmount_copies(lambda other: other.point == str(point) and other.source in ours, runner)
 
 
 def mounted_label(point: Path, runner: Runner) -> str | None:

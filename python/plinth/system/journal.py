@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from plinth.model.errors import PlinthError, Refused
@@ -22,12 +23,13 @@ from plinth.system import cancel
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
 from plinth.system.lock import try_lock
+from plinth.system.namespaces import check_reachable, own_namespaces
 from plinth.system.paths import checked_run_id, ensure, journal_dir, sync_folder
 from plinth.system.process import ProcessMark, await_dying, boot_id
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandlers, abort_hung, ending_hung_daemons, undo
 
-JOURNAL_VERSION = 3  # 2 came with `kept`, 3 with a second owner
+JOURNAL_VERSION = 4  # 2 came with `kept`, 3 with a second owner, 4 with `given_up`
 _NOTHING: Mapping[str, PlinthError] = {}
 _LOCK_TIMEOUT_S = 3.0
 _LOCK_LOOK_AGAIN_S = 0.005
@@ -84,6 +86,8 @@ class _Content(NamedTuple):
     whole_bytes: int
     kept: str | None = None
     host: str | None = None
+    namespaces: Mapping[str, str] = MappingProxyType({})
+    """Those of the owner; none in the journal of a Plinth that did not write them."""
 
 
 class Journal:
@@ -121,7 +125,7 @@ class Journal:
                 raise from_os_error(error, "begin the journal", path) from error
             try_lock(fd)  # succeeds: nobody else can open it while the directory is locked
             try:
-                _append(fd, path, {"journal": JOURNAL_VERSION, "run_id": run_id, **owner._asdict(), "host": _host()})
+                _append(fd, path, {"journal": JOURNAL_VERSION, "run_id": run_id, **_place(owner)})
                 sync_folder(folder)
             except BaseException:
                 path.unlink()
@@ -130,13 +134,14 @@ class Journal:
         return cls(path, fd, _Content(owner, {}, 0, 0), handlers)
 
     @classmethod
-    def take_over(cls, path: Path, handlers: UndoHandlers) -> Self | None:
+    def take_over(cls, path: Path, handlers: UndoHandlers, *, container_ended: bool = False) -> Self | None:
         """Open the journal of a run that has ended, in any way, to undo it; None when it is gone.
 
-        StillRunning while that run lives.
+        StillRunning while that run lives. Refused if what it made cannot be seen from here: see `namespaces.check_reachable`, for
+        `container_ended`, too.
         """
         with folder_locked(path.parent):
-            if (opened := _open_ended(path, os.O_RDWR | os.O_APPEND)) is None:
+            if (opened := _open_ended(path, os.O_RDWR | os.O_APPEND, container_ended=container_ended)) is None:
                 return None
             fd, content = opened
             try:
@@ -178,14 +183,19 @@ class Journal:
                 _append(self._fd, self.path, {"strike": entry.number})
             del self._entries[entry.number]
 
+    def give_up(self, entry: Entry) -> None:
+        """Record that `entry` is not undone, and that nobody is to try any more."""
+        with self._lock:
+            _append(self._fd, self.path, {"given_up": entry.number, "step": entry.step.id})
+            del self._entries[entry.number]
+
     def has(self, step_id: str) -> bool:
         """Return whether a step of that id is recorded and not yet undone."""
         return any(entry.step.id == step_id for entry in self.entries)
 
     def own(self) -> None:
         """Record that this process now owns the run."""
-        mark = ProcessMark.of_this_process()
-        _append(self._fd, self.path, {"resumed": JOURNAL_VERSION, **mark._asdict(), "host": _host()})
+        _append(self._fd, self.path, {"resumed": JOURNAL_VERSION, **_place(ProcessMark.of_this_process())})
 
     @property
     def kept(self) -> str | None:
@@ -282,13 +292,13 @@ class Journal:
         return any(place in Path(step.undo.path).parents for place in places)
 
 
-def read_ended(path: Path) -> EndedRun | None:
+def read_ended(path: Path, *, container_ended: bool = False) -> EndedRun | None:
     """Read the journal of a run that has ended, in any way, and change nothing; None when it is gone.
 
-    StillRunning while that run lives.
+    StillRunning while that run lives. Refused as in `Journal.take_over`.
     """
     with folder_locked(path.parent):
-        if (opened := _open_ended(path, os.O_RDONLY)) is None:
+        if (opened := _open_ended(path, os.O_RDONLY, container_ended=container_ended)) is None:
             return None
         fd, content = opened
         os.close(fd)
@@ -306,7 +316,7 @@ def folder_locked(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _open_ended(path: Path, access: int) -> tuple[int, _Content] | None:
+def _open_ended(path: Path, access: int, *, container_ended: bool) -> tuple[int, _Content] | None:
     """Open, lock and read the journal of a run that has ended; None when it is gone. StillRunning while that run lives."""
     try:
         fd = os.open(path, access | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -320,6 +330,8 @@ def _open_ended(path: Path, access: int) -> tuple[int, _Content] | None:
             raise StillRunning(path.stem, owner.pid)
         content = _read(fd, path)  # check again: it may have ended in the meantime
         _check_host(content, path)
+        if content.owner.boot_id == boot_id():  # namespaces end with the boot
+            check_reachable(path.stem, content.namespaces, path, have_ended=container_ended)
     except BaseException:
         os.close(fd)
         raise
@@ -370,7 +382,7 @@ def _read(fd: int, path: Path) -> _Content:
         raise Refused("the journal belongs to another user: what it names is not ours to undo", where=str(path))
     data = os.pread(fd, os.fstat(fd).st_size, 0)
     *lines, torn = data.split(b"\n")
-    owner, entries, last_number, kept, host = ProcessMark(0, 0, ""), {}, 0, None, None
+    owner, entries, last_number, kept, host, namespaces = ProcessMark(0, 0, ""), {}, 0, None, None, {}
     for number, line in enumerate(lines, 1):
         try:
             match json.loads(line):
@@ -379,14 +391,16 @@ def _read(fd: int, path: Path) -> _Content:
                 ):
                     _check_version(version, path)
                     owner, host = ProcessMark(pid, started, boot), begun.get("host")
+                    namespaces = _namespaces(begun)
                 case {"resumed": int(version), "pid": pid, "started_ticks": started, "boot_id": boot} as taken if (
                     number > 1
                 ):
                     _check_version(version, path)
                     owner, host = ProcessMark(pid, started, boot), taken.get("host")
+                    namespaces = _namespaces(taken)
                 case {"entry": int(last_number), "step": step} if number > 1:
                     entries[last_number] = Entry(last_number, Step.model_validate(step))
-                case {"strike": int(struck)} if struck in entries:
+                case {"strike": int(struck)} | {"given_up": int(struck)} if struck in entries:
                     del entries[struck]
                 case {"kept": str(kept)} if number > 1:
                     pass
@@ -398,7 +412,19 @@ def _read(fd: int, path: Path) -> _Content:
                 where=f"{path}:{number}",
                 hint="undo by hand what its lines name, last one first; then delete it",
             ) from error
-    return _Content(owner, entries, last_number, len(data) - len(torn), kept, host)
+    return _Content(owner, entries, last_number, len(data) - len(torn), kept, host, namespaces)
+
+
+def _place(owner: ProcessMark) -> dict[str, Any]:
+    """Return what a journal has of its owner: the process, and where it is."""
+    return {**owner._asdict(), "host": _host(), "namespaces": own_namespaces()}
+
+
+def _namespaces(line: Mapping[str, Any]) -> dict[str, str]:
+    found = line.get("namespaces", {})
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in (*found, *found.values())):
+        raise ValueError("its namespaces are no names by kind")
+    return found
 
 
 def _host() -> str:

@@ -63,6 +63,12 @@ def undo(what: Undo, runner: Runner, handlers: UndoHandlers) -> None:
             where=what.path,
             hint="raise what limits this process (ulimit -v), then: plinth clean",
         ) from error
+    except (ValueError, TypeError, LookupError) as error:  # of what only a damaged file has
+        raise Refused(
+            f"cannot {handler.title(what)}: what is noted for it is damaged: {error}",
+            where=what.path,
+            hint="undo it by hand; the journal names it",
+        ) from error
 
 
 def undo_step(step: Step, handlers: UndoHandlers) -> Step | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from plinth.model.errors import Refused, RunError
 from plinth.system import cancel, unmount_in_namespace
 from plinth.system.mounts import Mount, mount_of, mounts, read_mounts
+from plinth.system.namespaces import namespace_of, program_of
 from plinth.system.runner import CommandError, Runner
 
 UNMOUNT_TIMEOUT_S = 1800.0
@@ -35,10 +36,15 @@ def run_umount(point: Path, runner: Runner) -> None:
 
 
 def unmount(path: Path, label: str, runner: Runner) -> None:
-    """Unmount `path` if a mount with the source `label` is there."""
-    ours = _ours(path, label)
-    if not ours:
-        return
+    """Unmount `path` if a mount with the source `label` is there, and what of it is in other mount namespaces only."""
+    if ours := _ours(path, label):
+        _unmount_here(path, ours, runner)
+    unmount_copies(lambda other: (other.source, other.point) == (label, str(path)), runner)
+    if _ours(path, label):
+        raise RunError("still mounted after umount", where=str(path))
+
+
+def _unmount_here(path: Path, ours: list[Mount], runner: Runner) -> None:
     try:
         on_top = mount_of(path)
     except OSError as error:
@@ -50,9 +56,6 @@ def unmount(path: Path, label: str, runner: Runner) -> None:
             hint=f"unmount that first: umount {on_top.point}",
         )
     run_umount(path, runner)
-    unmount_copies(lambda other: (other.source, other.point) == (label, str(path)), runner)
-    if _ours(path, label):
-        raise RunError("still mounted after umount", where=str(path))
 
 
 def _ours(path: Path, label: str) -> list[Mount]:
@@ -62,19 +65,25 @@ def _ours(path: Path, label: str) -> list[Mount]:
 _PROC = Path("/proc")
 
 
-class _Namespace(NamedTuple):
+class Namespace(NamedTuple):
     """Another mount namespace: its name, such as "mnt:[4026532290]", a process in it, and the mounts that this process sees."""
 
     name: str
     process: Path
     mounts: list[Mount]
 
+    @property
+    def seen_by(self) -> str:
+        """The process and its program, for people."""
+        return f"process {self.process.name} ({program_of(self.process)})"
+
     def still_has(self, ours: Callable[[Mount], bool]) -> bool:
+        """Return whether the namespace is still there, with a mount that `ours` recognises."""
         try:
             found = any(map(ours, read_mounts(self.process / "mountinfo")))
         except OSError:
             return False  # it has ended meanwhile
-        return found and _name_of(self.process) == self.name
+        return found and namespace_of(self.process, "mnt") == self.name
 
 
 def unmount_copies(ours: Callable[[Mount], bool], runner: Runner) -> None:
@@ -83,20 +92,25 @@ def unmount_copies(ours: Callable[[Mount], bool], runner: Runner) -> None:
     What makes a namespace while we work (a container, a service, unshare) takes a copy of every mount. Where unmounting does not
     spread, the copy keeps the file system and its device in use until that namespace ends.
     """
-    for namespace in _other_namespaces():
+    for namespace in other_namespaces():
         for mount in reversed([mount for mount in namespace.mounts if ours(mount)]):
             try:
                 runner.run(unmount_in_namespace.command(int(namespace.process.name), namespace.name, mount.point))
-            except CommandError:
+            except CommandError as error:
                 if namespace.still_has(ours):  # otherwise others have unmounted it, or the namespace has ended
-                    raise
+                    raise RunError(
+                        f"still mounted in the mount namespace {namespace.name}, where {namespace.seen_by} is",
+                        where=mount.point,
+                        hint=f"end that process, or: nsenter --target {namespace.process.name} --mount umount {mount.point}",
+                        details=error.details,
+                    ) from error
 
 
-def _other_namespaces() -> Iterator[_Namespace]:
+def other_namespaces() -> Iterator[Namespace]:
     """Yield the other namespaces, except those that we may not read."""
-    seen = {_name_of(_PROC / "self")}
+    seen = {namespace_of(_PROC / "self", "mnt")}
     for process in _PROC.glob("[0-9]*"):
-        name = _name_of(process)
+        name = namespace_of(process, "mnt")
         if name is None or name in seen:
             continue
         try:
@@ -104,11 +118,4 @@ def _other_namespaces() -> Iterator[_Namespace]:
         except OSError:
             continue  # it has ended, or is not readable: then it has no mounts made by root
         seen.add(name)
-        yield _Namespace(name, process, mounts)
-
-
-def _name_of(process: Path) -> str | None:
-    try:
-        return str((process / "ns/mnt").readlink())
-    except OSError:
-        return None  # as above
+        yield Namespace(name, process, mounts)

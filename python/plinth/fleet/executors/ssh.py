@@ -28,7 +28,7 @@ _OPTIONS = {
     "RemoteCommand": "none",
     "LogLevel": "ERROR",
 }
-_FAILED = 255
+SSH_FAILED = 255
 """The exit code of ssh itself; others are those of the command on the host."""
 _FAILURE_TIMEOUT_S = 2.0
 """How long ssh may take to end once it has closed the connection."""
@@ -100,7 +100,7 @@ def ssh_command(ssh: Sequence[str], destination: str, remote: str) -> list[str]:
 
 def unreached(ssh: str, host: str, child: Child, log: LogFile, where: str = "fleet.hosts") -> RunError | None:
     """Return why ssh did not reach the host; None if it did, or has not ended. `where` is the key of the experiment that names it."""
-    if child.exit_code(_FAILURE_TIMEOUT_S) != _FAILED:
+    if child.exit_code(_FAILURE_TIMEOUT_S) != SSH_FAILED:
         return None
     lines = [line.strip() for line in log.tail(_MOST_BYTES).splitlines() if line.strip()]
     text = "\n".join(lines)
