@@ -459,3 +459,55 @@ def test_a_journal_of_the_first_version_is_still_cleaned(state_dir: Path) -> Non
     journal.path.write_text(journal.path.read_text().replace('"journal": 3', '"journal": 1', 1))
     assert len(clean(UNDO_HANDLERS, "r1").runs) == 1
     assert not path.exists()
+
+
+def _spoilt(path: Path, what: str) -> None:
+    """Put something in place of the journal `path` that no Plinth writes."""
+    first, *rest = path.read_text().splitlines()
+    path.unlink()
+    owner = json.loads(first)
+    match what:
+        case "a directory":
+            path.mkdir()
+        case "a FIFO":
+            os.mkfifo(path)
+        case "a link":
+            path.symlink_to("/etc/passwd")
+        case "3 TiB of nothing":
+            with path.open("wb") as file:
+                file.truncate(3 << 40)
+        case "lists in lists":
+            path.write_text("[" * 100_000 + "\n")
+        case "another run's":
+            path.write_text("\n".join((json.dumps({**owner, "run_id": "r2"}), *rest)) + "\n")
+        case _:
+            key, value = json.loads(what)
+            path.write_text("\n".join((json.dumps({**owner, key: value}), *rest)) + "\n")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "a directory",
+        "a FIFO",
+        "a link",
+        "3 TiB of nothing",
+        "lists in lists",
+        "another run's",
+        '["pid", "4711"]',
+        '["started_ticks", null]',
+        '["boot_id", 5]',
+        '["host", ["db1"]]',
+    ],
+)
+def test_what_is_no_journal_is_refused_alone_and_all_else_cleaned(state_dir: Path, what: str) -> None:
+    bad, good = (Journal.create(name, UNDO_HANDLERS) for name in ("bad", "good"))
+    paths = [made(bad, "first"), made(good, "second")]
+    for journal in (bad, good):
+        journal.close()
+    _spoilt(bad.path, what)
+    for found in (left_behind(UNDO_HANDLERS), clean(UNDO_HANDLERS)):
+        (refused,) = found.unreadable
+        assert isinstance(refused, PlinthError) and str(bad.path) in (refused.where or "")
+        assert [run.run_id for run in found.runs] == ["good"]
+    assert [path.exists() for path in paths] == [True, False]

@@ -237,7 +237,7 @@ def test_namespaces_of_a_wrong_type_are_a_damaged_line(state_dir: Path, namespac
     changed = json.dumps({**json.loads(first), "namespaces": namespaces})
     journal.path.write_text("\n".join((changed, *rest)) + "\n")
     (refused,) = clean(UNDO_HANDLERS).unreadable
-    assert "the journal is damaged: its namespaces are no names by kind" in refused.message
+    assert "the journal is damaged: its owner is none" in refused.message
 
 
 def test_a_copy_that_is_left_in_another_namespace_only_is_unmounted_there(scratch: Path) -> None:

@@ -8,6 +8,7 @@ import errno
 import fcntl
 import json
 import os
+import stat
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -34,6 +35,8 @@ _NOTHING: Mapping[str, PlinthError] = {}
 _LOCK_TIMEOUT_S = 3.0
 _LOCK_LOOK_AGAIN_S = 0.005
 _DYING_TIMEOUT_S = 10.0
+_MOST_BYTES = 64 * 2**20
+"""Of a journal, which has some hundred bytes for each step."""
 
 
 def journal_path(run_id: str) -> Path:
@@ -319,7 +322,8 @@ def folder_locked(folder: Path) -> Iterator[None]:
 def _open_ended(path: Path, access: int, *, container_ended: bool) -> tuple[int, _Content] | None:
     """Open, lock and read the journal of a run that has ended; None when it is gone. StillRunning while that run lives."""
     try:
-        fd = os.open(path, access | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # A FIFO without a writer would not be opened before it has one.
+        fd = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -378,26 +382,26 @@ def _append(fd: int, path: Path, line: dict[str, Any]) -> None:
 
 def _read(fd: int, path: Path) -> _Content:
     """Parse a journal. A torn last line is ignored: its step was never begun, or will be undone again."""
-    if os.fstat(fd).st_uid != os.geteuid():
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+        what = f"it is larger than {_MOST_BYTES // 2**20} MiB" if stat.S_ISREG(found.st_mode) else "it is not a file"
+        raise Refused(f"this is no journal: {what}", where=str(path), hint="look at what it is, then move it away")
+    if found.st_uid != os.geteuid():
         raise Refused("the journal belongs to another user: what it names is not ours to undo", where=str(path))
-    data = os.pread(fd, os.fstat(fd).st_size, 0)
+    data = os.pread(fd, found.st_size, 0)
     *lines, torn = data.split(b"\n")
     owner, entries, last_number, kept, host, namespaces = ProcessMark(0, 0, ""), {}, 0, None, None, {}
     for number, line in enumerate(lines, 1):
         try:
             match json.loads(line):
-                case {"journal": int(version), "pid": pid, "started_ticks": started, "boot_id": boot} as begun if (
-                    number == 1
-                ):
+                case {"journal": int(version), "run_id": run_id, **begun} if number == 1:
                     _check_version(version, path)
-                    owner, host = ProcessMark(pid, started, boot), begun.get("host")
-                    namespaces = _namespaces(begun)
-                case {"resumed": int(version), "pid": pid, "started_ticks": started, "boot_id": boot} as taken if (
-                    number > 1
-                ):
+                    if run_id != path.stem:
+                        raise ValueError(f"it is the journal of the run {run_id!r}")
+                    owner, host, namespaces = _owner(begun)
+                case {"resumed": int(version), **taken} if number > 1:
                     _check_version(version, path)
-                    owner, host = ProcessMark(pid, started, boot), taken.get("host")
-                    namespaces = _namespaces(taken)
+                    owner, host, namespaces = _owner(taken)
                 case {"entry": int(last_number), "step": step} if number > 1:
                     entries[last_number] = Entry(last_number, Step.model_validate(step))
                 case {"strike": int(struck)} | {"given_up": int(struck)} if struck in entries:
@@ -406,7 +410,7 @@ def _read(fd: int, path: Path) -> _Content:
                     pass
                 case _:
                     raise ValueError("not a line of a journal")
-        except ValueError as error:  # includes errors of JSON and pydantic
+        except (ValueError, RecursionError) as error:  # includes errors of JSON and pydantic
             raise Refused(
                 f"the journal is damaged: {error}",
                 where=f"{path}:{number}",
@@ -420,11 +424,18 @@ def _place(owner: ProcessMark) -> dict[str, Any]:
     return {**owner._asdict(), "host": _host(), "namespaces": own_namespaces()}
 
 
-def _namespaces(line: Mapping[str, Any]) -> dict[str, str]:
-    found = line.get("namespaces", {})
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in (*found, *found.values())):
-        raise ValueError("its namespaces are no names by kind")
-    return found
+def _owner(line: Mapping[str, Any]) -> tuple[ProcessMark, str | None, Mapping[str, str]]:
+    """Return the process that a line of a journal names, its machine and its namespaces. Raises ValueError for other types."""
+    match {"host": None, "namespaces": {}, **line}:
+        case {
+            "pid": int(pid),
+            "started_ticks": int(started),
+            "boot_id": str(boot),
+            "host": (str() | None) as host,
+            "namespaces": dict(namespaces),
+        } if all(isinstance(text, str) for text in namespaces.values()):
+            return ProcessMark(pid, started, boot), host, namespaces
+    raise ValueError("its owner is none")
 
 
 def _host() -> str:
