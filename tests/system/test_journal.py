@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import plinth
 from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageError
 from plinth.model.progress import Progress
 from plinth.model.step import Step, Undo
@@ -511,3 +512,17 @@ def test_what_is_no_journal_is_refused_alone_and_all_else_cleaned(state_dir: Pat
         assert isinstance(refused, PlinthError) and str(bad.path) in (refused.where or "")
         assert [run.run_id for run in found.runs] == ["good"]
     assert [path.exists() for path in paths] == [True, False]
+
+
+def test_a_run_that_another_process_cleans_up_after_is_not_called_running(state_dir: Path) -> None:
+    journal = Journal.create("r1", UNDO_HANDLERS)
+    path = made(journal, "d")
+    journal.path.write_text(re.sub(r'"pid": \d+', '"pid": 4194303', journal.path.read_text()))
+    shown = plinth("clean")  # the lock is held here, as by another clean
+    assert (shown.returncode, shown.stdout) == (0, "run r1: another process cleans up after it, not cleaned\n")
+    named = plinth("clean", "r1")
+    assert named.returncode == 4 and "another clean of run r1 is still going" in named.stderr
+    assert path.exists()
+    journal.close()
+    assert plinth("clean").returncode == 0
+    assert not path.exists()

@@ -205,6 +205,18 @@ def test_our_mount_is_unmounted_once_and_then_left_alone(mounted: Path) -> None:
     unmount(mounted)
 
 
+def test_our_mount_is_found_where_the_way_to_it_leads_through_a_link(scratch: Path) -> None:
+    """As a state directory that was moved since, or whose default path is a link: the kernel names the mount without it."""
+    point = scratch / "moved" / "work" / "mounted"
+    point.mkdir(parents=True)
+    (scratch / "state").symlink_to(scratch / "moved")
+    mount_tmpfs(point, LABEL)
+    unmount(scratch / "state" / "work" / "mounted", LABEL + "0")
+    assert os.path.ismount(point), "another's label"
+    unmount(scratch / "state" / "work" / "mounted")
+    assert not os.path.ismount(point)
+
+
 def test_a_mount_without_our_label_is_left_alone(mounted: Path) -> None:
     unmount(mounted, "plinth-test10")
     assert os.path.ismount(mounted)

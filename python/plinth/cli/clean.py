@@ -113,6 +113,7 @@ def _show_left(found: "CleanResult | LeftBehind") -> None:
         name = storage_name(kept.run_id)
         print_plain(f"left in place on purpose: {kept.what}; `plinth storage teardown {name}` undoes it")
     for alive in found.alive:
-        print_plain(f"run {alive.run_id}: still running (pid {alive.pid}), not cleaned")
+        who = f"still running (pid {alive.pid})" if alive.is_alive else "another process cleans up after it"
+        print_plain(f"run {alive.run_id}: {who}, not cleaned")
     if not (found.runs or found.alive or found.kept_runs or found.unreadable):
         print_plain(f"nothing to clean: no journal in {journal_dir()}")

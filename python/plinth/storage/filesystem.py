@@ -23,7 +23,7 @@ from plinth.storage.inspect.describe import with_features
 from plinth.storage.requirements import Requirements, kernel_filesystem
 from plinth.system.directory import filesystem_label
 from plinth.system.failures import from_os_error, kernel_log
-from plinth.system.mounts import Mount, mount_of, mounts
+from plinth.system.mounts import Mount, mount_of, mounts_at, real_point
 from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import statvfs_with_timeout
 from plinth.system.undo import UndoHandler, UndoHandlers
@@ -211,7 +211,7 @@ def unmount_filesystem(point: Path, label: str, runner: Runner) -> None:
         mount = mount_of(point)
     except OSError as error:
         raise from_os_error(error, "look at the mount", point) from error
-    if mount.point != str(point):
+    if mount.point != str(real_point(point)):
         raise Refused(f"not unmounted: {mount.source} on {mount.point} hides it", where=str(point))
     try:
         found = mounted_label(point, runner)
@@ -238,13 +238,12 @@ def _unmount_elsewhere(point: Path, label: str, runner: Runner) -> None:
 
     Only the disk is asked for its label: anybody can mount something there in a namespace of his own, and no file of one is opened.
     """
-    there = {
-        mount.source for namespace in other_namespaces() for mount in namespace.mounts if mount.point == str(point)
-    }
+    points = {str(point), str(real_point(point))}
+    there = {mount.source for namespace in other_namespaces() for mount in namespace.mounts if mount.point in points}
     ours = {
         source for source in there if Path(source).is_block_device() and device_label(Path(source), runner) == label
     }
-    unmount_copies(lambda other: other.point == str(point) and other.source in ours, runner)
+    unmount_copies(lambda other: other.point in points and other.source in ours, runner)
 
 
 def mounted_label(point: Path, runner: Runner) -> str | None:
@@ -282,4 +281,4 @@ def _label_in_sysfs(device: Path) -> str | None:
 
 
 def _mounted(point: Path) -> list[str]:
-    return [mount.source for mount in mounts() if mount.point == str(point)]
+    return [mount.source for mount in mounts_at(point)]

@@ -45,14 +45,15 @@ def journal_path(run_id: str) -> Path:
 
 
 class StillRunning(Refused):
-    """The run of the requested journal is alive; `pid` is its process."""
+    """The run of the requested journal is alive, and `pid` is its process; or it is dead, and another process cleans up after it."""
 
-    def __init__(self, run_id: str, pid: int) -> None:
+    def __init__(self, run_id: str, pid: int, *, is_alive: bool = True) -> None:
         super().__init__(
-            f"run {run_id} is still going (pid {pid})",
+            f"run {run_id} is still going (pid {pid})" if is_alive else f"another clean of run {run_id} is still going",
             where=run_id,
-            hint=f"wait for it, or end it: kill {pid}",
+            hint=f"wait for it, or end it: kill {pid}" if is_alive else "wait for it",
         )
+        self.is_alive = is_alive
         self.run_id = run_id
         self.pid = pid
 
@@ -331,7 +332,7 @@ def _open_ended(path: Path, access: int, *, container_ended: bool) -> tuple[int,
     try:
         owner = _read(fd, path).owner
         if not _locked_at_last(fd, owner):
-            raise StillRunning(path.stem, owner.pid)
+            raise StillRunning(path.stem, owner.pid, is_alive=owner.is_alive())
         content = _read(fd, path)  # check again: it may have ended in the meantime
         _check_host(content, path)
         if content.owner.boot_id == boot_id():  # namespaces end with the boot

@@ -79,6 +79,18 @@ def mount_of(path: Path) -> Mount:
     raise OSError(f"{MOUNTINFO} has no mount {wanted}, that contains {path}")
 
 
+def real_point(point: Path) -> Path:
+    """Return a mount point as the kernel names it: without links on the way there. The point itself is not looked at, since what is
+    mounted there may not answer."""
+    return Path(os.path.realpath(point.parent)) / point.name
+
+
+def mounts_at(point: Path) -> list[Mount]:
+    """Return the mounts on `point`, also where the way there leads through links, such as that of a state directory that was moved."""
+    real = str(real_point(point))
+    return [mount for mount in mounts() if mount.point == real]
+
+
 def mounts_within(path: Path) -> list[Mount]:
     """Return the mounts at or below `path`."""
     return [mount for mount in mounts() if Path(mount.point).is_relative_to(path)]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from plinth.model.errors import Refused, RunError
 from plinth.system import cancel, unmount_in_namespace
-from plinth.system.mounts import Mount, mount_of, mounts, read_mounts
+from plinth.system.mounts import Mount, mount_of, mounts_at, read_mounts, real_point
 from plinth.system.namespaces import namespace_of, program_of
 from plinth.system.runner import CommandError, Runner
 
@@ -39,7 +39,8 @@ def unmount(path: Path, label: str, runner: Runner) -> None:
     """Unmount `path` if a mount with the source `label` is there, and what of it is in other mount namespaces only."""
     if ours := _ours(path, label):
         _unmount_here(path, ours, runner)
-    unmount_copies(lambda other: (other.source, other.point) == (label, str(path)), runner)
+    points = {str(path), str(real_point(path))}
+    unmount_copies(lambda other: other.source == label and other.point in points, runner)
     if _ours(path, label):
         raise RunError("still mounted after umount", where=str(path))
 
@@ -59,7 +60,7 @@ def _unmount_here(path: Path, ours: list[Mount], runner: Runner) -> None:
 
 
 def _ours(path: Path, label: str) -> list[Mount]:
-    return [mount for mount in mounts() if mount.point == str(path) and mount.source == label]
+    return [mount for mount in mounts_at(path) if mount.source == label]
 
 
 _PROC = Path("/proc")

@@ -22,7 +22,7 @@ from plinth.storage.devices.fuse import abort
 from plinth.system import daemon
 from plinth.system.daemon import Daemon, find_daemons, start_daemon
 from plinth.system.log_file import LogFile
-from plinth.system.mounts import Mount, mounts
+from plinth.system.mounts import Mount, mounts_at
 from plinth.system.process import all_exit, handles, kill_all, send
 from plinth.system.runner import Runner
 from plinth.system.undo import HungDaemon
@@ -105,9 +105,7 @@ def _end(mount: Path, label: str, ways: Sequence[signal.Signals | None]) -> None
 
 def _ours(mount: Path, label: str) -> list[Mount]:
     return [
-        found
-        for found in mounts()
-        if found.point == str(mount) and found.source == label and found.filesystem.partition(".")[0] == "fuse"
+        found for found in mounts_at(mount) if found.source == label and found.filesystem.partition(".")[0] == "fuse"
     ]
 
 

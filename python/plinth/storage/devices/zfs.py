@@ -18,7 +18,7 @@ from plinth.system import cancel, private_run
 from plinth.system.directory import nearest_label
 from plinth.system.failures import from_os_error
 from plinth.system.log_file import LogFile
-from plinth.system.mounts import Mount, mounts
+from plinth.system.mounts import Mount, mounts, real_point
 from plinth.system.process import arguments, kill_all
 from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import statvfs_with_timeout
@@ -196,7 +196,7 @@ def destroy_pool(point: Path, name: str, runner: Runner) -> None:
             fuse.end()
     elif kernel_has_zfs():
         _destroy(name, point, (), runner)
-    while any(_is_its(mount, point, name) for mount in mounts()):
+    while any(_is_its(mount, real_point(point), name) for mount in mounts()):
         runner.run(("umount", str(point)), timeout_s=COMMAND_TIMEOUT_S)
     unmount_copies(lambda mount: _is_its(mount, point, name), runner)
 
