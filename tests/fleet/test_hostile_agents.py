@@ -3,7 +3,7 @@
 import json
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -256,3 +256,42 @@ def test_a_frame_is_read_no_further_than_it_is_allowed_to_be() -> None:
         with pytest.raises(PlinthError, match="4,294,967,295 bytes; at most"):
             Link(ours).receive(1.0)
     ours.close()
+
+
+def raw(document: dict[str, Any], of: str, text: str) -> bytes:
+    """A document in which a value was replaced that json.dumps does not write."""
+    return json.dumps({**document, of: "HERE"}).replace('"HERE"', text).encode()
+
+
+LIES: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
+    "a count as text": ("poll", lambda usual: changed(usual, ("progress", "done"), "1")),
+    "a count that is true": ("poll", lambda usual: changed(usual, ("progress", "done"), True)),
+    "a count with a fraction": ("collect", lambda usual: changed(usual, ("result", "measured", "done"), 1.5)),
+    "a truth as a number": ("collect", lambda usual: changed(usual, ("result", "interrupted"), 1)),
+    "a state twice": ("poll", lambda usual: b'{"state": "ended", "state": "running"}'),
+    "half of a character in a long message": (
+        "prepare",
+        lambda usual: raw({"x": "x" * 70_000}, "refused", '"\\ud800"'),
+    ),
+    "no reason": ("prepare", lambda usual: {"refused": ""}),
+    "a reason of a megabyte": ("go", lambda usual: {"refused": "x" * 2**20}),
+    "a failure of a megabyte": ("poll", lambda usual: {"state": "failed", "failure": "x" * 2**20}),
+    "a version of a megabyte": ("hello", lambda usual: {**usual, "plinth": "1" * 2**20}),
+    "a driver of a megabyte": ("poll", lambda usual: {**usual, "driver": "x" * 2**20}),
+    "a clock that is true": ("clock", lambda usual: {"received_ns": True, "sent_ns": 5}),
+    "an exit code": ("collect", lambda usual: {**usual, "exit_code": 0}),
+    "text at login": ("hello", lambda usual: b"Welcome to client2"),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_is_an_error_that_is_short_and_no_success(name: str) -> None:
+    kind, lie = LIES[name]
+
+    def change(asked: str, document: dict[str, Any], binary: bytes) -> Answer:
+        return (lie(document) if asked == kind else document), binary
+
+    with pytest.raises(PlinthError) as failed:
+        drive(change)
+    assert failed.value.exit_code != 0 and len(str(failed.value)) < 2000
+    assert "no agent sends" in str(failed.value) or "is lost" in str(failed.value)

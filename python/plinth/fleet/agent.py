@@ -22,6 +22,7 @@ from plinth import __version__
 from plinth.common.shown import bytes_shown_in_json
 from plinth.fleet.protocol import (
     LEASE_S,
+    MAX_REASON,
     ClockReading,
     Collected,
     Copied,
@@ -104,7 +105,7 @@ class Starting:
         except PlinthError as error:
             self.failure = in_one_line(error)
         except Exception as error:  # noqa: BLE001 - what goes wrong in this thread is the coordinator's to hear
-            self.failure = f"the agent broke: {type(error).__name__}: {error}"
+            self.failure = f"the agent broke: {type(error).__name__}: {error}"[:MAX_REASON]
 
 
 class AgentLedger:
@@ -300,7 +301,7 @@ class Agent:
 
 def in_one_line(error: PlinthError) -> str:
     """Return the error with the last of its further lines, in which a program that broke says why."""
-    return "; ".join((str(error), *error.details[-1:]))
+    return ("; ".join((str(error), *error.details[-1:])) or type(error).__name__)[:MAX_REASON]
 
 
 def _shell_user_of(config: LoadConfig) -> ShellUser | None:
@@ -339,11 +340,12 @@ def reach(connection: Connection | None) -> Reached:
             return Reached(error=f"no answer to SELECT 1 within {_REACH_TIMEOUT_S:g} s")
         outcome = load.outcome()
         if not outcome.result.measured.done:
-            return Reached(error=outcome.result.errors[0].message if outcome.result.errors else "nothing was done")
+            errors = [one.message for one in outcome.result.errors if one.message]
+            return Reached(error=errors[0][:MAX_REASON] if errors else "nothing was done")
         round_trip_ns = outcome.transactions().percentile_ns(0.5)
         return Reached(server_version=outcome.result.engine.server_version, round_trip_ns=round_trip_ns)
     except PlinthError as error:
-        return Reached(error=error.message.removeprefix(OF_ENGINE))
+        return Reached(error=in_one_line(error).removeprefix(OF_ENGINE))
 
 
 def _is_socket(descriptor: int) -> bool:

@@ -1,10 +1,12 @@
 """What figures of agents may be. A machine of a fleet may be broken, or not be ours: its figures are added to those of others, and
 one that is none, or beyond every measure, would end the run or spoil all of it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from typing import TypeGuard
 
 from pydantic import BaseModel
 
+from plinth.common.untrusted import parts
 from plinth.model.load import Histogram, Totals
 from plinth.system.framed_tls import ProtocolError
 
@@ -32,20 +34,30 @@ _BOUNDS = {
 
 def check_figures(message: BaseModel) -> None:
     """Check every number of a message, and what must hold between them. Raises ProtocolError with the place of the first that is wrong."""
-    for place, name, value in _figures(message, "", ""):
-        low, high = _BOUNDS.get(name, (0, MAX_FIGURE))
-        if not low <= value <= high:  # nor is one that is no number
-            raise ProtocolError(f"{place} is {_shown(value)}, where {low:,} to {high:,} is allowed")
+    for place, name, value in parts(message):
+        if isinstance(value, BaseModel):
+            _check_relations(value, place)
+        elif is_figure(value):
+            low, high = _BOUNDS.get(name, (0, MAX_FIGURE))
+            if not low <= value <= high:  # nor is one that is no number
+                raise ProtocolError(f"{place} is {shown_figure(value)}, where {low:,} to {high:,} is allowed")
+
+
+def is_figure(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is a number; a truth value is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def check_counts(place: str, count: int, min_ns: int, max_ns: int, buckets: Iterable[tuple[int, int]]) -> None:
     """Check that a histogram is one. Raises ProtocolError."""
     counted = sum(of for _, of in buckets)
     if counted != count:
-        raise ProtocolError(f"{place}: its count is {_shown(count)}, and that of all buckets {_shown(counted)}")
+        raise ProtocolError(
+            f"{place}: its count is {shown_figure(count)}, and that of all buckets {shown_figure(counted)}"
+        )
     if count and min_ns > max_ns:
         raise ProtocolError(
-            f"{place}: the shortest, {_shown(min_ns)} ns, is longer than the longest, {_shown(max_ns)} ns"
+            f"{place}: the shortest, {shown_figure(min_ns)} ns, is longer than the longest, {shown_figure(max_ns)} ns"
         )
 
 
@@ -53,20 +65,9 @@ def check_raw(numbers: Iterable[int]) -> None:
     """Check numbers of histograms that are sent as such: none is beyond what a sum may be. Raises ProtocolError."""
     largest = max(numbers, default=0)
     if largest > MAX_SUM_NS:
-        raise ProtocolError(f"a number of the histograms is {_shown(largest)}, where 0 to {MAX_SUM_NS:,} is allowed")
-
-
-def _figures(value: object, place: str, name: str) -> Iterator[tuple[str, str, int | float]]:
-    """Yield all numbers within a value, each with its place and the name of its field."""
-    if isinstance(value, BaseModel):
-        for field in type(value).model_fields:
-            yield from _figures(getattr(value, field), f"{place}.{field}" if place else field, field)
-        _check_relations(value, place)
-    elif isinstance(value, tuple):
-        for number, one in enumerate(value):
-            yield from _figures(one, f"{place}.{number}", name)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield place, name, value
+        raise ProtocolError(
+            f"a number of the histograms is {shown_figure(largest)}, where 0 to {MAX_SUM_NS:,} is allowed"
+        )
 
 
 def _check_relations(value: BaseModel, place: str) -> None:
@@ -77,7 +78,7 @@ def _check_relations(value: BaseModel, place: str) -> None:
         raise ProtocolError(f"{place}: what was scheduled is not what was done, failed, skipped and left open")
 
 
-def _shown(value: int | float) -> str:
+def shown_figure(value: int | float) -> str:
     """Shorten a number that may have thousands of digits."""
     if isinstance(value, int) and value.bit_length() > 64:
         return f"a number of {value.bit_length():,} bits"

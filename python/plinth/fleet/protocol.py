@@ -23,7 +23,7 @@ LEASE_S.
 
 import socket
 import struct
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -46,6 +46,12 @@ AGENT_END_TIMEOUT_S = 3.0
 MAX_JSON_BYTES = 64 * 1024 * 1024
 MAX_BINARY_BYTES = 64 * 1024 * 1024
 _FRAMING = Framing(struct.Struct("<II"), parts=2, send_timeout_s=30.0)
+
+
+MAX_REASON = 16_384
+"""Characters of a reason for which something was not done."""
+_Reason = Annotated[str, Field(min_length=1, max_length=MAX_REASON)]
+_Word = Annotated[str, Field(max_length=1000)]
 
 
 class Request(Frozen):
@@ -78,7 +84,7 @@ class Request(Frozen):
 class Reply(Frozen):
     """What an agent answers."""
 
-    refused: str | None = Field(default=None, description="Why it cannot be done; nothing else counts then.")
+    refused: _Reason | None = Field(default=None, description="Why it cannot be done; nothing else counts then.")
 
 
 class Done(Reply):
@@ -89,9 +95,9 @@ class Hello(Reply):
     """Who and what an agent is."""
 
     protocol: int = PROTOCOL_VERSION
-    plinth: str = ""
-    python: str = ""
-    host: str = ""
+    plinth: _Word = ""
+    python: _Word = ""
+    host: _Word = ""
     cores: int = 1
     pid: int = 0
     wall_clock_ns: int = 0
@@ -107,9 +113,9 @@ class ClockReading(Reply):
 class Reached(Reply):
     """How the server was reached."""
 
-    server_version: str | None = None
+    server_version: _Word | None = None
     round_trip_ns: int | None = Field(default=None, description="Median of SELECT 1.")
-    error: str | None = None
+    error: _Reason | None = None
 
 
 class Usage(Frozen):
@@ -123,8 +129,8 @@ class Polled(Reply):
     """How far an agent is."""
 
     state: Literal["idle", "connecting", "connected", "running", "ended", "failed"] = "idle"
-    failure: str | None = Field(default=None, description="Why it failed.")
-    driver: str | None = Field(
+    failure: _Reason | None = Field(default=None, description="Why it failed.")
+    driver: _Word | None = Field(
         default=None,
         description="Packages and versions of a driver other than the load engine, once its clients are connected.",
     )
@@ -156,7 +162,7 @@ class Copied(Reply):
     """How far an agent is with the rows that it sends."""
 
     state: Literal["idle", "connecting", "running", "ended", "failed"] = "idle"
-    failure: str | None = Field(default=None, description="Why it could not begin.")
+    failure: _Reason | None = Field(default=None, description="Why it could not begin.")
     progress: BulkProgress | None = None
     result: BulkResult | None = Field(default=None, description="Once it has ended.")
 
@@ -178,6 +184,8 @@ class Link(FramedConnection):
         """Send a message. Raises Disconnected, PeerTimeout."""
         self.send_frame((), (document, binary))
 
-    def receive(self, timeout_s: float) -> Message:
+    def receive(
+        self, timeout_s: float, most_json_bytes: int = MAX_JSON_BYTES, most_binary_bytes: int = MAX_BINARY_BYTES
+    ) -> Message:
         """Receive the next message. Raises Disconnected, PeerTimeout, ProtocolError."""
-        return Message(*self.receive_frame((MAX_JSON_BYTES, MAX_BINARY_BYTES), timeout_s).parts)
+        return Message(*self.receive_frame((most_json_bytes, most_binary_bytes), timeout_s).parts)

@@ -8,6 +8,7 @@ Both sides know each other's certificate beforehand, or its fingerprint: no auth
 """
 
 import hashlib
+import json
 import os
 import re
 import select
@@ -22,15 +23,12 @@ from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from plinth.common.shown import bytes_shown_in_json
-from plinth.common.untrusted import parse_untrusted, validate_untrusted
+from plinth.common.untrusted import check_json, validate_strictly
 from plinth.model.errors import RunError
 from plinth.system import cancel
 from plinth.system.certificates import Identity
 
 _PIECE_BYTES = 256 * 1024
-_LARGE_BYTES = 2**16
-"""From here on it matters how many errors a message has."""
 _MOST = 2**64
 """Above every count and every time in ns: what is computed from smaller numbers stays a number."""
 _UNUSUAL_NUMBER = re.compile(rb"[0-9]{19}|[Ee][+]?[0-9]{2}|NaN|Infinity")
@@ -118,6 +116,10 @@ class FramedConnection:
     def check_head(self, numbers: tuple[int, ...]) -> None:
         """Raise ProtocolError if no frame begins with these numbers, before the frame is read. Any do, unless a protocol says more."""
 
+    def unread(self, most_bytes: int) -> bytes:
+        """Return the beginning of what was received and is no frame."""
+        return bytes(self._received[:most_bytes])
+
     def close(self) -> None:
         """End the connection."""
         self.socket.close()
@@ -144,22 +146,24 @@ class FramedConnection:
 
 
 def parsed(model: type[_Model], document: bytes) -> _Model:
-    """Parse the JSON of a message. Raises ProtocolError, whose text does not cite the message, which may hold secrets."""
+    """Parse the JSON of a message, strictly. Raises ProtocolError, whose text does not cite the message, which may hold secrets."""
     try:
-        text = bytes_shown_in_json(document.decode("utf-8", errors="surrogateescape"))
-        if len(text) < _LARGE_BYTES:
-            message = model.model_validate_json(text)
-        else:
-            message = validate_untrusted(model, parse_untrusted(text))
+        text = document.decode()
+        check_json(text)
+        message = validate_strictly(model, text)
         if _UNUSUAL_NUMBER.search(document):
             _check_numbers(message.model_dump())
         return message
     except RecursionError:
         raise ProtocolError("a message is not what it has to be: it is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise ProtocolError("a message is not what it has to be: it is no text in UTF-8") from None
     except ValidationError as error:
         raise ProtocolError(f"a message is not what it has to be: {first_mistake(error)}") from None
+    except json.JSONDecodeError as error:  # whose text cites nothing
+        raise ProtocolError(f"a message is not what it has to be: it is no JSON: {error}") from None
     except ValueError as error:
-        raise ProtocolError(f"a message is not what it has to be: {type(error).__name__}") from None
+        raise ProtocolError(f"a message is not what it has to be: {error}") from None
 
 
 def first_mistake(error: ValidationError) -> str:
