@@ -15,6 +15,9 @@ Names = Annotated[
 ]
 """One name, or a list of them."""
 
+Port = Annotated[int, Field(ge=1, le=65535)]
+"""A port of TCP."""
+
 SettingValue = bool | int | float | str
 """The value of a server's setting, as an experiment has it."""
 

@@ -11,6 +11,11 @@ from plinth.observe.processes import Processes
 from plinth.observe.sampler import Sampler
 from plinth.observe.source import Source
 
+SOURCES = tuple(
+    one.name for one in (HostCpu, HostMemory, HostActivity, Devices, MdArrays, Zfs, ProcessCpu, ProcessDelay, ProcessIo)
+)
+"""The names of what is read of a host."""
+
 
 class HostRequest(Frozen):
     """What is to be read of a host, and when."""

@@ -20,6 +20,7 @@ from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.context import RunContext, network_layout
 from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.host import ONLY_THIS, Hosts
+from plinth.run.hosts.limits import MAX_COMMANDS_BYTES, Room
 from plinth.run.hosts.undo import host_step
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.io_errors.io_errors import IoErrors
@@ -82,25 +83,42 @@ class CommandLog:
     the name of the host, if it is another.
 
     A command does not fail when it cannot be logged, such as when the disk with the bundle is full: `note` is then
-    called once.
+    called once. Of another host, which is not trusted, there is room for so many bytes; `note` is called once when it is full.
     """
 
     def __init__(self, log: LogFile, note: Callable[[str], None]) -> None:
         self._log = log
         self._note = note
         self._has_failed = False
+        self._rooms: dict[str, Room] = {}
 
     def record(self, command: CommandRecord, host: str | None = None) -> None:
         """Append one command."""
-        line = command._asdict() if host is None else {"host": host, **command._asdict()}
+        of_host = {} if host is None else {"host": host}
+        line = json.dumps({**of_host, **command._asdict()}).encode() + b"\n"
+        if host is not None and not self._has_room(host, len(line)):
+            return
         try:
             with self._log.to_append() as file:
-                file.write(json.dumps(line).encode() + b"\n")
+                file.write(line)
         except (OSError, PlinthError) as error:
             if not self._has_failed:
                 reason = error.message if isinstance(error, PlinthError) else error.strerror
                 self._note(f"{self._log.path} cannot be written ({reason}): some commands are missing there")
             self._has_failed = True
+
+    def _has_room(self, host: str, size_bytes: int) -> bool:
+        room = self._rooms.setdefault(host, Room(MAX_COMMANDS_BYTES))
+        if size_bytes <= room.left_bytes:
+            room.take(size_bytes)
+            return True
+        if room.left_bytes:
+            room.take(room.left_bytes)
+            kept = f"the {room.size_bytes // 2**20} MiB that are kept of it"
+            self._note(
+                f"{self._log.path.name} was cut: host {host} has run more commands than fit into {kept}; later ones are missing"
+            )
+        return False
 
 
 def run_plan(
@@ -180,7 +198,7 @@ def conduct(
         listener.note(context.owner.reason)
     commands = CommandLog(writer.log("commands.jsonl"), listener.note)
     for host in given.hosts.values():
-        host.log_commands(commands.record)
+        host.log_commands(commands.record, listener.note)
     runner = Runner(commands.record)
     journal = (
         left_behind.resume(plan, context, runner, listener) if continued else Journal.create(plan.run_id, UNDO_HANDLERS)

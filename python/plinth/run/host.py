@@ -92,8 +92,13 @@ class ServerHost:
         """Return the kernel's id of this boot: two hosts with the same are one machine."""
         return boot_id()
 
-    def log_commands(self, record: "Callable[[CommandRecord, str], None]") -> None:
-        """Have `record` called with each command that another host runs for the run, and its name; those of this machine are the runner's."""
+    def log_commands(self, record: "Callable[[CommandRecord, str], None]", note: "Callable[[str], None]") -> None:
+        """Have `record` called with each command that another host runs for the run, and its name; those of this machine are the runner's.
+        `note` is called with what is missing in the bundle of what another host has sent."""
+
+    def violation(self) -> "PlinthError | None":
+        """Return what another host has answered against the protocol, by which the run fails."""
+        return None
 
     def facts(self) -> HostFacts:
         """Return what the machine is."""
@@ -381,10 +386,12 @@ class ServerHost:
         return round(median(times_ns))
 
     def storage_of(self, directory: str, storages: Sequence[StorageFacts]) -> str | StorageFacts:
-        """Return the name of the storage that a directory is on; or what is there, of one that is on none. Raises OSError or
-        PlinthError."""
+        """Return the name of the storage of this machine that a directory is on; or what is there, of one that is on none. Raises OSError
+        or PlinthError."""
         real = Path(directory).resolve(strict=True)
         for storage in storages:
+            if storage.host != self.name:  # a path that another machine has named is not looked at
+                continue
             root = Path(storage.path)
             if real.is_relative_to(root) and real.stat().st_dev == root.stat().st_dev:
                 return storage.name

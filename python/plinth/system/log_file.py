@@ -2,7 +2,9 @@
 
 import errno
 import os
+import select
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import IO
 from plinth.model.errors import Refused, RunError
 from plinth.system.failures import from_os_error
 
+_PIPE_BYTES = 64 * 1024
+_LOG_PAUSE_MS = 10
 Opener = Callable[[int], int]
 """Opens the file with flags of open(2); returns its descriptor."""
 
@@ -88,3 +92,64 @@ def log_in_memory() -> Iterator[LogFile]:
         yield LogFile(opened, lambda flags: os.open(opened, flags & ~(os.O_NOFOLLOW | os.O_CREAT)))
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def end_in_memory(kept_bytes: int) -> Iterator[LogFile]:
+    """Yield a log of which only the end is kept, and only this process reads it: what writes to it may write without end."""
+    log = _EndOfLog(kept_bytes)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+class _EndOfLog(LogFile):
+    """A pipe that is read all the time, but not faster than a program has to print."""
+
+    def __init__(self, kept_bytes: int) -> None:
+        self._kept_bytes = kept_bytes
+        self._kept = bytearray()
+        self._reading = threading.Lock()
+        self._read_end, self._write_end = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._read_end, False)
+        self._closing = os.eventfd(0, os.EFD_CLOEXEC)
+        super().__init__(Path(f"/proc/self/fd/{self._read_end}"))
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+
+    def to_append(self) -> IO[bytes]:
+        """Return the pipe, for writing."""
+        return os.fdopen(os.dup(self._write_end), "ab")
+
+    def tail(self, most_bytes: int, since: int = 0) -> str:
+        """Return the end of it as text."""
+        assert since == 0, "nothing is known of what was before"
+        with self._reading:
+            self._take()
+            return self._kept[-most_bytes:].decode(errors="replace")
+
+    def close(self) -> None:
+        """Read no more."""
+        os.eventfd_write(self._closing, 1)
+        self._thread.join()
+        for descriptor in (self._read_end, self._write_end, self._closing):
+            os.close(descriptor)
+
+    def _run(self) -> None:
+        ready = select.poll()
+        ready.register(self._read_end, select.POLLIN)
+        closing = select.poll()
+        closing.register(self._closing, select.POLLIN)
+        ready.register(self._closing, select.POLLIN)
+        while self._closing not in (descriptor for descriptor, _ in ready.poll()):
+            with self._reading:
+                self._take()
+            closing.poll(_LOG_PAUSE_MS)
+
+    def _take(self) -> None:
+        try:
+            self._kept += os.read(self._read_end, _PIPE_BYTES)
+        except BlockingIOError:
+            return
+        del self._kept[: -self._kept_bytes]

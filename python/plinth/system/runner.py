@@ -128,14 +128,20 @@ class Runner:
         input_bytes: bytes | None = None,
         timeout_s: float | None = None,
         allowed_exit_codes: Collection[int] = (0,),
+        most_output_bytes: int = _MOST_OUTPUT_BYTES,
     ) -> Completed:
         """Run `argv` to its end. Raises CommandError, or MissingCapability when it cannot be started.
 
-        The command dies with us, and with its timeout; so it does when the work is cancelled (`system.cancel`).
+        The command dies with us, and with its timeout; so it does when the work is cancelled (`system.cancel`), and when it prints
+        more than `most_output_bytes`.
         What handles something brought is started by `run_confined`.
         """
         return self._run(
-            argv, _Place(owner, cwd, env), _Limits(timeout_s), input_bytes, allowed_exit_codes=allowed_exit_codes
+            argv,
+            _Place(owner, cwd, env),
+            _Limits(timeout_s, most_output_bytes),
+            input_bytes,
+            allowed_exit_codes=allowed_exit_codes,
         )
 
     def run_confined(

@@ -11,7 +11,7 @@ from plinth.fleet.executors import Started
 from plinth.fleet.protocol import AGENT_END_TIMEOUT_S, Link
 from plinth.model.errors import RunError
 from plinth.model.fleet import FleetSpec
-from plinth.system.log_file import LogFile, log_in_memory
+from plinth.system.log_file import LogFile, end_in_memory
 from plinth.system.process import Child, wait_or_kill
 from plinth.system.runner import Runner
 
@@ -62,7 +62,7 @@ class SshExecutor:
         with ExitStack() as stack:
             try:
                 for host in self._fleet.hosts[: self._fleet.number_of_machines]:
-                    log = stack.enter_context(log_in_memory())
+                    log = stack.enter_context(end_in_memory(_MOST_BYTES))
                     ours, theirs = socket.socketpair()
                     link = Link(ours)
                     stack.callback(link.close)

@@ -1,5 +1,5 @@
-"""What failed in a run while the rest of it continues: storages that cannot be made or that broke, clusters on them, and
-variants that the server was not built for."""
+"""What failed in a run while the rest of it continues: storages that cannot be made or that broke, clusters on them, variants that the
+server was not built for, and other machines whose answers are not to be trusted."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -9,13 +9,14 @@ from plinth.model.manifest import Failure
 
 
 class Failures:
-    """Storages, clusters and variants that failed, by name, each with its error, in the order in which they failed."""
+    """Storages, clusters, variants and hosts that failed, by name, each with its error, in the order in which they failed."""
 
     def __init__(self, lacking: Mapping[str, str]) -> None:
         """`lacking` are the variants that fail from the beginning, each with what the server or the machine lacks for it."""
         self._variants: dict[str, PlinthError] = {name: MissingCapability(reason) for name, reason in lacking.items()}
         self._storages: dict[str, PlinthError] = {}
         self._clusters: dict[str, PlinthError] = {}
+        self._hosts: dict[str, PlinthError] = {}
 
     def add_storage(self, name: str, error: PlinthError) -> None:
         """Record that storage `name` failed; the first error is kept."""
@@ -24,6 +25,10 @@ class Failures:
     def add_cluster(self, name: str, error: PlinthError) -> None:
         """Record that cluster `name` failed while its storages did not."""
         self._clusters.setdefault(name, error)
+
+    def add_host(self, name: str, error: PlinthError) -> None:
+        """Record that another machine of the run has answered against the protocol."""
+        self._hosts.setdefault(name, error)
 
     def add_variant(self, name: str, error: PlinthError) -> None:
         """Record that the variant `name` cannot be measured while its cluster can be used."""
@@ -43,7 +48,8 @@ class Failures:
 
     def error(self) -> PlinthError | None:
         """Return the error that the run ends with once the rest is done: the first."""
-        return next(iter((*self._storages.values(), *self._clusters.values(), *self._variants.values())), None)
+        errors = (*self._storages.values(), *self._clusters.values(), *self._variants.values(), *self._hosts.values())
+        return next(iter(errors), None)
 
     def recorded(self) -> tuple[Failure, ...]:
         """Return all failures, for the bundle."""
@@ -51,6 +57,7 @@ class Failures:
             *(_failure(f"storage {name}", error) for name, error in self._storages.items()),
             *(_failure(f"cluster {name}", error) for name, error in self._clusters.items()),
             *(_failure(f"variant {name}", error) for name, error in self._variants.items()),
+            *(_failure(f"host {name}", error) for name, error in self._hosts.items()),
         )
 
 

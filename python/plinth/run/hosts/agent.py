@@ -133,6 +133,8 @@ class HostAgent:
                 return self._run.snapshot(cluster, int(number))
             case "patroni", [cluster]:
                 return self._run.patroni(cluster)
+            case "disk", [storage, index]:
+                return self._run.disk(storage, index)
             case "files", [cluster, node]:
                 return self._run.files(cluster, node)
             case "server", [cluster, node]:

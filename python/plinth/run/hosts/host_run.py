@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from plinth.model.base import SettingValue
+from plinth.model.base import Port, SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, RunError, UsageError
 from plinth.model.io_error import PlannedIoError
@@ -21,7 +21,7 @@ from plinth.model.step import Step, Undo
 from plinth.model.storage import StorageSpec
 from plinth.run.context import RunContext
 from plinth.run.host import HOST
-from plinth.run.hosts.calls import Kept
+from plinth.run.hosts.calls import Kept, KeptSteps
 from plinth.run.hosts.files_there import FilesThere
 from plinth.run.io_errors.faulty_storage import Struck, failing
 from plinth.run.provision.loading import DatasetSession, populate_dataset
@@ -34,6 +34,7 @@ from plinth.server.replication.patroni_machine import PatroniMachine, patroni_fo
 from plinth.server.replication.standby import ServerElsewhere, Standby
 from plinth.server.server import Server
 from plinth.storage import Storage
+from plinth.storage.devices.disk_control import DiskControl
 from plinth.system import cancel
 from plinth.system.clean import clean
 from plinth.system.database import connect, database_errors
@@ -108,7 +109,7 @@ class HostRun:
         planned = self._clusters[cluster]
         HOST.check_node(self._layout(cluster, node), planned, self._node(cluster, node))
 
-    def open_port(self, address: str) -> int:
+    def open_port(self, address: str) -> Port:
         """Listen on a free port of an address, for a while in which it is tried from elsewhere; return the port."""
         self.close_port()
         try:
@@ -217,7 +218,7 @@ class HostRun:
             )
         return self._patronis[cluster]
 
-    def undo_steps(self, id_prefix: str) -> tuple[Kept, ...]:
+    def undo_steps(self, id_prefix: str) -> KeptSteps:
         """Undo the steps whose ids begin with `id_prefix`; return those that could not be."""
         return () if self._journal is None else tuple(map(Kept.of, self._journal.undo_steps(id_prefix, self.runner)))
 
@@ -227,6 +228,13 @@ class HostRun:
         if name not in storages:
             raise UsageError(f"the run has no storage {name} on this host")
         return storages[name]
+
+    def disk(self, storage: str, index: str) -> DiskControl:
+        """Return the control of one of a storage's emulated disks, by its number from 0."""
+        disks = self.storage(storage).disks()
+        if not (index.isdecimal() and int(index) < len(disks)):
+            raise UsageError(f"storage {storage} on this host has no emulated disk {index}")
+        return disks[int(index)]
 
     def server(self, cluster: str, node: str) -> Server:
         """Return the server of a node."""

@@ -1,12 +1,14 @@
 """The methods of a host, of its storages and of its servers that a coordinator may call, and no others."""
 
 import base64
+import binascii
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
-from plinth.model.base import Frozen
+from pydantic import Field, PlainSerializer, PlainValidator
+
+from plinth.model.base import Frozen, Port
 from plinth.model.choices import IoShape
-from plinth.model.connection import Connection
 from plinth.model.doctor import Examination
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment
@@ -18,9 +20,10 @@ from plinth.model.wear import SmartReading
 from plinth.plan import Expanded
 from plinth.run.checks.settings import SettingsCheck
 from plinth.run.host import ServerHost
-from plinth.run.hosts.calls import CallError, Kept, Method, ProblemText
+from plinth.run.hosts.calls import CallError, CallErrors, Kept, KeptSteps, Method, ProblemText, ProblemTexts
 from plinth.run.hosts.files_there import FilesThere
 from plinth.run.hosts.host_run import HostRun
+from plinth.run.hosts.limits import LOG_PIECE_BYTES, LONG_S, QUICK_S
 from plinth.run.hosts.sampling import HostSampling
 from plinth.server.copies.live_snapshot import LiveSnapshot
 from plinth.server.copies.loaded_copy import LoadedCopy
@@ -29,18 +32,33 @@ from plinth.server.replication.patroni_machine import PatroniMachine
 from plinth.server.replication.standby import Standby
 from plinth.server.server import Server
 from plinth.storage import Storage
-from plinth.storage.devices.disk_control import DiskCommand
+from plinth.storage.devices.disk_control import DiskControl
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
-_PIECE_BYTES = 4 * 2**20
+
+def _bytes_of(text: object) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True) if isinstance(text, str) else _not_base64()
+    except binascii.Error:
+        _not_base64()
+
+
+def _not_base64() -> NoReturn:
+    raise ValueError("bytes in Base64 (RFC 4648)")
+
+
+Piece = Annotated[
+    bytes, PlainValidator(_bytes_of), PlainSerializer(lambda piece: base64.b64encode(piece).decode(), return_type=str)
+]
+"""Bytes of a file; in JSON as Base64."""
 
 
 class SettingsFound(Frozen):
     """What a host's installations say against the settings of an experiment."""
 
     lacking: dict[str, str]
-    problems: tuple[ProblemText, ...]
+    problems: ProblemTexts
 
 
 class Space(Frozen):
@@ -50,12 +68,19 @@ class Space(Frozen):
     name: str = ""
 
 
-def place_texts(host: ServerHost, specs: dict[str, StorageSpec]) -> tuple[ProblemText, ...]:
+class Listening(Frozen):
+    """How a server is reached over TCP. Its host does not decide at which address, nor as whom."""
+
+    port: Port
+    password: str = Field(pattern=r"^[!-~]+$", max_length=200, repr=False)
+
+
+def place_texts(host: ServerHost, specs: dict[str, StorageSpec]) -> ProblemTexts:
     """Return a problem for each path of a storage that is no directory."""
     return tuple(map(ProblemText.of, host.place_problems(specs)))
 
 
-def hanging_texts(host: ServerHost, specs: dict[str, StorageSpec]) -> tuple[CallError, ...]:
+def hanging_texts(host: ServerHost, specs: dict[str, StorageSpec]) -> CallErrors:
     """Return an error for each directory that a storage is to be in and that hangs."""
     return tuple(map(CallError.of, host.hanging_places(specs)))
 
@@ -69,7 +94,7 @@ def settings_found(
     return SettingsFound(lacking=lacking, problems=_texts(problems))
 
 
-def _texts(problems: Iterable[Problem]) -> tuple[ProblemText, ...]:
+def _texts(problems: Iterable[Problem]) -> ProblemTexts:
     return tuple(map(ProblemText.of, problems))
 
 
@@ -89,17 +114,12 @@ def space_of(storage: Storage) -> Space:
     return Space(kind="memory") if isinstance(source, str) else Space(kind="path", name=str(source))
 
 
-def patroni_obstacles(host: ServerHost, installations: tuple[Installation, ...]) -> tuple[CallError, ...]:
+def patroni_obstacles(host: ServerHost, installations: tuple[Installation, ...]) -> CallErrors:
     """Return what keeps Patroni from conducting the servers of these installations there."""
     return tuple(map(CallError.of, host.patroni_errors(installations)))
 
 
-def ask_disk(storage: Storage, index: int, command: DiskCommand, fields: dict[str, Any]) -> dict[str, Any]:
-    """Send a command to one of a storage's emulated disks; return the answer."""
-    return storage.disks()[index].pass_on(command, fields)
-
-
-def undo_of(storage: Storage, runner: Runner, journal: Journal) -> tuple[Kept, ...]:
+def undo_of(storage: Storage, runner: Runner, journal: Journal) -> KeptSteps:
     """Undo a storage; return what could not be undone."""
     return tuple(map(Kept.of, storage.undo(runner, journal)))
 
@@ -109,9 +129,11 @@ def is_whole_of(copy: LoadedCopy) -> bool:
     return copy.is_whole
 
 
-def connection_of(server: Server) -> Connection:
+def listening(server: Server) -> Listening:
     """Return how a server is reached over TCP, with the password of this run."""
-    return server.connection
+    reached = server.connection
+    assert reached.port is not None and reached.password is not None, "it listens on TCP"
+    return Listening(port=reached.port, password=reached.password)
 
 
 def pid_of(server: Server) -> int | None:
@@ -119,14 +141,14 @@ def pid_of(server: Server) -> int | None:
     return server.postmaster_pid
 
 
-def log_piece(server: Server, offset: int) -> str:
-    """Return the next bytes of a server's log from `offset`, in Base64 (RFC 4648); none at its end."""
+def log_piece(server: Server, offset: int) -> Piece:
+    """Return the next bytes of a server's log from `offset`; none at its end."""
     file = server.layout.log.to_read()
     if file is None:
-        return ""
+        return b""
     with file as log:
         log.seek(offset)
-        return base64.b64encode(log.read(_PIECE_BYTES)).decode()
+        return log.read(LOG_PIECE_BYTES)
 
 
 _TYPES: Mapping[str, Any] = {
@@ -136,8 +158,58 @@ _TYPES: Mapping[str, Any] = {
 """What the modules of these classes import for annotations only."""
 
 
+_LONG = {
+    *("drop_page_cache", "probe_writes", "probe_io", "examine", "settings_found", "resident_bytes"),
+    *(
+        "rejoin",
+        "populate",
+        "await_control_file",
+        "undo_steps",
+        "clean_up",
+        "make",
+        "restore",
+        "end",
+        "take",
+        "go_back",
+        "remove",
+    ),
+    *(
+        "take_fingerprint",
+        "compare_fingerprint",
+        "check_other_databases",
+        "read_pointers",
+        "check_pointers",
+        "check_checksums",
+    ),
+    *(
+        "torn_pages",
+        "last_commit_before",
+        "prepare",
+        "write_failure",
+        "fill_up",
+        "detach",
+        "attach",
+        "undo_of",
+        "power_cut",
+    ),
+    *(
+        "flush_now",
+        "initdb",
+        "back_up",
+        "start",
+        "apply",
+        "shutdown",
+        "wait_out_recovery",
+        "begin_failing",
+        "end_failing",
+    ),
+}
+"""What takes as long as the data need, or as long as the experiment says."""
+
+
 def _methods(*functions: Callable[..., Any]) -> dict[str, Method]:
-    return {function.__name__: Method.of(function, _TYPES) for function in functions}
+    limits_s = {function: LONG_S if function.__name__ in _LONG else QUICK_S for function in functions}
+    return {function.__name__: Method.of(function, _TYPES, limit_s) for function, limit_s in limits_s.items()}
 
 
 _OF_SERVERS = _methods(
@@ -160,7 +232,7 @@ _OF_SERVERS = _methods(
     Server.wait_out_recovery,
     Server.has_data_directory,
     Server.recovery,
-    connection_of,
+    listening,
     pid_of,
     log_piece,
 )
@@ -245,11 +317,21 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         Storage.end_faults,
         Storage.detach,
         Storage.attach,
-        ask_disk,
         Storage.destructive_target,
         obstacle_of,
         space_of,
         undo_of,
+    ),
+    "disk": _methods(
+        DiskControl.status,
+        DiskControl.set_physics,
+        DiskControl.reset_credits,
+        DiskControl.arm,
+        DiskControl.clear_faults,
+        DiskControl.set_lie,
+        DiskControl.power_cut,
+        DiskControl.power_on,
+        DiskControl.flush_now,
     ),
     "server": _OF_SERVERS,
     "rejoined": _OF_SERVERS,

@@ -77,9 +77,15 @@ class RemoteHost(ServerHost):
         assert self.link.hello is not None, "it has answered"
         return self.link.hello.boot_id
 
-    def log_commands(self, record: Callable[[CommandRecord, str], None]) -> None:
-        """Have `record` called with each command that the host runs for the run, and its name."""
+    def log_commands(self, record: Callable[[CommandRecord, str], None], note: Callable[[str], None]) -> None:
+        """Have `record` called with each command that the host runs for the run, and its name; and `note` with what is missing in the
+        bundle of what it has sent."""
         self.link.on_command = lambda command: record(command, self.link.name)
+        self.link.note = note
+
+    def violation(self) -> PlinthError | None:
+        """Return what it has answered against the protocol."""
+        return self.link.violation
 
     def facts(self) -> HostFacts:
         """Return what the machine is."""
@@ -108,6 +114,7 @@ class RemoteHost(ServerHost):
     ) -> dict[str, Storage[Any]]:
         """Return the storages of a run that are there; those of `destroy` that begin with the name of the host and a colon are its."""
         own = tuple(word.partition(":")[2] for word in destroy if word.startswith(f"{self.name}:"))
+        self.link.storages = tuple(specs)
         self.link.call(("run",), "define", {"run_id": run_id, "storages": dict(specs), "destroy": own})
         twins = make(specs, run_id=run_id, host=facts, owner=owner, work_root=self.work_root(), destroy=own)
         return {name: RemoteStorage(twin, self.link) for name, twin in twins.items()}
@@ -281,7 +288,8 @@ class RemoteHost(ServerHost):
 
     def storage_of(self, directory: str, storages: Sequence[StorageFacts]) -> str | StorageFacts:
         """Return the name of the storage that a directory is on, or what is there."""
-        return self._ask("storage_of", directory=directory, storages=storages)
+        own = [one.model_copy(update={"host": None}) for one in storages if one.host == self.name]
+        return self._ask("storage_of", directory=directory, storages=own)
 
     def resident_bytes(self, data_directory: Path, relations: Sequence[Relation]) -> int:
         """Return how much of these tables and indexes is in the page cache there."""

@@ -1,6 +1,5 @@
 """A server on another host: its agent makes, starts and ends it; what is asked of it goes over TCP."""
 
-import base64
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +14,11 @@ from plinth.model.progress import Progress, Report
 from plinth.model.recovery import Recovery
 from plinth.model.standby import PRIMARY
 from plinth.run.host import HOST
+from plinth.run.hosts.fetched import append_within
 from plinth.run.hosts.files_there import RemoteFiles
+from plinth.run.hosts.limits import LOG_PIECE_BYTES, MAX_LOG_BYTES, Room
 from plinth.run.hosts.link import HostLink
+from plinth.run.hosts.methods import Listening
 from plinth.server.control_file import ControlFileWatch
 from plinth.server.layout import SUPERUSER, ServerLayout
 from plinth.server.port import LOCALHOST
@@ -46,9 +48,8 @@ class RemoteServer(Server):
         self._link = link
         self._clients = runner or Runner()
         self._on = (kind, cluster, node)
-        reached: Connection = self._ask("connection_of")
+        reached: Listening = self._ask("listening")
         self.port, self.password = reached.port, reached.password
-        # Of what the host says only that: it does not decide where we connect.
         self._reached = Connection(
             host=layout.spec.listen_address or LOCALHOST,
             port=reached.port,
@@ -57,6 +58,8 @@ class RemoteServer(Server):
             password=reached.password,
         )
         self._log_bytes = 0
+        self._log_room = Room(MAX_LOG_BYTES)
+        self._is_log_cut = False
 
     def _ask(self, method: str, report: Report | None = None, **arguments: Any) -> Any:
         return self._link.call(self._on, method, arguments, report=report)
@@ -187,11 +190,13 @@ class RemoteServer(Server):
         return RemoteFiles(self, self._link, ("files", cluster, node))
 
     def fetch_log(self) -> None:
-        """Append to the bundle's log what its host has logged since the last time."""
-        while piece := base64.b64decode(self._ask("log_piece", offset=self._log_bytes)):
-            with self.layout.log.to_append() as log:
-                log.write(piece)
+        """Append to the bundle's log what its host has logged since the last time, as far as there is room for it."""
+        while not self._is_log_cut:
+            piece: bytes = self._ask("log_piece", offset=self._log_bytes)
             self._log_bytes += len(piece)
+            self._is_log_cut = not append_within(self.layout.log, piece, self._log_room, self._link)
+            if len(piece) < LOG_PIECE_BYTES:
+                return
 
 
 class _RemoteControlFile(ControlFileWatch):

@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from plinth.model.disk import DiskCredits
-from plinth.model.errors import PlinthError, Problem, Reported, RunError
+from plinth.model.choices import CutMode
+from plinth.model.disk import CutReport, DiskCredits, DiskStatus, EioFault, FaultState, Lie, Physics
+from plinth.model.errors import PlinthError, Problem, Reported, RunError, UsageError
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import DestructiveTarget, Pace
 from plinth.model.progress import Report
 from plinth.model.step import Step
+from plinth.run.hosts.answers import shown_value
 from plinth.run.hosts.link import HostLink
 from plinth.storage import Storage
 from plinth.storage.actions import Action
@@ -49,11 +51,19 @@ class RemoteStorage(Storage[Any]):
             case "none":
                 return None
             case "storage":
-                return self._twin.other(space.name)
+                return self._twin.other(self._known(space.name))
             case "memory":
                 return "memory"
             case _:
                 return Path(space.name)
+
+    def _known(self, name: str) -> str:
+        """Return the name of another storage of the run. Raises ProtocolError where it is none."""
+        if name not in self._twin.context.others:
+            raise self._link.break_off(
+                f"storage.space_of: name: got {shown_value(name)}, which is no storage of the run"
+            )
+        return name
 
     def needs_bytes(self) -> int | None:
         """Return the space that it may take."""
@@ -188,14 +198,51 @@ class RemoteStorage(Storage[Any]):
 
 
 class _RemoteDisk(DiskControl):
-    """The control of an emulated disk on another host."""
+    """The control of an emulated disk on another host. What names a place there is no method of it (methods.py)."""
 
     def __init__(self, twin: DiskControl, link: HostLink, storage: str, index: int) -> None:
         super().__init__(twin.path)
         self._link = link
-        self._storage = storage
-        self._index = index
+        self._of = ("disk", storage, str(index))
+
+    def _call(self, method: str, **arguments: Any) -> Any:
+        return self._link.call(self._of, method, arguments, lane="watch")
 
     def _ask(self, command: str, timeout_s: float | None = None, **fields: Any) -> dict[str, Any]:
-        asked = {"index": self._index, "command": command, "fields": fields}
-        return self._link.call(("storage", self._storage), "ask_disk", asked, lane="watch")
+        raise UsageError(f"an emulated disk on another host cannot be asked for {command}", where=self._of[1])
+
+    def status(self) -> DiskStatus:
+        """Return the state of the disk."""
+        return self._call("status")
+
+    def set_physics(self, physics: Physics) -> Physics:
+        """Change what `physics` names; returns all that is in force now."""
+        return self._call("set_physics", physics=physics)
+
+    def reset_credits(self) -> DiskCredits:
+        """Make the credits what they are in the beginning; returns them."""
+        return self._call("reset_credits")
+
+    def arm(self, fault: EioFault) -> tuple[FaultState, ...]:
+        """Arm a fault; returns all that are armed."""
+        return self._call("arm", fault=fault)
+
+    def clear_faults(self) -> tuple[FaultState, ...]:
+        """Disarm all faults; returns those that were armed."""
+        return self._call("clear_faults")
+
+    def set_lie(self, lie: Lie | None) -> None:
+        """Lie about flushes from now on; None is the truth."""
+        self._call("set_lie", lie=lie)
+
+    def power_cut(self, mode: CutMode = "drop", seed: int = 0) -> CutReport:
+        """Cut the power."""
+        return self._call("power_cut", mode=mode, seed=seed)
+
+    def power_on(self) -> None:
+        """Switch the power on again."""
+        self._call("power_on")
+
+    def flush_now(self) -> int:
+        """Make everything durable; returns the number of bytes that were volatile."""
+        return self._call("flush_now")

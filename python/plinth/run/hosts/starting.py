@@ -12,7 +12,7 @@ from plinth.fleet.executors.ssh import ssh_command, unreached
 from plinth.fleet.protocol import Link
 from plinth.model.errors import PlinthError
 from plinth.model.host import HostSpec
-from plinth.system.log_file import log_in_memory
+from plinth.system.log_file import end_in_memory, log_in_memory
 from plinth.system.process import wait_or_kill
 from plinth.system.runner import Runner
 
@@ -38,7 +38,7 @@ def _by_ssh(name: str, spec: HostSpec, runner: Runner, ssh_config: Path | None) 
     ssh, destination = ["ssh", *config, *port], spec.ssh.destination
     # sudo drops SSH_CONNECTION from the environment.
     remote = f'exec {spec.remote_command} host-agent "$SSH_CONNECTION"'
-    with log_in_memory() as log:
+    with end_in_memory(_SAID_BYTES) as log:
         ours, theirs = socket.socketpair()
         link = Link(ours)
         with theirs:

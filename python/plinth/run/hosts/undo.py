@@ -2,6 +2,7 @@
 
 import shlex
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -24,8 +25,10 @@ _DAMAGED = "the journal is damaged: undo by hand what it names, then delete it"
 _TIMEOUT_S = 600.0
 """For everything to be undone there, such as the write-back of a slow disk."""
 _LOOK_AGAIN_S = 2.0
-_ATTEMPTS = 40
+_WAIT_S = 80.0
 """While the agent is still there, which has a lease of a minute by default."""
+_MOST_OUTPUT_BYTES = 2**20
+"""The host is not trusted: what it prints is kept in memory."""
 
 
 class _Place(NamedTuple):
@@ -138,16 +141,17 @@ def _clean(what: Undo, runner: Runner) -> None:
     if asked in unanswered:
         raise _no_answer(place, run_id, f"{unanswered[asked]} (for another run, a moment ago)")
     command = ssh_command(place.ssh(), place.destination, f"exec {place.remote} clean {run_id}")
-    for attempt in range(_ATTEMPTS):
+    deadline = time.monotonic() + _WAIT_S
+    while True:
         try:
-            runner.run(command, timeout_s=_TIMEOUT_S)
+            runner.run(command, timeout_s=_TIMEOUT_S, most_output_bytes=_MOST_OUTPUT_BYTES)
             return
         except CommandError as error:
             if error.timed_out or error.completed.exit_code == SSH_FAILED:
                 unanswered[asked] = error.message if error.timed_out or not error.details else error.details[-1]
                 raise _no_answer(place, run_id, unanswered[asked]) from error
             still_runs = error.completed.exit_code == REFUSED and "still going" in "\n".join(error.details)
-            if still_runs and attempt + 1 < _ATTEMPTS:
+            if still_runs and time.monotonic() < deadline:
                 cancel.sleep(_LOOK_AGAIN_S)
                 continue
             kind = Refused if error.completed.exit_code == REFUSED else RunError

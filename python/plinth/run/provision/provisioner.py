@@ -202,6 +202,9 @@ class Provisioner:
             for host in self.context.hosts.values():
                 kept += self._undone_there(partial(self._end_host, host))
             kept += self._journal.undo_all(self.runner, self._listener.progress, left_alone=self._storages.hung)
+        for name, host in self.context.hosts.items():
+            if name is not None and (error := host.violation()):
+                self.failures.add_host(name, error)
         for reason in ended:
             self._listener.note(reason)
         self._storages.close()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plinth.model.base import Frozen
+from plinth.model.base import Frozen, Port
 from plinth.model.patroni import PATRONI
 from plinth.model.step import Step, Undo
 from plinth.server.layout import SUPERUSER
@@ -35,6 +35,11 @@ _HBA_MEMBERS = ("host all all samehost scram-sha-256", "host replication all sam
 def patroni_folder(label: str, cluster: str) -> Path:
     """Return where the files of a cluster's Patroni and etcd are on this machine, for the run of a label."""
     return work_dir() / f"{label}-patroni-{cluster}"
+
+
+def log_name(program: str, cluster: str) -> str:
+    """Return the name of the log of a program of a cluster."""
+    return f"{program}-{cluster}.log"
 
 
 class PatroniMember(Frozen):
@@ -88,7 +93,7 @@ class PatroniMachine:
         self._programs: dict[str, _Program] = {}
         self._logs_began: dict[str, int] = {}
 
-    def free_port(self, address: str) -> int:
+    def free_port(self, address: str) -> Port:
         """Find a free port of an address of this machine."""
         return find_free(address)
 
@@ -162,7 +167,7 @@ class PatroniMachine:
     def _start(self, program: str, title: str, command: Sequence[str], path: Path) -> None:
         undo = Undo(kind="stop_cluster_manager", path=str(path), label=self._journal.label)
         self._journal.record(self._step(program, title, undo))
-        name = f"{program}-{self._name}.log"
+        name = log_name(program, self._name)
         log = self._log_of(name)
         begin_bytes = log.size_bytes()
         self._logs_began.setdefault(name, begin_bytes)

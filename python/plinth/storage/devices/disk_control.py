@@ -4,7 +4,7 @@ docs/internals/emulated-disk.md has its commands.
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from plinth.model.choices import CutMode
 from plinth.model.disk import CutReport, DiskCredits, DiskStatus, EioFault, FaultState, Lie, Physics
@@ -12,10 +12,6 @@ from plinth.model.disk_recording import RecordingBase, RecordingStatus
 from plinth.model.errors import RunError, UsageError
 from plinth.system.daemon import DaemonControl
 
-DiskCommand = Literal[
-    "status", "set", "reset-credits", "fault", "clear-faults", "lie", "power-cut", "power-on", "flush-now"
-]
-"""Commands that may come from another machine: those that name no place."""
 _STOP_TIMEOUT_S = 120.0  # what waits to be written is at most 64 MiB
 
 
@@ -28,10 +24,6 @@ class DiskControl(DaemonControl):
 
     served = "emulated disk"
     hint = "`plinth clean` undoes what a run has left; a disk served by hand is unmounted with umount"
-
-    def pass_on(self, command: DiskCommand, fields: dict[str, Any]) -> dict[str, Any]:
-        """Pass on a command of a control on another machine; returns the answer."""
-        return self._ask(command, **fields)
 
     def status(self) -> DiskStatus:
         """Return the state of the disk."""
