@@ -21,6 +21,7 @@ from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError
 from plinth.system.conninfo import resolve
 from plinth.system.libpq import ConnectError, LibpqConnection, StatementError
+from plinth.system.libpq_files import check_files
 
 if TYPE_CHECKING:
     from plinth.model.load import LoadResult
@@ -137,7 +138,8 @@ def _try(connection: LibpqConnection, statement: str, err: TextIO) -> None:
 
 def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> LibpqConnection:
     try:
-        return LibpqConnection(conninfo(asked), lambda notice: print(notice, end="", file=err, flush=True))
+        check_files(wanted := conninfo(asked))
+        return LibpqConnection(wanted, lambda notice: print(notice, end="", file=err, flush=True))
     except ConnectError as error:
         if error.needs_password and asked.password is None:
             asked.password = _ask_password()
@@ -145,9 +147,11 @@ def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> LibpqConnection:
         raise _no_connection(error, purpose) from error
     except ConninfoError as error:
         raise _no_connection(error, purpose) from error
+    except OSError as error:
+        raise _no_connection(f'could not read file "{error.filename}": {error.strerror}', purpose) from error
 
 
-def _no_connection(error: Exception, purpose: str) -> BenchFailure:
+def _no_connection(error: Exception | str, purpose: str) -> BenchFailure:
     return BenchFailure(str(error), then=f"could not create connection for {purpose}")
 
 

@@ -1,8 +1,8 @@
 """The final report of `plinth bench`, line for line as pgbench 18 writes it, so that its readers read ours."""
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TextIO
 
 from plinth.bench.failure import BenchFailure
@@ -11,6 +11,7 @@ from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.tables import TableInfo
 from plinth.bench.tpcc import DESCRIPTION as TPCC
+from plinth.system.regular_file import open_output
 
 
 def report(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> str:
@@ -30,7 +31,7 @@ def json_file(place: str | None, out: TextIO) -> Iterator[TextIO | None]:
 
 def _opened(place: str) -> TextIO:
     try:
-        return Path(file_name(place)).open("w", encoding="utf-8")
+        return io.TextIOWrapper(io.BufferedWriter(open_output(file_name(place))), encoding="utf-8")
     except OSError as error:
         raise BenchFailure(f'could not open file "{place}": {error.strerror}') from error
 

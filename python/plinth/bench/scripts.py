@@ -5,11 +5,11 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth.bench.failure import BenchFailure
 from plinth.bench.lossless import file_name, text_of
+from plinth.system.regular_file import MOST_TEXT_BYTES, read_given
 
 if TYPE_CHECKING:
     from plinth._native import ScriptError
@@ -48,10 +48,10 @@ def script_file(asked: str) -> BenchScript:
     if name == "-" and sys.stdin is None:  # the caller has closed it
         raise BenchFailure('could not read file "-": standard input is closed')
     try:
-        raw = sys.stdin.buffer.read() if name == "-" else _read(name)
+        raw = _standard_input() if name == "-" else _read(name)
     except OSError as error:
-        verb = "read" if isinstance(error, IsADirectoryError) else "open"
-        raise BenchFailure(f'could not {verb} file "{name}": {os.strerror(error.errno or 0)}') from error
+        verb, reason = ("read", os.strerror(errno.EISDIR)) if error.errno == errno.EISDIR else ("open", error.strerror)
+        raise BenchFailure(f'could not {verb} file "{name}": {reason}') from error
     source = text_of(raw.partition(b"\0")[0])  # a string of C, as pgbench has it
     script = BenchScript(name, source, weight)
     _check(script)
@@ -61,7 +61,14 @@ def script_file(asked: str) -> BenchScript:
 def _read(name: str) -> bytes:
     if not name:  # which is the working directory to Path
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    return Path(file_name(name)).read_bytes()
+    return read_given(file_name(name))
+
+
+def _standard_input() -> bytes:
+    raw = sys.stdin.buffer.read(MOST_TEXT_BYTES + 1)
+    if len(raw) > MOST_TEXT_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return raw
 
 
 def show(prefix: str) -> str:

@@ -9,6 +9,8 @@ from plinth.bundle.files import BundleFolder
 from plinth.common.untrusted import parse_untrusted, validate_untrusted
 from plinth.model.errors import UsageError
 from plinth.model.run_comparison import RUN_FIGURES_VERSION, RunFigures
+from plinth.system.failures import from_os_error
+from plinth.system.regular_file import check_regular_if_there
 
 _HINT = "`plinth compare --save-baseline FILE BUNDLE` makes one"
 _MOST_SHOWN = 3
@@ -16,6 +18,10 @@ _MOST_SHOWN = 3
 
 def write_run_figures(path: Path, figures: RunFigures) -> None:
     """Write a baseline file durably, replacing an existing one. Raises a PlinthError on failure."""
+    try:
+        check_regular_if_there(path)
+    except OSError as error:  # such as for a device, which would be replaced by the file
+        raise from_os_error(error, "write the baseline", path, "--save-baseline names another place for it") from error
     BundleFolder.made(path.parent).write_durably(path.name, figures.model_dump_json(indent=1) + "\n")
 
 

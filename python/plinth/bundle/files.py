@@ -18,6 +18,7 @@ from plinth.model.errors import PlinthError, RunError, UsageError
 from plinth.system.failures import from_os_error
 from plinth.system.log_file import LogFile
 from plinth.system.owner import InvokingUser, invoking_user
+from plinth.system.regular_file import FILE_KIND, FOLDER_KIND, LINK_KIND, kind_of, open_regular_file
 
 MAX_DOCUMENT_BYTES = 64 * 2**20
 """Maximum size of a file that is read as a whole; a plan of ten thousand trials has a tenth of it."""
@@ -27,15 +28,6 @@ _PARTIAL = ".partial"
 _STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_KINDS = {
-    stat.S_IFREG: "a file",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFBLK: "a block device",
-    stat.S_IFCHR: "a character device",
-}
 
 
 class Entry(NamedTuple):
@@ -47,12 +39,12 @@ class Entry(NamedTuple):
     @property
     def is_file(self) -> bool:
         """Return whether the entry is a regular file."""
-        return self.kind == _KINDS[stat.S_IFREG]
+        return self.kind == FILE_KIND
 
     @property
     def is_folder(self) -> bool:
         """Return whether the entry is a directory, not a link to one."""
-        return self.kind == _KINDS[stat.S_IFDIR]
+        return self.kind == FOLDER_KIND
 
 
 class BundleFolder:
@@ -124,7 +116,7 @@ class BundleFolder:
         with self._reading(name):
             try:
                 with self._parent(name) as (parent, last):
-                    return Entry(name, _kind(os.lstat(last, dir_fd=parent).st_mode))
+                    return Entry(name, kind_of(os.lstat(last, dir_fd=parent).st_mode))
             except FileNotFoundError:
                 return None
 
@@ -288,18 +280,18 @@ class BundleFolder:
 
     def _open(self, name: str, flags: int) -> int:
         with self._parent(name) as (parent, last):
+            kind = _kind_at(last, parent)
+            if kind not in (None, FILE_KIND, LINK_KIND):  # opening a device may do something; a link is not followed
+                raise self._no_part(name, f"it is {kind}, not a file")
             return os.open(last, flags | _FILE, 0o644, dir_fd=parent)
 
     def _open_to_read(self, name: str) -> int:
         with self._parent(name) as (parent, last):
-            kind = _kind(os.lstat(last, dir_fd=parent).st_mode)
-            if kind == _KINDS[stat.S_IFREG]:  # check the type first, since opening a device may have side effects
-                descriptor = os.open(last, os.O_RDONLY | _FILE, dir_fd=parent)
-                kind = _kind(os.fstat(descriptor).st_mode)
-                if kind == _KINDS[stat.S_IFREG]:
-                    return descriptor
-                os.close(descriptor)
-        raise self._no_part(name, f"it is {kind}, not a file")
+            kind = _kind_at(last, parent)
+            if kind not in (None, FILE_KIND):
+                raise self._no_part(name, f"it is {kind}, not a file")
+            with open_regular_file(last, dir_fd=parent) as file:
+                return os.dup(file.fileno())
 
     @contextmanager
     def _parent(self, name: str) -> Iterator[tuple[int, str]]:
@@ -408,16 +400,20 @@ def _parts(name: str) -> list[str]:
     return parts
 
 
-def _kind(mode: int) -> str:
-    return _KINDS.get(stat.S_IFMT(mode), "of no known kind")
+def _kind_at(name: str, folder: int) -> str | None:
+    """Return what is at `name` in a folder, given by its descriptor; None if nothing is."""
+    try:
+        return kind_of(os.lstat(name, dir_fd=folder).st_mode)
+    except FileNotFoundError:
+        return None
 
 
 def _kind_of(entry: "os.DirEntry[str]") -> str:
     if entry.is_dir(follow_symlinks=False):  # the listing has the type of most entries; others need a stat
-        return _KINDS[stat.S_IFDIR]
+        return FOLDER_KIND
     if entry.is_file(follow_symlinks=False):
-        return _KINDS[stat.S_IFREG]
-    return _kind(entry.stat(follow_symlinks=False).st_mode)
+        return FILE_KIND
+    return kind_of(entry.stat(follow_symlinks=False).st_mode)
 
 
 def _unlink(name: str, parent: int) -> None:

@@ -8,6 +8,8 @@ from cyclopts import Parameter
 
 from plinth.model.errors import UsageError
 from plinth.model.pg_units import SIZES_BYTES, format_block_size
+from plinth.system.failures import from_os_error
+from plinth.system.regular_file import MOST_TEXT_BYTES, check_regular_if_there
 
 if TYPE_CHECKING:
     from plinth.model.experiment import Experiment
@@ -104,8 +106,12 @@ def checked_ssh_config(ssh_config: Path | None, experiment: "Experiment") -> Pat
             "--ssh-config: the experiment has no hosts that are reached by ssh",
             hint='leave it out, or add [host.NAME], or [fleet] with address = "ssh" and hosts',
         )
-    if not ssh_config.is_file():
+    if not ssh_config.exists():
         raise UsageError("--ssh-config: there is no such file", where=str(ssh_config))
+    try:
+        check_regular_if_there(ssh_config, MOST_TEXT_BYTES)
+    except OSError as error:  # ssh would open whatever it is
+        raise from_os_error(error, "use --ssh-config", ssh_config) from error
     return ssh_config.absolute()
 
 

@@ -1,5 +1,6 @@
 """Writes text to a file that the user named on the command line."""
 
+import io
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,7 @@ from cyclopts import Parameter
 
 from plinth.model.errors import UsageError
 from plinth.system.failures import from_os_error
+from plinth.system.regular_file import open_output
 
 Junit = Annotated[Path | None, Parameter(name="--junit", help="Write JUnit XML to this file as well, for CI.")]
 
@@ -28,7 +30,8 @@ def check_folder(path: Path | None, option: str) -> None:
 def write_text(path: Path, text: str, what: str, option: str) -> Path:
     """Write `text` to the path that the user gave by `option`; `what` names the action for errors, as in "write the report"."""
     try:
-        path.write_text(text, encoding="utf-8")
+        with io.BufferedWriter(open_output(path)) as file:
+            file.write(text.encode())
     except OSError as error:
         raise from_os_error(error, what, path, hint=f"{option} names another place for it") from error
     return path

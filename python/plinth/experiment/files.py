@@ -5,7 +5,6 @@ An experiment may be another's. Of a bundle only what is in its folder files/ is
 experiment's own folder, only what the user who called sudo or every user may read: the text goes into the bundle.
 """
 
-import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +16,9 @@ from plinth.model.dataset import SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.files import weighted
 from plinth.model.plan import kept_path
+from plinth.system.regular_file import MOST_TEXT_BYTES, open_regular_file, read_up_to
 
-MOST_BYTES = 16 * 2**20
+MOST_BYTES = MOST_TEXT_BYTES
 """Maximum size of an experiment, a script or a dataset's SQL, which the bundle contains."""
 
 
@@ -37,9 +37,9 @@ def read_text(path: Path, *, follow_link: bool = True, may_read: MayRead | None 
     `may_read` decides once the file is open, so that it cannot be exchanged in between.
     """
     try:
-        content = _content(path, 0 if follow_link else os.O_NOFOLLOW, may_read)
+        content = _content(path, follow_link, may_read)
     except OSError as error:
-        if error.errno == errno.ELOOP and not follow_link:
+        if not follow_link and path.is_symlink():
             raise UnreadableFile("it is a symbolic link, and a bundle holds none") from error
         raise UnreadableFile(error.strerror or str(error)) from error
     except ValueError:
@@ -52,22 +52,12 @@ def read_text(path: Path, *, follow_link: bool = True, may_read: MayRead | None 
         raise UnreadableFile(str(error)) from error
 
 
-def _content(path: Path, flags: int, may_read: MayRead | None) -> bytes:
+def _content(path: Path, follow_link: bool, may_read: MayRead | None) -> bytes:
     """Return the content, at most one byte more than is allowed."""
-    # Do not block on a pipe without a writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | flags)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise UnreadableFile("it is not a regular file")
+    with open_regular_file(path, follow_links=follow_link) as file:
         if may_read is not None:
-            may_read(Path(f"/proc/self/fd/{descriptor}").readlink(), status)
-        content = bytearray()
-        while len(content) <= MOST_BYTES and (part := os.read(descriptor, MOST_BYTES + 1 - len(content))):
-            content += part
-        return bytes(content)
-    finally:
-        os.close(descriptor)
+            may_read(Path(f"/proc/self/fd/{file.fileno()}").readlink(), os.fstat(file.fileno()))
+        return read_up_to(file, MOST_BYTES + 1)
 
 
 _KEYS = ("workload.script", *(f"dataset.{key}" for key in SqlDataset.file_keys))

@@ -18,6 +18,7 @@ from plinth.common.nearest import nearest
 from plinth.model.errors import PlinthError, Refused, UsageError
 from plinth.model.probe_io import IoJob
 from plinth.system.failures import from_os_error
+from plinth.system.regular_file import read_given
 
 _COMMENT = re.compile("[;#].*")
 _WAITS = ("stonewall", "wait_for_previous")
@@ -52,7 +53,7 @@ def read_job_file(path: Path) -> tuple[IoJob, ...]:
     Raises Refused or UsageError, the first of all that is wrong with the others as its details.
     """
     try:
-        text = path.read_text()
+        text = read_given(path).decode()
     except FileNotFoundError:
         raise UsageError("there is no such job file", where=str(path), hint="correct the path") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -11,7 +11,6 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, get_args
 
 from plinth.common.connection_keys import is_engine
@@ -20,12 +19,10 @@ from plinth.common.secrets import UnreadableConnection, split
 from plinth.model.connection import Connection, Host, Tcp, Tls, TlsVersion
 from plinth.model.errors import MissingCapability, UsageError
 from plinth.system.libpq import Unconnected, stopped
+from plinth.system.libpq_files import STOP, check_early_files, check_files_of, libpq_folder
 
 _WHERE = "connection string"
 _FORMS_HINT = 'write it as "host=db1 dbname=bench" or "postgresql://user@db1/bench"'
-# libpq completes and checks all parameters, in a fixed order, and then connects. One of the last that it checks,
-# set to an invalid value, makes it stop before it connects: the parameters can be read, and nothing was sent.
-_STOP = {"load_balance_hosts": "stop here"}
 _STOP_EARLIER = {"target_session_attrs": "stop here"}
 # Variables that set session parameters and are not connection options of libpq.
 _SESSION_VARIABLES = {"PGDATESTYLE": "datestyle", "PGTZ": "timezone", "PGGEQO": "geqo"}
@@ -159,7 +156,13 @@ class _Probe:
             self._masked = split(connection_string).masked
         except UnreadableConnection as error:
             raise self._unreadable(str(error), error.hint or _FORMS_HINT) from None
-        self.parameters = self._stop(_STOP).parameters
+        try:
+            check_early_files(connection_string)
+            self.parameters = self._stop(STOP).parameters
+            check_files_of(self.parameters)
+        except OSError as error:
+            hint = "libpq reads it for each connection: name another, or move it away"
+            raise self._unreadable(f"{error.filename}: {error.strerror}", hint) from error
 
     def hosts(self) -> list[Host]:
         """Return each host with its port and password; libpq has checked the lengths of the lists."""
@@ -169,7 +172,7 @@ class _Probe:
         return [self._host(*one) for one in zip(hosts, addresses, ports, strict=True)]
 
     def _host(self, host: str, hostaddr: str, port: str) -> Host:
-        alone = self._stop(_STOP | {"host": host, "hostaddr": hostaddr, "port": port}).first
+        alone = self._stop(STOP | {"host": host, "hostaddr": hostaddr, "port": port}).first
         return Host(
             host="" if hostaddr and not host else alone.host,
             port=self._port(alone.port),
@@ -254,7 +257,7 @@ def _tls(found: Mapping[str, str], where: str) -> Tls:
         sslmode=found["sslmode"],  # type: ignore[arg-type] - libpq has checked it
         sslnegotiation=found.get("sslnegotiation", "postgres"),  # type: ignore[arg-type]
         **files,
-        sslkey=(found.get("sslkey") or str(_home() / _DEFAULT_KEY)) if files["sslcert"] else None,
+        sslkey=(found.get("sslkey") or str(libpq_folder() / _DEFAULT_KEY)) if files["sslcert"] else None,
         sslpassword=found.get("sslpassword"),
         sslcrldir=found.get("sslcrldir"),
         sslsni=found.get("sslsni", "1") != "0",
@@ -272,12 +275,8 @@ def _file(found: Mapping[str, str], name: str, default: str) -> str | None:
     """Return the given file, or libpq's default if it exists."""
     if named := found.get(name):
         return named
-    path = _home() / default
+    path = libpq_folder() / default
     return str(path) if path.exists() else None
-
-
-def _home() -> Path:
-    return Path(os.environ.get("HOME") or pwd.getpwuid(os.geteuid()).pw_dir) / ".postgresql"
 
 
 def _options(given: str) -> str:

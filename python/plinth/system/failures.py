@@ -55,11 +55,17 @@ def lacks_inodes(path: Path, said: Iterable[str] = ()) -> bool:
     return False
 
 
+class WrongFile(OSError):
+    """A path leads to something that is not read or written there, such as a FIFO; `strerror` says what it is."""
+
+
 def from_os_error(error: OSError, doing: str, path: Path, hint: str | None = None) -> PlinthError:
     """Return the error to raise when `doing` ("make the directory") failed at `path`; `hint` overrides the default."""
     if error.errno == errno.ENOSPC and lacks_inodes(path):
         kind, reason, usual_hint = _NO_INODES
         return kind(f"cannot {doing}: {reason}", where=str(path), hint=hint or usual_hint)
+    if isinstance(error, WrongFile):
+        return UsageError(f"cannot {doing}: {error.strerror}", where=str(path), hint=hint or "name a regular file")
     kind, reason, usual_hint = _KINDS.get(error.errno or 0, (RunError, error.strerror or str(error), None))
     return kind(f"cannot {doing}: {reason}", where=str(path), hint=hint or usual_hint)
 

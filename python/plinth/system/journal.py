@@ -5,7 +5,6 @@ The format and what it guarantees: docs/internals/journal.md.
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import stat
@@ -23,10 +22,11 @@ from plinth.model.step import Step
 from plinth.system import cancel
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
-from plinth.system.lock import try_lock
+from plinth.system.lock import try_lock, wait_for_lock
 from plinth.system.namespaces import check_reachable, own_namespaces
 from plinth.system.paths import checked_run_id, ensure, journal_dir, sync_folder
 from plinth.system.process import ProcessMark, await_dying, boot_id
+from plinth.system.regular_file import open_regular_file
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandlers, abort_hung, ending_hung_daemons, undo
 
@@ -314,7 +314,7 @@ def folder_locked(folder: Path) -> Iterator[None]:
     """Lock the directory of journals briefly, so that none is created or removed while it is read."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        wait_for_lock(fd)
         yield
     finally:
         os.close(fd)
@@ -323,8 +323,8 @@ def folder_locked(folder: Path) -> Iterator[None]:
 def _open_ended(path: Path, access: int, *, container_ended: bool) -> tuple[int, _Content] | None:
     """Open, lock and read the journal of a run that has ended; None when it is gone. StillRunning while that run lives."""
     try:
-        # A FIFO without a writer would not be opened before it has one.
-        fd = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open_regular_file(path, flags=access) as file:
+            fd = os.dup(file.fileno())
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Self
 
 from plinth.model.errors import Refused
+from plinth.system import cancel
 from plinth.system.failures import from_os_error
 
 LOCK_FILE = ".plinth.lock"
+_POLL_S = 0.05
 
 
 def try_lock(fd: int) -> bool:
@@ -20,6 +22,12 @@ def try_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def wait_for_lock(fd: int) -> None:
+    """Take the flock of an open file once nobody else holds it. Raises the reason if the work is cancelled: flock(2) would go on waiting."""
+    while not try_lock(fd):
+        cancel.sleep(_POLL_S)
 
 
 def is_locked(directory: int) -> bool:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from plinth.model.errors import Refused
 from plinth.system.failures import from_os_error
 from plinth.system.paths import checked_run_id, ensure, keys_dir, state_dir
+from plinth.system.regular_file import open_regular_file, read_up_to
 
 _KEY_BYTES = 32
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -71,13 +72,9 @@ def read_key(run_id: str) -> RunKey:
     path = keys_dir() / _name(checked_run_id(run_id))
     try:
         with _opened_folder() as directory:
-            # Do not block if the path is a FIFO.
-            file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-            try:
-                _check_own(os.fstat(file), str(path), is_folder=False)
-                secret = os.read(file, _KEY_BYTES + 1)
-            finally:
-                os.close(file)
+            with open_regular_file(path.name, dir_fd=directory) as file:
+                _check_own(os.fstat(file.fileno()), str(path), is_folder=False)
+                secret = read_up_to(file, _KEY_BYTES + 1)
     except FileNotFoundError as error:
         raise NoKey(f"there is no key of run {run_id}", where=str(path)) from error
     except OSError as error:

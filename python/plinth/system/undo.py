@@ -16,6 +16,7 @@ from plinth.model.step import Step, Undo
 from plinth.system.cgroup import remove_group
 from plinth.system.directory import nearest_label, remove_directory
 from plinth.system.failures import from_os_error
+from plinth.system.regular_file import read_small_file
 from plinth.system.runner import Runner
 from plinth.system.unmount import umount_command, unmount
 
@@ -132,7 +133,7 @@ def write_undo_state(path: Path, content: dict[str, Any]) -> None:
 def read_undo_state(path: Path, label: str) -> dict[str, Any] | None:
     """Read the content of `write_undo_state`; None if there is none. Raises Refused if the directory does not have `label`."""
     try:
-        text = path.read_text()
+        text = read_small_file(path).decode()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

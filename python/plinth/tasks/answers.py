@@ -15,6 +15,7 @@ from plinth.model.errors import PlinthError
 from plinth.model.figures import bounds, number, times
 from plinth.model.history import BundleAnswer, ListedHeadline
 from plinth.system.paths import cache_dir, ensure
+from plinth.system.regular_file import read_small_file
 from plinth.tasks.analysis import analyse_bundle
 
 
@@ -82,7 +83,7 @@ def bundle_state(folder: BundleFolder) -> str:
 
 def _read(file: Path) -> _CachedAnswer | None:
     try:
-        return _CachedAnswer.model_validate_json(file.read_bytes())
+        return _CachedAnswer.model_validate_json(read_small_file(file))
     except (OSError, ValidationError):  # there is none yet, or an earlier build wrote it
         return None
 

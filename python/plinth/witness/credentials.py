@@ -14,6 +14,7 @@ from plinth.system.certificates import new_identity
 from plinth.system.directory import for_owner_only
 from plinth.system.failures import from_os_error
 from plinth.system.framed_tls import connect_tls, fingerprint_of, peer_fingerprint, tls_context
+from plinth.system.regular_file import check_regular_if_there, read_given
 from plinth.witness.protocol import Link
 
 TOKEN_VARIABLE = "PLINTH_WITNESS_TOKEN"
@@ -53,6 +54,8 @@ def witness_credentials(folder: Path, certificate: Path | None, key: Path | None
             _write_new(token_file, secrets.token_urlsafe(_TOKEN_BYTES) + "\n")
     context = tls_context("server")
     try:
+        for file in (certificate, key):
+            check_regular_if_there(file, _MAX_FILE_BYTES)
         context.load_cert_chain(certificate, key)
         der = ssl.PEM_cert_to_DER_cert(_first_certificate(certificate))
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
@@ -71,8 +74,7 @@ def token_of(file: Path | None) -> str:
             "no token for the witness", where="--token-file", hint=f"name its token file, or set {TOKEN_VARIABLE}"
         )
     try:
-        with file.open("rb") as opened:
-            token = opened.read(_MAX_FILE_BYTES).decode("ascii").strip()
+        token = read_given(file, _MAX_FILE_BYTES).decode("ascii").strip()
     except OSError as error:
         raise from_os_error(error, "read the token", file) from error
     except UnicodeDecodeError as error:

@@ -140,7 +140,7 @@ def inspect(place: Place, owner: Owner, runner: Runner, *, as_ourselves: bool = 
 def _given(version: int, bindir: Path, owner: Owner, runner: Runner) -> Installation:
     """Inspect the installation that an experiment names: unless it is in one of the usual places, only `owner` runs its programs."""
     where = f"server.bindir = {str(bindir)!r}"
-    is_usual = bindir.resolve() in {place.bindir.resolve() for place in usual_places()}
+    is_usual = os.path.realpath(bindir) in {os.path.realpath(place.bindir) for place in usual_places()}
     try:
         found = inspect(Place(bindir, "bindir"), owner, runner, as_ourselves=is_usual)
     except PlinthError as error:

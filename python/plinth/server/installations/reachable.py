@@ -3,25 +3,28 @@
 Started by root from a virtual environment in root's home, the wheel's programs are closed to everybody else.
 """
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.facts import Installation
 from plinth.system.failures import from_os_error
+from plinth.system.lock import wait_for_lock
 from plinth.system.owner import Owner
 from plinth.system.paths import cache_dir, ensure
+from plinth.system.regular_file import open_output, open_regular_file
 from plinth.system.runner import Runner
 
 PROGRAMS = ("postgres", "initdb")
 _SYSTEM = tuple(map(Path, ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")))
 _LIBRARY = re.compile(r"=> (/.*) \(0x")
 _LARGEST_COPY_BYTES = 512 * 1024**2  # PostgreSQL takes 50 MB; what is larger holds something else as well
+_PART_BYTES = 2**20
 _NOT_COPIED = shutil.ignore_patterns("include", "doc", "man", "pgxs", "*.a", "*.pc", "__pycache__")
 
 
@@ -90,8 +93,7 @@ def _libraries(bindir: Path, runner: Runner) -> list[Path]:
 def _copied(parts: Sequence[Path], root: Path, version: str) -> Path:
     """Copy `parts`, as they are under `root`, into the cache, named by version and content; whole or not at all."""
     folder = ensure(cache_dir() / "postgresql")
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(folder / ".lock"):
         copy = folder / f"{version}-{_content_digest(parts, root)}"
         if copy.is_dir():
             return copy
@@ -108,6 +110,18 @@ def _copied(parts: Sequence[Path], root: Path, version: str) -> Path:
         return copy
 
 
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock on the cache, which others hold while they copy."""
+    try:
+        lock = open_output(path)
+    except OSError as error:
+        raise from_os_error(error, "lock the cache of installations", path) from error
+    with lock:
+        wait_for_lock(lock.fileno())
+        yield
+
+
 def _open_to_all(folder: Path) -> None:
     """Make it readable for everybody, and executable where the owner may execute."""
     for parent, _, files in os.walk(folder):
@@ -122,7 +136,12 @@ def _content_digest(parts: Sequence[Path], root: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(path for part in parts for path in _files(part)):
         digest.update(f"{path.relative_to(root)}\0".encode())
-        digest.update(path.read_bytes())
+        try:
+            with open_regular_file(path) as file:
+                while part := file.read(_PART_BYTES):
+                    digest.update(part)
+        except OSError as error:
+            raise from_os_error(error, "copy the installation", path) from error
     return digest.hexdigest()[:16]
 
 
