@@ -142,15 +142,17 @@ def rights_page() -> str:
         "",
         "- **harmless**: the text is shown or compared, and names nothing outside of the experiment;",
         "- **confined**: what it asks for stays within the limits of the table, also in your own experiments;",
-        "- **confirmed**: it names a place, a program or an address. `plinth run BUNDLE`, `plinth fleet check` and `plinth storage prepare`",
-        "  show it in a separate sentence, with the whole experiment, before anything is started, and ask; `--yes` is for scripts.",
+        "- **confirmed**: it names a path, a disk, a program or an address. `plinth run BUNDLE`, `plinth host check`, `plinth fleet check` and",
+        "  `plinth storage prepare` show each value in a separate sentence, with where links lead, below the whole experiment and before",
+        "  anything is started, and ask; `--yes` is for scripts.",
         "",
-        "A test compares the table with the schema: a new key that takes text needs a line here.",
+        "A test compares the table with the schema: a new key that takes text needs a line here. Another uses each confirmed key in a bundle,",
+        "as a key, as a level of a factor, in `[full]` and by `--set`, and looks for its value in what has to be confirmed.",
         "",
-        "| key | | why that is enough |",
-        "|---|---|---|",
+        "| key | | what it names | who acts on it | why that is enough |",
+        "|---|---|---|---|---|",
     ]
-    lines += [f"| `{key}` | {one.treatment} | {one.why} |" for key, one in KEYS.items()]
+    lines += [f"| `{key}` | {one.treatment} | {one.names} | {one.by} | {one.why} |" for key, one in KEYS.items()]
     lines += [
         "",
         "## Options of mkfs, mount, zpool and zfs",

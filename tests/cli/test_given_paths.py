@@ -190,7 +190,9 @@ ROWS: Mapping[str, Row] = {
     "--ssh-config": Row(
         lambda path, place: [
             "plan",
-            place.keyed("[dataset]", '[host.one]\naddress = "ssh://127.0.0.1"\n[server]\nhost = "one"\n[dataset]'),
+            place.keyed(
+                'kind = "directory"', 'kind = "directory"\nhost = "one"\n[host.one]\naddress = "ssh://nosuch.invalid"'
+            ),
             "--ssh-config",
             path,
         ],

@@ -31,7 +31,7 @@ def test_without_a_word_it_is_shown_and_not_run(project, bundle, named, nothing_
     assert done.returncode == 4, done.stderr
     assert "--yes" in done.stderr
     assert f"\\shell id > {project.folder}/ran" in done.stderr
-    assert 'measure.duration="300ms"' in done.stderr
+    assert 'set on the command line: "measure.duration=\\"300ms\\""' in done.stderr
     assert "\x1b" not in done.stderr and "\\x1b]0;owned\\x07" in done.stderr
     assert "\u202e" not in done.stderr and "\\u202e" in done.stderr
     assert not project.bundle.exists() and not (project.folder / "ran").exists()
@@ -100,9 +100,10 @@ def test_what_it_starts_and_where_is_said_before_it_must_be_confirmed(project, b
     done = project.plinth(*words, bundle / "experiment.toml")
     assert done.returncode == 4, done.stderr
     assert (
-        "It logs in to the host nosuch.invalid by ssh, with your keys, and runs the command /tmp/x there" in done.stderr
+        'It logs in to the host "nosuch.invalid" by ssh, with your keys, and runs the command "/tmp/x" there'
+        in done.stderr
     )
-    assert "It runs programs of the directory /opt/another/bin, as the server's user." in done.stderr
+    assert 'It runs programs of the directory "/opt/another/bin", as the server\'s user.' in done.stderr
     assert "no agent" not in done.stderr and "/opt/another/bin: " not in done.stderr
 
 

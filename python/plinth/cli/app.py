@@ -8,6 +8,7 @@ from cyclopts import CycloptsError, UnusedCliTokensError
 from plinth import exit_codes
 from plinth.cli.application import application
 from plinth.cli.printing import print_plain
+from plinth.common.shown import on_one_line
 from plinth.model.errors import ExperimentError, Reported, Several
 
 
@@ -56,7 +57,7 @@ def show_error(error: Reported) -> None:
         return
     console.print(error.message)
     if error.where:
-        console.print(f"  where: {error.where}")
+        console.print(f"  where: {on_one_line(error.where)}")
     for line in error.details:
         console.print(f"  | {line}", style="dim")
     if error.hint:

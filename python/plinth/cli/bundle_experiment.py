@@ -5,6 +5,7 @@ from pathlib import Path
 
 from plinth.bundle import read_manifest
 from plinth.cli.printing import print_plain
+from plinth.common.shown import quoted
 from plinth.experiment import ParsedExperiment, confirmations, is_bundle
 from plinth.model.errors import Interrupted, Refused
 
@@ -50,10 +51,10 @@ def confirm(loaded: ParsedExperiment, bundle: Path, yes: bool) -> None:
 
 def _description(loaded: ParsedExperiment, bundle: Path) -> list[str]:
     return [
-        f"The experiment of the bundle {bundle}, which may come from another user:",
+        f"The experiment of the bundle {quoted(str(bundle))}, which may come from another user:",
         *_block("experiment.toml", loaded.kept_text),
         *(line for name, text in loaded.files.items() for line in _block(name, text)),
-        *(f"set on the command line: {override}" for override in loaded.overrides),
+        *(f"set on the command line: {quoted(override)}" for override in loaded.overrides),
         *(f"It {what}." for what in confirmations(loaded.experiment)),
         "Its SQL runs as superuser of the server; \\shell, \\setshell, COPY ... PROGRAM and settings such as archive_command start "
         "commands of the system as the server's user. Storages are made with your rights.",
@@ -61,4 +62,5 @@ def _description(loaded: ParsedExperiment, bundle: Path) -> list[str]:
 
 
 def _block(name: str, text: str) -> list[str]:
-    return [f"{_LINE[:8]} {name}", text.rstrip("\n"), _LINE]
+    """Return a text of the bundle's, each line marked, so that none passes for one of ours."""
+    return [f"{_LINE[:8]} {quoted(name)}", *(f"| {line}" for line in text.rstrip("\n").split("\n")), _LINE]

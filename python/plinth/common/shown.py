@@ -21,6 +21,17 @@ def shown(text: str) -> str:
     return _CONTROLS.sub(lambda match: _escape(match[0]), text)
 
 
+def quoted(text: str) -> str:
+    r"""Return `shown` text on one line and in quotes, as "a\x0ab": nothing in it can pass for what is said around it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{on_one_line(escaped)}"'
+
+
+def on_one_line(text: str) -> str:
+    r"""Return `shown` text with line ends and tabs as `\x0a` and `\x09`: names of files may hold them."""
+    return shown(text.replace("\n", "\\x0a").replace("\t", "\\x09"))
+
+
 def shown_in_json(document: str) -> str:
     """Return a JSON document whose strings hold `shown` text; for readers who put them on a page."""
     escaped = _CONTROLS_IN_JSON.sub(
