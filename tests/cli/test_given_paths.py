@@ -1,4 +1,4 @@
-"""No path that is brought holds a command up: whatever it leads to, the command ends soon, in a sentence, and with little memory.
+"""No path that is brought holds a command up: the command ends soon, in a sentence, and with little memory.
 
 What is no file is refused by its type, before it is opened: opening a FIFO waits, and opening a device may do something.
 """
@@ -33,7 +33,7 @@ from special_files import (
     unix_socket,
 )
 
-BOUND_S = 15
+BOUND_S = 60
 """No limit of speed: what waits would wait for ever."""
 MOST_BYTES = 1500 * 2**20
 CODES = (1, 2, 4, 5)

@@ -131,10 +131,12 @@ def test_a_connection_string_of_an_experiment_reads_and_writes_no_file_of_roots(
 def _naming(key: str, name: str) -> str:
     if key == "reference":
         return f'reference = "{name}"\n{VALID}'
+    if key == "dataset.schema":
+        return VALID.replace('kind = "tpcb"\nscale = 3', f'kind = "sql"\nschema = "{name}"')
     return VALID.replace('builtin = "tpcb-like"', f'script = "{name}"')
 
 
-@pytest.mark.parametrize("key", ["reference", "workload.script"])
+@pytest.mark.parametrize("key", ["reference", "workload.script", "dataset.schema"])
 def test_root_reads_for_an_experiment_no_private_file_outside_of_its_folder(
     tmp_path_factory: pytest.TempPathFactory, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

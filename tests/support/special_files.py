@@ -69,7 +69,7 @@ def terminal(path: Path) -> None:
 
 
 NOT_FILES = (fifo, unix_socket, endless_device, block_device, terminal, link_to_fifo)
-"""None of these is opened, whatever expects it."""
+"""None of these is opened."""
 SPECIAL: tuple[Callable[[Path], None], ...] = (
     *NOT_FILES,
     folder,

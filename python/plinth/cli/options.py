@@ -110,7 +110,7 @@ def checked_ssh_config(ssh_config: Path | None, experiment: "Experiment") -> Pat
         raise UsageError("--ssh-config: there is no such file", where=str(ssh_config))
     try:
         check_regular_if_there(ssh_config, MOST_TEXT_BYTES)
-    except OSError as error:  # ssh would open whatever it is
+    except OSError as error:  # ssh would open anything
         raise from_os_error(error, "use --ssh-config", ssh_config) from error
     return ssh_config.absolute()
 

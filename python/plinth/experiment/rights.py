@@ -190,7 +190,7 @@ def _listening(why: str, where: str) -> KeyRights:
 KEYS: Mapping[str, KeyRights] = {
     "question": _harmless(_SAID),
     "reference": _file(
-        f"results that Plinth brings along, or {_FILE}; they are shown beside those that are measured",
+        f"results that Plinth brings along, or {_FILE}; they are shown next to those that are measured",
         lambda name, _: f"shows the published results {quoted(name)} of the bundle" if name.endswith(".toml") else "",
     ),
     "matrix.NAME": _harmless(_IN_LEVELS),

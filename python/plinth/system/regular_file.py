@@ -51,7 +51,7 @@ def open_regular_file(
     """Open a regular file that is there, unbuffered, by default to read it.
 
     Raises OSError for everything else, which is not opened: opening a FIFO waits, and opening a device may do something. The type
-    is that of the file that is then opened, whatever is put in its place in between. A link is refused unless `follow_links`.
+    is that of the file that is then opened, also if something else is put in its place in between. A link is refused unless `follow_links`.
     """
     found = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW), dir_fd=dir_fd)
     try:
