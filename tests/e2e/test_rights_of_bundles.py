@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
@@ -237,3 +238,30 @@ def test_the_name_of_the_bundles_folder_is_shown_on_one_line(tmp_path: Path) -> 
     folder = tmp_path / f"x\n{HARMLESS}\n"
     folder.mkdir()
     assert HARMLESS not in _shown(folder, tomllib.loads(SHELL))
+
+
+def test_programs_of_a_bindir_are_never_run_by_root(scratch: Path) -> None:
+    """By canaries that write down who runs them."""
+    bindir, ran = scratch / "bin", scratch / "ran"
+    bindir.mkdir()
+    ran.mkdir()
+    ran.chmod(0o777)
+    for name in (
+        "postgres",
+        "initdb",
+        "pg_ctl",
+        "pg_controldata",
+        "pg_verifybackup",
+        "pg_restore",
+        "psql",
+        "pg_config",
+    ):
+        program = bindir / name
+        program.write_text(f'#!/bin/sh\nid -u > "{ran}/{name}.$$"\necho "{name} (PostgreSQL) 18.1"\n')
+        program.chmod(0o755)
+    for words in (("plan", scratch / "x.toml"), ("run", scratch / "x.toml")):
+        (scratch / "who.sql").write_text("SELECT 1;\n")
+        (scratch / "x.toml").write_text(toml_text(_experiment("server.bindir", str(bindir))))
+        plinth(*words, cwd=scratch, PLINTH_STATE_DIR=str(scratch / "state"))
+    users = {file.read_text().strip() for file in ran.iterdir()}
+    assert users and (os.geteuid() != 0 or "0" not in users)
