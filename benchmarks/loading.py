@@ -26,7 +26,7 @@ from engine_vs_pgbench import installations, server
 from loading_child import loaded
 from loading_report import PAGES, Load, text, write
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.owner import Owner, server_owner
 from results import machine_kind
 
@@ -89,7 +89,7 @@ class Bench:
     def copy(self) -> Load:
         """Load by one text COPY of the server from a file, then the key; then vacuum and count, as Plinth does."""
         rows, parts = self.options.numbers, {}
-        with self.cleared() as wal_mib, connect(self.to) as control:
+        with self.cleared() as wal_mib, connect_unpinned(self.to) as control:
             for part, sql in {
                 "tables": f"CREATE TABLE numbers ({COLUMNS})",
                 "load rows": f"COPY numbers FROM '{self.file}'",
@@ -110,13 +110,13 @@ class Bench:
         os.chown(self.file, self.owner.uid, self.owner.gid)
         with self.cleared():
             loaded(self.cluster, {"kind": "numbers", "rows": self.options.numbers})
-            with connect(self.to) as control:
+            with connect_unpinned(self.to) as control:
                 control.execute(f"COPY numbers TO '{self.file}'".encode())
 
     @contextmanager
     def cleared(self) -> Iterator[Callable[[], float]]:
         """Begin without tables and with nothing left to write; yields what tells the MiB of WAL written since."""
-        with connect(self.to) as control:  # no longer, for the load may stop the server
+        with connect_unpinned(self.to) as control:  # no longer, for the load may stop the server
             control.execute(f"DROP TABLE IF EXISTS {TABLES}".encode())
             control.execute("CHECKPOINT")
             os.sync()
@@ -124,13 +124,13 @@ class Bench:
 
         def wal_mib() -> float:
             query = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), %s)"
-            with connect(self.to) as control:
+            with connect_unpinned(self.to) as control:
                 row = control.execute(query, start).fetchone()
             assert row is not None, "a function gives one row"
             return float(row[0]) / 2**20
 
         yield wal_mib
-        with connect(self.to) as control:
+        with connect_unpinned(self.to) as control:
             control.execute(f"DROP TABLE IF EXISTS {TABLES}".encode())
 
     def works(self) -> dict[str, list[Callable[[], Load]]]:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.run.provision.loading import DatasetSession, TaskClock
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of
 
 
@@ -29,7 +29,7 @@ class OfParent(DatasetSession):
         have("stop")
         yield
         have("start")
-        self.control = connect(self.target)
+        self.control = connect_unpinned(self.target)
 
 
 def have(done: str) -> None:
@@ -42,7 +42,7 @@ asked = json.loads(sys.stdin.readline())
 target = TypeAdapter(Connection).validate_python(asked["connection"])
 dataset = dataset_of(TypeAdapter(DatasetSpec).validate_python(asked["dataset"]))
 clock = TaskClock(lambda _: None)
-with OfParent(connect(target), target) as server:
+with OfParent(connect_unpinned(target), target) as server:
     before = resource.getrusage(resource.RUSAGE_SELF)
     began = time.monotonic()
     dataset.populate(server, clock.report)

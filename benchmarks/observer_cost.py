@@ -24,7 +24,7 @@ from plinth.run.undo import UNDO_HANDLERS  # noqa: E402
 from plinth.server.installations.find import find_installation  # noqa: E402
 from plinth.server.layout import ServerLayout  # noqa: E402
 from plinth.server.server import Server  # noqa: E402
-from plinth.system.database import connect  # noqa: E402
+from plinth.system.database import connect_unpinned  # noqa: E402
 from plinth.system.directory import make_directory  # noqa: E402
 from plinth.system.journal import Journal  # noqa: E402
 from plinth.system.log_file import LogFile  # noqa: E402
@@ -72,7 +72,7 @@ def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
         cluster.start({"fsync": False})
         stack.callback(cluster.crash)
         for _ in range(clients):
-            stack.enter_context(connect(cluster.connection))
+            stack.enter_context(connect_unpinned(cluster.connection))
         found = [measure(cluster, ticks) for _ in range(rounds)]
     return min(found, key=lambda one: sum(one.values()))
 

@@ -26,7 +26,7 @@ from plinth.model.connection import Connection
 from plinth.model.tpcc_notice import NOTICE
 from plinth.model.workload import WorkloadSpec
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.owner import server_owner
 from plinth.workload import scripts_of
 from results import keep, machine_kind, machine_text
@@ -227,7 +227,7 @@ def _many(cluster: Server, few: list[dict[str, Any]], options: argparse.Namespac
 
 
 def _empty(to: Connection) -> None:
-    with connect(to) as control:
+    with connect_unpinned(to) as control:
         control.execute("DROP SCHEMA public CASCADE")
         control.execute("CREATE SCHEMA public")
         control.execute("CHECKPOINT")

@@ -172,7 +172,7 @@ HANDLES_BROUGHT = {
     # What they open is Plinth's own: lists for pg_restore; replay files of the cache; copies that the caller makes for the reader.
     "server/unpack_backup.py": set[str](),
     "workload/backup.py": set[str](),
-    "workload/brought.py": set[str](),
+    "workload/brought_files.py": set[str](),
     "workload/dump.py": {"_restore_archive"},
     "workload/recording.py": {"_remove_old"},
     "workload/server_log.py": {"log_files", "prepare_replay", "_copy_for", "_is_own_replay", "read_replay"},

@@ -8,7 +8,7 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.external.session_check import check_sessions, option_names
 from plinth.system import conninfo
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.journal import Journal
 from poolers import made_in, pgbouncer
 
@@ -113,10 +113,10 @@ def test_a_session_that_makes_tables_elsewhere_is_refused_regardless_of_what_it_
     external = ExternalServer(string, "r")
     external.open(journal)
     try:
-        with connect(external.connection) as control:
+        with connect_unpinned(external.connection) as control:
             external.check_makes_in_schema(control)
         with (
-            connect(conninfo.resolve(string)) as control,
+            connect_unpinned(conninfo.resolve(string)) as control,
             pytest.raises(MissingCapability, match=r"in the schema public, not in plinth_r"),
         ):
             external.check_makes_in_schema(control)

@@ -24,7 +24,7 @@ from plinth.run import fleet as fleet_of_run
 from plinth.run.fleet import fleet_loader
 from plinth.run.provision.loading import DatasetSession
 from plinth.system import cancel
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of, loading
@@ -70,7 +70,7 @@ def _load(
 ) -> tuple[Any, ...] | None:
     """Load it, or what is missing of it; the sums of its rows."""
     made = fleet_loader(fleet, Runner(), LogFile(folder / "agents.log"))
-    with connect(target) as control:
+    with connect_unpinned(target) as control:
         dataset = dataset_of(TypeAdapter(DatasetSpec).validate_python(spec))
         dataset.populate(DatasetSession(control, target, fleet=made), report)
         return control.execute(SUMS[spec["kind"]].encode()).fetchone()

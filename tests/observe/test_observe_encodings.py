@@ -11,7 +11,7 @@ import pytest
 from plinth.model.connection import Connection
 from plinth.server.facts import external_facts
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from watching import watching
 
 ROLE = b'"caf\xe9"'
@@ -41,7 +41,7 @@ def encoded(request: pytest.FixtureRequest, cluster: Server) -> Iterator[Encoded
     name, shown = NAMES[encoding]
     to = replace(cluster.connection, database=f"in_{encoding.lower()}")
     quoted = b'"%s"' % name
-    with closing(connect(cluster.connection)) as control:
+    with closing(connect_unpinned(cluster.connection)) as control:
         control.execute(f"CREATE DATABASE {to.database} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'".encode())
         control.execute("CREATE DATABASE shared TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
     try:
@@ -63,14 +63,14 @@ def encoded(request: pytest.FixtureRequest, cluster: Server) -> Iterator[Encoded
         with closing(raw(replace(to, database="shared"))) as latin:
             latin.execute(b"ALTER ROLE %s RESET dynamic_library_path" % cluster.connection.user.encode())
             latin.execute(b"DROP ROLE %s" % ROLE)
-        with closing(connect(cluster.connection)) as control:
+        with closing(connect_unpinned(cluster.connection)) as control:
             for database in (to.database, "shared"):
                 control.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
 
 
 def raw(to: Connection) -> "psycopg.Connection[tuple[object, ...]]":
     """A client that sends its bytes as they are."""
-    there = connect(to)
+    there = connect_unpinned(to)
     there.execute("SET client_encoding TO 'SQL_ASCII'")
     return there
 
@@ -87,14 +87,14 @@ def test_the_observer_sees_tables_and_statements(cluster: Server, encoded: Encod
 
 
 def test_facts_of_an_external_server(encoded: Encoded) -> None:
-    with closing(connect(encoded.to, unconverted=True)) as control:
+    with closing(connect_unpinned(encoded.to, unconverted=True)) as control:
         facts = external_facts(control)
     (path,) = (setting.value for setting in facts.settings if setting.name == "dynamic_library_path")
     assert path == ("$libdir:/café" if encoded.to.database == "in_latin1" else "$libdir:/caf\\xe9")
 
 
 def test_text_of_a_control_connection(encoded: Encoded) -> None:
-    with closing(connect(encoded.to)) as control:
+    with closing(connect_unpinned(encoded.to)) as control:
         query = (
             "SELECT relname, nspname::text, ARRAY[relname] FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plinth.model.probe_backup import BackupOptions, BackupProbe
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.tasks.probe_backup import WalsenderCpu
 from probing import Command
 from servers import new_servers, temporary_folder
@@ -72,7 +72,7 @@ def test_what_a_session_used_is_counted_once_its_postmaster_has_waited_for_it() 
         postmaster = cluster.postmaster_pid
         assert postmaster is not None
         used = WalsenderCpu(cluster)
-        with connect(cluster.control) as control:
+        with connect_unpinned(cluster.connection) as control:
             pid = control.info.backend_pid
             control.execute("select count(*) from generate_series(1, 1000000)")
             os.kill(postmaster, signal.SIGSTOP)

@@ -14,7 +14,7 @@ from plinth.model.workload import WorkloadSpec
 from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered
 from plinth.run.power_cuts.power_cut import start_server
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.workload.dataset import Dataset
 from plinth.workload.survival import Survival
 from servers import new_servers
@@ -61,7 +61,7 @@ def cluster():
 
 
 def checked(cluster: Server, dataset: Dataset, found: Findings | None = None) -> Findings:
-    with connect(cluster.connection) as control:
+    with connect_unpinned(cluster.connection) as control:
         row = control.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
     found = found or Findings()
     at_cut = CutState({"rows": 3}, LoadResult.model_construct(), None, 0, row[0])
@@ -72,7 +72,7 @@ def checked(cluster: Server, dataset: Dataset, found: Findings | None = None) ->
 def checked_with(cluster: Server, planted: str, dataset: Dataset | None = None) -> Findings:
     """What is found after these statements in the server, which is started and stopped."""
     cluster.start({"fsync": False})
-    with connect(cluster.connection) as control:
+    with connect_unpinned(cluster.connection) as control:
         control.execute(planted.encode())
     return checked(cluster, Whole() if dataset is None else dataset)
 
@@ -116,7 +116,7 @@ def test_a_prepared_transaction_that_recovery_finds_is_committed_and_no_check_wa
     """It holds locks without which an index and its table cannot be compared."""
     settings = {"max_prepared_transactions": 5}
     cluster.start(settings)
-    with connect(cluster.connection) as control:
+    with connect_unpinned(cluster.connection) as control:
         control.execute("DROP TABLE IF EXISTS t")
         control.execute("CREATE TABLE t (n int PRIMARY KEY)")
         control.execute("BEGIN")
@@ -159,7 +159,7 @@ def test_a_data_directory_that_is_gone_is_a_result(cluster):
 def test_a_server_that_does_not_recover_is_a_result_with_the_last_lines_of_its_log(cluster):
     """Its WAL is gone, and nothing is done to bring it up all the same."""
     cluster.start({"fsync": False})
-    with connect(cluster.connection) as control:
+    with connect_unpinned(cluster.connection) as control:
         control.execute("CREATE TABLE left_in_wal AS SELECT 1")
     cluster.crash()
     wal = cluster.layout.data_directory / "pg_wal"

@@ -23,7 +23,7 @@ from plinth.server.integrity.torn_pages import PAGE_BYTES, TornPlace
 from plinth.server.layout import ServerLayout
 from plinth.server.server import Server
 from plinth.storage.devices.disk_recording import read_recording
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -63,7 +63,7 @@ def recorded(folder: Path, journal: Journal, settings: dict[str, bool]) -> tuple
         cluster = Server(layout, runner, journal)
         cluster.initdb()
         cluster.start({**settings, "autovacuum": False})
-        with connect(cluster.connection) as control:
+        with connect_unpinned(cluster.connection) as control:
             control.execute("CREATE TABLE t AS SELECT id, repeat('o', 180) payload FROM generate_series(1, 15) id")
             control.execute("CHECKPOINT")
             row = control.execute("SELECT pg_relation_filepath('t')").fetchone()
@@ -131,7 +131,7 @@ def test_one_torn_page_is_named_without_full_page_images_and_repaired_with_them(
         cluster = Server(replace(layout, data_directory=data, log=LogFile(image / "server.log")), Runner(), journal)
         found.lost = PowerLoss(("disk",), (), (TornPlace(mounted, torn),))
         if start_server(cluster, {**settings, "autovacuum": False}, found):
-            with connect(cluster.connection) as control:
+            with connect_unpinned(cluster.connection) as control:
                 found.add(check_database(control, 18))
                 row = control.execute("SELECT count(*) FROM t WHERE payload = repeat('n', 180)").fetchone()
                 assert row == (15,), "the update was acknowledged"

@@ -12,7 +12,7 @@ from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.run.trial.checks import EndedTransactions, ended_transactions, transactions_check
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.workload.written import await_sessions
 from servers import new_servers
 from waiting import wait_until
@@ -38,14 +38,14 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def control(server: Server) -> Iterator["psycopg.Connection"]:
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         yield control
 
 
 def do(server: Server, control: "psycopg.Connection", statements: Iterable[str]) -> None:
     """In a session that has ended then: only so is everything reported that it did."""
     to = dataclasses.replace(server.connection, application_name="load")
-    with connect(to) as session:
+    with connect_unpinned(to) as session:
         for statement in statements:
             session.execute(statement.encode())
     await_sessions(control, "load control")

@@ -25,7 +25,7 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.run.write_budget import WriteBudget
 from plinth.server.server import Server
 from plinth.system import cancel
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 from servers import new_servers
@@ -147,7 +147,7 @@ class Load:
         self.clock.advance(3)  # connecting
         self.started_unix_ns = self.clock.unix_ns()
         assert self.config is not None
-        with connect(self.config.connection) as session:
+        with connect_unpinned(self.config.connection) as session:
             for _ in range(self.commits):
                 session.execute("SELECT 1")
 

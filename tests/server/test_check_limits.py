@@ -7,7 +7,7 @@ import pytest
 from plinth.server.integrity.amcheck import check_database, check_unlogged
 from plinth.server.integrity.check_limits import limited, timeout_reason
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 
 SETTINGS = {"max_prepared_transactions": 5}
 
@@ -16,7 +16,7 @@ SETTINGS = {"max_prepared_transactions": 5}
 def server(make_server: Callable[..., Server]) -> Server:
     made = make_server()
     made.start(SETTINGS)
-    with connect(made.connection) as control:
+    with connect_unpinned(made.connection) as control:
         control.execute("CREATE TABLE t (id int PRIMARY KEY)")
         control.execute("CREATE UNLOGGED TABLE u (id int)")
         control.execute("CREATE EXTENSION amcheck")
@@ -25,7 +25,7 @@ def server(make_server: Callable[..., Server]) -> Server:
 
 
 def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(server: Server):
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         control.execute("BEGIN")
         control.execute("INSERT INTO t VALUES (1)")
         control.execute("PREPARE TRANSACTION 'forgotten'")
@@ -40,7 +40,7 @@ def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(ser
 
 
 def test_a_session_that_holds_the_lock_is_named_with_its_process(server: Server):
-    with connect(server.connection) as other, connect(server.connection) as control:
+    with connect_unpinned(server.connection) as other, connect_unpinned(server.connection) as control:
         other.execute("BEGIN")
         other.execute("LOCK TABLE t, u IN ACCESS EXCLUSIVE MODE")
         with limited(control, lock_timeout_s=0.1):
@@ -57,7 +57,7 @@ def test_a_session_that_holds_the_lock_is_named_with_its_process(server: Server)
 def test_a_statement_that_takes_too_long_is_ended_and_other_errors_are_no_timeouts(server: Server):
     import psycopg
 
-    with connect(server.connection) as control, limited(control, statement_timeout_s=0.05):
+    with connect_unpinned(server.connection) as control, limited(control, statement_timeout_s=0.05):
         with pytest.raises(psycopg.errors.QueryCanceled) as ended:
             control.execute("SELECT pg_sleep(60)")
         reason = timeout_reason(control, ended.value, "t")
@@ -68,7 +68,7 @@ def test_a_statement_that_takes_too_long_is_ended_and_other_errors_are_no_timeou
 
 
 def test_how_long_a_statement_may_take_depends_on_the_size_of_the_database(server: Server):
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         small = control.execute("SELECT pg_database_size(current_database())").fetchone()
         assert small is not None
         with limited(control):

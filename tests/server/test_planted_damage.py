@@ -16,7 +16,7 @@ from plinth.server.integrity.pages import relation_files
 from plinth.server.integrity.table_scan import scan
 from plinth.server.integrity.transaction_status import check_transaction_status
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from servers import StartServer, new_servers
 
 PAGE_BYTES = 8192
@@ -54,7 +54,7 @@ class Planted:
     not_run: dict[str, str] = field(default_factory=dict)
 
     def sql(self, *statements: str) -> list[tuple[Any, ...]]:
-        with connect(self.server.connection) as control:
+        with connect_unpinned(self.server.connection) as control:
             answers = [control.execute(one.encode()) for one in statements]
             return answers[-1].fetchall() if answers[-1].description else []
 
@@ -66,7 +66,7 @@ class Planted:
     def begin_again(self, *statements: str) -> None:
         """Take the fingerprint after these statements."""
         self.sql("SELECT", *statements)
-        with connect(self.server.connection) as control:
+        with connect_unpinned(self.server.connection) as control:
             self.before = take_fingerprint(control, self.server.layout.data_directory)
 
     def file(self, relation: str) -> Path:
@@ -91,7 +91,7 @@ class Planted:
     def found(self) -> dict[str, list[str]]:
         """What the checks find, by kind."""
         where, major = self.server.layout.data_directory, self.server.layout.installation.major
-        with connect(self.server.connection) as control:
+        with connect_unpinned(self.server.connection) as control:
             made = [compare_fingerprint(control, where, self.before), check_database(control, major)]
             others, pointers = check_other_databases(control, self.server.connection, major)
             made += [check_transaction_status(control), others]
@@ -134,7 +134,7 @@ def put_back(content: bytearray, old: bytes) -> None:
 def test_a_scan_reads_each_row_of_a_table_once(planted: Planted, monkeypatch: pytest.MonkeyPatch, pages_at_once: int):
     planted.begin("CREATE TABLE IF NOT EXISTS no_rows (id int)", "DELETE FROM t WHERE id % 3 = 0")
     monkeypatch.setattr("plinth.server.integrity.table_scan._PAGES_AT_ONCE", pages_at_once)
-    with connect(planted.server.connection) as control:
+    with connect_unpinned(planted.server.connection) as control:
         files = {file.name: file for file in relation_files(control)}
         rows = scan(control, files["t"], {"tid": "ctid", "int8": "plinth_row.id::bigint"}, "n = 0")
         assert not len(scan(control, files["no_rows"], {"tid": "ctid"}))
@@ -285,7 +285,7 @@ def test_a_gin_index_is_checked_from_18_on_and_named_before(planted: Planted):
 def test_a_page_of_another_database_is_found(planted: Planted):
     other = "other"
     planted.begin(f"DROP DATABASE IF EXISTS {other}", f"CREATE DATABASE {other}")
-    with connect(replace(planted.server.connection, database=other)) as control:
+    with connect_unpinned(replace(planted.server.connection, database=other)) as control:
         control.execute("CREATE TABLE o AS SELECT n AS id FROM generate_series(1, 1000) n")
         control.execute("ALTER TABLE o ADD PRIMARY KEY (id)")
         row = control.execute("SELECT pg_relation_filepath('o')").fetchone()
@@ -293,7 +293,7 @@ def test_a_page_of_another_database_is_found(planted: Planted):
     planted.edit(f"'{row[0]}'", zero(1))
     found = planted.found()
     planted.sql(f"DROP DATABASE {other}")
-    assert any(one.startswith("o_pkey: ") for one in found["index and heap disagree"])
+    assert any(one.startswith("public.o_pkey: ") for one in found["index and heap disagree"])
 
 
 def test_a_zeroed_page_of_pg_xact_contradicts_the_hint_bits(server: Server, start: StartServer):
@@ -304,7 +304,7 @@ def test_a_zeroed_page_of_pg_xact_contradicts_the_hint_bits(server: Server, star
     path = own.server.layout.data_directory / "pg_xact/0000"
     path.write_bytes(bytes(path.stat().st_size))
     own.server.start(_SETTINGS)
-    with connect(own.server.connection) as control:
+    with connect_unpinned(own.server.connection) as control:
         (damage,) = check_transaction_status(control).damage
     assert any(one.startswith("t: ") and "pg_xact says aborted" in one for one in damage.evidence)
     own.server.crash()

@@ -7,7 +7,7 @@ import pytest
 
 from plinth.server.prewarm import RelationReader, relations
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from servers import new_servers
 
 ROWS = 20_000
@@ -18,7 +18,7 @@ def server() -> Iterator[Server]:
     """With shared buffers that hold all of it, which are empty after `restart`."""
     with new_servers({"shared_buffers": "64MB", "autovacuum": False}) as start:
         server = start()
-        with connect(server.connection) as control:
+        with connect_unpinned(server.connection) as control:
             control.execute("CREATE TABLE t (id int PRIMARY KEY, payload text, long text)")
             control.execute("ALTER TABLE t ALTER long SET STORAGE EXTERNAL")
             control.execute(f"INSERT INTO t SELECT n, repeat('x', 100), '' FROM generate_series(1, {ROWS}) n")
@@ -37,9 +37,9 @@ def restart(server: Server) -> None:
 
 
 def test_tables_come_first_with_their_toast_and_files(server: Server) -> None:
-    with connect(server.connection) as control:
-        found = relations(control, whole_database=False)
-        everywhere = relations(control, whole_database=True)
+    with connect_unpinned(server.connection) as control:
+        found = relations(control, "public")
+        everywhere = relations(control)
     names = [relation.name for relation in found]
     assert names[0] == "t" and "t_pkey" in names and not {"empty", "other.u"} & set(names)
     assert sum(name.startswith("pg_toast.") for name in names) == 2, "the table and its index"
@@ -53,11 +53,11 @@ def test_tables_come_first_with_their_toast_and_files(server: Server) -> None:
 @pytest.mark.parametrize("installed", [True, False])
 def test_what_was_read_is_in_shared_buffers(server: Server, installed: bool) -> None:
     restart(server)
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         control.execute("DROP EXTENSION IF EXISTS pg_prewarm")
         reader = RelationReader(control, may_install=installed)
         assert reader.how == ("pg_prewarm" if installed else "sequential scans")
-        found = relations(control, whole_database=False)
+        found = relations(control, "public")
         (table,) = [relation for relation in found if relation.name == "t"]
         (key,) = [relation for relation in found if relation.name == "t_pkey"]
         assert (reader.reads(table), reader.reads(key)) == (True, installed)

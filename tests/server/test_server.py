@@ -15,7 +15,7 @@ from plinth.server.layout import MEMORY, ServerLayout
 from plinth.server.processes import serving
 from plinth.server.server import Server
 from plinth.server.settings.probe import OWNED, configuration_files
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandRecord, Runner
@@ -27,7 +27,7 @@ MakeServer = Callable[..., Server]
 
 def ask(server: Server, query: str) -> object:
     """The first column of the query's only row."""
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         row = control.execute(query).fetchone()  # type: ignore[arg-type]
     assert row is not None
     return row[0]
@@ -80,11 +80,11 @@ def test_life_of_a_server(
 
 
 def test_a_server_starts_again_with_its_data(server: Server) -> None:
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         control.execute("create table kept as select 42 as answer")
     server.shutdown()
     server.start({})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         assert control.execute("select answer from kept").fetchone() == (42,)
         control.execute("drop table kept")
 
@@ -189,7 +189,7 @@ def test_a_change_behind_our_back_is_seen(make_server: MakeServer) -> None:
     """ALTER SYSTEM goes before our configuration."""
     server = make_server()
     server.start({"work_mem": "8MB"})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         control.execute("alter system set work_mem = '1MB'")
     with pytest.raises(RunError, match=r"work_mem: asked '16MB', got 1024kB .*postgresql\.auto\.conf"):
         server.apply({"work_mem": "16MB"})
@@ -242,7 +242,7 @@ def test_inherited_variables_lead_nowhere(make_server: MakeServer, monkeypatch: 
 
 
 def test_settings_that_plinth_owns_are_settings(server: Server) -> None:
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         known = {name for (name,) in control.execute("select name from pg_settings")}
     newer = set(configuration_files(19)) - set(configuration_files(server.layout.installation.major))
     assert set(OWNED) - known == newer
@@ -263,9 +263,9 @@ def test_checksums_are_asked_for_as_each_version_wants(
 def test_text_is_text_in_any_encoding_of_a_database(make_server: MakeServer, encoding: str) -> None:
     server = make_server()
     server.start({})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         control.execute(f"create database other template template0 encoding '{encoding}' locale 'C'".encode())
-    with connect(replace(server.connection, database="other")) as control:
+    with connect_unpinned(replace(server.connection, database="other")) as control:
         name = "表" if encoding == "EUC_JP" else "tablé"
         control.execute(f'create table "{name}" (i int) partition by range (i)'.encode())
         found = control.execute(
@@ -279,7 +279,7 @@ def test_a_server_that_is_recovering_from_a_crash_of_its_own_is_shut_down(make_s
     """PostgreSQL 18 that is told to just when it begins the recovery never ends."""
     server = make_server()
     server.start({"fsync": False})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         backend = control.info.backend_pid
         os.kill(backend, signal.SIGSEGV)
         with pytest.raises(psycopg.OperationalError):

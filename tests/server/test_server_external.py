@@ -22,7 +22,7 @@ from plinth.server.external.schema import schema_of
 from plinth.server.layout import ServerLayout
 from plinth.server.server import Server
 from plinth.system.clean import clean
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
@@ -37,7 +37,7 @@ def start(layout: ServerLayout, runner: Runner, journal: Journal, **settings: st
     server = Server(layout, runner, journal)
     server.initdb()
     server.start(settings)
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         control.execute("set password_encryption = 'scram-sha-256'")
         control.execute(f"create role bench login password '{PASSWORD.replace(chr(39), chr(39) * 2)}'")  # type: ignore[arg-type]
         control.execute("create database bench owner bench encoding 'SQL_ASCII' template template0")
@@ -89,7 +89,7 @@ def reached(server: ExternalServer) -> Connection:
 
 
 def schemas(host: Server) -> set[str]:
-    with connect(replace(host.connection, database="bench")) as control:
+    with connect_unpinned(replace(host.connection, database="bench")) as control:
         return {name for (name,) in control.execute("select nspname from pg_namespace where nspname like 'plinth%'")}
 
 
@@ -132,7 +132,7 @@ class TestWhereAConnectionStringLeads:
 
     def test_options_are_kept(self, string: str) -> None:
         server = ExternalServer(f"{string} options='-c work_mem=1MB'", "r")
-        with connect(server.connection) as control:
+        with connect_unpinned(server.connection) as control:
             assert control.execute("select current_setting('work_mem')").fetchone() == ("1MB",)
             assert control.execute("show search_path").fetchone() == (f'"{server.schema}","$user",public',)
 
@@ -160,7 +160,7 @@ def test_our_schema_is_made_and_dropped(host: Server, string: str, journal: Jour
     (entry,) = journal.entries
     assert entry.step.undo is not None
     assert PASSWORD not in entry.step.model_dump_json()
-    with connect(server.connection) as load:
+    with connect_unpinned(server.connection) as load:
         load.execute("create table pgbench_accounts as select 1 as aid")
         load.execute("create view seen as select * from pgbench_accounts")
     server.close(journal)
@@ -170,23 +170,23 @@ def test_our_schema_is_made_and_dropped(host: Server, string: str, journal: Jour
 
 
 def test_our_tables_go_before_others_of_the_same_name(string: str, at_host: Connection, journal: Journal) -> None:
-    with connect(at_host) as theirs:
+    with connect_unpinned(at_host) as theirs:
         theirs.execute("create table public.pgbench_accounts as select 'precious' as aid")
     server = ExternalServer(string, "r")
     server.open(journal)
-    with connect(server.connection) as load:
+    with connect_unpinned(server.connection) as load:
         assert load.execute("select aid from pgbench_accounts").fetchone() == ("precious",)
         load.execute("create table pgbench_accounts (aid int)")
         assert load.execute("select count(*) from pgbench_accounts").fetchone() == (0,)
         load.execute("drop table pgbench_accounts")
     server.close(journal)
-    with connect(at_host) as theirs:
+    with connect_unpinned(at_host) as theirs:
         assert theirs.execute("select aid from public.pgbench_accounts").fetchone() == ("precious",)
         theirs.execute("drop table public.pgbench_accounts")
 
 
 def test_a_schema_of_that_name_is_left_alone(host: Server, string: str, at_host: Connection, journal: Journal) -> None:
-    with connect(at_host) as theirs:
+    with connect_unpinned(at_host) as theirs:
         theirs.execute("create schema plinth_r")
     try:
         with pytest.raises(Refused, match="the schema plinth_r is there already"):
@@ -194,7 +194,7 @@ def test_a_schema_of_that_name_is_left_alone(host: Server, string: str, at_host:
         assert journal.entries == ()
         assert schemas(host) == {"plinth_r"}
     finally:
-        with connect(at_host) as theirs:
+        with connect_unpinned(at_host) as theirs:
             theirs.execute("drop schema plinth_r")
 
 
@@ -204,12 +204,12 @@ def test_a_schema_without_our_label_is_not_dropped(
 ) -> None:
     server = ExternalServer(string, "r")
     server.open(journal)
-    with connect(at_host) as theirs:
+    with connect_unpinned(at_host) as theirs:
         theirs.execute(f"comment on schema plinth_r is {comment}")  # type: ignore[arg-type]
     with pytest.raises(Refused, match=f"does not have our label 'plinth-r' as its comment {found}".strip()):
         server.close(journal)
     assert schemas(host) == {"plinth_r"}
-    with connect(at_host) as theirs:
+    with connect_unpinned(at_host) as theirs:
         theirs.execute("comment on schema plinth_r is 'plinth-r'")
     server.close(journal)
     assert schemas(host) == set()
@@ -308,7 +308,7 @@ class TestTls:
 
     @staticmethod
     def is_encrypted(string: str) -> bool:
-        with connect(ExternalServer(string, "r").connection) as control:
+        with connect_unpinned(ExternalServer(string, "r").connection) as control:
             (seen,) = control.execute("select ssl from pg_stat_ssl where pid = pg_backend_pid()").fetchone() or (None,)
         assert isinstance(seen, bool)
         return seen

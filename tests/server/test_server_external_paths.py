@@ -16,7 +16,7 @@ from plinth.server.processes import serving
 from plinth.server.server import Server
 from plinth.server.tablespaces import check_wal_directory
 from plinth.system.clean import clean
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.directory import LABEL_FILE, make_directory, remove_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -49,7 +49,7 @@ def test_wal_and_tablespaces_stand_where_they_were_asked_for(version, make_layou
     server.start({})
     try:
         server.make_tablespaces()
-        with connect(server.connection) as control:
+        with connect_unpinned(server.connection) as control:
             control.execute('create table t (id int primary key using index tablespace "Two") tablespace bulk')
             control.execute("insert into t select generate_series(1, 100000)")
             paths = {

@@ -21,7 +21,7 @@ from plinth.server.layout import ServerLayout
 from plinth.server.processes import serving
 from plinth.server.server import Server
 from plinth.system.clean import clean
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner
@@ -112,7 +112,7 @@ def test_a_damaged_data_directory(make_server: MakeServer) -> None:
 def test_a_server_killed_in_mid_trial_is_noticed(make_server: MakeServer, journal: Journal) -> None:
     server = make_server()
     server.start({})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         control.execute("create table kept as select 42 as answer")
     pid = server.postmaster_pid
     assert pid is not None
@@ -124,7 +124,7 @@ def test_a_server_killed_in_mid_trial_is_noticed(make_server: MakeServer, journa
     assert "was ended by SIGKILL" in caught.value.message
     assert caught.value.details != ()
     assert server.apply({}).how == "start"
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         assert control.execute("select answer from kept").fetchone() == (42,)
     server.shutdown()
     assert journal.entries == ()
@@ -133,7 +133,7 @@ def test_a_server_killed_in_mid_trial_is_noticed(make_server: MakeServer, journa
 def test_kill_leaves_no_process(make_server: MakeServer) -> None:
     server = make_server()
     server.start({})
-    with connect(server.connection):
+    with connect_unpinned(server.connection):
         assert len(serving(server.layout.data_directory)) > 3
         server.crash()
     assert serving(server.layout.data_directory) == []

@@ -8,7 +8,7 @@ import pytest
 from plinth.model.durability import Damage
 from plinth.server.integrity.amcheck import check_checksums, check_database, check_unlogged
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.runner import Runner
 
 PAGE_BYTES = 8192
@@ -20,7 +20,7 @@ def server(make_server: MakeServer) -> Server:
     """With a table of several pages, all visible and frozen, and its key; stopped."""
     made = make_server()
     made.start({"autovacuum": False})
-    with connect(made.connection) as control:
+    with connect_unpinned(made.connection) as control:
         control.execute("CREATE TABLE t (id int PRIMARY KEY, payload text)")
         control.execute("INSERT INTO t SELECT n, repeat('x', 100) FROM generate_series(1, 1000) n")
         control.execute("VACUUM (FREEZE) t")
@@ -31,7 +31,7 @@ def server(make_server: MakeServer) -> Server:
 def file_of(server: Server, relation: str) -> Path:
     """The main fork of a relation; the server is stopped afterwards."""
     server.start({"autovacuum": False})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         row = control.execute("SELECT pg_relation_filepath(%s)", (relation,)).fetchone()
     server.shutdown()
     assert row is not None
@@ -41,7 +41,7 @@ def file_of(server: Server, relation: str) -> Path:
 def checked(server: Server) -> dict[str, Damage]:
     """What is found in the running server, by kind."""
     server.start({"autovacuum": False, "ignore_checksum_failure": False})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         integrity = check_database(control, server.layout.installation.major)
     server.shutdown()
     assert [check.not_run for check in integrity.checks] == [None] * 4
@@ -69,7 +69,7 @@ def test_an_index_that_lacks_rows_disagrees_with_its_table(server: Server):
     file = file_of(server, "t_pkey")
     before = file.read_bytes()
     server.start({"autovacuum": False})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         control.execute("INSERT INTO t SELECT n, 'late' FROM generate_series(1001, 1100) n")
     server.shutdown()
     file.write_bytes(before)
@@ -82,7 +82,7 @@ def test_a_page_that_the_map_wrongly_calls_visible_is_found(server: Server):
     visibility = file_of(server, "t").with_name(file_of(server, "t").name + "_vm")
     before = visibility.read_bytes()
     server.start({"autovacuum": False})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         control.execute("DELETE FROM t WHERE id = 1")
     server.shutdown()
     visibility.write_bytes(before)
@@ -92,11 +92,11 @@ def test_a_page_that_the_map_wrongly_calls_visible_is_found(server: Server):
 def test_an_unlogged_table_is_empty_after_a_crash_and_one_that_is_not_is_named(server: Server):
     """The control: one that was filled since the recovery, which the check cannot tell from one that was not emptied."""
     server.start({"autovacuum": False})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         control.execute("CREATE UNLOGGED TABLE scratch AS SELECT generate_series(1, 10)")
     server.crash()
     server.start({"autovacuum": False})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         assert check_unlogged(control).damage == ()
         control.execute("INSERT INTO scratch SELECT 1")
         (damage,) = check_unlogged(control).damage
@@ -117,7 +117,7 @@ def test_an_extension_that_a_damaged_catalogue_refuses_is_damage(server: Server)
         opened.seek(PAGE_BYTES)
         opened.write(b"?" * 200)
     server.start({"autovacuum": False})
-    with connect(server.connection) as control:
+    with connect_unpinned(server.connection) as control:
         integrity = check_database(control, server.layout.installation.major)
     server.shutdown()
     (damage,) = [damage for damage in integrity.damage if damage.kind == "heap damaged"]

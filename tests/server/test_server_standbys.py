@@ -8,7 +8,7 @@ from plinth.model.errors import PlinthError, RunError
 from plinth.server.replication import standby as module
 from plinth.server.replication.standby import Standby, await_caught_up
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.log_file import LogFile
 
 
@@ -40,7 +40,7 @@ def make_standby(folder, runner, journal):
 
 
 def execute(server: Server, *statements: str):
-    with connect(server.control) as control:
+    with connect_unpinned(server.connection) as control:
         for statement in statements:
             done = control.execute(statement.encode())
         return done.fetchall() if done.description else None
@@ -96,7 +96,7 @@ def test_it_logs_in_by_tcp_with_the_password_of_its_primary(make_layout, make_st
     a.back_up(ignore)
     a.start({})
     await_caught_up(primary, [a], ignore)
-    with connect(a.connection) as control:
+    with connect_unpinned(a.connection) as control:
         assert control.execute(b"select pg_is_in_recovery()").fetchone() == (True,)
     assert a.connection.port != primary.connection.port
     # Its own password is set although commits wait for a standby that is not there yet.

@@ -14,7 +14,7 @@ from plinth.model.progress import Progress
 from plinth.run.faults.stall import StallWatch
 from plinth.run.provision.loading import DatasetSession
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of
 
 AFTER_S = 0.3
@@ -24,7 +24,7 @@ LOCK = "BEGIN; LOCK TABLE held IN ACCESS EXCLUSIVE MODE"
 @pytest.fixture
 def held(server: Server) -> Connection:
     """A server with an empty table `held`."""
-    with closing(connect(server.connection)) as control:
+    with closing(connect_unpinned(server.connection)) as control:
         control.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE TABLE held (i int)")
     return server.connection
 
@@ -39,7 +39,7 @@ def waiting_sessions(to: Connection, count: int) -> list[threading.Thread]:
     """Sessions of the load's name that read `held`."""
 
     def read() -> None:
-        with closing(connect(to)) as session:
+        with closing(connect_unpinned(to)) as session:
             session.execute("SELECT FROM held")
 
     return [in_thread(read) for _ in range(count)]
@@ -53,7 +53,7 @@ def silent_s(note: str) -> float:
 
 def test_who_waits_for_a_lock_and_who_holds_it_is_reported_at_growing_intervals(held: Connection) -> None:
     notes: queue.Queue[str] = queue.Queue()
-    with closing(connect(replace(held, application_name="blocker"))) as other:
+    with closing(connect_unpinned(replace(held, application_name="blocker"))) as other:
         other.execute(LOCK)
         blocker = other.info.backend_pid
         threads = waiting_sessions(held, 2)
@@ -79,7 +79,7 @@ def test_nothing_is_reported_of_a_load_that_proceeds(held: Connection) -> None:
     passed: list[Progress] = []
     with StallWatch("load", held, notes.append, local=True, after_s=5) as stalls:
         report = stalls.passing_on(passed.append)
-        with DatasetSession(connect(held), held) as server:
+        with DatasetSession(connect_unpinned(held), held) as server:
             dataset_of(NumbersDataset(kind="numbers", rows=20_000)).populate(server, report)
     assert notes == []
     assert {progress.task for progress in passed} >= {"load rows", "build keys"}
@@ -101,11 +101,11 @@ def test_a_commit_that_waits_for_a_standby_is_reported_and_the_load_ends_when_it
 
     def end_waiting(note: str) -> None:
         notes.append(note)
-        with closing(connect(replace(held, application_name="administrator"))) as administrator:
+        with closing(connect_unpinned(replace(held, application_name="administrator"))) as administrator:
             administrator.execute("ALTER SYSTEM RESET synchronous_standby_names")
             administrator.execute("SELECT pg_reload_conf()")
 
-    with closing(connect(held)) as control:
+    with closing(connect_unpinned(held)) as control:
         control.execute("SET synchronous_commit = local")
         control.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         control.execute("SELECT pg_reload_conf()")
@@ -113,12 +113,12 @@ def test_a_commit_that_waits_for_a_standby_is_reported_and_the_load_ends_when_it
             pass  # the server reads its files when it comes to it
         control.execute("CHECKPOINT")  # before which the checkpointer has read them, too: then commits wait
     with StallWatch("load into 1-disk", held, end_waiting, local=True, after_s=AFTER_S) as stalls:
-        with DatasetSession(connect(held), held) as server:
+        with DatasetSession(connect_unpinned(held), held) as server:
             dataset_of(NumbersDataset(kind="numbers", rows=100)).populate(
                 server, stalls.passing_on(lambda progress: None)
             )
     assert "1 session waits for IPC:SyncRep" in notes[0]
-    with closing(connect(held)) as control:
+    with closing(connect_unpinned(held)) as control:
         assert control.execute("SELECT count(*) FROM numbers").fetchone() == (100,)
 
 

@@ -14,7 +14,7 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.progress import Progress, Report
 from plinth.run.provision.loading import DatasetSession
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of, loading
 from plinth.workload.bulk import copy
 
@@ -30,7 +30,7 @@ def stand_still(*_: object) -> None:
 def copy_half(load: dict[str, Any], target: Connection, report: Report, **options: Any) -> None:
     half = len(load["pieces"]) // 2
     copy(load | {"pieces": load["pieces"][:half]}, target, report, **options)
-    with connect(target) as holding:
+    with connect_unpinned(target) as holding:
         holding.execute("BEGIN")
         holding.execute("LOCK TABLE plinth_load IN EXCLUSIVE MODE")
         copy(load | {"pieces": load["pieces"][half:]}, target, stand_still, **options)
@@ -38,7 +38,7 @@ def copy_half(load: dict[str, Any], target: Connection, report: Report, **option
 
 def report(progress: Progress) -> None:
     if progress.task == step:
-        with connect(
+        with connect_unpinned(
             target
         ) as other:  # a load does not wait for its commits to be on disk, which a crash would then take back
             other.execute("SELECT pg_logical_emit_message(true, 'plinth', 'a commit that waits')")
@@ -47,7 +47,7 @@ def report(progress: Progress) -> None:
 
 if step == "load rows":
     setattr(loading, "copy", copy_half)  # noqa: B010 - it has the name by import
-with connect(target) as control:
+with connect_unpinned(target) as control:
     if step == "tables":
         control.execute("BEGIN")
         control.execute("CREATE TABLE pgbench_history ()")

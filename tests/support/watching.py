@@ -13,7 +13,7 @@ from plinth.observe.observer import Observation, Observer
 from plinth.observe.processes import RunProcesses
 from plinth.observe.sampler import Series
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from waiting import wait_until
 
 INTERVAL_S = 0.1
@@ -25,7 +25,7 @@ def major(cluster: Server) -> int:
 
 def ask(cluster: Server, query: str) -> list[tuple[Any, ...]]:
     """All rows of a query in a new connection."""
-    with connect(cluster.connection) as control:
+    with connect_unpinned(cluster.connection) as control:
         return control.execute(query).fetchall()  # type: ignore[arg-type]
 
 
@@ -99,4 +99,4 @@ def watching(cluster: Server, **options: Any) -> Iterator[Watched]:
 def client(cluster: Server, database: str | None = None) -> "psycopg.Connection[tuple[Any, ...]]":
     """A connection such as a load has."""
     to = cluster.connection
-    return connect(replace(to, database=database or to.database))
+    return connect_unpinned(replace(to, database=database or to.database))

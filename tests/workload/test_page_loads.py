@@ -27,7 +27,7 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.layout import ServerLayout
 from plinth.server.processes import KILL, end_server
 from plinth.server.server import Server
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
@@ -100,13 +100,13 @@ def cluster_of(layout: ServerLayout) -> Iterator[Server]:
 
 def load(cluster: Server, spec: dict[str, Any], session: type[DatasetSession] = DatasetSession) -> list[Progress]:
     reported: list[Progress] = []
-    with session(connect(cluster.connection), cluster.connection, cluster) as server:
+    with session(connect_unpinned(cluster.connection), cluster.connection, cluster) as server:
         dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).populate(server, reported.append)
     return reported
 
 
 def row(to: Connection, query: str) -> tuple[Any, ...]:
-    with closing(connect(to)) as control:
+    with closing(connect_unpinned(to)) as control:
         found = control.execute(query.encode()).fetchone()
     assert found is not None
     return found
@@ -140,7 +140,7 @@ def test_pages_are_what_one_frozen_copy_leaves(
     layout = layout_in(folder, installations[version], owner, data_checksums=checksums)
     with cluster_of(layout) as cluster:
         to = cluster.connection
-        with closing(connect(to)) as control:
+        with closing(connect_unpinned(to)) as control:
             control.execute("CREATE EXTENSION amcheck; CREATE EXTENSION pg_visibility")
         for name in names:
             spec, tables = DATASETS[name]
@@ -185,7 +185,7 @@ def test_pages_of_tpcc_have_the_rows_and_keys_of_copy(
         assert tasks.index("write pages") < tasks.index("build keys") < tasks.index("check consistency")
         assert {table.name: row(to, TPCC_ROWS.format(table.name)) for table in TPCC_TABLES} == copied
         assert row(to, TPCC_KEYS) == keys
-        with closing(connect(to)) as control:
+        with closing(connect_unpinned(to)) as control:
             control.execute("CREATE EXTENSION amcheck; CREATE EXTENSION pg_visibility")
         for table in TPCC_TABLES:
             also = sum(index.table == table.name for index in TPCC_INDEXES)
@@ -197,7 +197,7 @@ def test_pages_of_tpcc_have_the_rows_and_keys_of_copy(
 
 
 def drop(to: Connection) -> None:
-    with closing(connect(to)) as control:
+    with closing(connect_unpinned(to)) as control:
         found = control.execute(
             "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition"
             " AND relnamespace = 'public'::regnamespace"
@@ -286,7 +286,7 @@ def test_a_load_of_tpcc_that_was_killed_is_resumed(
 
 def checked(to: Connection) -> list[Check]:
     """The consistency conditions of tpcc."""
-    with closing(connect(to)) as control:
+    with closing(connect_unpinned(to)) as control:
         return check_conditions(control, initial=True)
 
 
@@ -328,11 +328,11 @@ def test_who_interrupts_the_writing_finds_the_server_stopped_and_who_did_not_sta
             raise Interrupted("ended by SIGINT")
 
     with cluster_of(layout_in(folder, installations["18"], owner)) as cluster:
-        with DatasetSession(connect(cluster.connection), cluster.connection) as server:
+        with DatasetSession(connect_unpinned(cluster.connection), cluster.connection) as server:
             with pytest.raises(Refused, match="not ours to stop"):
                 dataset.populate(server, lambda _: None)
         assert cluster.alive()
-        with DatasetSession(connect(cluster.connection), cluster.connection, cluster) as server:
+        with DatasetSession(connect_unpinned(cluster.connection), cluster.connection, cluster) as server:
             with pytest.raises(Interrupted):
                 dataset.populate(server, interrupt)
         assert not cluster.alive()

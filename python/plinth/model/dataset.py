@@ -556,7 +556,7 @@ class SqlDataset(Frozen):
 
 
 class DumpDataset(Frozen):
-    """A dump of a database, made by pg_dump, which is restored by a role without rights of a superuser."""
+    """A dump of a database, made by pg_dump. The role plinth_restore, without rights of a superuser, restores it and runs the load."""
 
     size_key: ClassVar[str | None] = None
 
@@ -592,7 +592,8 @@ class DumpDataset(Frozen):
 
 
 class BackupDataset(Frozen):
-    """A base backup, or a stopped data directory, of a server of the same major version; the servers are made of copies of it."""
+    """A base backup, or a stopped data directory, of a server of the same major version; the servers are made of copies of it.
+    The role plinth_load, without rights of a superuser, runs the load."""
 
     size_key: ClassVar[str | None] = None
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import psycopg
 from psycopg import pq
-from psycopg.sql import SQL, Identifier
 
 from plinth.model.connection import Connection
 from plinth.observe.proc import read_once
@@ -20,9 +19,9 @@ from plinth.observe.source import Unreadable, reason_of
 from plinth.observe.views import SLOW_VIEWS, STATEMENTS_EXTENSION, VIEWS, Extension, Traits, needed_settings
 from plinth.system.control import text_codec
 from plinth.system.database import connect
+from plinth.system.extension import make_extension
 
 _LOADED = "SHOW shared_preload_libraries"
-_CREATE = SQL("CREATE EXTENSION IF NOT EXISTS {}").format(Identifier(STATEMENTS_EXTENSION))
 # In the server's encoding: it becomes a part of queries.
 _SCHEMA = "SELECT convert_to(quote_ident(nspname), 'SQL_ASCII') FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = %s"
 APPLICATION_NAME = "plinth observer"
@@ -38,7 +37,7 @@ _OWN_SETTINGS = {
     "default_transaction_isolation": "read committed",
     "plan_cache_mode": "force_generic_plan",  # plan once, although the database is a parameter
 }
-_OPTIONS = "-c statement_timeout=5s -c jit=off -c plan_cache_mode=force_generic_plan"
+_OF_START = {"statement_timeout": "5000", "jit": "off", "plan_cache_mode": "force_generic_plan"}
 _OWN_SETTINGS_SINCE_15 = {"stats_fetch_consistency": "none"}
 Row = tuple[str | None, ...]
 Answer = pq.abc.PGresult
@@ -59,7 +58,7 @@ def _find(connection: psycopg.Connection[tuple[Any, ...]], ours: bool) -> Extens
         if STATEMENTS_EXTENSION not in (name.strip(' "') for name in libraries.split(",")):
             return Extension(None, f"{STATEMENTS_EXTENSION} is not in shared_preload_libraries")
         if connection.execute(_SCHEMA, (STATEMENTS_EXTENSION,)).fetchone() is None:
-            connection.execute(_CREATE)
+            make_extension(connection, STATEMENTS_EXTENSION)
             connection.execute("COMMIT AND CHAIN")
     found = connection.execute(_SCHEMA, (STATEMENTS_EXTENSION,)).fetchone()
     if found is None:
@@ -203,11 +202,9 @@ class Session:
         return self._connect_to(self._databases[-1])
 
     def _connect_to(self, database: str) -> psycopg.Connection[tuple[Any, ...]]:
-        changes = {"database": database, "application_name": APPLICATION_NAME}
-        if self._within:  # set at the start: a SET would be rolled back, or be a commit
-            changes["options"] = f"{self._target.options or ''} {_OPTIONS}"
-        target = replace(self._target, **changes)
-        connection = connect(target, timeout_s=_CONNECT_TIMEOUT_S, unconverted=True)
+        target = replace(self._target, database=database, application_name=APPLICATION_NAME)
+        own = _OF_START if self._within else {}  # set at the start: a SET would be rolled back, or be a commit
+        connection = connect(target, timeout_s=_CONNECT_TIMEOUT_S, unconverted=True, own=own)
         self.shares_database = not self._within and database == self._target.database
         return connection
 

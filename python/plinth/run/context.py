@@ -18,6 +18,7 @@ from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.paths import work_dir
+from plinth.workload.brought import LOAD_ROLE, RESTORING_ROLE
 
 if TYPE_CHECKING:
     from plinth.bundle import BundleFolder
@@ -125,6 +126,7 @@ class RunContext:
             machine=self._machine(node),
             place=next((one for one in self.network.places if one.name == node.name), None) if self.network else None,
             backup=backup_of(cluster.dataset) if node.upstream is None else None,
+            load_role=load_role_of(cluster.dataset),
         )
 
     def layouts(self, cluster: PlannedCluster) -> list[ServerLayout]:
@@ -149,6 +151,11 @@ def backup_of(dataset: DatasetSpec) -> BackupSource | None:
     if not isinstance(dataset, BackupDataset):
         return None
     return BackupSource(Path(dataset.path), dataset.database, dataset.verify)
+
+
+def load_role_of(dataset: DatasetSpec) -> str | None:
+    """Return the role of loads on data that were brought, whose triggers, views and functions are the work of others."""
+    return {"dump": RESTORING_ROLE, "backup": LOAD_ROLE}.get(dataset.kind)
 
 
 def network_layout(run_id: str, nodes: Sequence[str], seed: int) -> "NetworkLayout | None":

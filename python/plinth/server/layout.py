@@ -62,6 +62,8 @@ class ServerLayout:
     """Where it is in an emulated network; None: standbys reach it by its socket."""
     backup: BackupSource | None = None
     """What the data directory is made of instead of by initdb."""
+    load_role: str | None = None
+    """The role of the load where the data are brought, without rights of a superuser; None: the superuser."""
 
     @property
     def is_apart(self) -> bool:

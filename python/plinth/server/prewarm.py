@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth.model.base import Gap
+from plinth.model.errors import RunError
+from plinth.system.extension import function_of, make_extension
+from plinth.system.foreign_code import calls_code_of_others
 
 if TYPE_CHECKING:
     import psycopg
@@ -17,17 +20,16 @@ _RELATIONS = f"""\
 WITH tables AS (
   SELECT oid, reltoastrelid FROM pg_class
   WHERE relkind IN ('r', 'm') AND relpersistence <> 't' AND oid >= {_FIRST_NORMAL_OID}
-    AND (%(whole_database)s OR relnamespace = current_schema()::regnamespace)
+    AND (%(schema)s::text IS NULL OR relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = %(schema)s))
 ), with_toast AS (SELECT oid FROM tables UNION ALL SELECT reltoastrelid FROM tables WHERE reltoastrelid <> 0)
-SELECT c.oid::bigint, c.oid::regclass::text, c.relkind = 'i', pg_relation_size(c.oid), pg_relation_filepath(c.oid)
+SELECT c.oid::bigint, c.oid::regclass::text, c.relkind = 'i', pg_relation_size(c.oid), pg_relation_filepath(c.oid),
+       {calls_code_of_others("c.oid")}
 FROM pg_class c
 WHERE (c.oid IN (SELECT oid FROM with_toast)
        OR c.oid IN (SELECT indexrelid FROM pg_index WHERE indrelid IN (SELECT oid FROM with_toast)))
   AND pg_relation_size(c.oid) > 0
 ORDER BY 3, 4 DESC, 2"""
-_PREWARM = """\
-SELECT quote_ident(n.nspname) || '.pg_prewarm' FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-WHERE e.extname = 'pg_prewarm'"""
+_PREWARM = "SELECT FROM pg_extension WHERE extname = 'pg_prewarm'"
 
 
 class Relation(NamedTuple):
@@ -38,6 +40,8 @@ class Relation(NamedTuple):
     is_index: bool
     size_bytes: int
     file: str
+    calls_code: bool = False
+    """Whether a scan of it could run what others have made."""
 
     def files(self, data_directory: Path) -> list[Path]:
         """Return all segments of its main fork (storage-file-layout in PostgreSQL's manual)."""
@@ -45,9 +49,9 @@ class Relation(NamedTuple):
         return [first, *sorted(first.parent.glob(f"{first.name}.[0-9]*"))]
 
 
-def relations(control: "psycopg.Connection[Any]", *, whole_database: bool) -> list[Relation]:
-    """Read the tables, TOAST tables, then indexes, each the largest first: of the whole database, or of the current schema."""
-    rows = control.execute(_RELATIONS.encode(), {"whole_database": whole_database}).fetchall()
+def relations(control: "psycopg.Connection[Any]", schema: str | None = None) -> list[Relation]:
+    """Read the tables, TOAST tables, then indexes, each the largest first: of the whole database, or of one schema."""
+    rows = control.execute(_RELATIONS.encode(), {"schema": schema}).fetchall()
     return [Relation(*row) for row in rows]
 
 
@@ -62,11 +66,15 @@ class RelationReader:
         self._missing: str | None = None
         if may_install:
             try:
-                control.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
+                make_extension(control, "pg_prewarm")
             except psycopg.Error as error:
                 self._missing = str(error).strip().splitlines()[0]
-        row = control.execute(_PREWARM).fetchone()
-        self._function = None if row is None else str(row[0])
+        self._function: str | None = None
+        if control.execute(_PREWARM).fetchone() is not None:
+            try:
+                self._function = function_of(control, "pg_prewarm", "pg_prewarm")
+            except RunError as error:
+                self._missing = error.message
         if self._function is None and self._missing is None:
             self._missing = "the extension pg_prewarm is not installed in the database"
 
@@ -84,7 +92,9 @@ class RelationReader:
 
     def reads(self, relation: Relation) -> bool:
         """Return whether it can read this relation: without pg_prewarm only a table."""
-        return self._function is not None or not (relation.is_index or relation.name.startswith("pg_toast."))
+        if self._function is not None:
+            return True
+        return not (relation.is_index or relation.calls_code or relation.name.startswith("pg_toast."))
 
     def read(self, relation: Relation) -> int:
         """Read all blocks of a relation; returns the bytes that were not in shared buffers. Raises psycopg.Error."""

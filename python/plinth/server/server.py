@@ -2,11 +2,12 @@
 
 import secrets
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from plinth.common.libpq import make_conninfo
 from plinth.model.base import SettingValue
@@ -39,13 +40,16 @@ from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.server.tablespaces import check_wal_directory, create_tablespaces
 from plinth.server.unpack_backup import unpack_backup
 from plinth.system.confinement import Connecting, View, connecting_to, program_folders
-from plinth.system.database import connect, database_errors
+from plinth.system.control_settings import applying, with_settings
+from plinth.system.database import connect, connect_unpinned, database_errors
 from plinth.system.directory import make_directory, make_directory_to_fill, remove_directory
 from plinth.system.drop_caches import write_back_command
 from plinth.system.journal import Entry, Journal
 from plinth.system.runner import Runner
 
 if TYPE_CHECKING:
+    import psycopg
+
     from plinth.model.outage import Rejoin
     from plinth.server.integrity.server_files import ServerFiles
     from plinth.server.replication.standby import Standby
@@ -65,6 +69,13 @@ class Applied(NamedTuple):
 
 # Subscriptions of a backup would connect to the original's publisher; its tablespaces are directories where links were.
 _OF_COPIES: Mapping[str, SettingValue] = {"max_logical_replication_workers": 0, "allow_in_place_tablespaces": True}
+_FOR_READING = (
+    *("event_triggers", "session_preload_libraries", "local_preload_libraries", "role"),
+    *("statement_timeout", "lock_timeout", "idle_session_timeout", "transaction_timeout", "exit_on_error"),
+)
+"""Settings of control sessions without which those of the roles of a backup would run code at each login, or end it."""
+_OF_ROLES = ("global", "database", "user", "database user")
+"""Sources of what ALTER ROLE and ALTER DATABASE have set (pg_settings.source)."""
 
 
 class Server:
@@ -99,9 +110,14 @@ class Server:
     @property
     def connection(self) -> Connection:
         """Return where the load connects: the socket, or TCP on this host with a password."""
+        return replace(self.superuser_connection, user=self.layout.load_role or SUPERUSER)
+
+    @property
+    def superuser_connection(self) -> Connection:
+        """Return where a superuser connects in the same way, with the settings of the server, the database and the role."""
         if self.layout.spec.listen == "unix":
-            return self.control
-        return replace(self.control, host=self._address, password=self.password)
+            return self._socket
+        return replace(self._socket, host=self._address, password=self.password)
 
     def client_bindir(self) -> Path:
         """Return the directory of client programs of the server's version on this machine. Raises MissingCapability."""
@@ -359,8 +375,9 @@ class Server:
 
     def facts(self, asked: Mapping[str, SettingValue] | None = None) -> ServerFacts:
         """Read the facts that the running server reports; `asked` defaults to the settings last requested."""
-        with database_errors("read the server's facts", self.where), connect(self.control) as control:
-            return managed_facts(control, self.layout, self.settings if asked is None else asked, self.postmaster_pid)
+        asked = self.settings if asked is None else asked
+        with database_errors("read the server's facts", self.where), self._as_set(asked) as control:
+            return managed_facts(control, self.layout, asked, self.postmaster_pid)
 
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
         """Return the last lines of the log since the last start."""
@@ -383,9 +400,30 @@ class Server:
     @property
     def control(self) -> Connection:
         """Return where control connections go: the socket, which needs no password."""
+        return self.as_control(self._socket)
+
+    def as_control(self, to: Connection) -> Connection:
+        """Return a connection of the superuser with those settings of control sessions that need its rights or a newer version."""
+        return replace(to, options=with_settings(to.options, applying(self._major, superuser=True)))
+
+    @property
+    def _socket(self) -> Connection:
         return Connection(
             host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, database=self.layout.database
         )
+
+    @property
+    def _major(self) -> int:
+        return self.layout.installation.major
+
+    @contextmanager
+    def _as_set(self, asked: Mapping[str, SettingValue]) -> "Iterator[psycopg.Connection[tuple[Any, ...]]]":
+        """Open a session that has the settings of the server, the database and the role, to read them; those `asked` for in any case. Its
+        queries qualify all names."""
+        names = set(_FOR_READING) - {name.lower() for name in asked}
+        ours = {name: value for name, value in applying(self._major, superuser=True).items() if name in names}
+        with connect_unpinned(replace(self._socket, options=with_settings(None, ours))) as session:
+            yield session
 
     def _check_nothing_runs(self) -> None:
         ours = self._postmaster is not None
@@ -434,15 +472,25 @@ class Server:
 
         with database_errors("set the password for TCP", self.where), connect(self.control) as control:
             control.execute("set synchronous_commit = local")  # standbys are started after it
-            # Its verifier, since the statement may get into the server's log (log_statement, log_min_duration_statement).
-            password, user = self.password.encode(), SUPERUSER.encode()
-            verifier = control.pgconn.encrypt_password(password, user, b"scram-sha-256").decode()
-            change = sql.SQL("alter role {} password {}")
-            control.execute(change.format(sql.Identifier(SUPERUSER), sql.Literal(verifier)))
+            there = control.execute(
+                "select rolname from pg_roles where rolname = %s", (self.layout.load_role,)
+            ).fetchall()
+            for user in (SUPERUSER, *(name for (name,) in there)):  # the role of a load once its data are there
+                # Its verifier, since the statement may get into the server's log (log_statement, log_min_duration_statement).
+                verifier = control.pgconn.encrypt_password(
+                    self.password.encode(), user.encode(), b"scram-sha-256"
+                ).decode()
+                change = sql.SQL("alter role {} password {}")
+                control.execute(change.format(sql.Identifier(user), sql.Literal(verifier)))
 
     def _check_taken(self, settings: Mapping[str, SettingValue]) -> None:
-        with database_errors("read the settings back", self.where), connect(self.control) as control:
+        with database_errors("read the settings back", self.where), self._as_set(settings) as control:
             rows = read_rows(control)
+        if (
+            self.layout.load_role is not None
+        ):  # of roles and databases those are reset once the data are there, and then read back
+            left = {name for name, row in rows.items() if row.source in _OF_ROLES}
+            settings = {name: value for name, value in settings.items() if name.lower() not in left}
         self._sync_after(fsync=rows["fsync"].setting == "on")
         check_taken(settings, rows, self._probe, where=f"pg_settings of {self.where}")
 
@@ -458,7 +506,7 @@ class Server:
 
     def _needs_restart(self, changed: tuple[str, ...]) -> bool:
         """Return whether a change needs a restart; so may an unknown setting, whose library is loaded at a start."""
-        with database_errors("read pg_settings", self.where), connect(self.control) as control:
+        with database_errors("read pg_settings", self.where), self._as_set(self.settings) as control:
             rows = read_rows(control)
         return any(name not in rows or rows[name].context == "postmaster" for name in changed)
 

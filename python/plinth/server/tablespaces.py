@@ -39,9 +39,9 @@ def create_tablespaces(control: "psycopg.Connection[tuple[Any, ...]]", layout: S
 def read_tablespaces(control: "psycopg.Connection[tuple[Any, ...]]") -> dict[str, str]:
     """Read the directory of each tablespace outside of the data directory."""
     rows = control.execute(
-        "select spcname, pg_catalog.pg_tablespace_location(oid) from pg_catalog.pg_tablespace order by spcname"
+        "select spcname, pg_catalog.pg_tablespace_location(oid) from pg_catalog.pg_tablespace"
     ).fetchall()
-    return {name: location for name, location in rows if location}
+    return {name: location for name, location in sorted(rows) if location}
 
 
 def read_wal_directory(data_directory: Path) -> str | None:

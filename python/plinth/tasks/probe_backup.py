@@ -26,7 +26,7 @@ from plinth.server.layout import SUPERUSER, ServerLayout
 from plinth.server.server import Server
 from plinth.storage import Storage, describe, make
 from plinth.system import cancel
-from plinth.system.database import connect, database_errors
+from plinth.system.database import connect_unpinned, database_errors
 from plinth.system.drop_caches import drop_page_cache
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -147,7 +147,7 @@ def _fill(cluster: Server, size_bytes: int, tell: Tell) -> None:
     """Fill a table of about that size, in logged pages: unlogged tables are not backed up."""
     rows, piece = size_bytes // _ROW_BYTES, _PIECE_BYTES // _ROW_BYTES
     tell(f"load {format_size(size_bytes)}")
-    with database_errors("load the table", cluster.where), connect(cluster.control) as control:
+    with database_errors("load the table", cluster.where), connect_unpinned(cluster.connection) as control:
         control.execute("set synchronous_commit = off")
         control.execute("create table probe (id int, filler text)")
         control.execute("alter table probe alter filler set storage plain")

@@ -19,7 +19,7 @@ from plinth.model.witness import PROTOCOL_VERSION, Hello, LoadEnd, TestedServer
 from plinth.run.interrupt import InterruptGuard
 from plinth.system import cancel
 from plinth.system.conninfo import place
-from plinth.system.database import connect, database_errors
+from plinth.system.database import connect_unpinned, database_errors
 from plinth.witness.stream import LedgerStream, WitnessConnection
 from plinth.witness.tables import prepare_round, tested_server, write_end
 
@@ -78,7 +78,7 @@ def run_witnessed(
     witness cannot be reached or disconnects: commits that it does not know could not be checked after a power cut.
     """
     where = place(wanted.connection)
-    with database_errors("connect", where), connect(wanted.connection) as control:
+    with database_errors("connect", where), connect_unpinned(wanted.connection) as control:
         server = tested_server(control, where)
         for risk in server.risks:
             note(risk)

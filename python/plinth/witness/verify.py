@@ -14,7 +14,7 @@ from plinth.model.witness import POSSIBLE_CUTS, TestedServer, VerifiedRound, Wit
 from plinth.server.integrity.amcheck import check_database
 from plinth.server.integrity.findings import Integrity, is_unanswered
 from plinth.system.conninfo import place
-from plinth.system.database import connect, database_errors
+from plinth.system.database import connect_unpinned, database_errors
 from plinth.witness.rounds import WitnessFolder
 from plinth.witness.tables import RoundInTables, check_is_same, check_tables, is_of, round_in_tables, tested_server
 from plinth.workload.commit_ledger import CommitLedger
@@ -37,7 +37,7 @@ def verify_last_round(path: Path, connection: Connection) -> VerifiedRound:
     folder, last, ledger = _last_round(path)
     where = place(connection)
     hint = 'start the server; if it refuses, that is the result: --recovery-refused "the last line of its log"'
-    with database_errors("connect", where, hint), connect(connection) as control:
+    with database_errors("connect", where, hint), connect_unpinned(connection) as control:
         now = tested_server(control, where)
         check_is_same(now, last, where)
         tables = round_in_tables(control, last.server.schema_name, where)

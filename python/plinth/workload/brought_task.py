@@ -11,7 +11,7 @@ from plinth.model.errors import UsageError
 from plinth.system.confined_task import TaskContext
 from plinth.system.owner import current_user
 from plinth.system.regular_file import open_regular_file, read_small_file
-from plinth.workload.brought import BroughtPath, DumpFiles, Extensions, Form, Globals, TreeSize
+from plinth.workload.brought_files import BroughtPath, DumpFiles, Extensions, Form, Globals, TreeSize
 
 _COMPRESSED = (".gz", ".zst", ".lz4")
 _HEAD_BYTES = 512

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from plinth.model.base import Gap
 from plinth.model.connection import Connection
@@ -33,7 +33,12 @@ class DatasetServer(Protocol):
 
     @property
     def target(self) -> Connection:
-        """Return where further sessions connect."""
+        """Return where further sessions connect: as those of the load."""
+        ...
+
+    @property
+    def control_target(self) -> Connection | None:
+        """Return where control sessions connect; None where they do as `target`."""
         ...
 
     def loader(self, config: dict[str, Any], size_bytes: float) -> Loader:
@@ -80,8 +85,12 @@ class DatasetServer(Protocol):
 class Dataset:
     """Tables and rows: how they are made, prepared for a trial, and checked after it.
 
-    The class itself is the dataset of kind none: scripts make or find their own tables.
+    The class itself is the dataset of kind none: scripts make or find their own tables. Those that are `is_brought` have objects of others,
+    which nothing of Plinth's own calls with the rights of a superuser: `control` is then a control session. For all others it
+    is one as the load's, which looks up names in the search_path of the role.
     """
+
+    is_brought: ClassVar[bool] = False
 
     def size(self) -> DatasetSize:
         """Return the estimated size on disk."""

@@ -1,7 +1,8 @@
 """A dump of a database, made by pg_dump: restored by a role without rights of a superuser, in the database of the run.
 
-A dump is SQL, and may hold any SQL: the role that runs it can neither read nor write files of the server, nor start programs. What
-would lead away from the copy is left out of archives: publications, subscriptions, foreign servers and what belongs to them.
+A dump is SQL, and may hold any SQL: the role that runs it can neither read nor write files of the server, nor start programs. The
+database stays the superuser's, so that nothing can be set for it. What would lead away from the copy is left out of archives:
+publications, subscriptions, foreign servers and what belongs to them.
 """
 
 import os
@@ -24,14 +25,21 @@ from plinth.model.step import Step
 from plinth.model.units import format_count
 from plinth.system.background import in_background
 from plinth.system.database import connect
-from plinth.workload.brought import Form, check_globals, extensions_of, look_at_dump, read_globals
+from plinth.workload.brought import (
+    RESTORING_ROLE,
+    disable_event_triggers,
+    grant_all,
+    make_role,
+    making_in_public,
+    reset_settings,
+)
+from plinth.workload.brought_files import Form, check_globals, extensions_of, look_at_dump, read_globals
 from plinth.workload.bulk import COPY_BYTES_PER_S
 from plinth.workload.dataset import Dataset, DatasetServer
 
 if TYPE_CHECKING:
     import psycopg
 
-_ROLE = "plinth_restore"
 _TASK = "restore"
 _PROGRESS_S = 0.5
 _MOST_ERRORS = 5
@@ -56,7 +64,9 @@ _OF_OTHERS = re.compile(
     r'role "[^"]*" does not exist|must be able to SET ROLE|must be member of role'
     r'|tablespace "[^"]*" does not exist|invalid value for parameter "default_tablespace"'
     r"|must be superuser to create .*publication|permission denied to create subscription"
-    r'|(?:publication|subscription) "[^"]*" does not exist'
+    r'|(?:publication|subscription|event trigger) "[^"]*" does not exist'
+    r"|must be owner of database|permission denied to (?:create|drop) database|permission denied to create event trigger"
+    r"|permission denied to set session authorization|permission denied for database"
     r"|must be owner of extension|backslash commands are restricted|\\unrestrict: wrong key"
 )
 _ERROR = re.compile(r"^(?:psql:[^\n]*?:(?P<line>\d+): )?(?:ERROR|FATAL|error):\s+(?P<message>.*)$", re.MULTILINE)
@@ -82,11 +92,14 @@ def entries_of(listing: str) -> list[Entry]:
 class Dump(Dataset):
     """What a dump has."""
 
+    is_brought = True
+
     def __init__(self, spec: DumpDataset) -> None:
         self.spec = spec
         self._path = Path(spec.path)
         self._globals = None if spec.globals is None else Path(spec.globals)
         self._left_out: Counter[str] = Counter()
+        self._reset: tuple[Gap, ...] = ()
 
     def size(self) -> DatasetSize:
         """Return the size as given by the user; else that of the dump itself, which is less."""
@@ -107,7 +120,7 @@ class Dump(Dataset):
         return [
             Step(
                 id="dataset.role",
-                title=f"make role {_ROLE}, without rights of a superuser{roles}, and the extensions of the dump",
+                title=f"make role {RESTORING_ROLE}, without rights of a superuser{roles}, and the extensions of the dump",
             ),
             Step(id="dataset.restore", title=f"restore {self._path} ({form}) by {program}, without owners and rights"),
             Step(id="dataset.vacuum", title="VACUUM ANALYZE the database"),
@@ -115,6 +128,8 @@ class Dump(Dataset):
 
     def populate(self, server: DatasetServer, report: Report) -> None:
         """Restore the dump. Raises RunError with what failed."""
+        from psycopg import sql
+
         form = look_at_dump(self._path).form
         if form == "plain":
             extensions = list(extensions_of(self._path, server.runner))
@@ -131,7 +146,10 @@ class Dump(Dataset):
             else:
                 self._restore_archive(server, form, entries)
         if roles:
-            _grant_all(server.control, roles)
+            grant_all(server.control, roles)
+            names = sql.SQL(", ").join(map(sql.Identifier, roles))
+            server.control.execute(sql.SQL("GRANT {} TO {}").format(names, sql.Identifier(RESTORING_ROLE)))
+        self._reset = (*disable_event_triggers(server.control), *reset_settings(server.control))
         report(Progress("vacuum", 0, 1, "databases"))
         server.control.execute("VACUUM ANALYZE")
         report(Progress("vacuum", 1, 1, "databases"))
@@ -172,15 +190,14 @@ class Dump(Dataset):
                 where="dataset.path",
                 hint="install them for this version of PostgreSQL, or leave them out of the dump, as pg_dump 17 can",
             )
-        control.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(_ROLE)))
-        if (password := server.target.password) is not None:  # over TCP
-            hashed = control.pgconn.encrypt_password(password.encode(), _ROLE.encode(), b"scram-sha-256").decode()
-            control.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(_ROLE), sql.Literal(hashed)))
-        database = sql.Identifier(control.info.dbname)
-        control.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, sql.Identifier(_ROLE)))
-        control.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(sql.Identifier(_ROLE)))
-        for name in names:
-            control.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE").format(sql.Identifier(name)))
+        make_role(control, RESTORING_ROLE, server.target.password)
+        database, role = sql.Identifier(control.info.dbname), sql.Identifier(RESTORING_ROLE)
+        # Whoever owns a database sets search_path for all of its sessions, ours too.
+        control.execute(sql.SQL("GRANT CREATE, TEMPORARY ON DATABASE {} TO {}").format(database, role))
+        control.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(role))
+        with making_in_public(control):  # nothing of the dump is there yet
+            for name in names:
+                control.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE").format(sql.Identifier(name)))
 
     def _restore_archive(self, server: DatasetServer, form: Form, entries: list[Entry]) -> None:
         kept = [entry.line for entry in entries if _is_kept(entry)]
@@ -207,7 +224,7 @@ class Dump(Dataset):
                 ],
                 [self._path],
                 own=[Path(file.name)],
-                role=_ROLE,
+                role=RESTORING_ROLE,
                 allowed_exit_codes=(0, 1),
             )
         self._left_out += _tolerated(self._path, done.stderr, done.exit_code)
@@ -227,7 +244,7 @@ class Dump(Dataset):
                 f"--dbname={server.control.info.dbname}",
             ],
             [self._path],
-            role=_ROLE,
+            role=RESTORING_ROLE,
             env={"PGOPTIONS": "-c client_min_messages=error"},
             allowed_exit_codes=(0, 1, 2, 3),
         )
@@ -241,7 +258,7 @@ class Dump(Dataset):
 
     def gaps(self, control: "psycopg.Connection") -> tuple[Gap, ...]:
         """Return what of the dump is not there."""
-        return (*self._gaps_of_globals(), *self._gaps_of_dump())
+        return (*self._gaps_of_globals(), *self._gaps_of_dump(), *self._reset)
 
     def _gaps_of_globals(self) -> tuple[Gap, ...]:
         if self._globals is None:
@@ -267,18 +284,6 @@ class Dump(Dataset):
         if self.spec.vacuum:
             control.execute("VACUUM")
         return {}
-
-
-def _grant_all(control: "psycopg.Connection", roles: list[str]) -> None:
-    """Let roles use all that was restored: the rights of the dump are left out, and with them who may do less."""
-    from psycopg import sql
-
-    schemas = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
-    names = sql.SQL(", ").join(map(sql.Identifier, roles))
-    for (schema,) in control.execute(schemas).fetchall():
-        for what in ("SCHEMA", "ALL TABLES IN SCHEMA", "ALL SEQUENCES IN SCHEMA", "ALL ROUTINES IN SCHEMA"):
-            grant = sql.SQL("GRANT ALL ON {} {} TO {}").format(sql.SQL(what), sql.Identifier(schema), names)
-            control.execute(grant)
 
 
 def _is_kept(entry: Entry) -> bool:

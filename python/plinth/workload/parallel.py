@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.connection import Connection
 from plinth.system import cancel
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,7 +34,7 @@ def run_parallel(
     waiting, ended = deque(jobs), 0
     try:
         while len(open_sessions) < min(sessions, len(jobs)):
-            open_sessions.append(_Session(connect(target)))
+            open_sessions.append(_Session(connect_unpinned(target)))
         while ended < len(jobs):
             for session in open_sessions:
                 if session.is_idle and waiting:

@@ -55,11 +55,13 @@ def knows_commits(workload: WorkloadSpec, dataset: Dataset) -> bool:
     return workload.keeps_ledger or counts_commits(workload, dataset)
 
 
-def prepare_commits(control: "psycopg.Connection", workload: WorkloadSpec, dataset: Dataset) -> Snapshot:
-    """Reset the dataset, and the tables of the ledger, to the state in which a load begins."""
-    before = dataset.before_trial(control)
+def prepare_commits(
+    control: "psycopg.Connection", session: "psycopg.Connection", workload: WorkloadSpec, dataset: Dataset
+) -> Snapshot:
+    """Reset the dataset, and the tables of the ledger, to the state in which a load begins; `session` is one as the load's."""
+    before = dataset.before_trial(control if dataset.is_brought else session)
     if workload.keeps_ledger:
-        prepare_ledger_tables(control, workload.clients)
+        prepare_ledger_tables(session, workload.clients)
     return before
 
 

@@ -18,7 +18,7 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.progress import Progress
 from plinth.run.provision.loading import DatasetSession
-from plinth.system.database import connect
+from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of
 from plinth.workload.loading import gaps
 from waiting import wait_until
@@ -84,7 +84,7 @@ def crash(server: Server) -> None:
 def resumed(target: Connection, spec: dict[str, Any]) -> list[Progress]:
     """Load again, to the end."""
     reported: list[Progress] = []
-    with connect(target) as control:
+    with connect_unpinned(target) as control:
         dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).populate(
             DatasetSession(control, target), reported.append
         )
@@ -92,7 +92,7 @@ def resumed(target: Connection, spec: dict[str, Any]) -> list[Progress]:
 
 
 def row(target: Connection, query: str) -> tuple[Any, ...]:
-    with connect(target) as control:
+    with connect_unpinned(target) as control:
         found = control.execute(query.encode()).fetchone()
     assert found is not None
     return found
@@ -210,7 +210,7 @@ def test_a_statement_that_outlives_its_loader_is_waited_for(
     target = place()
     killed(own_server, target, TPCB, "build keys", server_too=False)
     reported: list[str] = []
-    with connect(target) as other, connect(target) as control:
+    with connect_unpinned(target) as other, connect_unpinned(target) as control:
         other.execute("BEGIN")
         other.execute("LOCK TABLE pgbench_accounts IN ROW EXCLUSIVE MODE")
         child = loader(target, TPCB, "never")

@@ -24,7 +24,7 @@ from plinth.run.host import HOST
 from plinth.run.hosts.calls import Kept, KeptSteps
 from plinth.run.hosts.files_there import FilesThere
 from plinth.run.io_errors.faulty_storage import Struck, failing
-from plinth.run.provision.loading import DatasetSession, populate_dataset
+from plinth.run.provision.loading import dataset_session, populate_dataset
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.control_file import ControlFileWatch
 from plinth.server.copies.live_snapshot import LiveSnapshot
@@ -37,7 +37,7 @@ from plinth.storage import Storage
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.system import cancel
 from plinth.system.clean import clean
-from plinth.system.database import connect, database_errors
+from plinth.system.database import database_errors
 from plinth.system.directory import label_of, make_directory
 from plinth.system.journal import Journal, NotUndone, StillRunning
 from plinth.system.owner import current_user
@@ -151,12 +151,9 @@ class HostRun:
     def populate(self, cluster: str, report: Report) -> LoadedDataset:
         """Load the dataset of a cluster whose primary is here."""
         server, planned = self.server(cluster, PRIMARY), self._clusters[cluster]
-        reached = server.connection
-        with (
-            database_errors("load the dataset", cluster),
-            DatasetSession(connect(reached), reached, server) as session,
-        ):
-            return populate_dataset(planned, dataset_of(planned.dataset), session, report)
+        dataset = dataset_of(planned.dataset)
+        with database_errors("load the dataset", cluster), dataset_session(dataset, server) as session:
+            return populate_dataset(planned, dataset, session, report)
 
     def restore_by(self, cluster: str, node: str, ways: dict[str, HostWay]) -> None:
         """Say how the files of a node are restored before each trial, by what is stored there."""

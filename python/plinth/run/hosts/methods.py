@@ -131,7 +131,7 @@ def is_whole_of(copy: LoadedCopy) -> bool:
 
 def listening(server: Server) -> Listening:
     """Return how a server is reached over TCP, with the password of this run."""
-    reached = server.connection
+    reached = server.superuser_connection
     assert reached.port is not None and reached.password is not None, "it listens on TCP"
     return Listening(port=reached.port, password=reached.password)
 

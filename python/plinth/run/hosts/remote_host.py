@@ -138,7 +138,7 @@ class RemoteHost(ServerHost):
         """Return the standby of a node there."""
         self.link.call(("run",), "add_cluster", {"cluster": cluster})
         if layout.is_apart:
-            to = {"cluster": cluster.id, "node": node.name, "connection": upstream.connection}
+            to = {"cluster": cluster.id, "node": node.name, "connection": upstream.superuser_connection}
             self.link.call(("run",), "reach_upstream", to)
         return RemoteStandby(layout, self.link, cluster.id, node.name, upstream)
 

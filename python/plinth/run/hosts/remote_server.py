@@ -65,14 +65,14 @@ class RemoteServer(Server):
         return self._link.call(self._on, method, arguments, report=report)
 
     @property
-    def connection(self) -> Connection:
-        """Return where the load connects: TCP, with the password of the run."""
+    def superuser_connection(self) -> Connection:
+        """Return where it is reached: TCP, with the password of the run."""
         return self._reached
 
     @property
     def control(self) -> Connection:
         """Return where control connections go: over TCP, too."""
-        return self.connection
+        return self.as_control(self._reached)
 
     @property
     def postmaster_pid(self) -> int | None:
@@ -242,4 +242,4 @@ def _reached(upstream: Server, layout: ServerLayout) -> dict[str, object]:
     """Return which node another one is, and how it is reached from a layout's machine if it is not there."""
     is_apart = upstream.layout.machine != layout.machine
     node = upstream.layout.standby or PRIMARY
-    return {"upstream": node, "connection": upstream.connection if is_apart else None}
+    return {"upstream": node, "connection": upstream.superuser_connection if is_apart else None}

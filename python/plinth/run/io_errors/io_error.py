@@ -20,7 +20,7 @@ from plinth.run.power_cuts.power import Power
 from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for, start_server
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.system import cancel
-from plinth.system.database import connect, database_errors
+from plinth.system.database import connect, connect_unpinned, database_errors
 from plinth.workload.commit_ledger import read_commit_ledger
 from plinth.workload.survival import prepare_commits
 
@@ -79,8 +79,12 @@ class _Case:
         server.fetch_log()
         self._log_begin_bytes = server.layout.log.size_bytes()
         files = server.files()
-        with database_errors("prepare an error", one.variant.label), connect(server.connection) as control:
-            before = prepare_commits(control, one.variant.workload, one.dataset)
+        with (
+            database_errors("prepare an error", one.variant.label),
+            connect(server.control) as control,
+            connect_unpinned(server.connection) as session,
+        ):
+            before = prepare_commits(control, session, one.variant.workload, one.dataset)
             fingerprint = files.take_fingerprint(control)
         try:
             self.load.start()
@@ -164,7 +168,7 @@ class _Case:
 
         with (
             contextlib.suppress(psycopg.Error, PlinthError),
-            connect(self.subject.server.connection) as control,
+            connect(self.subject.server.control) as control,
         ):
             control.execute(f"SET statement_timeout = {_STATEMENT_TIMEOUT_MS}".encode())
             control.execute(statement.encode())
@@ -197,7 +201,7 @@ class _Case:
         while self.subject.server.alive() and time.monotonic() < deadline:
             cancel.check()
             try:
-                with connect(self.subject.server.connection) as control:
+                with connect(self.subject.server.control) as control:
                     control.execute(f"SET statement_timeout = {_COMMIT_TIMEOUT_MS}".encode())
                     control.execute("SET synchronous_commit = on")
                     control.execute(_COMMITTED)

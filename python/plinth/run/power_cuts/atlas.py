@@ -38,7 +38,7 @@ from plinth.server.integrity.fingerprint import Fingerprint
 from plinth.server.server import Server
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
-from plinth.system.database import connect, database_errors
+from plinth.system.database import connect, connect_unpinned, database_errors
 from plinth.system.journal import Journal
 from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
 from plinth.workload.dataset import Dataset, Snapshot
@@ -121,10 +121,14 @@ class Atlas:
         one = self.subject
         during = moments_during_load(moments)
         windows: dict[CutMoment, Window] = {}
-        with database_errors("prepare a recording", one.variant.label), connect(one.server.connection) as control:
-            before = prepare_commits(control, one.variant.workload, one.dataset)
+        with (
+            database_errors("prepare a recording", one.variant.label),
+            connect(one.server.control) as control,
+            connect_unpinned(one.server.connection) as session,
+        ):
+            before = prepare_commits(control, session, one.variant.workload, one.dataset)
             for moment in during:
-                prepare_moment(control, moment)
+                prepare_moment(session, moment)
             fingerprint = one.server.files().take_fingerprint(control)
             self.drop()  # what a recording that failed has left
             with recording(self.storages, self.place, one.runner, self.journal):
@@ -267,7 +271,7 @@ def images_at_once(server: Server) -> int:
     """Return how many servers such as this running one may recover at a time: one a core, in half of the memory."""
     with (
         database_errors("read shared_buffers", str(server.layout.data_directory)),
-        connect(server.connection) as control,
+        connect(server.control) as control,
     ):
         row = control.execute("SELECT pg_size_bytes(current_setting('shared_buffers'))").fetchone()
     assert row is not None, "a function gives a row"

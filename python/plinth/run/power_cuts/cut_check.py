@@ -21,7 +21,7 @@ from plinth.server.integrity.torn_pages import with_torn_pages
 from plinth.server.integrity.transaction_status import check_transaction_status
 from plinth.server.server import Server
 from plinth.server.written_relations import session_settings
-from plinth.system.database import connect, database_errors
+from plinth.system.database import connect, connect_unpinned, database_errors
 from plinth.workload.commit_ledger import CommitLedger
 from plinth.workload.commit_ledger_check import commit_levels_seen
 from plinth.workload.dataset import Dataset, Snapshot
@@ -143,8 +143,10 @@ def check_recovered(
     found.before = at_cut.before
     with (
         database_errors("check what was recovered", variant.label),
-        connect(server.connection) as control,
+        connect(server.control) as control,
         limited(control),
+        connect_unpinned(server.connection) as session,
+        limited(session),
     ):
         backend = control.info.backend_pid
         checksums = control.execute("SHOW data_checksums").fetchone() == ("on",)
@@ -153,9 +155,9 @@ def check_recovered(
         recovered_lsn, found.lost_wal_bytes = str(row[0]), None if row[1] is None else int(row[1])
         try:
             found.prepared = unfinished(control)
-            _read_settings(control, variant, found)
+            _read_settings(session, variant, found)
             found.tell("looking for commits")
-            _check_commits(control, variant, dataset, at_cut, found)
+            _check_commits(session, variant, dataset, at_cut, found)
             _finish_prepared(control, found)
             if any(damage.kind == "lost commit" for damage in found.damage):  # before a checkpoint recycles the segment
                 _add_wal_evidence(recovered_lsn, files, at_cut, found)
@@ -163,15 +165,17 @@ def check_recovered(
             found.add(check_unlogged(control))
             found.add(check_database(control, server.layout.installation.major, found.tell))
             found.tell(INVARIANTS)
-            _check_invariants(control, variant, dataset, at_cut, found)
+            _check_invariants(session, variant, dataset, at_cut, found)
             found.add(check_transaction_status(control))
             found.add(files.check_other_databases(control))
             files.read_pointers(control)
         except psycopg.OperationalError as error:
             if reason := timeout_reason(control, error, None):
                 raise RunError(f"what was recovered could not be checked: {reason}", where=variant.label) from error
-            if not control.closed:
+            if not (control.closed or session.closed):
                 raise
+            for one in (control, session):  # a crash has ended both, which only one of them has noticed
+                one.close()
             server.wait_out_recovery(backend)  # its log has the reason then
             evidence = (str(error).strip().splitlines()[0], *server.log_crash())
             found.damage.append(Damage(kind="server crashed", count=1, evidence=evidence))

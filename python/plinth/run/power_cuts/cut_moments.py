@@ -12,7 +12,7 @@ from plinth.load import LoadDriver
 from plinth.model.durability import CutMoment
 from plinth.server.server import Server
 from plinth.system import cancel
-from plinth.system.database import connect
+from plinth.system.database import connect, connect_unpinned
 
 if TYPE_CHECKING:
     import psycopg
@@ -49,11 +49,11 @@ def moments_during_load(moments: Collection[CutMoment]) -> list[CutMoment]:
     return [moment for moment, is_wanted in wanted.items() if is_wanted]
 
 
-def prepare_moment(control: "psycopg.Connection[Any]", moment: CutMoment) -> None:
-    """Make what the moment needs in the database."""
+def prepare_moment(session: "psycopg.Connection[Any]", moment: CutMoment) -> None:
+    """Make what the moment needs in the database, by a session as the load's."""
     if moment == "extension":
-        control.execute(f"CREATE TABLE IF NOT EXISTS {_EXTENDED} (payload text)".encode())
-        control.execute(f"TRUNCATE {_EXTENDED}".encode())
+        session.execute(f"CREATE TABLE IF NOT EXISTS {_EXTENDED} (payload text)".encode())
+        session.execute(f"TRUNCATE {_EXTENDED}".encode())
 
 
 @contextmanager
@@ -94,7 +94,8 @@ def _meanwhile(moment: CutMoment, server: Server) -> "Iterator[Future[Any]]":
     """Run the moment's statement in a separate session and thread; it has ended afterwards, with the server or before it."""
     import psycopg
 
-    control = connect(server.connection)
+    # The rows go where sessions of the load make tables, and by their rights.
+    control = connect_unpinned(server.connection) if moment == "extension" else connect(server.control)
     with ThreadPoolExecutor(max_workers=1) as pool:
         doing = pool.submit(control.execute, _STATEMENTS[moment].encode())
         try:

@@ -25,7 +25,7 @@ from plinth.server.integrity.server_files import ServerFiles
 from plinth.server.postmaster import START_TIMEOUT_S, StartTooLong
 from plinth.server.server import Server
 from plinth.system import cancel
-from plinth.system.database import connect, database_errors
+from plinth.system.database import connect, connect_unpinned, database_errors
 from plinth.system.failures import from_os_error
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import read_commit_ledger
@@ -93,16 +93,17 @@ class _Cut:
         variant = self.subject.variant
         with (
             database_errors("prepare a power cut", variant.label),
-            connect(self.subject.server.connection) as control,
+            connect(self.subject.server.control) as control,
+            connect_unpinned(self.subject.server.connection) as session,
         ):
-            before = prepare_commits(control, variant.workload, self.subject.dataset)
-            prepare_moment(control, self.planned.moment)
+            before = prepare_commits(control, session, variant.workload, self.subject.dataset)
+            prepare_moment(session, self.planned.moment)
             return before, self.files.take_fingerprint(control)
 
     def _load_until_cut(self, load: LoadDriver, within_s: float, before: Snapshot, ledger: Path | None) -> CutState:
         """Drive the load until the power is cut; the server has ended then."""
         server = self.subject.server
-        with contextlib.closing(connect(server.connection)) as control:
+        with contextlib.closing(connect(server.control)) as control:
             try:
                 load.start()
                 await_first_commit(load)

@@ -8,12 +8,12 @@ from plinth.model.plan import PRIMARY, Plan, Variant
 from plinth.run.faults.stall import StallWatch
 from plinth.run.fleet import fleet_loader
 from plinth.run.provision.live_cluster import LiveCluster
-from plinth.run.provision.loading import DatasetSession
+from plinth.run.provision.loading import dataset_session
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.replication.standby import base_backup
 from plinth.server.server import Server
 from plinth.server.settings.probe import STANDBY_SETTINGS
-from plinth.system.database import connect, database_errors
+from plinth.system.database import database_errors
 from plinth.workload import dataset_of, settings_while_loading
 
 
@@ -55,7 +55,7 @@ class ClusterPreparation:
             primary.make_tablespaces()
             if cluster.stays_after_kill:
                 journal.record(whole)
-        with StallWatch(f"load into {planned.id}", primary.connection, listener.note, local=True) as stalls:
+        with StallWatch(f"load into {planned.id}", primary.control, listener.note, local=True) as stalls:
             self._load(cluster, primary, writer, stalls, resuming=is_there)
         primary.shutdown()
         cluster.forget_page_cache()
@@ -99,7 +99,7 @@ class ClusterPreparation:
         name = planned.id_of(planned.primary)
         external = ExternalServer(whole, self._plan.run_id, name)
         cluster.external = external
-        with StallWatch(f"load into {planned.id}", external.connection, listener.note, local=False) as stalls:
+        with StallWatch(f"load into {planned.id}", external.control, listener.note, local=False) as stalls:
             resuming = external.open(cluster.journal)
             self._load(cluster, external, writer, stalls, resuming=resuming)
 
@@ -115,15 +115,14 @@ class ClusterPreparation:
         """Load what is not there; `resuming`: a run that was killed may have begun."""
         planned, context = cluster.planned, cluster.context
         cluster.listener.phase(f"load {planned.dataset.kind} into {planned.id}")
-        target, managed = server.connection, server if isinstance(server, Server) else None
         fleet = fleet_loader(self._plan.experiment.fleet, cluster.runner, context.log("fleet.log"), context)
+        dataset = dataset_of(planned.dataset, self._plan.dataset_files)
         with (
             database_errors("load the dataset", planned.id),
-            DatasetSession(connect(target), target, managed, fleet, cluster.host) as session,
+            dataset_session(dataset, server, fleet, cluster.host) as session,
         ):
             if isinstance(server, ExternalServer):
                 server.check_makes_in_schema(session.control)
-            dataset = dataset_of(planned.dataset, self._plan.dataset_files)
             loaded = cluster.host.populate(planned, dataset, session, stalls.passing_on(cluster.listener.progress))
         if writer is None or (resuming and planned.id in read_loaded(writer.folder)):
             return  # it was looked at when all of it had been loaded

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from plinth.model.base import Gap
 from plinth.model.connection import Connection
 from plinth.model.errors import Refused
-from plinth.model.loaded import LoadedDataset, LoadTask
+from plinth.model.loaded import LoadedDataset, LoadedTable, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
 from plinth.run.host import HOST, ServerHost
+from plinth.server.external.external_server import ExternalServer
 from plinth.system.confinement import Connecting, View, connecting_to, program_folders
-from plinth.system.database import connect
+from plinth.system.database import connect, connect_unpinned
 from plinth.system.owner import server_owner
 from plinth.system.runner import Completed, Runner
 from plinth.workload import Dataset, DatasetServer, loaded_tables
@@ -60,6 +62,8 @@ class DatasetSession:
     server: "Server | None" = None
     fleet: MakeFleetLoader | None = None
     host: ServerHost = HOST
+    control_target: Connection | None = None
+    """Where control sessions connect; `control` is one where the data are brought, and otherwise one as the load's."""
 
     def __enter__(self) -> Self:
         return self
@@ -141,7 +145,26 @@ class DatasetSession:
         self.server.shutdown()
         yield
         self.server.start(settings)
-        self.control = connect(self.target)
+        self.control = connect_unpinned(self.target)
+
+
+def dataset_session(
+    dataset: Dataset, server: "Server | ExternalServer", fleet: MakeFleetLoader | None = None, host: ServerHost = HOST
+) -> DatasetSession:
+    """Open the session by which a dataset is loaded into a server. Raises psycopg.Error."""
+    target, control_target = server.connection, server.control
+    control = connect(control_target) if dataset.is_brought else connect_unpinned(target)
+    managed = None if isinstance(server, ExternalServer) else server
+    return DatasetSession(control, target, managed, fleet, host, control_target)
+
+
+def _loaded_tables(dataset: Dataset, server: DatasetServer) -> tuple[tuple[LoadedTable, ...], tuple[Gap, ...]]:
+    """Measure the tables: brought ones of all schemas, looked up by a role without rights of a superuser, whose casts and
+    operators are the work of others."""
+    if not dataset.is_brought:
+        return loaded_tables(server.control)
+    with connect(server.target) as lookups:
+        return loaded_tables(server.control, lookups, all_schemas=True)
 
 
 def populate_dataset(planned: PlannedCluster, dataset: Dataset, server: DatasetServer, report: Report) -> LoadedDataset:
@@ -150,7 +173,7 @@ def populate_dataset(planned: PlannedCluster, dataset: Dataset, server: DatasetS
     began = time.monotonic()
     dataset.populate(server, clock.report)
     load_s = time.monotonic() - began
-    tables, gaps = loaded_tables(server.control)
+    tables, gaps = _loaded_tables(dataset, server)
     gaps = (*gaps, *dataset.gaps(server.control))
     return LoadedDataset(
         cluster=planned.id, kind=planned.dataset.kind, load_s=load_s, tasks=clock.tasks(), tables=tables, gaps=gaps

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from plinth.model.action import Action, StatementAction
+from plinth.model.action import Action, SqlAction, StatementAction
 from plinth.model.action_base import LastingAction
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, Reported
@@ -17,7 +17,7 @@ from plinth.model.trial import Event
 from plinth.model.units import format_duration
 from plinth.run.trial.effects import Effects
 from plinth.system import cancel
-from plinth.system.database import connect, database_errors
+from plinth.system.database import connect, connect_unpinned, database_errors
 
 if TYPE_CHECKING:
     import psycopg
@@ -54,26 +54,32 @@ class ActionSchedule:
     cancelled, so that the load can end.
     """
 
-    def __init__(self, actions: Sequence[Action], to: Connection, effects: Effects, wait_s: float = 0.0) -> None:
+    def __init__(
+        self, actions: Sequence[Action], to: Connection, control: Connection, effects: Effects, wait_s: float = 0.0
+    ) -> None:
+        """`to`: where SQL of the experiment is run, as the load is; `control`: what is done by statements of Plinth itself."""
         self._effects = effects
         self._wait_s = wait_s
         self._token: cancel.CancelToken | None = None
         self._doing_fault = False
         self._actions = sorted(actions, key=lambda action: action.at_s)
-        self._to = to
+        self._to, self._to_control = to, control
         self._ended = threading.Event()
         self._action_events: list[_ActionEvent] = []
         self._failure: str | None = None
         self._connection: psycopg.Connection[Any] | None = None
-        self._fresh: psycopg.Connection[Any] | None = None
-        """Of the SQL that runs, where there are faults of servers: to the primary of that moment."""
+        self._control: psycopg.Connection[Any] | None = None
+        self._executing: psycopg.Connection[Any] | None = None
+        """By which a statement was last sent: where there are faults of servers, to the primary of that moment."""
         self._thread = threading.Thread(target=self._work, name="actions", daemon=True)
         self._measured_from_s: float | None = None
 
     def __enter__(self) -> Self:
         if self._actions:
             with database_errors("connect for the actions of the trial", "measure.action"):
-                self._connection = connect(self._to)
+                self._connection = connect_unpinned(self._to)
+                if any(map(_is_by_control, self._actions)):
+                    self._control = connect(self._to_control)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -100,9 +106,11 @@ class ActionSchedule:
             self._await_fault()
         if self._thread.is_alive():
             with contextlib.suppress(psycopg.Error):  # of a server that is gone nothing runs any more
-                (self._fresh or connection).cancel_safe(timeout=_CANCEL_TIMEOUT_S)
+                (self._executing or connection).cancel_safe(timeout=_CANCEL_TIMEOUT_S)
             self._thread.join(_JOIN_TIMEOUT_S)
         connection.close()
+        if self._control is not None:
+            self._control.close()
 
     def _await_fault(self) -> None:
         """Wait for the end of what is done to servers, whose waits have timeouts; it is cancelled with the trial."""
@@ -199,16 +207,23 @@ class ActionSchedule:
     def _work_on(self, action: Action, connection: "psycopg.Connection[Any]") -> None:
         if not isinstance(action, StatementAction):
             self._effects.do(action, self._ended)
-        elif self._effects.faults is not None:  # the primary may be another by now
-            with connect(self._to) as self._fresh:
-                self._fresh.execute(action.statement().encode())
+        elif (faults := self._effects.faults) is not None:  # the primary may be another by now
+            opened = connect(faults.control()) if _is_by_control(action) else connect_unpinned(self._to)
+            with opened as self._executing:
+                self._executing.execute(action.statement().encode())
         else:
-            connection.execute(action.statement().encode())
+            self._executing = self._control if self._control is not None and _is_by_control(action) else connection
+            self._executing.execute(action.statement().encode())
 
     def _note(self, kind: str, text: str) -> int:
         now_ns = time.monotonic_ns()
         self._action_events.append(_ActionEvent(now_ns, kind, text))
         return now_ns
+
+
+def _is_by_control(action: Action) -> bool:
+    """Return whether an action is a statement of Plinth itself, and not SQL of the experiment."""
+    return isinstance(action, StatementAction) and not isinstance(action, SqlAction)
 
 
 def _failure_of(work: Callable[[], object]) -> str | None:

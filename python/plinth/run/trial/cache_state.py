@@ -14,6 +14,7 @@ from plinth.model.trial import CacheState, Check
 from plinth.model.units import format_size
 from plinth.run.host import HOST
 from plinth.run.provision.topology import Node
+from plinth.server.external.external_server import ExternalServer
 from plinth.server.prewarm import Relation, RelationReader, relations
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
@@ -72,8 +73,8 @@ def not_made_cold(storages: Sequence[StorageFacts]) -> str | None:
 
 def verify_cold(node: Node, storages: Sequence[StorageFacts]) -> Prepared:
     """Return what is in the page cache of a server that was started after the cache was dropped. Raises RunError."""
-    with database_errors("list tables and indexes", _where(node)), connect(node.server.connection) as control:
-        found = relations(control, whole_database=True)
+    with database_errors("list tables and indexes", _where(node)), connect(node.server.control) as control:
+        found = relations(control)
     total_bytes, resident = _size_bytes(found), _resident_bytes(node, found)
     is_empty = resident <= _allowed_bytes(total_bytes)
     reason = not_made_cold(storages)
@@ -106,10 +107,10 @@ def warm(node: Node, storages: Sequence[StorageFacts], report: Callable[[Progres
     passes: list[int] = []
     with (
         database_errors("read tables and indexes into memory", _where(node)),
-        connect(node.server.connection) as control,
+        connect(node.server.control) as control,
     ):
         reader = RelationReader(control, may_install=local)
-        found = [one for one in relations(control, whole_database=local) if reader.reads(one)]
+        found = [one for one in relations(control, None if local else _schema_of(node)) if reader.reads(one)]
         total_bytes = _size_bytes(found)
         while len(passes) < 2 or _goes_on(passes, total_bytes):
             before = node.host.read_bytes(devices)
@@ -130,6 +131,11 @@ def warm(node: Node, storages: Sequence[StorageFacts], report: Callable[[Progres
         read_bytes_by_pass=tuple(passes) if devices or not local else (),
     )
     return Prepared(state, gaps=(*reader.gaps, *_gaps_of_warm(state)))
+
+
+def _schema_of(node: Node) -> str | None:
+    server = node.server
+    return server.schema if isinstance(server, ExternalServer) else None
 
 
 def top_devices(facts: StorageFacts) -> tuple[str, ...]:

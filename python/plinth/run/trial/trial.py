@@ -1,6 +1,7 @@
 """One trial: prepare the server, drive the load while everything is observed, check what must hold afterwards, and give the result."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -55,9 +56,11 @@ from plinth.run.trial.write_watch import WriteWatch
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.server import Server
 from plinth.system import cancel
-from plinth.system.database import connect, database_errors
+from plinth.system.control_settings import with_settings
+from plinth.system.database import connect, connect_unpinned, database_errors
 from plinth.system.full import with_hint_at_full
 from plinth.workload import Dataset, await_sessions, dataset_of
+from plinth.workload.brought import OUT_OF_LOG, leave_statements_out_of_log
 from plinth.workload.commit_ledger_check import prepare_ledger_tables
 from plinth.workload.dataset import Snapshot
 
@@ -201,7 +204,7 @@ class TrialRunner:
     def _stall_watch(self, trial: PlannedTrial, node: Node) -> StallWatch:
         return StallWatch(
             f"trial {trial.number}",
-            node.server.connection,
+            node.server.control,
             self._listener.note,
             local=node.is_managed,
             stopped=partial(stopped_words, node),
@@ -210,15 +213,25 @@ class TrialRunner:
     def _prepare(self, subject: _Subject, topology: Topology, stalls: StallWatch) -> _Prepared:
         """Prepare dataset, caches and standbys, and read what is compared with the server after the load."""
         variant, cluster = subject.variant, subject.cluster
-        to = topology.primary.server.connection
-        with database_errors("prepare the trial", variant.label), connect(to) as control:
-            before = subject.dataset.before_trial(control)
+        server = topology.primary.server
+        with (
+            database_errors("prepare the trial", variant.label),
+            connect(server.control) as control,
+            connect_unpinned(server.connection) as session,
+        ):
+            before = subject.dataset.before_trial(control if subject.dataset.is_brought else session)
             if variant.workload.keeps_ledger:
-                prepare_ledger_tables(control, variant.clients)
+                prepare_ledger_tables(session, variant.clients)
             gaps = checkpoint(control)
         topology, cache = self._with_cache(subject, topology, stalls)
         standbys = cluster.await_standbys()
-        with database_errors("prepare the trial", variant.label), connect(to) as control:
+        with (
+            database_errors("prepare the trial", variant.label),
+            connect(server.control) as control,
+            connect(server.connection) as session,
+        ):
+            if variant.recording is not None and subject.dataset.is_brought:
+                leave_statements_out_of_log(control, server.connection.user)
             transactions = ended_transactions(control, variant.workload)
             writes = WriteWatch(
                 variant,
@@ -227,7 +240,7 @@ class TrialRunner:
                 self._measure.actions,
                 host=topology.primary.host if topology.primary.is_managed else None,
             )
-            writes.begin(control)
+            writes.begin(session)
         return _Prepared(
             topology, before, cache, standbys, writes, transactions, (*gaps, *(cache.gaps if cache else ()))
         )
@@ -267,11 +280,13 @@ class TrialRunner:
         ledger = self._make_ledger(subject.trial) if variant.workload.keeps_ledger else None
         t0_ns: int | None = None
         target = server.connection if faults is None else faults.connection
-        if variant.recording is not None and not cluster.planned.is_external:
+        if variant.recording is not None and not (cluster.planned.is_external or subject.dataset.is_brought):
             target = _without_statements_in_log(target)
         with cluster.links(variant) as links, cluster.disks() as disks:
             scheduled = with_healing(measure.actions, variant.network, measure.duration_s)
-            actions = ActionSchedule(scheduled, target, Effects(links, disks, faults, snapshots), measure.duration_s)
+            actions = ActionSchedule(
+                scheduled, target, server.control, Effects(links, disks, faults, snapshots), measure.duration_s
+            )
             observer.start(self._clock.monotonic_ns())
             try:
                 config = load_of(
@@ -308,23 +323,27 @@ class TrialRunner:
             return _Checked(tuple(checks), prepared.writes.without_end(), None, loaded.failure)
         load, outage = loaded.result, None
         server = prepared.topology.primary.server
-        to = server.connection if faults is None else faults.control()
-        with database_errors("check the trial", subject.variant.label), connect(to) as control:
+        to, to_load = (server.control, server.connection) if faults is None else (faults.control(), faults.connection)
+        with database_errors("check the trial", subject.variant.label), ExitStack() as sessions:
+            control = sessions.enter_context(connect(to))
             await_sessions(control, server.connection.application_name)
             # First, since the checks are transactions, too, with those of their parallel workers.
             ended = ended_transactions(control, workload)
-            writes = prepared.writes.end(control, has_written=_has_written(subject.variant, load))
+            # What the database looks up and calls for these is not run with the rights of a superuser where others have made it.
+            session = sessions.enter_context(connect_unpinned(to_load))
+            pinned = sessions.enter_context(connect(to_load))
+            writes = prepared.writes.end(pinned, session, has_written=_has_written(subject.variant, load))
             if faults is not None:
                 assert loaded.ledger is not None, "the experiment was checked for it"
-                checks += dataset.after_cut(control, prepared.before, workload)
+                checks += dataset.after_cut(session, prepared.before, workload)
                 in_force = _in_force(subject, prepared, writes)
-                outage, found = after_faults(faults, in_force, loaded.ledger, control, load)
+                outage, found = after_faults(faults, in_force, loaded.ledger, session, load)
                 checks += found
             else:
-                checks += dataset.after_trial(control, prepared.before, workload, load)
+                checks += dataset.after_trial(session, prepared.before, workload, load)
                 shared = loaded.observation.shares_database
                 ended = ended.since(prepared.transactions)
-                checks += undisturbed(workload, load, shared, loaded.ledger, ended, control)
+                checks += undisturbed(workload, load, shared, loaded.ledger, ended, session)
         return _Checked(tuple(checks), writes, outage, failure_of_checks(checks))
 
     def _go_back(
@@ -357,7 +376,7 @@ class TrialRunner:
             return self._running.processes if self._running is not None else ()
 
         observer = Observer(
-            node.server.connection,
+            node.server.control,
             devices=devices,
             processes=RunProcesses(
                 node.postmaster_pid,
@@ -369,7 +388,7 @@ class TrialRunner:
             sampler_of_host=node.host.sampler,
             others=other_machines(topology, cluster.planned, self._storages, further_engines),
         )
-        if standbys := {one.name: one.server.connection for one in topology.nodes if one is not node}:
+        if standbys := {one.name: one.server.control for one in topology.nodes if one is not node}:
             observer.wait_on(standbys)
         if volumes := cluster.credits():
             observer.add(VolumeCredits(volumes))
@@ -492,10 +511,8 @@ class TrialRunner:
 
 
 def _without_statements_in_log(target: Connection) -> Connection:
-    """Return the connection of sessions whose errors are not logged: the server's log becomes part of the bundle, and what is replayed
-    may be personal."""
-    options = f"{target.options or ''} -c log_min_messages=fatal -c log_min_error_statement=panic"
-    return replace(target, options=options.strip())
+    """Return the connection of a superuser whose sessions log none of their errors, as `leave_statements_out_of_log` does for other roles."""
+    return replace(target, options=with_settings(target.options, OUT_OF_LOG))
 
 
 def _has_written(variant: Variant, load: LoadResult) -> bool:

@@ -57,7 +57,7 @@ class WriteWatch:
         self._levels_seen = False
 
     def begin(self, control: "psycopg.Connection[Any]") -> None:
-        """Read the server before the load; `control` is a session as those of the load."""
+        """Read the server before the load; `control` is a control session of the role of the load."""
         import psycopg
 
         try:
@@ -75,8 +75,11 @@ class WriteWatch:
         except psycopg.Error as error:
             self._gaps.append(_gap(_SETTINGS, error))
 
-    def end(self, control: "psycopg.Connection[Any]", *, has_written: bool) -> WriteFacts:
-        """Read the server after the load, whose sessions have ended; `has_written`: that some table took writes is certain."""
+    def end(
+        self, control: "psycopg.Connection[Any]", session: "psycopg.Connection[Any]", *, has_written: bool
+    ) -> WriteFacts:
+        """Read the server after the load, whose sessions have ended; `control` is as for `begin`, `session` as those of the load;
+        `has_written`: that some table took writes is certain."""
         import psycopg
 
         relations: tuple[WrittenRelation, ...] = ()
@@ -85,7 +88,7 @@ class WriteWatch:
             self._read_settings(control, "on a session, after the load")
             self._settings += settings_of_functions(control, self._variant.scripts)
             if self._variant.workload.keeps_ledger:
-                levels = commit_levels_seen(control)
+                levels = commit_levels_seen(session)
                 self._settings += levels
                 self._levels_seen = bool(levels)
             written = written_since(self._before, read_counters(control))

@@ -20,7 +20,8 @@ from plinth.server.layout import server_step_id
 from plinth.server.settings.readback import check_options_taken
 from plinth.server.settings.values import setting_text
 from plinth.system import conninfo
-from plinth.system.database import connect, database_errors
+from plinth.system.control_settings import applying, with_settings
+from plinth.system.database import connect, connect_unpinned, database_errors
 from plinth.system.directory import label_of
 from plinth.system.journal import Entry, Journal
 
@@ -49,7 +50,7 @@ class ExternalServer:
         """
         self._run_id, self._name = run_id, name
         self._label = _label(run_id, name)
-        self._found = resolve(connection)
+        self._found, self._major = _resolved(connection)
         self._where = conninfo.place(self._found)
         self._entry: Entry | None = None
         self._options: Mapping[str, SettingValue] = {}
@@ -64,6 +65,11 @@ class ExternalServer:
         """Return where the load connects."""
         found = with_options(self._found, self._options)
         return replace(found, options=f"{found.options or ''} -c search_path={self._search_path}".strip())
+
+    @property
+    def control(self) -> Connection:
+        """Return where control sessions connect, with those settings of theirs that not every version has."""
+        return replace(self._found, options=with_settings(self._found.options, applying(self._major)))
 
     def with_options(self, options: Mapping[str, SettingValue]) -> "ExternalServer":
         """Return the same server for a load with `options` as settings of its sessions."""
@@ -125,7 +131,7 @@ class ExternalServer:
         import psycopg
 
         try:
-            connect(self._found).close()
+            connect(self.control).close()
         except psycopg.OperationalError:
             return False
         return True
@@ -140,13 +146,16 @@ class ExternalServer:
         Raises RunError for options that did not take.
         """
         found = with_options(self._found, self._options)
-        with database_errors("read the server's facts", self._where), connect(found, unconverted=True) as control:
+        with (
+            database_errors("read the server's facts", self._where),
+            connect_unpinned(found, unconverted=True) as control,
+        ):
             check_options_taken(control, self._options)
             return external_facts(control, self._options)
 
     def _control(self, doing: str) -> "psycopg.Connection[tuple[Any, ...]]":
         with database_errors(doing, self._where):
-            return connect(self._found)
+            return connect(self.control)
 
 
 def external_step(run_id: str, name: str = _FIRST) -> Step:
@@ -173,13 +182,18 @@ def resolve(connection: str) -> Connection:
 
     Of several hosts it is the one that accepts a connection now: the load and control connections must reach the same server.
     """
+    return _resolved(connection)[0]
+
+
+def _resolved(connection: str) -> tuple[Connection, int]:
+    """Return the server, and its major version."""
     found = conninfo.resolve(connection, _WHERE)
     hint = "psql with the same connection string must connect, too"
-    with database_errors("connect to the external server", _WHERE, hint), connect(found) as control:
+    with database_errors("connect to the external server", _WHERE, hint), connect_unpinned(found) as control:
         _check_version(control.info.server_version)
-        host, port = control.info.host, control.info.port
+        host, port, major = control.info.host, control.info.port, control.info.server_version // 10_000
     reached = (one for one in found.hosts if (one.host or one.hostaddr, one.port) == (host, port))
-    return found.only(next(reached))
+    return found.only(next(reached)), major
 
 
 def with_options(to: Connection, options: Mapping[str, SettingValue]) -> Connection:
@@ -197,7 +211,7 @@ def _escaped(value: str) -> str:
 def check_options(connection: str, options: Mapping[str, SettingValue]) -> None:
     """Raise RunError unless the server takes sessions with `options`, and they have them."""
     found = with_options(conninfo.resolve(connection, _WHERE), options)
-    with database_errors("connect with server.connection_options", _OPTIONS), connect(found) as control:
+    with database_errors("connect with server.connection_options", _OPTIONS), connect_unpinned(found) as control:
         check_options_taken(control, options)
 
 

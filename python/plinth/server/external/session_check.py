@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability
-from plinth.system.database import connect, database_errors
+from plinth.system.database import (
+    NOT_TAKEN,
+    POOLER_HINT,
+    connect_unpinned,
+    database_errors,
+    options_refused,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -19,7 +25,6 @@ _TAKEN = ("client", "session", "override")
 """Sources of settings (pg_settings.source) that come with a session or later."""
 _SEARCH_PATH = "search_path"
 _WORD = re.compile(r"(?:\\.|[^\\\s])+", re.DOTALL)
-_HINT = "a connection pooler is before the server, as it seems: name the server itself in server.connection"
 
 
 def check_sessions(connection: Connection, where: str, search_path: str) -> None:
@@ -28,19 +33,14 @@ def check_sessions(connection: Connection, where: str, search_path: str) -> None
     import psycopg
 
     try:
-        control = connect(connection)
+        control = connect_unpinned(connection)
     except psycopg.OperationalError as error:
-        if "startup parameter" not in str(error):
-            raise
-        raise MissingCapability(
-            "the server takes no startup options, by which what we make is kept apart from what is there",
-            where=where,
-            hint=_HINT,
-            details=str(error).strip().splitlines(),
-        ) from error
+        if refusal := options_refused(error, where):
+            raise refusal from error
+        raise
     with control, database_errors("read startup options back", where):
         _check_options(control, connection.options or "", search_path, where)
-        with connect(connection) as other:
+        with connect_unpinned(connection) as other:
             _check_is_own(control, other, where)
 
 
@@ -49,7 +49,9 @@ def check_current_schema(control: "psycopg.Connection[Any]", schema: str, where:
     row = control.execute("select current_schema()").fetchone()
     if row is None or row[0] != schema:
         raise MissingCapability(
-            f"a session would make tables in the schema {row and row[0]}, not in {schema}", where=where, hint=_HINT
+            f"a session would make tables in the schema {row and row[0]}, not in {schema}",
+            where=where,
+            hint=POOLER_HINT,
         )
 
 
@@ -75,9 +77,9 @@ def _check_options(control: "psycopg.Connection[Any]", options: str, search_path
         lost.append(_SEARCH_PATH)
     if lost:
         raise MissingCapability(
-            "sessions do not take the startup options that they are opened with",
+            NOT_TAKEN,
             where=where,
-            hint=f"{_HINT}. PgBouncer drops them with ignore_startup_parameters = options",
+            hint=f"{POOLER_HINT}. PgBouncer drops them with ignore_startup_parameters = options",
             details=[f"{name} is {found[name][0]} (source: {found[name][1]})" for name in lost],
         )
 
@@ -93,7 +95,7 @@ def _check_is_own(one: "psycopg.Connection[Any]", other: "psycopg.Connection[Any
         raise MissingCapability(
             "sessions share their server processes: what one sets or prepares, others find",
             where=where,
-            hint=f"{_HINT}. PgBouncer shares them with pool_mode = transaction",
+            hint=f"{POOLER_HINT}. PgBouncer shares them with pool_mode = transaction",
         )
 
 

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plinth.model.durability import DamageKind, IntegrityCheck
-from plinth.model.errors import MissingCapability
+from plinth.model.errors import MissingCapability, RunError
 from plinth.model.facts import Installation
 from plinth.server.integrity.check_limits import CheckTimedOut, raise_if_timed_out, timeout_reason
 from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of, is_unanswered
 from plinth.server.layout import ServerLayout
 from plinth.system.confinement import View, program_folders
+from plinth.system.extension import function_of, make_extension
+from plinth.system.foreign_code import NOT_READ, calls_code_of_others
 from plinth.system.runner import CommandError, Runner
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ _FIRST_WITH_GIN_CHECK = 18
 _BAD_CHECKSUM = re.compile(r"checksum verification failed in file.*")
 _HEAPS = "SELECT oid, oid::regclass::text AS name FROM pg_class WHERE relkind IN ('r', 't', 'm') AND relpersistence = 'p' ORDER BY pg_class.oid"
 _UNLOGGED = (
-    "SELECT oid, oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relpersistence = 'u' ORDER BY pg_class.oid"
+    f"SELECT oid, oid::regclass::text, {calls_code_of_others('pg_class.oid')} FROM pg_class "
+    "WHERE relkind = 'r' AND relpersistence = 'u' ORDER BY pg_class.oid"
 )
 _BTREES = (
     "SELECT c.oid, c.oid::regclass::text, i.indisunique FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
@@ -45,7 +48,7 @@ _GINS = (
 _UNIQUE = (
     "SELECT i.indexrelid::regclass::text, i.indrelid::regclass::text, "
     "ARRAY(SELECT pg_get_indexdef(i.indexrelid, n, true) FROM generate_series(1, i.indnkeyatts) n), "
-    "pg_get_expr(i.indpred, i.indrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
+    f"pg_get_expr(i.indpred, i.indrelid), {calls_code_of_others('i.indrelid')} FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
     "WHERE i.indisunique AND i.indisvalid AND i.indisready AND c.relkind IN ('r', 'm') AND c.relpersistence = 'p' ORDER BY i.indexrelid"
 )
 
@@ -77,13 +80,20 @@ def check_database(
                 found += run(control)
             except CheckTimedOut as error:  # what was found before stays
                 lacks = str(error)
+            except RunError as error:  # a function of the database could be taken for that of the extension
+                lacks = error.message
         checks.append(IntegrityCheck(name=name, not_run=lacks))
     if gins := control.execute(_GINS).fetchall():
         gin_lacks = amcheck or (None if major >= _FIRST_WITH_GIN_CHECK else "PostgreSQL 18 is the first that has it")
+        check = ""
+        try:
+            check = "" if gin_lacks else function_of(control, "amcheck", "gin_index_check")
+        except RunError as error:
+            gin_lacks = error.message
         for oid, name in () if gin_lacks else gins:
             tell("gin_index_check")
             try:
-                _rows(control, f"SELECT gin_index_check({int(oid)})", name, found, "index and heap disagree")
+                _rows(control, f"SELECT {check}({int(oid)})", name, found, "index and heap disagree")
             except CheckTimedOut as error:
                 gin_lacks = str(error)
         checks.append(IntegrityCheck(name="gin_index_check", not_run=gin_lacks))
@@ -91,7 +101,9 @@ def check_database(
         tell("unique keys are unique")
         not_run = None
         try:
-            found += _repeated_keys(control)
+            repeated, checks_of_some = _repeated_keys(control)
+            found += repeated
+            checks += checks_of_some
         except CheckTimedOut as error:
             not_run = str(error)
         checks.append(IntegrityCheck(name="unique keys are unique", not_run=not_run))
@@ -102,14 +114,19 @@ def check_unlogged(control: "psycopg.Connection[TupleRow]") -> Integrity:
     """Check that unlogged tables are empty, as recovery from a crash makes them: call it only after a recovery."""
     found: list[Finding] = []
     not_run = None
+    left_out: list[IntegrityCheck] = []
     try:
-        for oid, name in control.execute(_UNLOGGED).fetchall():
+        for oid, name, calls_code in control.execute(_UNLOGGED.encode()).fetchall():
+            if calls_code:
+                left_out.append(IntegrityCheck(name=f"unlogged table {name} is empty", not_run=NOT_READ))
+                continue
             for (rows,) in _rows(control, f"SELECT count(*) FROM {name}", name, found):
                 if rows:
                     found.append(("unlogged table not reset", f"{name} (oid {oid}) has {rows} rows after a recovery"))
     except CheckTimedOut as error:
         not_run = str(error)
-    return Integrity(damage_of(found), (IntegrityCheck(name="unlogged tables are empty", not_run=not_run),))
+    whole = IntegrityCheck(name="unlogged tables are empty", not_run=not_run)
+    return Integrity(damage_of(found), (whole, *left_out))
 
 
 def check_checksums(layout: ServerLayout, installation: Installation, runner: Runner, enabled: bool) -> Integrity:
@@ -140,12 +157,11 @@ def _lacks_superuser(control: "psycopg.Connection[TupleRow]") -> str | None:
 def _extension(control: "psycopg.Connection[TupleRow]", name: str, found: list[Finding]) -> str | None:
     """Make an extension; returns why it is not there. One that is installed can always be made in a catalogue that is whole."""
     import psycopg
-    from psycopg import sql
 
     if control.execute("SELECT 1 FROM pg_available_extensions WHERE name = %s", (name,)).fetchone() is None:
         return f"extension {name} is not installed"
     try:
-        control.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name)))
+        make_extension(control, name)
     except psycopg.Error as error:
         if reason := timeout_reason(control, error, None):
             return reason
@@ -158,39 +174,51 @@ def _extension(control: "psycopg.Connection[TupleRow]", name: str, found: list[F
 
 
 def _heaps(control: "psycopg.Connection[TupleRow]") -> Iterator[Finding]:
+    verify_heapam = function_of(control, "amcheck", "verify_heapam")
     for oid, name in control.execute(_HEAPS).fetchall():
-        query = f"SELECT blkno, offnum, msg FROM verify_heapam({int(oid)}, on_error_stop => true, check_toast => true)"
+        query = (
+            f"SELECT blkno, offnum, msg FROM {verify_heapam}({int(oid)}, on_error_stop => true, check_toast => true)"
+        )
         for block, offset, message in _rows(control, query, name, found := []):
             yield "heap damaged", f"{name}, page {block}, item {offset}: {message}"
         yield from found
 
 
 def _indexes(control: "psycopg.Connection[TupleRow]", major: int) -> Iterator[Finding]:
+    check = function_of(control, "amcheck", "bt_index_parent_check")
     for oid, name, is_unique in control.execute(_BTREES).fetchall():
         unique = ", checkunique => true" if is_unique and major >= _FIRST_WITH_UNIQUE_CHECK else ""
-        query = f"SELECT bt_index_parent_check({int(oid)}, heapallindexed => true, rootdescend => true{unique})"
+        query = f"SELECT {check}({int(oid)}, heapallindexed => true, rootdescend => true{unique})"
         _rows(control, query, name, found := [], "index and heap disagree")
         yield from found
 
 
-def _repeated_keys(control: "psycopg.Connection[TupleRow]") -> Iterator[Finding]:
-    """Find keys of unique indexes that more than one visible row has, as checkunique does from 17 on."""
+def _repeated_keys(control: "psycopg.Connection[TupleRow]") -> tuple[list[Finding], list[IntegrityCheck]]:
+    """Find keys of unique indexes that more than one visible row has, as checkunique does from 17 on; and the indexes that are left out."""
+    repeated: list[Finding] = []
+    left_out: list[IntegrityCheck] = []
     control.execute("SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off")
-    for index, table, keys, predicate in control.execute(_UNIQUE).fetchall():
+    for index, table, keys, predicate, calls_code in control.execute(_UNIQUE.encode()).fetchall():
+        if calls_code:
+            left_out.append(IntegrityCheck(name=f"unique keys are unique: {index}", not_run=NOT_READ))
+            continue
         known = " AND ".join(f"({key}) IS NOT NULL" for key in keys)
         where = known + (f" AND ({predicate})" if predicate else "")
         grouped = f"SELECT 1 FROM ONLY {table} WHERE {where} GROUP BY {', '.join(f'({key})' for key in keys)} HAVING count(*) > 1"
         answers = _rows(control, f"SELECT count(*) FROM ({grouped}) AS repeated", table, found := [])
-        yield from found
+        repeated += found
         for (count,) in answers:
             if count:
-                yield "index and heap disagree", f"{index}: {count:,} of its keys are in more than one row of {table}"
+                said = f"{index}: {count:,} of its keys are in more than one row of {table}"
+                repeated.append(("index and heap disagree", said))
     control.execute("RESET enable_indexscan; RESET enable_indexonlyscan; RESET enable_bitmapscan")
+    return repeated, left_out
 
 
 def _maps(control: "psycopg.Connection[TupleRow]", function: str) -> Iterator[Finding]:
+    qualified = function_of(control, "pg_visibility", function)
     for oid, name in control.execute(_HEAPS).fetchall():
-        for (tid,) in _rows(control, f"SELECT t_ctid::text FROM {function}({int(oid)})", name, found := []):
+        for (tid,) in _rows(control, f"SELECT t_ctid::text FROM {qualified}({int(oid)})", name, found := []):
             yield "visibility map wrong", f"{name}, {function}: {tid}"
         yield from found
 

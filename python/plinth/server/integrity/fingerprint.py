@@ -29,6 +29,7 @@ from plinth.server.integrity.sequences import SequenceState, read_sequences, set
 from plinth.server.integrity.table_scan import Column, scan
 from plinth.server.integrity.tids import is_among, tid_list
 from plinth.system.cgroup import available_memory_bytes
+from plinth.system.foreign_code import NOT_READ, calls_code_of_others
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +52,7 @@ _ROWS = (
     "FROM pg_class WHERE relkind IN ('r', 'm')"
 )
 """Where nothing has counted them, as many rows as fit: each takes 36 bytes at least (sizeof(ItemIdData), HeapTupleHeaderData, and 8 of data)."""
+_UNREAD = f"SELECT oid::bigint FROM pg_class WHERE relkind IN ('r', 'm') AND {calls_code_of_others('pg_class.oid')}"
 _FIRST_NORMAL_OID = 16384
 _HALF_OF_XIDS = 2**31
 _FIRST_NORMAL_XID = 3
@@ -89,7 +91,7 @@ class Fingerprint(NamedTuple):
     lsns: "dict[str, NDArray[np.uint64]]"
     """Of each page, by the file of its relation."""
     sequences: dict[int, SequenceState]
-    too_large: dict[str, str]
+    not_read: dict[str, str]
     """The tables whose rows were not read, by name, with the reason."""
 
 
@@ -104,12 +106,16 @@ def take_fingerprint(control: "psycopg.Connection[Any]", data_directory: Path) -
     columns = _columns_of(control)
     sizes = dict(control.execute(_ROWS).fetchall())
     tables: list[TableRows] = []
-    too_large: dict[str, str] = {}
+    not_read: dict[str, str] = {}
     left_bytes = available_memory_bytes() // _PART_OF_MEMORY
+    unread = _unread(control)
     for file in sorted(filter(_has_rows_of_user, files), key=lambda file: sizes.get(file.oid, 0)):
+        if file.oid in unread:
+            not_read[file.name] = NOT_READ
+            continue
         needed_bytes = sizes.get(file.oid, 0) * _BYTES_TO_COMPARE_A_ROW
         if needed_bytes > left_bytes:
-            too_large[file.name] = (
+            not_read[file.name] = (
                 f"comparing its rows, about {sizes[file.oid]:,}, takes {format_size(needed_bytes)} of memory, "
                 f"and {format_size(left_bytes)} are left of a quarter of what is available"
             )
@@ -121,7 +127,7 @@ def take_fingerprint(control: "psycopg.Connection[Any]", data_directory: Path) -
     for file in files:
         if (data_directory / file.path).exists():  # otherwise it was dropped meanwhile
             lsns[file.path] = page_lsns(data_directory, file)
-    return Fingerprint(start_lsn, next_xid, tuple(tables), lsns, read_sequences(control), too_large)
+    return Fingerprint(start_lsn, next_xid, tuple(tables), lsns, read_sequences(control), not_read)
 
 
 def _stable_text(control: "psycopg.Connection[Any]") -> None:
@@ -138,6 +144,11 @@ def _start(control: "psycopg.Connection[Any]") -> tuple[int, int]:
 def _columns_of(control: "psycopg.Connection[Any]") -> dict[int, str]:
     """Return a text for the columns of each relation, by its oid: the same one while nothing has altered them."""
     return dict(control.execute(_COLUMNS).fetchall())
+
+
+def _unread(control: "psycopg.Connection[Any]") -> set[int]:
+    """Return the tables, by oid, of which no query is planned."""
+    return {int(oid) for (oid,) in control.execute(_UNREAD.encode()).fetchall()}
 
 
 def _has_rows_of_user(file: RelationFile) -> bool:
@@ -190,13 +201,13 @@ def compare_fingerprint(
     found += _older_pages(data_directory, files.values(), before, lsns)
     found += _pages_ahead(control, files.values(), lsns)
     checks += (
-        IntegrityCheck(name=f"{UNTOUCHED_ROWS}: {name}", not_run=reason) for name, reason in before.too_large.items()
+        IntegrityCheck(name=f"{UNTOUCHED_ROWS}: {name}", not_run=reason) for name, reason in before.not_read.items()
     )
     _stable_text(control)
-    columns = _columns_of(control)
+    columns, unread = _columns_of(control), _unread(control)
     for table in before.tables:
         now = files.get(table.file.oid)
-        reason = _not_comparable(table, now, columns)
+        reason = NOT_READ if table.file.oid in unread else _not_comparable(table, now, columns)
         if reason is None and now is not None and now.path in lsns:
             one = _Table(table, now, lsns[now.path], before.start_lsn, data_directory)
             reason = _compare_table(control, one, before.next_xid, found)

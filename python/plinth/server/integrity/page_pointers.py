@@ -19,6 +19,7 @@ from plinth.server.integrity.findings import Finding, Integrity, damage_of, find
 from plinth.server.integrity.pages import PAGE_BYTES, RelationFile, pages_of, relation_files
 from plinth.server.integrity.table_scan import scan
 from plinth.server.integrity.tids import is_among, tid_list
+from plinth.system.foreign_code import NOT_READ, calls_code_of_others
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,8 +45,8 @@ _POSTING = 0x2000  # BT_IS_POSTING, in the offset of an entry's TID (nbtree.h)
 _COUNT = 0x0FFF
 _TID_BYTES = 6
 _USABLE = (
-    "SELECT i.indexrelid::bigint, pg_get_indexdef(i.indexrelid, 1, true), pg_get_expr(i.indpred, i.indrelid) "
-    "FROM pg_index i WHERE i.indisvalid AND i.indisready"
+    "SELECT i.indexrelid::bigint, pg_get_indexdef(i.indexrelid, 1, true), pg_get_expr(i.indpred, i.indrelid), "
+    f"{calls_code_of_others('i.indrelid')} FROM pg_index i WHERE i.indisvalid AND i.indisready"
 )
 
 
@@ -69,7 +70,7 @@ def read_pointers(control: "psycopg.Connection[Any]") -> Pointers:
     """Read which indexes there are, and the rows that hash and GiST indexes must have. Raises psycopg.Error where the server could not answer."""
     import psycopg
 
-    usable = {oid: (key, predicate) for oid, key, predicate in control.execute(_USABLE).fetchall()}
+    usable = {oid: rest for oid, *rest in control.execute(_USABLE.encode()).fetchall()}
     files = {file.oid: file for file in relation_files(control)}
     indexes: list[IndexRows] = []
     found: list[Finding] = []
@@ -83,11 +84,14 @@ def read_pointers(control: "psycopg.Connection[Any]") -> Pointers:
             others.append(IntegrityCheck(name=f"{ENTRIES}: {file.name}", not_run=reason))
             continue
         if file.method != "btree":
-            key, predicate = usable[file.oid]
-            try:
-                rows = _rows_with_entries(control, file, heap, key, predicate)
-            except psycopg.Error as error:
-                found.append(finding_of(control, error, heap.name))
+            key, predicate, calls_code = usable[file.oid]
+            if calls_code:
+                others.append(IntegrityCheck(name=f"{ROWS}: {file.name}", not_run=NOT_READ))
+            else:
+                try:
+                    rows = _rows_with_entries(control, file, heap, key, predicate)
+                except psycopg.Error as error:
+                    found.append(finding_of(control, error, heap.name))
         indexes.append(IndexRows(file, heap, rows))
     return Pointers(tuple(indexes), tuple(found), tuple(others))
 

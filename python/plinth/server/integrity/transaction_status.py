@@ -13,12 +13,13 @@ from plinth.model.facts import Installation
 from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of
 from plinth.server.layout import ServerLayout
 from plinth.system.confinement import View, program_folders
+from plinth.system.foreign_code import NOT_READ, calls_code_of_others
 from plinth.system.runner import CommandError, Runner
 
 if TYPE_CHECKING:
     import psycopg
 
-_TABLES = "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'm') AND relpersistence = 'p' AND relam = 2 ORDER BY pg_class.oid DESC"
+_TABLES = f"SELECT oid::regclass::text, {calls_code_of_others('pg_class.oid')} FROM pg_class WHERE relkind IN ('r', 'm') AND relpersistence = 'p' AND relam = 2 ORDER BY pg_class.oid DESC"
 # A 32-bit xid is the last one of that number: at most 2^31 before the next one. Those below 3 are no transactions.
 _STATUS = """\
 WITH now AS (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::numeric AS next),
@@ -37,7 +38,11 @@ def check_transaction_status(control: "psycopg.Connection[Any]") -> Integrity:
     import psycopg
 
     found: list[Finding] = []
-    for (name,) in control.execute(_TABLES).fetchall():
+    left_out: list[IntegrityCheck] = []
+    for name, calls_code in control.execute(_TABLES.encode()).fetchall():
+        if calls_code:
+            left_out.append(IntegrityCheck(name=f"{TRANSACTION_STATUS}: {name}", not_run=NOT_READ))
+            continue
         try:
             rows = control.execute(_STATUS.format(table=name).encode()).fetchall()
         except psycopg.Error as error:
@@ -47,7 +52,7 @@ def check_transaction_status(control: "psycopg.Connection[Any]") -> Integrity:
             ("heap damaged", f"{name}: {count:,} rows of transaction {xid} are there; pg_xact says {status}")
             for xid, count, status in rows
         )
-    return Integrity(damage_of(found), (IntegrityCheck(name=TRANSACTION_STATUS),))
+    return Integrity(damage_of(found), (IntegrityCheck(name=TRANSACTION_STATUS), *left_out))
 
 
 def last_commit_before(end_lsn: str, layout: ServerLayout, installation: Installation, runner: Runner) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from plinth.model.errors import PlinthError, RunError
 from plinth.model.patroni import ETCD, PatroniSpec, etcd_machines
 from plinth.model.standby import PRIMARY
+from plinth.server.layout import SUPERUSER
 from plinth.server.replication.etcd import EtcdMember
 from plinth.server.replication.etcd_client import EtcdClient
 from plinth.server.replication.patroni_machine import SCOPE, PatroniMachine, PatroniMember
@@ -187,6 +188,11 @@ class PatroniCluster:
         query = "select name, setting from pg_settings where name = any(%s)"
         with database_errors("read settings for Patroni", primary.where), connect(primary.control) as control:
             same = dict(control.execute(query.encode(), (list(_SAME_EVERYWHERE),)).fetchall())
+            is_asked = "search_path" in map(str.lower, primary.settings)
+            if (
+                primary.layout.load_role is not None and not is_asked
+            ):  # Patroni's own queries are a superuser's, in a database of others
+                control.execute(f"alter role {SUPERUSER} set search_path = pg_catalog, pg_temp".encode())
         spec = self._spec
         return {
             "ttl": round(spec.ttl_s),

@@ -76,14 +76,14 @@ class ServerElsewhere(Server):
         self._connection = connection
 
     @property
-    def connection(self) -> Connection:
+    def superuser_connection(self) -> Connection:
         """Return how it is reached."""
         return self._connection
 
     @property
     def control(self) -> Connection:
-        """Return how it is reached."""
-        return self._connection
+        """Return how control connections reach it."""
+        return self.as_control(self._connection)
 
 
 class Standby(Server):
