@@ -148,7 +148,10 @@ SET SESSION AUTHORIZATION 'postgres';
 COMMENT ON DATABASE postgres IS 'the shop';
 ALTER DATABASE postgres SET work_mem = '5MB';
 ALTER DATABASE postgres OWNER TO plinth_restore;
+DROP DATABASE IF EXISTS shop;
 CREATE DATABASE shop;
+ALTER DATABASE shop SET work_mem = '5MB';
+\\connect shop
 ALTER ROLE plinth_restore SET work_mem = '6MB';
 CREATE FUNCTION public.noted() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END';
 CREATE EVENT TRIGGER noted ON ddl_command_end EXECUTE FUNCTION public.noted();
@@ -179,6 +182,8 @@ def test_what_only_the_owner_of_the_database_may_do_is_noted(project, nothing_le
     for noted in (
         "must be owner of database postgres (3)",
         "permission denied to create database (1)",
+        'database "shop" does not exist (1)',
+        "backslash commands are restricted",
         'permission denied to create event trigger "noted" (1)',
         'event trigger "noted" does not exist (1)',
         'permission denied to set session authorization "postgres" (1)',

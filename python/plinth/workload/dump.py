@@ -65,6 +65,7 @@ _OF_OTHERS = re.compile(
     r'|tablespace "[^"]*" does not exist|invalid value for parameter "default_tablespace"'
     r"|must be superuser to create .*publication|permission denied to create subscription"
     r'|(?:publication|subscription|event trigger) "[^"]*" does not exist'
+    r'|database "[^"]*" does not exist'
     r"|must be owner of database|permission denied to (?:create|drop) database|permission denied to create event trigger"
     r"|permission denied to set session authorization|permission denied for database"
     r"|must be owner of extension|backslash commands are restricted|\\unrestrict: wrong key"
