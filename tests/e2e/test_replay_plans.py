@@ -7,11 +7,12 @@ import pytest
 
 from plinth.workload.server_log import prepare_replay
 
-LOG = """\
+END = "2026-11-27 10:00:09.000 UTC [1] LOG:  database system is shut down\n"
+LOG = f"""\
 2026-11-27 10:00:00.000 UTC [7] app@shop LOG:  duration: 2.000 ms  statement: SELECT 1
 2026-11-27 10:00:09.000 UTC [7] app@shop LOG:  duration: 2.000 ms  statement: SELECT 2
-"""
-OTHER = "2026-11-27 10:00:02.000 UTC [8] app@other LOG:  duration: 2.000 ms  statement: SELECT 3\n"
+{END}"""
+OTHER = f"2026-11-27 10:00:02.000 UTC [8] app@other LOG:  duration: 2.000 ms  statement: SELECT 3\n{END}"
 PREFIX = "%m [%p] %q%u@%d "
 EXPERIMENT = f"""\
 spec = 1

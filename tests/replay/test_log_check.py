@@ -13,8 +13,10 @@ import pytest
 
 from native_server import Server
 from plinth.cli import main
+from plinth.model.errors import PlinthError
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
+from plinth.workload.server_log import check_log
 from servers import OLD_VERSIONS, all_installations
 
 FORMATS = {"jsonlog": "postgresql.json", "csvlog": "postgresql.csv", "stderr": "postgresql.log"}
@@ -36,7 +38,7 @@ WAYS = {
 }
 PREPARED = 5
 """How often a statement that is prepared once is executed."""
-SIMPLE, EXTENDED = 10, 3 + PREPARED
+SIMPLE, EXTENDED = 11, 3 + PREPARED
 """Statements of `record`, by protocol."""
 
 
@@ -63,6 +65,7 @@ def record(server: Server) -> None:
         for _ in range(2):
             client.execute("FETCH 1 FROM c")
         client.execute("COMMIT")
+        client.execute("DELETE FROM goods\nWHERE id = 4")
         client.execute("SELECT 'ä', '\x1b[31m'; SELECT 2")
 
 
@@ -123,6 +126,7 @@ def test_every_statement_is_counted_once_in_every_format(
         assert classes["declare c cursor for select * from goods"] == 1
         assert classes["select $1, $2; select $3"] == 1
         assert classes["selec $1"] == 1
+        assert classes["delete from goods where id = $1"] == 1
         statements = found["statements"]
         assert statements["extended"] == EXTENDED
         assert statements["failed"] == 2
@@ -140,6 +144,54 @@ def test_only_the_rows_of_copy_are_missing(logs: dict[str, Path], capsys: pytest
         lines = Path(copy["path"]).read_bytes().split(b"\n")
         assert b"COPY goods FROM STDIN" in lines[copy["line"] - 1]
         assert found["statements"]["replayable"] == found["statements"]["count"] - 1
+
+
+def replayable(path: Path) -> set[str]:
+    """The classes of the statements that a log lets replay; none of a file that is no log."""
+    try:
+        found = check_log([path], PREFIX, 1000)
+    except PlinthError:
+        return set()
+    return {one.text for one in found.classes if one.count > one.not_replayable}
+
+
+def test_a_log_that_is_cut_at_any_byte_of_its_end_has_no_other_statements(
+    logs: dict[str, Path], tmp_path: Path
+) -> None:
+    for name, log in logs.items():
+        whole = replayable(log)
+        text = log.read_bytes()
+        cut = tmp_path / name
+        for at in range(text.rindex(b"DELETE FROM goods") - 200, len(text)):
+            cut.write_bytes(text[:at])
+            assert replayable(cut) <= whole, f"{name} cut at {at}"
+
+
+@pytest.mark.parametrize(
+    ("argv", "is_whole"),
+    [
+        (("sed", r"s/^\t/    /"), False),
+        (("sed", r"s/^\t/#011/"), False),
+        (("sed", r"s/^\t//"), False),
+        (("sed", r"s/^\s*//"), False),
+        (("sed", r"s/^\t/    /; s/$/\r/"), False),
+        (("sed", r"s/$/\r/"), True),
+        (("fold", "-w", "100"), False),
+        (("tr", "-d", r"\t"), False),
+        (("sed", r"G"), False),
+        (("sed", r"5,$s/$/\r/"), False),
+    ],
+)
+def test_a_log_that_a_collector_has_changed_has_no_other_statements(
+    logs: dict[str, Path], tmp_path: Path, argv: tuple[str, ...], is_whole: bool
+) -> None:
+    whole = replayable(logs["stderr"])
+    changed = tmp_path / "changed.log"
+    with logs["stderr"].open("rb") as source, changed.open("wb") as target:
+        subprocess.run(argv, stdin=source, stdout=target, check=True)
+    found = replayable(changed)
+    assert found <= whole
+    assert ("delete from goods where id = $1" in found) == is_whole
 
 
 def test_a_compressed_log_is_the_same(

@@ -18,6 +18,7 @@ LOG = """\
 2026-11-27 10:00:03.000 UTC [7] app@shop LOG:  duration: 2.000 ms  execute x: SELECT $1
 2026-11-27 10:00:03.000 UTC [7] app@shop DETAIL:  parameters: $1 = 'it''s'
 2026-11-27 10:00:04.000 UTC [7] app@shop LOG:  duration: 9.000 ms  execute x: UPDATE t SET a = $1
+2026-11-27 10:00:05.000 UTC [1] LOG:  database system is shut down
 """
 
 
@@ -90,6 +91,24 @@ def test_a_file_is_overwritten_only_if_asked(log: Path, capsys: pytest.CaptureFi
     out, _ = capsys.readouterr()
     assert "a.replay: 3 statements of 2 sessions, at most 2 at once, in 3 s" in " ".join(out.split())
     assert "secret" not in out
+
+
+def test_what_may_be_cut_is_named_and_not_replayed(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A collector has made blanks of the tab, with which the further lines of a statement begin."""
+    statement = "2026-11-27 10:00:06.000 UTC [7] app@shop LOG:  duration: 1.000 ms  statement: DELETE FROM orders\n"
+    end = "2026-11-27 10:00:09.000 UTC [1] LOG:  database system is shut down\n"
+    log.write_text(f"{LOG}{statement}    WHERE id = 7\n{end}")
+    _, found = prepared(log, capsys)
+    uncertain = [one for one in found["check"]["not_replayable"] if one["reason"] == "end_uncertain"]
+    assert [(one["count"], one["line"], one["text"]) for one in uncertain] == [(1, 9, "DELETE FROM orders")]
+    assert found["written"]["statements"] == 3
+    words = ["--log-line-prefix", "%m [%p] %q%u@%d "]
+    for command in (["check", *words], ["prepare", "-o", str(log.parent / "a.replay"), "--overwrite", *words]):
+        assert main(["replay", command[0], str(log), *command[1:]]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert "1: its end is not certain" in out and f"first in {log}:9" in out
+        assert "Not read 1 record: no line of this log_line_prefix" in out and f"first in {log}:10" in out
+        assert "can be replayed: all" not in out
 
 
 @pytest.mark.parametrize(

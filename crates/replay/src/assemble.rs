@@ -59,6 +59,8 @@ pub(crate) struct Statement<'a> {
     /// The code of the error by which it failed, if the log has it.
     pub(crate) sqlstate: Option<[u8; 5]>,
     pub(crate) place: Place,
+    /// Whether it is proven where its text and its DETAIL end.
+    pub(crate) end_is_known: bool,
 }
 
 /// What a session is known by.
@@ -131,6 +133,7 @@ struct Open {
     has_failed: bool,
     sqlstate: Option<[u8; 5]>,
     place: Place,
+    end_is_known: bool,
 }
 
 /// What came before an execution. Where durations are logged without what they are of, they may be of statements that
@@ -143,6 +146,8 @@ struct Before {
     unnamed: u64,
     /// With the parameters, of the binding: all that is known of them if the execution fails.
     detail: Vec<u8>,
+    /// Whether it is proven where that ends.
+    detail_end_is_known: bool,
 }
 
 impl Before {
@@ -151,7 +156,7 @@ impl Before {
         start_us: i64,
         duration_us: u64,
         is_named: bool,
-        detail: &[u8],
+        entry: &Entry<'_>,
         sink: &mut impl Sink,
     ) {
         if self.steps.len() == 2 {
@@ -163,7 +168,8 @@ impl Before {
         }
         self.steps.push((start_us, duration_us));
         self.unnamed += u64::from(!is_named);
-        self.detail = detail.to_vec();
+        self.detail = entry.detail.to_vec();
+        self.detail_end_is_known = entry.end_is_known;
     }
 
     /// Takes them for the execution that follows: when the first began, and how long they took in all.
@@ -237,7 +243,9 @@ impl Assembler {
             Said::ConnectionAuthorized(user, database, application) => {
                 session.facts.has_beginning = true;
                 session.is_authorized = true;
-                session.name(user, database, application);
+                if entry.end_is_known {
+                    session.name(user, database, application);
+                }
             }
             Said::Disconnection => {
                 session.facts.has_end = true;
@@ -341,6 +349,7 @@ impl Session {
             has_failed: false,
             sqlstate: None,
             place,
+            end_is_known: entry.end_is_known,
         });
     }
 
@@ -362,7 +371,7 @@ impl Session {
             Timed::Before | Timed::Parse | Timed::Bind => {
                 let is_named = *timed != Timed::Before;
                 self.before
-                    .push(start_us, duration_us, is_named, &entry.detail, sink);
+                    .push(start_us, duration_us, is_named, entry, sink);
             }
             Timed::Statement(text) => self.whole(
                 Form::Simple,
@@ -419,13 +428,16 @@ impl Session {
             has_failed: false,
             sqlstate: None,
             place,
+            end_is_known: entry.end_is_known,
         });
     }
 
     /// An error: of the statement that is open, or of one that was not logged since it did not end.
     fn failed(&mut self, entry: &Entry<'_>, place: Place, sink: &mut impl Sink) {
-        // Without its statement (log_min_error_statement), an ERROR is of the one that runs; a FATAL ends idle sessions, too.
-        let is_of_running = entry.statement.is_empty() && entry.severity == Severity::Error;
+        // Without its statement (log_min_error_statement), or with a part of it, an ERROR is of the one that runs; a FATAL ends
+        // idle sessions, too.
+        let is_without = entry.statement.is_empty() || !entry.end_is_known;
+        let is_of_running = is_without && entry.severity == Severity::Error;
         match &mut self.open {
             Some(open) if is_of_running || *open.text == *entry.statement => {
                 (open.has_failed, open.sqlstate) = (true, entry.sqlstate);
@@ -439,10 +451,12 @@ impl Session {
                     Form::Extended
                 };
                 let bound = self.before.detail.clone();
+                let bound_end_is_known = self.before.detail_end_is_known || bound.is_empty();
                 self.begin(form, &entry.statement, entry, place, sink);
                 if let Some(open) = &mut self.open {
                     (open.has_failed, open.sqlstate) = (true, entry.sqlstate);
                     open.detail = bound; // the entry's own is of the error
+                    open.end_is_known &= bound_end_is_known;
                 }
                 self.flush(None, sink);
             }
@@ -475,6 +489,7 @@ impl Session {
                 has_failed: open.has_failed,
                 sqlstate: open.sqlstate,
                 place: open.place,
+                end_is_known: open.end_is_known,
             });
         }
     }
@@ -564,7 +579,8 @@ mod tests {
             }
         }
 
-        fn put(&mut self, entry: Entry<'_>) {
+        fn put(&mut self, mut entry: Entry<'_>) {
+            entry.end_is_known = true;
             self.assembler
                 .entry(&entry, Place::default(), &mut self.notes);
         }

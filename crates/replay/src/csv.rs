@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
+use crate::ends::has_second_record;
 use crate::entry::{Bytes, Entry, SessionKey, Severity, sqlstate};
 use crate::json::is_of_client;
 use crate::timestamp::{Zones, parse_time};
@@ -27,12 +28,15 @@ const BACKEND_TYPE: usize = 23;
 /// Parses a record. The reason says what is wrong with it.
 pub(crate) fn parse<'a>(record: &'a [u8], zones: &mut Zones) -> Result<Entry<'a>, String> {
     let mut fields: [Bytes<'a>; 26] = std::array::from_fn(|_| Cow::Borrowed(&b""[..]));
-    let count = split(record, &mut fields)?;
+    let (count, quoted) = split(record, &mut fields)?;
     if !COLUMNS.contains(&count) {
         return Err(format!("no record of csvlog: {count} columns"));
     }
     let time = parse_time(&fields[LOG_TIME]).ok_or("no record of csvlog: log_time is no time")?;
     let time_us = zones.utc_us(&time);
+    let are_texts_quoted = [MESSAGE, DETAIL, QUERY]
+        .iter()
+        .all(|&column| fields[column].is_empty() || quoted & (1 << column) != 0);
     let mut take = |column: usize| std::mem::take(&mut fields[column]);
     Ok(Entry {
         time_us,
@@ -47,15 +51,18 @@ pub(crate) fn parse<'a>(record: &'a [u8], zones: &mut Zones) -> Result<Entry<'a>
         detail: take(DETAIL),
         statement: take(QUERY),
         is_of_client: is_of_client(&take(BACKEND_TYPE)),
+        end_is_known: are_texts_quoted && !has_second_record(record),
     })
 }
 
-/// Splits a record at its commas, and returns how many fields it has.
-fn split<'a>(record: &'a [u8], fields: &mut [Bytes<'a>; 26]) -> Result<usize, String> {
+/// Splits a record at its commas, and returns how many fields it has, and which are in quotes, by bits.
+fn split<'a>(record: &'a [u8], fields: &mut [Bytes<'a>; 26]) -> Result<(usize, u32), String> {
     let mut rest = record;
+    let mut are_quoted = 0;
     for (count, field) in fields.iter_mut().enumerate() {
         let (value, length) = match rest.first() {
             Some(b'"') => {
+                are_quoted |= 1 << count;
                 quoted(&rest[1..]).ok_or("no record of csvlog: a quotation mark is missing")?
             }
             _ => {
@@ -66,7 +73,7 @@ fn split<'a>(record: &'a [u8], fields: &mut [Bytes<'a>; 26]) -> Result<usize, St
         *field = value;
         rest = &rest[length..];
         match rest.split_first() {
-            None => return Ok(count + 1),
+            None => return Ok((count + 1, are_quoted)),
             Some((b',', further)) => rest = further,
             Some(_) => return Err("no record of csvlog: text after a quotation mark".into()),
         }
@@ -126,6 +133,27 @@ mod tests {
             assert_eq!(entry.time_us, 1_795_783_261_123_000);
             assert_eq!(entry.sqlstate, None);
             assert!(entry.is_of_client);
+        }
+    }
+
+    #[test]
+    fn the_end_is_known_of_what_is_in_quotes() {
+        for (message, is_known) in [
+            ("\"statement: SELECT 1,\n2\"", true),
+            ("", true),
+            ("statement: SELECT 1", false),
+            (
+                "\"statement: SELECT '\n2026-11-27 12:41:02.123 UTC,,'\"",
+                false,
+            ),
+            (
+                "\"statement: SELECT '\n2026-11-27 12:41:02.123 UTC'\"",
+                true,
+            ),
+        ] {
+            let text = record(26, message);
+            let entry = parse(text.as_bytes(), &mut Zones::default()).unwrap();
+            assert_eq!(entry.end_is_known, is_known, "{message}");
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) statement: Bytes<'a>,
     /// False for processes without a client, such as the checkpointer.
     pub(crate) is_of_client: bool,
+    /// Whether it is proven where its texts end; see [`crate::ends`].
+    pub(crate) end_is_known: bool,
 }
 
 impl Entry<'_> {
@@ -40,6 +42,7 @@ impl Entry<'_> {
             detail: owned(self.detail),
             statement: owned(self.statement),
             is_of_client: self.is_of_client,
+            end_is_known: self.end_is_known,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
+use crate::ends::is_json_of_server;
 use crate::entry::{Bytes, Entry, SessionKey, Severity, sqlstate};
 use crate::timestamp::{Zones, parse_time};
 
@@ -74,6 +75,7 @@ impl<'de> Visitor<'de> for TextVisitor {
 
 /// Parses a line. The reason says what is wrong with it.
 pub(crate) fn parse<'a>(line: &'a [u8], zones: &mut Zones) -> Result<Entry<'a>, String> {
+    let end_is_known = is_json_of_server(line);
     let line: Line<'a> = serde_json::from_slice(line).map_err(|error| {
         let text = error.to_string();
         let reason = text.split(" at line ").next().unwrap_or_default();
@@ -93,6 +95,7 @@ pub(crate) fn parse<'a>(line: &'a [u8], zones: &mut Zones) -> Result<Entry<'a>, 
         detail: line.detail.0,
         statement: line.statement.0,
         is_of_client: is_of_client(&line.backend_type.0),
+        end_is_known,
     })
 }
 
@@ -119,6 +122,20 @@ mod tests {
         assert_eq!(&*entry.message, b"execute <unnamed>: SELECT \"a\"\n$1");
         assert_eq!(&*entry.detail, b"Parameters: $1 = '1'");
         assert!(entry.is_of_client);
+    }
+
+    #[test]
+    fn the_end_is_known_of_what_the_server_has_written() {
+        let server = r#"{"timestamp":"2026-11-27 12:41:01.123 UTC","session_id":"1.7"}"#;
+        for (line, is_known) in [
+            (server.to_owned(), true),
+            (server.replace(":\"2026", ": \"2026"), false),
+            (server.replace('{', r#"{"log":"1","#), false),
+            (server.replace('{', r#" {"#), false),
+        ] {
+            let entry = parse(line.as_bytes(), &mut Zones::default()).unwrap();
+            assert_eq!(entry.end_is_known, is_known, "{line}");
+        }
     }
 
     #[test]

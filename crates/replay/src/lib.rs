@@ -2,13 +2,16 @@
 //! can be replayed goes into a replay file, which the load engine reads.
 //!
 //! A log is untrusted: its texts are data, a line of any length takes bounded memory, and what cannot be read is counted
-//! with its place and skipped. Texts are bytes, since a log can hold several encodings.
+//! with its place and skipped. Texts are bytes, since a log can hold several encodings. A statement whose end is not proven is
+//! not replayed; what proves an end in each format is in `ends.rs`.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod assemble;
 mod check;
 mod classifier;
+mod continued;
 mod csv;
+mod ends;
 mod entry;
 mod error;
 mod files;

@@ -1,5 +1,6 @@
 //! The class of a statement: its text without constants, comments and spacing, as pg_stat_statements groups statements
-//! (which works on parse trees, and so also tells names in different schemas from one another).
+//! (which works on parse trees, and so also tells names in different schemas from one another). On the way it sees whether the
+//! text can be whole.
 
 /// The text of a class, and what was seen in the statement.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -8,7 +9,38 @@ pub(crate) struct Normalised {
     pub(crate) text: Vec<u8>,
     /// The highest N of `$N` in the statement; 0 without parameters.
     pub(crate) highest_parameter: u32,
+    /// Whether the text cannot be whole: a string, a quoted name, a comment or a bracket has no end, or it ends with what no
+    /// statement ends with. That it is false proves nothing: a statement without its WHERE clause is a statement, too.
+    pub(crate) is_cut: bool,
 }
+
+/// Reserved words with which no statement ends, sorted.
+const NEVER_LAST: [&[u8]; 22] = [
+    b"and",
+    b"as",
+    b"case",
+    b"distinct",
+    b"else",
+    b"except",
+    b"from",
+    b"group",
+    b"having",
+    b"in",
+    b"intersect",
+    b"into",
+    b"limit",
+    b"not",
+    b"or",
+    b"order",
+    b"then",
+    b"union",
+    b"using",
+    b"when",
+    b"where",
+    b"with",
+];
+/// What operators consist of that need an operand on their right. `*` may be last.
+const NEEDS_OPERAND: &[u8] = b"+-/<>=~@#%^&|:";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
@@ -31,6 +63,12 @@ struct Writer {
     /// Constants so far of a list after IN that has nothing but constants.
     list: Option<u32>,
     last_word_is_in: bool,
+    last_word_is_as: bool,
+    /// Brackets that are open; less than 0 where one is closed that was not opened.
+    depth: i64,
+    /// Where the last token begins in the normalised text, and whether it is a name by what is before it.
+    last_begin: usize,
+    is_last_name: bool,
 }
 
 /// Normalises the text of one or more statements.
@@ -41,10 +79,13 @@ pub(crate) fn normalise(text: &[u8]) -> Normalised {
         rest = match byte {
             b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => &rest[1..],
             b'-' if rest.starts_with(b"--") => after_line(rest),
-            b'/' if rest.starts_with(b"/*") => after_comment(rest),
-            b'\'' => writer.constant(after_string(&rest[1..], false)),
+            b'/' if rest.starts_with(b"/*") => writer.closed(after_comment(&rest[2..], 1).ok()),
+            b'\'' => {
+                let after = writer.closed(after_string(&rest[1..], false));
+                writer.constant(after)
+            }
             b'"' => {
-                let after = after_quotes(&rest[1..]);
+                let after = writer.closed(after_quotes(&rest[1..]));
                 writer.word(&rest[..rest.len() - after.len()], false);
                 after
             }
@@ -68,11 +109,59 @@ pub(crate) fn normalise(text: &[u8]) -> Normalised {
             _ => writer.operator(rest),
         };
     }
+    writer.normalised.is_cut |=
+        writer.depth != 0 || writer.needs_more() || ends_with_a_mark_of_cutting(text);
     writer.normalised
 }
 
+/// Whether a text ends with what programs put where they have cut, or within a character.
+fn ends_with_a_mark_of_cutting(text: &[u8]) -> bool {
+    const MARKS: [&[u8]; 7] = [
+        "\u{2026}".as_bytes(), // an ellipsis
+        "\u{fffd}".as_bytes(), // for bytes that are no character
+        b"truncated]",
+        b"Truncated]",
+        b"runcated...]",
+        b"truncated>",
+        b"truncated...>",
+    ];
+    let text = text.trim_ascii_end();
+    MARKS.iter().any(|mark| text.ends_with(mark)) || ends_within_a_character(text)
+}
+
+/// Whether a text is UTF-8 but for its last character, whose bytes are not all there.
+fn ends_within_a_character(text: &[u8]) -> bool {
+    text.last().is_some_and(|byte| !byte.is_ascii())
+        && std::str::from_utf8(text).is_err_and(|error| error.error_len().is_none())
+}
+
 impl Writer {
+    /// Whether the last token can be no statement's last.
+    fn needs_more(&self) -> bool {
+        let text = &self.normalised.text[self.last_begin..];
+        match self.last {
+            Some(Token::Comma | Token::Dot | Token::Cast) => true,
+            Some(Token::Operator) => text.iter().all(|byte| NEEDS_OPERAND.contains(byte)),
+            // Words are names, too: `SELECT t.order AS group`.
+            Some(Token::Word) => !self.is_last_name && NEVER_LAST.binary_search(&text).is_ok(),
+            None | Some(Token::Constant | Token::Open | Token::Close | Token::Semicolon) => false,
+        }
+    }
+
+    /// Returns what follows something that has an end; nothing where there is none.
+    fn closed<'a>(&mut self, after: Option<&'a [u8]>) -> &'a [u8] {
+        self.normalised.is_cut |= after.is_none();
+        after.unwrap_or_default()
+    }
+
     fn push(&mut self, token: Token, text: &[u8]) {
+        self.depth += match token {
+            Token::Open => 1,
+            Token::Close => -1,
+            _ => 0,
+        };
+        self.normalised.is_cut |= self.depth < 0;
+        self.is_last_name = self.last == Some(Token::Dot) || self.last_word_is_as;
         if token == Token::Comma && self.list.is_some_and(|count| count > 1) {
             return; // of constants for which the dots stand
         }
@@ -82,6 +171,7 @@ impl Writer {
             self.list = None;
         }
         self.last_word_is_in = false;
+        self.last_word_is_as = token == Token::Word && text == b"as";
         let out = &mut self.normalised.text;
         let is_joined = matches!(
             (self.last, token),
@@ -95,6 +185,7 @@ impl Writer {
         if !is_joined {
             out.push(b' ');
         }
+        self.last_begin = out.len();
         out.extend_from_slice(text);
         self.last = Some(token);
     }
@@ -162,18 +253,23 @@ impl Writer {
             return self.operator(rest);
         }
         let (mark, body) = rest.split_at(tag + 2);
-        let end = memchr::memmem::find(body, mark).map_or(body.len(), |at| at + mark.len());
-        self.constant(&body[end..])
+        let found = memchr::memmem::find(body, mark);
+        let after = self.closed(found.map(|at| &body[at + mark.len()..]));
+        self.constant(after)
     }
 
     fn name<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
         let length = rest.iter().take_while(|&&byte| is_of_name(byte)).count();
         let (name, after) = rest.split_at(length);
         match (name, after) {
-            ([b'e' | b'E'], [b'\'', text @ ..]) => return self.constant(after_string(text, true)),
+            ([b'e' | b'E'], [b'\'', text @ ..]) => {
+                let after = self.closed(after_string(text, true));
+                return self.constant(after);
+            }
             ([b'b' | b'B' | b'x' | b'X' | b'n' | b'N'], [b'\'', text @ ..])
             | ([b'u' | b'U'], [b'&', b'\'', text @ ..]) => {
-                return self.constant(after_string(text, false));
+                let after = self.closed(after_string(text, false));
+                return self.constant(after);
             }
             _ => {}
         }
@@ -212,19 +308,20 @@ impl Writer {
     }
 }
 
-fn is_of_name(byte: u8) -> bool {
+pub(crate) fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
 
-fn after_line(text: &[u8]) -> &[u8] {
+/// Skips the rest of a line.
+pub(crate) fn after_line(text: &[u8]) -> &[u8] {
     memchr::memchr(b'\n', text).map_or(&[], |at| &text[at + 1..])
 }
 
-/// Skips a comment, which may hold others.
-fn after_comment(text: &[u8]) -> &[u8] {
-    let mut depth = 0_usize;
+/// Skips a comment, which may hold others: `depth` of them are open. As an error, how many still are at the end of the text.
+pub(crate) fn after_comment(text: &[u8], mut depth: usize) -> Result<&[u8], usize> {
     let mut rest = text;
-    loop {
+    while let Some(at) = memchr::memchr2(b'/', b'*', rest) {
+        rest = &rest[at..];
         if let Some(inner) = rest.strip_prefix(b"/*") {
             depth += 1;
             rest = inner;
@@ -232,24 +329,20 @@ fn after_comment(text: &[u8]) -> &[u8] {
             depth -= 1;
             rest = outer;
             if depth == 0 {
-                return rest;
+                return Ok(rest);
             }
         } else {
-            match memchr::memchr2(b'/', b'*', rest.get(1..).unwrap_or_default()) {
-                Some(at) => rest = &rest[1 + at..],
-                None => return &[],
-            }
+            rest = &rest[1..];
         }
     }
+    Err(depth)
 }
 
-/// Skips a string up to its closing mark; a doubled mark is part of it.
-fn after_string(text: &[u8], has_backslashes: bool) -> &[u8] {
+/// Skips a string up to its closing mark; a doubled mark is part of it. None without its end.
+pub(crate) fn after_string(text: &[u8], has_backslashes: bool) -> Option<&[u8]> {
     let mut rest = text;
     loop {
-        let Some(at) = memchr::memchr2(b'\'', b'\\', rest) else {
-            return &[];
-        };
+        let at = memchr::memchr2(b'\'', b'\\', rest)?;
         let is_escaped = rest[at] == b'\\';
         let after = &rest[at + 1..];
         if is_escaped {
@@ -261,22 +354,20 @@ fn after_string(text: &[u8], has_backslashes: bool) -> &[u8] {
         } else if let Some(further) = after.strip_prefix(b"'") {
             rest = further;
         } else {
-            return after;
+            return Some(after);
         }
     }
 }
 
-/// Skips a quoted name.
-fn after_quotes(text: &[u8]) -> &[u8] {
+/// Skips a quoted name. None without its end.
+pub(crate) fn after_quotes(text: &[u8]) -> Option<&[u8]> {
     let mut rest = text;
     loop {
-        let Some(at) = memchr::memchr(b'"', rest) else {
-            return &[];
-        };
+        let at = memchr::memchr(b'"', rest)?;
         let after = &rest[at + 1..];
         match after.strip_prefix(b"\"") {
             Some(further) => rest = further,
-            None => return after,
+            None => return Some(after),
         }
     }
 }
@@ -365,6 +456,80 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_whole_is_cut() {
+        for text in [
+            "SELECT 'a",
+            "SELECT 'it''s",
+            "SELECT 'it''",
+            "SELECT E'it\\'",
+            "SELECT U&'a",
+            "SELECT B'01",
+            "SELECT \"a",
+            "SELECT $$a",
+            "SELECT $x$a$$",
+            "SELECT 1 /* a",
+            "SELECT 1 /* a /* b */",
+            "SELECT 1 /",
+            "SELECT (1",
+            "SELECT a[1",
+            "SELECT 1)",
+            "SELECT ) 1 (",
+            "SELECT 1,",
+            "SELECT a.",
+            "SELECT a::",
+            "SELECT a =",
+            "SELECT a ||",
+            "DELETE FROM t WHERE",
+            "DELETE FROM t WHERE a = 1 AND -- more",
+            "UPDATE t SET a = 1 WHERE b in",
+            "SELECT a...",
+            "SELECT a\u{2026}",
+            "SELECT a\u{fffd}",
+            "SELECT a [truncated]",
+            "SELECT a [Truncated...]",
+        ] {
+            assert!(normalise(text.as_bytes()).is_cut, "{text}");
+        }
+        assert!(normalise(b"SELECT \xc3").is_cut, "within a character");
+    }
+
+    #[test]
+    fn a_text_that_may_be_whole_is_not_cut() {
+        for text in [
+            "",
+            ";",
+            "SELECT",
+            "SELECT *",
+            "SELECT t.*",
+            "SELECT 5 !",
+            "SELECT 'it''s', E'\\'', U&'\\0061', B'1', X'F', $$'$$, $x$ $$ $x$, \"a\"\"(\"",
+            "SELECT 1 /* (' /* \" */ */",
+            "SELECT 1 -- ('",
+            "SELECT a[1:2], b->>'c', '(', ARRAY[ARRAY[1], ARRAY[2]]",
+            "SET enable_seqscan = on",
+            "INSERT INTO t DEFAULT VALUES",
+            "CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2)",
+            "SELECT $1::int IN (1, 2, 3);",
+            "FETCH ALL",
+            "SELECT t.order",
+            "SELECT 1 AS group",
+            "BEGIN; COMMIT;",
+            "SELECT 1 AS ä",
+        ] {
+            assert!(!normalise(text.as_bytes()).is_cut, "{text}");
+        }
+        assert!(
+            !normalise(b"SELECT '\xe4' AS \xe4").is_cut,
+            "of another encoding"
+        );
+    }
+
+    #[test]
+    fn the_words_that_are_never_last_are_sorted() {
+        assert!(NEVER_LAST.is_sorted());
     }
 
     proptest! {

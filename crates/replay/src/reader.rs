@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::assemble::Place;
+use crate::continued::Continued;
 use crate::csv;
-use crate::entry::Entry;
+use crate::ends::{is_doubtful, is_of_one_line, statement_of, without_carriage_returns};
+use crate::entry::{Bytes, Entry, SessionKey, Severity};
 use crate::error::LogError;
 use crate::files::{self, Compression};
 use crate::json;
+use crate::message::{self, Said, Timed};
 use crate::prefix::{Prefix, USUAL};
-use crate::records::{Framing, Record, Records};
+use crate::records::{Framing, LineEnd, Record, Records};
 use crate::stderr::{self, Further, Parsed};
 use crate::timestamp::Zones;
 
@@ -57,6 +60,8 @@ pub(crate) struct Source {
     pub(crate) size_bytes: u64,
     /// Time of its first entry; None if it has none.
     first_us: Option<i64>,
+    /// How its lines end.
+    line_end: LineEnd,
 }
 
 /// What a file holds.
@@ -132,19 +137,21 @@ fn source(path: &Path, prefixes: &[Prefix], given: Option<&str>) -> Result<Sourc
         compression: opened.compression,
         size_bytes: opened.size_bytes,
         first_us: None,
+        line_end: LineEnd::Lf,
     };
     let mut is_empty = true;
-    let mut best = (0, None);
+    let mut most = 0;
     for format in formats {
-        let (read, first_us, seen) = look(path, &format)?;
-        is_empty &= seen == 0;
-        if read > best.0 {
-            best = (read, first_us);
+        let seen = look(path, &format)?;
+        is_empty &= seen.records == 0;
+        if seen.entries > most {
+            most = seen.entries;
             source.format = format;
-            source.first_us = first_us;
+            source.first_us = seen.first_us;
+            source.line_end = seen.line_end;
         }
     }
-    if best.0 == 0 && !is_empty {
+    if most == 0 && !is_empty {
         let tried = match given {
             Some(text) => format!("the log_line_prefix '{text}'"),
             None => format!("the usual log_line_prefixes '{}'", USUAL.join("' and '")),
@@ -157,37 +164,57 @@ fn source(path: &Path, prefixes: &[Prefix], given: Option<&str>) -> Result<Sourc
     Ok(source)
 }
 
-/// Reads the beginning of a file in a format: how many records are entries, the time of the first, and how many there are.
-fn look(path: &Path, format: &Format) -> Result<(usize, Option<i64>, usize), LogError> {
+/// The beginning of a file, read in a format.
+struct Seen {
+    records: usize,
+    /// How many of them are entries, and the time of the first.
+    entries: usize,
+    first_us: Option<i64>,
+    /// CR LF if all lines end so.
+    line_end: LineEnd,
+}
+
+fn look(path: &Path, format: &Format) -> Result<Seen, LogError> {
     let mut records =
         Records::with_limit(files::open(path)?.content, format.framing(), LOOK_AT_BYTES);
     let mut zones = Zones::default();
-    let (mut read, mut first_us, mut seen) = (0, None, 0);
-    while seen < LOOK_AT_RECORDS {
+    let mut seen = Seen {
+        records: 0,
+        entries: 0,
+        first_us: None,
+        line_end: LineEnd::Lf,
+    };
+    let (mut lf, mut cr_lf) = (0, 0);
+    while seen.records < LOOK_AT_RECORDS {
         let Some(record) = records.next().map_err(LogError::io(path))? else {
             break;
         };
-        seen += 1;
-        let time_us = match format {
-            Format::Json => json::parse(record.bytes, &mut zones)
-                .ok()
-                .map(|entry| entry.time_us),
-            Format::Csv => csv::parse(record.bytes, &mut zones)
-                .ok()
-                .map(|entry| entry.time_us),
-            Format::Plain(prefix) => match stderr::parse(record.bytes, prefix, &mut zones) {
-                Ok(Parsed::Message(entry)) => Some(entry.time_us),
-                _ => None,
-            },
+        seen.records += 1;
+        lf += usize::from(record.line_end == LineEnd::Lf);
+        cr_lf += usize::from(record.line_end == LineEnd::CrLf);
+        let time_us = match parse(record.bytes, format, &mut zones) {
+            Ok(Parsed::Message(entry)) => Some(entry.time_us),
+            _ => None,
         };
         if time_us.is_some() {
-            read += 1;
-            first_us = first_us.or(time_us);
+            seen.entries += 1;
+            seen.first_us = seen.first_us.or(time_us);
         } else if *format == Format::Csv {
             records.retry_from_second_line();
         }
     }
-    Ok((read, first_us, seen))
+    if lf == 0 && cr_lf > 0 {
+        seen.line_end = LineEnd::CrLf;
+    }
+    Ok(seen)
+}
+
+fn parse<'a>(record: &'a [u8], format: &Format, zones: &mut Zones) -> Result<Parsed<'a>, String> {
+    match format {
+        Format::Json => json::parse(record, zones).map(Parsed::Message),
+        Format::Csv => csv::parse(record, zones).map(Parsed::Message),
+        Format::Plain(prefix) => stderr::parse(record, prefix, zones),
+    }
 }
 
 /// Reads a file to its end. `keep_going` is asked now and then.
@@ -199,88 +226,235 @@ pub(crate) fn read(
     keep_going: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Content, LogError> {
     let mut records = Records::new(files::open(&source.path)?.content, source.format.framing());
-    let mut content = Content::default();
-    let mut held: Option<(Entry<'static>, Place)> = None;
+    let mut reading = FileReading {
+        source,
+        number,
+        zones,
+        entries,
+        content: Content::default(),
+        held: None,
+        continued: Continued::default(),
+    };
     let mut count = 0_u64;
     loop {
         count += 1;
         if count.is_multiple_of(ASK_EVERY_RECORDS)
-            && !(entries.wants_more() && keep_going(records.read_bytes))
+            && !(reading.entries.wants_more() && keep_going(records.read_bytes))
         {
             return Err(LogError::Interrupted);
         }
         let Some(record) = records.next().map_err(LogError::io(&source.path))? else {
             break;
         };
+        if reading.record(&record) == Next::ItsSecondLine {
+            records.retry_from_second_line();
+        }
+    }
+    reading.hand_over(Proof::EndOfFile);
+    reading.content.content_bytes = records.read_bytes;
+    Ok(reading.content)
+}
+
+/// What is to be read next.
+#[derive(PartialEq)]
+enum Next {
+    Record,
+    /// The record was none.
+    ItsSecondLine,
+}
+
+/// What follows an entry of a plain log.
+#[derive(Clone, Copy, PartialEq)]
+enum Proof {
+    /// A line that the server has written, too.
+    Entry,
+    OtherLine,
+    EndOfFile,
+}
+
+/// An entry of a plain log, of which more may follow.
+struct Held {
+    entry: Entry<'static>,
+    place: Place,
+    /// Something speaks against its being whole.
+    is_doubtful: bool,
+    /// Whether its last line ends with a line end.
+    has_line_end: bool,
+}
+
+struct FileReading<'a, E> {
+    source: &'a Source,
+    number: usize,
+    zones: &'a mut Zones,
+    entries: &'a mut E,
+    content: Content,
+    held: Option<Held>,
+    continued: Continued,
+}
+
+impl<E: Entries> FileReading<'_, E> {
+    fn record(&mut self, record: &Record<'_>) -> Next {
         let place = Place {
-            file: number,
+            file: self.number,
             line: record.line,
         };
-        let Record {
-            bytes, is_too_long, ..
-        } = record;
-        if is_too_long {
-            content.too_long += 1;
-            hand_over(&mut held, entries); // what follows belongs to the one that is skipped
-            entries.unread(&Unread {
-                place,
-                reason: None,
-                beginning: bytes,
-            });
-            continue;
+        if record.is_too_long {
+            self.too_long(record.bytes, place);
+            return Next::Record;
         }
-        let parsed = match &source.format {
-            Format::Json => json::parse(bytes, zones).map(Parsed::Message),
-            Format::Csv => csv::parse(bytes, zones).map(Parsed::Message),
-            Format::Plain(prefix) => stderr::parse(bytes, prefix, zones),
-        };
-        match parsed {
-            Ok(Parsed::Message(entry)) => {
-                content.entries += 1;
-                content.first_us = content.first_us.or(Some(entry.time_us));
-                content.last_us = content.last_us.max(Some(entry.time_us));
-                if matches!(source.format, Format::Plain(_)) {
-                    // What belongs to it follows.
-                    hand_over(&mut held, entries);
-                    held = Some((entry.into_owned(), place));
-                } else {
-                    entries.entry(&entry, place);
-                }
-            }
-            Ok(Parsed::Further(further, session, text)) => {
-                if let Some((entry, _)) = &mut held
-                    && entry.session == session
-                {
-                    match further {
-                        Further::Detail => entry.detail = text.into_owned().into(),
-                        Further::Statement => entry.statement = text.into_owned().into(),
-                        Further::Other => {}
+        let (bytes, has_line_ends) = self.as_written(record);
+        let source = self.source;
+        match parse(&bytes, &source.format, self.zones) {
+            Ok(Parsed::Message(mut entry)) => {
+                self.content.entries += 1;
+                self.content.first_us = self.content.first_us.or(Some(entry.time_us));
+                self.content.last_us = self.content.last_us.max(Some(entry.time_us));
+                match source.format {
+                    Format::Json => self.entries.entry(&entry, place),
+                    Format::Csv => {
+                        entry.end_is_known &= has_line_ends && record.line_end != LineEnd::None;
+                        self.entries.entry(&entry, place);
+                    }
+                    Format::Plain(_) => {
+                        self.hand_over(Proof::Entry);
+                        let mut is_doubtful = !has_line_ends || is_doubtful(&bytes);
+                        is_doubtful |= self.is_continued(&bytes, &entry);
+                        self.held = Some(Held {
+                            entry: entry.into_owned(),
+                            place,
+                            is_doubtful,
+                            has_line_end: record.line_end != LineEnd::None,
+                        });
                     }
                 }
             }
-            Err(_) if bytes.is_empty() => {}
+            Ok(Parsed::Further(further, session, text)) => {
+                let mut is_doubtful = !has_line_ends || is_doubtful(&bytes);
+                is_doubtful |= self.continued.may_be_part(&bytes);
+                self.further(further, session, text, is_doubtful);
+            }
+            Err(_) if bytes.is_empty() => self.other_line(&bytes),
             Err(reason) => {
-                content.malformed += 1;
-                hand_over(&mut held, entries);
-                entries.unread(&Unread {
-                    place,
-                    reason: Some(reason),
-                    beginning: bytes,
-                });
+                self.other_line(&bytes);
+                self.unread(place, Some(reason), &bytes);
                 if source.format == Format::Csv {
-                    records.retry_from_second_line();
+                    return Next::ItsSecondLine;
                 }
             }
         }
+        Next::Record
     }
-    hand_over(&mut held, entries);
-    content.content_bytes = records.read_bytes;
-    Ok(content)
+
+    /// Returns a record with line ends as the server gives them away, and whether they are as those of the whole file.
+    fn as_written<'a>(&self, record: &Record<'a>) -> (Bytes<'a>, bool) {
+        let is_as_others =
+            record.line_end == self.source.line_end || record.line_end == LineEnd::None;
+        if self.source.line_end == LineEnd::CrLf {
+            let (bytes, are_all) = without_carriage_returns(record.bytes);
+            return (bytes, are_all && is_as_others);
+        }
+        (record.bytes.into(), is_as_others)
+    }
+
+    /// Whether an entry of a plain log may be a line of the statement before it.
+    fn is_continued(&mut self, record: &[u8], entry: &Entry<'_>) -> bool {
+        let may_be_part = self.continued.may_be_part(record);
+        if has_come_so(entry) {
+            self.continued.has_come_so();
+        } else if !may_be_part && let Some(text) = statement_of(&entry.message) {
+            self.continued.statement(text);
+        }
+        may_be_part
+    }
+
+    /// Takes what belongs to the entry before it, if it is of the same session.
+    fn further(
+        &mut self,
+        further: Further,
+        session: SessionKey,
+        text: Bytes<'_>,
+        is_doubtful: bool,
+    ) {
+        let Some(held) = &mut self.held else {
+            return;
+        };
+        if held.entry.session != session {
+            return;
+        }
+        held.is_doubtful |= is_doubtful;
+        let has_come_so = has_come_so(&held.entry);
+        let place = match further {
+            Further::Detail => &mut held.entry.detail,
+            Further::Statement => &mut held.entry.statement,
+            Further::Other => return,
+        };
+        held.is_doubtful |= !place.is_empty(); // one of them is of an entry that is not there
+        if further == Further::Statement && !is_doubtful && !has_come_so {
+            self.continued.statement(&text);
+        }
+        *place = text.into_owned().into();
+    }
+
+    /// Takes a line that is none of the server's: it may be a part of the entry before it.
+    fn other_line(&mut self, line: &[u8]) {
+        if matches!(self.source.format, Format::Plain(_)) {
+            self.hand_over(Proof::OtherLine);
+            self.continued.other_line(line);
+        }
+    }
+
+    fn too_long(&mut self, beginning: &[u8], place: Place) {
+        self.content.too_long += 1;
+        let is_entry = parse(beginning, &self.source.format, self.zones).is_ok();
+        self.hand_over(if is_entry {
+            Proof::Entry
+        } else {
+            Proof::OtherLine
+        });
+        self.entries.unread(&Unread {
+            place,
+            reason: None,
+            beginning,
+        });
+    }
+
+    fn unread(&mut self, place: Place, reason: Option<String>, beginning: &[u8]) {
+        self.content.malformed += 1;
+        self.entries.unread(&Unread {
+            place,
+            reason,
+            beginning,
+        });
+    }
+
+    /// Gives an entry of a plain log away, to which nothing more belongs.
+    fn hand_over(&mut self, proof: Proof) {
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        let Held {
+            mut entry, place, ..
+        } = held;
+        let is_proven = match proof {
+            Proof::Entry => true,
+            Proof::OtherLine => false,
+            Proof::EndOfFile => held.has_line_end && is_of_one_line(&entry.message),
+        };
+        entry.end_is_known = is_proven && !held.is_doubtful;
+        let is_duration = matches!(
+            message::read(&entry.message),
+            Said::Duration(_, Timed::Before)
+        );
+        if !entry.end_is_known && is_duration {
+            let reason = "a duration whose line may be cut".to_owned();
+            self.unread(place, Some(reason), &entry.message);
+            return;
+        }
+        self.entries.entry(&entry, place);
+    }
 }
 
-/// Gives an entry of a plain log away, to which nothing more belongs.
-fn hand_over(held: &mut Option<(Entry<'static>, Place)>, entries: &mut impl Entries) {
-    if let Some((entry, place)) = held.take() {
-        entries.entry(&entry, place);
-    }
+/// Whether the server says that a statement has a string or a comment without an end.
+fn has_come_so(entry: &Entry<'_>) -> bool {
+    entry.severity == Severity::Error && entry.message.starts_with(b"unterminated ")
 }

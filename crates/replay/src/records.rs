@@ -9,6 +9,8 @@ use crate::timestamp::parse_time;
 
 /// Longest record that is read. PostgreSQL accepts statements of up to 1 GiB; one of 64 MiB is a bulk load.
 pub(crate) const MAX_RECORD_BYTES: usize = 64 << 20;
+/// How much is read at once: little at first, since most files are only looked at by most formats.
+const FIRST_READ_BYTES: usize = 4 << 10;
 const READ_BYTES: usize = 1 << 20;
 /// What is kept of a record that is too long.
 const KEPT_BYTES: usize = 1024;
@@ -34,6 +36,19 @@ pub(crate) struct Record<'a> {
     /// Number of its first line, from 1.
     pub(crate) line: u64,
     pub(crate) is_too_long: bool,
+    /// How its last line ends. That of one that is too long is not known.
+    pub(crate) line_end: LineEnd,
+}
+
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineEnd {
+    /// With the end of the file.
+    None,
+    /// With LF alone.
+    Lf,
+    /// With CR LF.
+    CrLf,
 }
 
 /// Reads records one after another.
@@ -118,12 +133,16 @@ impl<R: Read> Records<R> {
         self.end = self.begin + length;
         let bytes = &self.buffer[self.begin..self.end];
         self.last_lines = memchr::memchr_iter(b'\n', bytes).count() as u64;
-        let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        let (bytes, line_end) = match bytes {
+            [line @ .., b'\r', b'\n'] => (line, LineEnd::CrLf),
+            [line @ .., b'\n'] => (line, LineEnd::Lf),
+            _ => (bytes, LineEnd::None),
+        };
         Record {
             bytes,
             line: self.line,
             is_too_long,
+            line_end,
         }
     }
 
@@ -160,6 +179,7 @@ impl<R: Read> Records<R> {
             bytes: &self.beginning,
             line: self.line,
             is_too_long: true,
+            line_end: LineEnd::None,
         })
     }
 
@@ -178,8 +198,9 @@ impl<R: Read> Records<R> {
         self.filled -= self.begin;
         self.end = self.end.saturating_sub(self.begin);
         self.begin = 0;
-        if self.buffer.len() < self.filled + READ_BYTES {
-            self.buffer.resize(self.filled + READ_BYTES, 0);
+        let wanted = (2 * self.buffer.len()).clamp(FIRST_READ_BYTES, READ_BYTES);
+        if self.buffer.len() < self.filled + wanted {
+            self.buffer.resize(self.filled + wanted, 0);
         }
         loop {
             match self.input.read(&mut self.buffer[self.filled..]) {

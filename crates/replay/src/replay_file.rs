@@ -790,6 +790,7 @@ mod tests {
                 has_failed: case.code.is_some(),
                 sqlstate: case.code,
                 place: Place::default(),
+                end_is_known: true,
             };
             let parameters = (case.form != Form::Simple).then_some(&parameters[..]);
             writer.statement(&statement, &class, parameters).unwrap();

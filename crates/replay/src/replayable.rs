@@ -11,6 +11,8 @@ use crate::parameters;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reason {
+    /// It may go on: nothing proves its end, or its text shows that it is cut.
+    EndUncertain,
     /// It has parameters, whose values the log lacks.
     ParametersAbsent,
     /// A value ends with three dots, as one that log_parameter_max_length has cut.
@@ -30,6 +32,9 @@ pub(crate) fn parameters_of<'a>(
     statement: &Statement<'a>,
     normalised: &Normalised,
 ) -> Result<Option<Vec<Option<Bytes<'a>>>>, Reason> {
+    if !statement.end_is_known || normalised.is_cut {
+        return Err(Reason::EndUncertain);
+    }
     if memchr::memchr(0, statement.text).is_some() {
         return Err(Reason::NulByte);
     }
@@ -78,19 +83,42 @@ mod tests {
     use crate::assemble::{Place, SessionFacts};
     use crate::normalise::normalise;
 
-    fn reason_of(form: Form, text: &str, detail: &str) -> Option<Reason> {
+    #[test]
+    fn a_text_without_a_known_end_is_not_replayed() {
         let session = SessionFacts::default();
-        let statement = Statement {
-            session: &session,
+        let text = b"DELETE FROM t";
+        let mut statement = statement(&session, Form::Simple, text, b"");
+        assert!(parameters_of(&statement, &normalise(text)).is_ok());
+        statement.end_is_known = false;
+        assert_eq!(
+            parameters_of(&statement, &normalise(text)),
+            Err(Reason::EndUncertain)
+        );
+    }
+
+    fn statement<'a>(
+        session: &'a SessionFacts,
+        form: Form,
+        text: &'a [u8],
+        detail: &'a [u8],
+    ) -> Statement<'a> {
+        Statement {
+            session,
             start_us: 0,
             duration_us: None,
             form,
-            text: text.as_bytes(),
-            detail: detail.as_bytes(),
+            text,
+            detail,
             has_failed: false,
             sqlstate: None,
             place: Place::default(),
-        };
+            end_is_known: true,
+        }
+    }
+
+    fn reason_of(form: Form, text: &str, detail: &str) -> Option<Reason> {
+        let session = SessionFacts::default();
+        let statement = statement(&session, form, text.as_bytes(), detail.as_bytes());
         parameters_of(&statement, &normalise(text.as_bytes())).err()
     }
 
@@ -124,6 +152,13 @@ mod tests {
             (Simple, "COPY t TO STDOUT", "", None),
             (Simple, "SELECT 'copy t from stdin'", "", None),
             (Simple, "SELECT '\0'", "", Some(Reason::NulByte)),
+            (Simple, "SELECT 'a", "", Some(Reason::EndUncertain)),
+            (
+                Extended,
+                "SELECT a FROM t WHERE (b = $1",
+                "parameters: $1 = '1'",
+                Some(Reason::EndUncertain),
+            ),
         ];
         for (form, text, detail, expected) in cases {
             assert_eq!(reason_of(form, text, detail), expected, "{text}");

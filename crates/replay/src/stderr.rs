@@ -75,13 +75,26 @@ pub(crate) fn parse<'a>(
     }))
 }
 
+/// The tag that a text ends with, behind which `:  ` follows.
+pub(crate) fn tag_before(text: &[u8]) -> Option<&[u8]> {
+    let is_of_tag = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    let begin = text
+        .iter()
+        .rposition(|byte| !is_of_tag(byte))
+        .map_or(0, |at| at + 1);
+    Some(&text[begin..]).filter(|tag| is_tag(tag))
+}
+
+fn is_tag(tag: &[u8]) -> bool {
+    Severity::parse(tag).is_some() || FURTHER.iter().any(|(name, _)| *name == tag)
+}
+
 /// Splits `LOG:  text` at the colon, if the word before it is one of PostgreSQL's.
 fn tagged(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = memchr(b':', text.get(..text.len().min(16))?)?;
     let tag = &text[..colon];
-    let is_known = Severity::parse(tag).is_some() || FURTHER.iter().any(|(name, _)| *name == tag);
     let text = text[colon + 1..].strip_prefix(b"  ")?;
-    is_known.then_some((tag, text))
+    is_tag(tag).then_some((tag, text))
 }
 
 /// Takes away the tabs by which the further lines of a message are indented.

@@ -17,6 +17,7 @@ from plinth.model.units import format_decimal_size, format_duration
 from plinth.workload.server_log import LogProgress, ReadingLog
 
 _REASONS: dict[NotReplayableReason, str] = {
+    "end_uncertain": "its end is not certain: the file ends there, a line follows that is not of the server, or its text is cut",
     "parameters_absent": "its parameters are not in the log",
     "parameters_cut": "a parameter may be cut: it ends with ...",
     "copy_data": "COPY FROM STDIN: its rows are not in the log",
@@ -32,16 +33,7 @@ def show_check(check: LogCheck, console: Console) -> None:
     """Print files, sessions, statements, what cannot be replayed, the classes with the most time, and which settings help."""
     for line in _summary(check):
         console.print(Text(line), soft_wrap=True)
-    if check.not_replayable:
-        console.print()
-        _show_not_replayable(check, console)
-    malformed = [one for one in check.unread if one.reason is not None]
-    if malformed:
-        console.print()
-        console.print(Text("Not read", style="bold"))
-        for one in malformed:
-            console.print(Text(f"  {_count(one.count, 'record')}: {shown(one.reason or '')}"), soft_wrap=True)
-            console.print(Text(f"    {_example(one)}", style="dim"), soft_wrap=True)
+    _show_what_is_missing(check, console)
     if check.classes:
         console.print()
         _show_classes(check, console)
@@ -61,9 +53,7 @@ def show_prepared(prepared: PreparedReplay, output: Path, console: Console) -> N
     if prepared.left_out:
         left_out = f"{_count(prepared.left_out, 'statement')} left out, of other sessions or times"
         console.print(Text(left_out), soft_wrap=True)
-    if check.not_replayable:
-        console.print()
-        _show_not_replayable(check, console)
+    _show_what_is_missing(check, console)
     console.print()
     if not written.statements:
         console.print(Text("Nothing can be replayed: no file was written", style="bold"), soft_wrap=True)
@@ -116,10 +106,20 @@ def _summary(check: LogCheck) -> list[str]:
     return lines
 
 
-def _show_not_replayable(check: LogCheck, console: Console) -> None:
-    console.print(Text("Not replayable", style="bold"))
+def _show_what_is_missing(check: LogCheck, console: Console) -> None:
+    """Print which statements cannot be replayed, and which records were not read, each kind with its first."""
+    malformed = [one for one in check.unread if one.reason is not None]
+    if check.not_replayable:
+        console.print()
+        console.print(Text("Not replayable", style="bold"))
     for one in check.not_replayable:
         console.print(Text(f"  {one.count:,}: {_REASONS[one.reason]}"), soft_wrap=True)
+        console.print(Text(f"    {_example(one)}", style="dim"), soft_wrap=True)
+    if malformed:
+        console.print()
+        console.print(Text("Not read", style="bold"))
+    for one in malformed:
+        console.print(Text(f"  {_count(one.count, 'record')}: {shown(one.reason or '')}"), soft_wrap=True)
         console.print(Text(f"    {_example(one)}", style="dim"), soft_wrap=True)
 
 

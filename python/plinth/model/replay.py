@@ -10,7 +10,7 @@ from plinth.model.workload import WorkloadSpec
 
 LogFormat = Literal["jsonlog", "csvlog", "stderr"]
 NotReplayableReason = Literal[
-    "parameters_absent", "parameters_cut", "copy_data", "fastpath_call", "nul_byte", "too_long"
+    "end_uncertain", "parameters_absent", "parameters_cut", "copy_data", "fastpath_call", "nul_byte", "too_long"
 ]
 
 
@@ -205,6 +205,11 @@ def advice(check: LogCheck) -> tuple[str, ...]:
     if statements.lone_durations:
         lines.append(
             "durations are of statements that are not logged: log_min_duration_statement = 0, or log_statement = all"
+        )
+    if "end_uncertain" in reasons:
+        lines.append(
+            "ends of statements are not certain: jsonlog or csvlog, or the files as the server has written them, without a "
+            "program between that splits, wraps or cuts lines"
         )
     if "parameters_absent" in reasons:
         lines.append("parameters are missing: log_parameter_max_length = -1, and log_error_verbosity not terse")

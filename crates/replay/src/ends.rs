@@ -1,0 +1,135 @@
+//! What proves where an entry ends. A statement is replayed only if its end is known: of one that lost its WHERE clause on the way
+//! nothing else tells. An end is known by what is listed here, in the form that the server writes, and by nothing else.
+//!
+//! **jsonlog.** The line begins as the server begins it, and is one JSON object: its brace is the end. What another program has
+//! written again, with keys of its own before, may have been cut by it.
+//!
+//! **csvlog.** The record has the columns of a version, its texts are in quotes, and a line end follows it. No line within its quotes
+//! begins as a record does: that would be the next one, behind one that was cut.
+//!
+//! **stderr.** All of this holds:
+//! - The next line of the file begins with log_line_prefix and a severity. So the last entry of a file has no known end: more of it may
+//!   be in another file, or not be written yet. Messages of one line by their form, such as `duration: 1.2 ms`, need no next line.
+//! - Each line between begins with a tab. Any other, also an empty one, belongs to the entry before it, which has no known end then.
+//! - Its lines end as all lines of the file do: with LF, or with CR LF, as on Windows.
+//! - No line holds a time and a severity behind its beginning, as one does that two processes have written at the same time.
+//! - No line has exactly the length at which a widespread collector of logs cuts.
+//! - It does not begin where a string, a quoted name or a comment of the statement before it is open, in a file in which no tab is seen:
+//!   where tabs were taken away, a line of a string can look like an entry.
+//!
+//! In all formats, the text itself can show that it is cut ([`crate::normalise::Normalised::is_cut`]); that it does not is no proof.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr_iter};
+
+use crate::entry::Bytes;
+use crate::message::{self, Said, Timed};
+use crate::stderr::tag_before;
+use crate::timestamp::{parse_epoch, parse_time};
+
+/// The lengths of lines at which collectors cut, with and without the line end: RFC 3164, rsyslog, GELF, containerd and Docker,
+/// journald, syslog-ng, CloudWatch, and powers of two between.
+const CUT_AT_BYTES: [usize; 14] = [
+    1_024, 2_048, 4_096, 8_096, 8_192, 16_384, 32_768, 49_152, 65_536, 131_072, 262_118, 262_144,
+    524_288, 1_048_576,
+];
+/// How far before a severity the time of its entry may be.
+const MAX_PREFIX_BYTES: usize = 512;
+
+/// Whether a line of jsonlog begins as the server begins it.
+pub(crate) fn is_json_of_server(line: &[u8]) -> bool {
+    line.starts_with(b"{\"timestamp\":\"")
+}
+
+/// Whether a line of a record of csvlog, but for its first, begins as a record does.
+pub(crate) fn has_second_record(record: &[u8]) -> bool {
+    memchr_iter(b'\n', record).any(|at| {
+        let line = &record[at + 1..];
+        parse_time(line).is_some_and(|time| line.get(time.length) == Some(&b','))
+    })
+}
+
+/// Returns a record of a file whose lines end with CR LF as the server gave it away, and whether all of its lines ended so.
+pub(crate) fn without_carriage_returns(record: &[u8]) -> (Bytes<'_>, bool) {
+    if memchr(b'\n', record).is_none() {
+        return (Cow::Borrowed(record), true);
+    }
+    let mut plain = Vec::with_capacity(record.len());
+    let mut are_all = true;
+    for line in record.split_inclusive(|&byte| byte == b'\n') {
+        match line {
+            [text @ .., b'\r', b'\n'] => {
+                plain.extend_from_slice(text);
+                plain.push(b'\n');
+            }
+            _ => {
+                are_all &= line.last() != Some(&b'\n');
+                plain.extend_from_slice(line);
+            }
+        }
+    }
+    (Cow::Owned(plain), are_all)
+}
+
+/// Whether the lines of an entry of a plain log show that it may be cut, or that two are in one.
+pub(crate) fn is_doubtful(record: &[u8]) -> bool {
+    let is_of_that_length =
+        |length: usize| CUT_AT_BYTES.contains(&length) || CUT_AT_BYTES.contains(&(length + 1));
+    let mut begin = 0;
+    let has_that_length = memchr_iter(b'\n', record)
+        .chain([record.len()])
+        .any(|end| is_of_that_length(end - std::mem::replace(&mut begin, end + 1)));
+    has_that_length || has_second_entry(record)
+}
+
+/// Whether a time and a severity stand behind the severity that is the entry's own.
+fn has_second_entry(record: &[u8]) -> bool {
+    let mut own_end = None;
+    for at in memchr_iter(b':', record) {
+        if !record[at + 1..].starts_with(b"  ") {
+            continue;
+        }
+        let Some(tag) = tag_before(&record[..at]) else {
+            continue;
+        };
+        let Some(from) = own_end.replace(at) else {
+            continue;
+        };
+        // From the severity before at most, so that each byte is looked at once.
+        let before = &record[from.max(at.saturating_sub(MAX_PREFIX_BYTES))..at - tag.len()];
+        let mut last = None;
+        for (place, &byte) in before.iter().enumerate() {
+            let is_first_digit = byte.is_ascii_digit()
+                && !last.replace(byte).is_some_and(|byte| byte.is_ascii_digit());
+            let text = &before[place..];
+            if is_first_digit && (parse_time(text).is_some() || parse_epoch(text).is_some()) {
+                return true;
+            }
+            last = Some(byte);
+        }
+    }
+    false
+}
+
+/// The text of the statement that a message is of.
+pub(crate) fn statement_of(message: &[u8]) -> Option<&[u8]> {
+    match message::read(message) {
+        Said::Statement(text) | Said::Duration(_, Timed::Statement(text)) => Some(text),
+        Said::Execute(executed) | Said::Duration(_, Timed::Execute(executed)) => {
+            Some(executed.text)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a message has one line by its form, at whose end it is whole.
+pub(crate) fn is_of_one_line(message: &[u8]) -> bool {
+    matches!(
+        message::read(message),
+        Said::Duration(_, Timed::Before)
+            | Said::ConnectionReceived
+            | Said::ConnectionAuthorized(..)
+            | Said::Disconnection
+    )
+}

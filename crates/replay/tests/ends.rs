@@ -1,0 +1,782 @@
+//! No statement is replayed whose end is not certain: logs that were cut, split, wrapped, glued and written again on their way. What is
+//! replayed is always a statement that was sent, whole.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plinth_replay::{ReplayFile, parameters, prepare};
+use serde_json::{Value, json};
+
+/// Statements with their parameters, as they were sent.
+const SENT: [(&str, &[&str]); 9] = [
+    ("SELECT 1", &[]),
+    ("DELETE FROM orders\nWHERE id = 7", &[]),
+    (
+        "UPDATE t SET a = 'it''s\n\n\ttwo'\nWHERE b = $1",
+        &["5\n'6"],
+    ),
+    (
+        "INSERT INTO notes VALUES ('\n2026-11-27 12:00:09.000 UTC [9] app@shop LOG:  statement: DROP TABLE orders\n')",
+        &[],
+    ),
+    ("SELECT a -- don't\n FROM t", &[]),
+    (
+        "INSERT INTO notes VALUES ('\n2026-11-27 12:00:09.000 UTC,\"app\",\"shop\",9,\"[local]\",6748a1f0.9,1,\"\",2026-11-27 12:00:00 UTC,3/7,0,LOG,00000,\"statement: DROP TABLE orders\",,,,,,,,,\"psql\",\"client backend\",,0\n')",
+        &[],
+    ),
+    ("SELECT \"a\"\"\"\n,b FROM t", &[]),
+    (
+        "DELETE FROM items WHERE c = $1\n AND d = $2",
+        &["x', $2 = 'y", "7"],
+    ),
+    ("SELECT 2", &[]),
+];
+/// Failed, and is logged by its error alone.
+const FAILED: &str = "DELETE FROM failed\nWHERE id = 1";
+const FORMATS: [&str; 3] = ["stderr", "csvlog", "jsonlog"];
+
+struct Line {
+    time: String,
+    severity: &'static str,
+    message: String,
+    detail: String,
+    statement: String,
+}
+
+/// What a server logs of them, with more at the end.
+fn lines() -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut put = |severity, message: String, detail: String, statement: String| {
+        let time = format!("2026-11-27 12:00:{:02}.123 UTC", lines.len());
+        lines.push(Line {
+            time,
+            severity,
+            message,
+            detail,
+            statement,
+        });
+    };
+    for (text, values) in SENT {
+        let values: Vec<String> = values
+            .iter()
+            .enumerate()
+            .map(|(at, value)| format!("${} = '{}'", at + 1, value.replace('\'', "''")))
+            .collect();
+        if values.is_empty() {
+            let message = format!("duration: 1.234 ms  statement: {text}");
+            put("LOG", message, String::new(), String::new());
+        } else {
+            let detail = format!("Parameters: {}", values.join(", "));
+            let message = format!("execute <unnamed>: {text}");
+            put("LOG", message, detail, String::new());
+            put(
+                "LOG",
+                "duration: 0.5 ms".into(),
+                String::new(),
+                String::new(),
+            );
+        }
+    }
+    let error = "insert or update violates\na check".to_owned();
+    put("ERROR", error, "Key (id)=(1).".into(), FAILED.into());
+    let ended = "disconnection: session time: 0:00:01.000 user=app database=shop host=[local]";
+    put("LOG", ended.into(), String::new(), String::new());
+    lines
+}
+
+/// The log in a format, as the server writes it.
+fn log(format: &str) -> String {
+    lines()
+        .iter()
+        .enumerate()
+        .map(|(number, line)| entry(format, number, line))
+        .collect()
+}
+
+fn entry(format: &str, number: usize, line: &Line) -> String {
+    let Line {
+        time,
+        severity,
+        message,
+        detail,
+        statement,
+    } = line;
+    match format {
+        "stderr" => [
+            (*severity, message),
+            ("DETAIL", detail),
+            ("STATEMENT", statement),
+        ]
+        .iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(tag, text)| {
+            format!(
+                "{time} [7] app@shop {tag}:  {}\n",
+                text.replace('\n', "\n\t")
+            )
+        })
+        .collect(),
+        "csvlog" => {
+            let quoted = |text: &String| {
+                if text.is_empty() {
+                    return String::new();
+                }
+                format!("\"{}\"", text.replace('"', "\"\""))
+            };
+            format!(
+                "{time},\"app\",\"shop\",7,\"[local]\",6748a1f0.7,{number},\"SELECT\",2026-11-27 12:00:00 UTC,3/7,0,{severity},00000,{},{},,,,,{},,,\"psql\",\"client backend\",,0\n",
+                quoted(message),
+                quoted(detail),
+                quoted(statement),
+            )
+        }
+        _ => {
+            let mut text = format!(
+                "{{\"timestamp\":\"{time}\",\"user\":\"app\",\"dbname\":\"shop\",\"pid\":7,\"session_id\":\"6748a1f0.7\",\"error_severity\":\"{severity}\",\"message\":{}",
+                json!(message)
+            );
+            for (key, value) in [("detail", detail), ("statement", statement)] {
+                if !value.is_empty() {
+                    text += &format!(",\"{key}\":{}", json!(value));
+                }
+            }
+            text + ",\"backend_type\":\"client backend\",\"query_id\":0}\n"
+        }
+    }
+}
+
+type Replayed = BTreeSet<(String, Vec<String>)>;
+
+/// Everything that was sent.
+fn sent() -> Replayed {
+    let texts = SENT.iter().map(|(text, values)| {
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        ((*text).to_owned(), values)
+    });
+    texts.chain([(FAILED.to_owned(), Vec::new())]).collect()
+}
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        Self(folder.unwrap())
+    }
+
+    /// Reads files as one log: the statements that are replayed, and what is said. None of what is no log at all.
+    fn prepared(&self, files: &[&[u8]], prefix: Option<&str>) -> Option<(Replayed, Value)> {
+        let output = self.0.path().join("replay");
+        let paths: Vec<PathBuf> = (0..files.len())
+            .map(|number| self.0.path().join(format!("{number}.log")))
+            .collect();
+        for (path, bytes) in paths.iter().zip(files) {
+            fs::write(path, bytes).unwrap();
+        }
+        let config = json!({
+            "files": paths, "log_line_prefix": prefix, "classes": 0, "output": output, "overwrite": true,
+            "users": [], "databases": [], "applications": [], "begin": null, "end": null,
+        });
+        let config = serde_json::from_value(config).unwrap();
+        let said = serde_json::to_value(prepare(&config, &mut |_| true).ok()?).unwrap();
+        if said["written"]["statements"] == 0 {
+            return Some((Replayed::new(), said));
+        }
+        Some((replayed(&output), said))
+    }
+}
+
+fn replayed(path: &Path) -> Replayed {
+    let file = ReplayFile::open(path).unwrap();
+    let mut statements = file.statements().unwrap();
+    let mut found = Replayed::new();
+    while let Some(one) = statements.next(&file).unwrap() {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let values = one
+            .parameters
+            .iter()
+            .flat_map(|&(_, bytes)| parameters(bytes))
+            .map(|value| text(value.unwrap_or_default()))
+            .collect();
+        found.insert((text(one.text), values));
+    }
+    found
+}
+
+fn count(said: &Value, reason: &str) -> u64 {
+    let all = said["check"]["not_replayable"].as_array().unwrap();
+    let found = all.iter().find(|one| one["reason"] == reason);
+    found.map_or(0, |one| one["count"].as_u64().unwrap())
+}
+
+fn malformed(said: &Value) -> u64 {
+    let files = said["check"]["files"].as_array().unwrap();
+    files
+        .iter()
+        .map(|file| file["malformed"].as_u64().unwrap())
+        .sum()
+}
+
+fn cr_lf(text: &str) -> String {
+    text.replace('\n', "\r\n")
+}
+
+/// The control: all of a whole log is replayed, but for what looks like two entries in one.
+#[test]
+fn of_a_whole_log_all_is_replayed() {
+    let place = Place::new();
+    for format in FORMATS {
+        for text in [log(format), cr_lf(&log(format))] {
+            let (found, said) = place.prepared(&[text.as_bytes()], None).unwrap();
+            let mut expected = sent();
+            let doubtful = match format {
+                "stderr" => Some(&SENT[3]),
+                "csvlog" => Some(&SENT[5]),
+                _ => None,
+            };
+            if let Some((text, _)) = doubtful {
+                expected.remove(&((*text).to_owned(), Vec::new()));
+            }
+            assert_eq!(found, expected, "{format}: {said:#}");
+            assert_eq!(malformed(&said), 0);
+            assert_eq!(count(&said, "end_uncertain"), u64::from(doubtful.is_some()));
+        }
+    }
+}
+
+/// Cut behind each byte, and before some; with CR LF at some.
+fn cut_everywhere(format: &str) {
+    let place = Place::new();
+    let sent = sent();
+    let check = |part: &[u8], at: usize| {
+        let Some((found, said)) = place.prepared(&[part], None) else {
+            return 0;
+        };
+        assert!(
+            found.is_subset(&sent),
+            "{format} cut at {at}: {found:#?} {said:#}"
+        );
+        found.len()
+    };
+    let text = log(format);
+    let bytes = text.as_bytes();
+    let most = (0..=bytes.len()).map(|at| check(&bytes[..at], at)).max();
+    assert!(most >= Some(sent.len() - 1), "{format}: {most:?}");
+    for at in (0..=bytes.len()).step_by(3) {
+        check(&bytes[at..], at);
+    }
+    let text = cr_lf(&text);
+    for at in (0..=text.len()).step_by(7) {
+        check(&text.as_bytes()[..at], at);
+        check(&text.as_bytes()[at..], at);
+    }
+}
+
+#[test]
+fn of_a_plain_log_that_is_cut_anywhere_only_what_was_sent_is_replayed() {
+    cut_everywhere("stderr");
+}
+
+#[test]
+fn of_a_csvlog_that_is_cut_anywhere_only_what_was_sent_is_replayed() {
+    cut_everywhere("csvlog");
+}
+
+#[test]
+fn of_a_jsonlog_that_is_cut_anywhere_only_what_was_sent_is_replayed() {
+    cut_everywhere("jsonlog");
+}
+
+/// The two parts of a log that was cut, in two files and joined again with a line end between: neither is whole there.
+#[test]
+fn what_is_replayed_of_the_parts_of_a_log_was_sent() {
+    let place = Place::new();
+    let sent = sent();
+    for format in FORMATS {
+        let text = log(format);
+        for at in (0..=text.len()).step_by(3) {
+            let (first, second) = text.as_bytes().split_at(at);
+            if let Some((found, _)) = place.prepared(&[first, second], None) {
+                assert!(
+                    found.is_subset(&sent),
+                    "{format} in two files at {at}: {found:#?}"
+                );
+            }
+        }
+    }
+}
+
+/// What happens to a log on its way: the format, what is done, and how it is read.
+struct Attack {
+    name: &'static str,
+    format: &'static str,
+    change: fn(&str) -> String,
+    prefix: Option<&'static str>,
+    /// How many statements are still replayed at least, and how many are said to have no certain end.
+    replayed: usize,
+    uncertain: u64,
+}
+
+const fn attack(
+    name: &'static str,
+    format: &'static str,
+    change: fn(&str) -> String,
+    replayed: usize,
+    uncertain: u64,
+) -> Attack {
+    Attack {
+        name,
+        format,
+        change,
+        prefix: None,
+        replayed,
+        uncertain,
+    }
+}
+
+/// The lines of a text changed one by one.
+fn each_line(text: &str, change: impl FnMut(&str) -> String) -> String {
+    text.split_inclusive('\n').map(change).collect()
+}
+
+/// Lines of at most so many characters, the rest of a longer one in lines of its own behind `mark`.
+fn wrapped(text: &str, most: usize, mark: &str) -> String {
+    let wrap = |line: &str| {
+        let characters: Vec<char> = line.chars().collect();
+        let parts: Vec<String> = characters
+            .chunks(most)
+            .map(|part| part.iter().collect())
+            .collect();
+        parts.join(&format!("\n{mark}"))
+    };
+    each_line(text, wrap)
+}
+
+fn cut_lines(text: &str, most: usize) -> String {
+    each_line(text, |line| {
+        let kept: String = line.trim_end_matches('\n').chars().take(most).collect();
+        kept + "\n"
+    })
+}
+
+const ATTACKS: &[Attack] = &[
+    attack(
+        "tabs become blanks",
+        "stderr",
+        |text| text.replace("\n\t", "\n    "),
+        2,
+        5,
+    ),
+    attack(
+        "tabs become #011",
+        "stderr",
+        |text| text.replace("\n\t", "\n#011"),
+        2,
+        5,
+    ),
+    attack(
+        "tabs become \\t",
+        "stderr",
+        |text| text.replace("\n\t", "\n\\t"),
+        2,
+        5,
+    ),
+    attack(
+        "tabs are stripped",
+        "stderr",
+        |text| text.replace("\n\t", "\n"),
+        2,
+        5,
+    ),
+    attack(
+        "white space before lines is stripped, and empty lines with it",
+        "stderr",
+        |text| each_line(text, |line| line.trim_start().to_owned()),
+        2,
+        5,
+    ),
+    attack(
+        "tabs become blanks, lines end with CR LF",
+        "stderr",
+        |text| cr_lf(&text.replace("\n\t", "\n  ")),
+        2,
+        5,
+    ),
+    attack(
+        "one half has CR LF",
+        "stderr",
+        |text| {
+            let (first, second) = text.split_at(text.find("2026-11-27 12:00:05").unwrap());
+            first.to_owned() + &cr_lf(second)
+        },
+        3,
+        4,
+    ),
+    attack(
+        "further lines have CR LF, first lines LF",
+        "stderr",
+        |text| {
+            each_line(text, |line| {
+                if line.starts_with('\t') {
+                    line.replace('\n', "\r\n")
+                } else {
+                    line.to_owned()
+                }
+            })
+        },
+        2,
+        3,
+    ),
+    attack(
+        "lines are wrapped",
+        "stderr",
+        |text| wrapped(text, 80, ""),
+        0,
+        5,
+    ),
+    attack(
+        "lines are wrapped and indented with blanks",
+        "stderr",
+        |text| wrapped(text, 80, "    "),
+        0,
+        5,
+    ),
+    attack(
+        "lines are numbered by syslog",
+        "stderr",
+        |text| {
+            let mut number = 0;
+            each_line(text, |line| {
+                number += 1;
+                format!(
+                    "Nov 27 12:00:01 db postgres[7]: [{number}-1] {}",
+                    line.replace('\t', "#011")
+                )
+            })
+        },
+        0,
+        0,
+    ),
+    Attack {
+        prefix: Some("db-1  | %m [%p] %q%u@%d "),
+        ..attack(
+            "docker compose names the container",
+            "stderr",
+            |text| each_line(text, |line| format!("db-1  | {line}")),
+            2,
+            5,
+        )
+    },
+    Attack {
+        prefix: Some("[%l-1] %m [%p] %q%u@%d "),
+        ..attack(
+            "chunks are numbered as by journald",
+            "stderr",
+            |text| {
+                let mut number = 0;
+                each_line(text, |line| match line.strip_prefix('\t') {
+                    Some(rest) => format!("[{number}-2] {rest}"),
+                    None => {
+                        number += 1;
+                        format!("[{number}-1] {line}")
+                    }
+                })
+            },
+            2,
+            5,
+        )
+    },
+    attack(
+        "two entries are written into one line",
+        "stderr",
+        |text| text.replace("SELECT 1\n2026", "SELECT 12026"),
+        3,
+        2,
+    ),
+    attack(
+        "an entry is written into the middle of another",
+        "stderr",
+        |text| {
+            text.replace("DELETE FROM orders\n", "DELETE FROM 2026-11-27 12:00:00.000 UTC [8] b@shop LOG:  statement: COMMIT\norders\n")
+        },
+        3,
+        2,
+    ),
+    attack(
+        "an archive_command says something",
+        "stderr",
+        |text| {
+            text.replace(
+                "SELECT 1\n",
+                "SELECT 1\ncp: cannot stat 'x': No such file or directory\n",
+            )
+        },
+        3,
+        2,
+    ),
+    attack(
+        "an empty line follows each entry",
+        "stderr",
+        |text| text.replace("\n2026", "\n\n2026"),
+        0,
+        9,
+    ),
+    attack(
+        "NUL bytes stand between entries, as after a crash",
+        "stderr",
+        |text| text.replace("SELECT 1\n", "SELECT 1\n\0\0\0\0"),
+        3,
+        1,
+    ),
+    attack(
+        "NUL bytes stand in a statement",
+        "stderr",
+        |text| text.replace("SELECT 1\n", "SELECT 1\0\n"),
+        3,
+        1,
+    ),
+    attack(
+        "only the last line has no line end",
+        "stderr",
+        |text| text.trim_end_matches('\n').to_owned(),
+        6,
+        1,
+    ),
+    attack(
+        "the last entry is of a statement",
+        "stderr",
+        |text| text[..text.find("2026-11-27 12:00:12").unwrap()].to_owned(),
+        6,
+        1,
+    ),
+    attack(
+        "the last line of the last statement is not written yet",
+        "stderr",
+        |text| text[..text.find("\tWHERE id = 1").unwrap()].to_owned(),
+        6,
+        2,
+    ),
+    attack(
+        "a DETAIL comes twice",
+        "stderr",
+        |text| {
+            text.replace("DETAIL:  Parameters: $1 = 'x''", "DETAIL:  Parameters: $1 = '1', $2 = '2'\n2026-11-27 12:00:08.123 UTC [7] app@shop DETAIL:  Parameters: $1 = 'x''")
+        },
+        5,
+        2,
+    ),
+    attack(
+        "lines are cut at 1,024 bytes",
+        "stderr",
+        |text| {
+            let long = format!("DELETE FROM orders{} WHERE id = 1", " ".repeat(1200));
+            cut_lines(&text.replace("SELECT 1\n", &format!("{long}\n")), 1024)
+        },
+        5,
+        2,
+    ),
+    attack(
+        "lines are cut at 1,023 bytes",
+        "stderr",
+        |text| {
+            let long = format!("DELETE FROM orders{} WHERE id = 1", " ".repeat(1200));
+            cut_lines(&text.replace("SELECT 1\n", &format!("{long}\n")), 1023)
+        },
+        5,
+        2,
+    ),
+    attack(
+        "a text is cut with dots",
+        "stderr",
+        |text| text.replace("FROM orders\n\tWHERE id = 7\n", "FROM orders...\n"),
+        5,
+        2,
+    ),
+    attack(
+        "a text is cut with an ellipsis",
+        "stderr",
+        |text| text.replace("FROM orders\n\tWHERE id = 7\n", "FROM orders\u{2026}\n"),
+        5,
+        2,
+    ),
+    attack(
+        "a text is cut with a mark",
+        "stderr",
+        |text| {
+            text.replace(
+                "FROM orders\n\tWHERE id = 7\n",
+                "FROM orders [Truncated...]\n",
+            )
+        },
+        5,
+        2,
+    ),
+    attack(
+        "a text is cut behind WHERE",
+        "stderr",
+        |text| text.replace("\n\tWHERE id = 7\n", "\n\tWHERE\n"),
+        5,
+        2,
+    ),
+    attack(
+        "a text is cut within a string",
+        "stderr",
+        |text| text.replace("\n\t\n\t\ttwo'\n\tWHERE b = $1", ""),
+        4,
+        2,
+    ),
+    attack(
+        "a whole log follows one that was cut in a line",
+        "stderr",
+        |text| {
+            let cut = &text[..text.find("WHERE id = 7").unwrap()];
+            cut.to_owned() + text
+        },
+        6,
+        2,
+    ),
+    attack(
+        "a csvlog is written again without quotes",
+        "csvlog",
+        |text| {
+            text.replace(
+                "\"duration: 1.234 ms  statement: SELECT 1\"",
+                "duration: 1.234 ms  statement: SELECT 1",
+            )
+        },
+        5,
+        2,
+    ),
+    attack(
+        "a quotation mark of a csvlog is lost",
+        "csvlog",
+        |text| text.replace("SELECT 1\",", "SELECT 1,"),
+        5,
+        1,
+    ),
+    attack(
+        "a record of a csvlog is cut behind its message",
+        "csvlog",
+        |text| {
+            text.replace(
+                "id = 7\",,,,,,,,,\"psql\",\"client backend\",,0\n",
+                "id = 7\"\n",
+            )
+        },
+        5,
+        1,
+    ),
+    attack(
+        "a record of a csvlog is cut in its message",
+        "csvlog",
+        |text| {
+            let (first, rest) = text.split_once("\nWHERE id = 7").unwrap();
+            format!("{first}{}", &rest[rest.find('\n').unwrap()..])
+        },
+        5,
+        1,
+    ),
+    attack(
+        "a csvlog has no user, and a record is cut in its message",
+        "csvlog",
+        |text| {
+            let text = text
+                .replace("\"app\",\"shop\",7,\"[local]\"", ",,7,")
+                .replace("\"SELECT\"", "");
+            let (first, rest) = text.split_once("\nWHERE id = 7").unwrap();
+            format!("{first}{}", &rest[rest.find('\n').unwrap()..])
+        },
+        5,
+        1,
+    ),
+    attack(
+        "one half of a csvlog has CR LF",
+        "csvlog",
+        |text| {
+            let (first, second) = text.split_at(text.find("2026-11-27 12:00:05").unwrap());
+            first.to_owned() + &cr_lf(second)
+        },
+        4,
+        4,
+    ),
+    attack(
+        "a line of a jsonlog is cut",
+        "jsonlog",
+        |text| text.replace("orders\\nWHERE id = 7", "orders\n"),
+        6,
+        0,
+    ),
+    attack(
+        "a line of a jsonlog is split",
+        "jsonlog",
+        |text| text.replace("orders\\nWHERE", "orders\n\\nWHERE"),
+        6,
+        0,
+    ),
+    attack(
+        "two lines of a jsonlog are joined",
+        "jsonlog",
+        |text| text.replacen("0}\n", "0}", 1),
+        6,
+        0,
+    ),
+    attack(
+        "a jsonlog is wrapped by a collector",
+        "jsonlog",
+        |text| each_line(text, |line| format!("{{\"log\":{}}}\n", json!(line))),
+        0,
+        0,
+    ),
+    attack(
+        "a jsonlog is written again with keys of its own",
+        "jsonlog",
+        |text| text.replace("{\"timestamp\"", "{\"host\":\"db\",\"timestamp\""),
+        0,
+        10,
+    ),
+    attack(
+        "a jsonlog is written again with blanks",
+        "jsonlog",
+        |text| text.replace("\"timestamp\":", "\"timestamp\": "),
+        0,
+        10,
+    ),
+    attack(
+        "a value is cut by the server",
+        "jsonlog",
+        |text| text.replace("$2 = '7'", "$2 = '7...'"),
+        6,
+        0,
+    ),
+];
+
+#[test]
+fn whatever_happens_to_a_log_only_what_was_sent_is_replayed() {
+    let place = Place::new();
+    let sent = sent();
+    let mut wrong = Vec::new();
+    for one in ATTACKS {
+        let text = log(one.format);
+        let changed = (one.change)(&text);
+        assert!(changed != text, "{}: nothing happens", one.name);
+        let (found, said) = place
+            .prepared(&[changed.as_bytes()], one.prefix)
+            .unwrap_or_default();
+        let uncertain = if said.is_null() {
+            0
+        } else {
+            count(&said, "end_uncertain")
+        };
+        let other: Vec<_> = found.difference(&sent).collect();
+        if !other.is_empty() || found.len() < one.replayed || uncertain < one.uncertain {
+            wrong.push(format!(
+                "{}: {} replayed, {uncertain} uncertain, not sent: {other:#?}",
+                one.name,
+                found.len()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
