@@ -3,7 +3,13 @@
 
 use memchr::{memchr, memmem};
 
-use crate::normalise::{after_comment, after_line, after_quotes, after_string, is_of_name};
+use crate::ends::statement_of;
+use crate::normalise::{
+    after_comment, after_line, after_quotes, after_string, is_of_name, normalise,
+};
+
+/// Longer texts may be cut by a limit on lines, which is no limit of their number.
+const SHORT_BYTES: usize = 900;
 
 /// In what a text ends that goes on.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -101,6 +107,40 @@ fn after_dollars<'a>(text: &'a [u8], marks: &[u8]) -> Option<&'a [u8]> {
     memmem::find(text, marks).map(|at| &text[at + marks.len()..])
 }
 
+/// Whether the further lines of entries are missing in a file, of which grep has left the first ones: no statement has one, and some
+/// texts are cut.
+#[derive(Default)]
+pub(crate) struct FurtherLines {
+    are_there: bool,
+    statements: usize,
+    cut: usize,
+    /// Of statements that the server has ended without an error, which no text can do that is cut.
+    ended_and_cut: usize,
+}
+
+impl FurtherLines {
+    pub(crate) fn entry(&mut self, record: &[u8], message: &[u8]) {
+        self.are_there |= memchr(b'\n', record).is_some();
+        let Some(text) = statement_of(message).filter(|_| !self.are_there) else {
+            return;
+        };
+        self.statements += 1;
+        if text.len() < SHORT_BYTES && normalise(text).is_cut {
+            self.cut += 1;
+            self.ended_and_cut += usize::from(message.starts_with(b"duration: "));
+        }
+    }
+
+    /// Takes a line that is none of the server's, as further lines are that have lost their tab.
+    pub(crate) fn other_line(&mut self) {
+        self.are_there = true;
+    }
+
+    pub(crate) fn are_missing(&self) -> bool {
+        !self.are_there && (self.ended_and_cut > 0 || self.cut * 20 > self.statements)
+    }
+}
+
 /// Follows the statements of one file.
 #[derive(Default)]
 pub(crate) struct Continued {
@@ -146,5 +186,105 @@ impl Continued {
         if self.is_of_statement {
             self.within = std::mem::take(&mut self.within).after(line).after(b"\n");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn within(text: &str) -> Within {
+        Within::Nothing.after(text.as_bytes())
+    }
+
+    #[test]
+    fn a_text_ends_within_what_is_open() {
+        let dollars = |marks: &str| Within::Dollars(marks.as_bytes().to_vec());
+        for (text, expected) in [
+            (
+                "SELECT 'a', \"b\", $$c$$, $x$ $$ $x$, $1 /* d /* e */ */ -- 'f",
+                Within::Nothing,
+            ),
+            ("SELECT a$b, 'it''s', E'it\\'s', 1 - 2 / 3", Within::Nothing),
+            ("SELECT 'it''", Within::String(false)),
+            ("SELECT E'it\\'", Within::String(true)),
+            ("SELECT name'a\\'", Within::Nothing),
+            ("SELECT -- it's\n'a", Within::String(false)),
+            ("SELECT \"a'", Within::QuotedName),
+            ("SELECT /* a /* b */", Within::Comment(1)),
+            ("SELECT $$ '", dollars("$$")),
+            ("SELECT $x$ $$", dollars("$x$")),
+        ] {
+            assert_eq!(within(text), expected, "{text}");
+        }
+        assert_eq!(
+            within("SELECT 'a").after(b"b'; SELECT \"c"),
+            Within::QuotedName
+        );
+        assert_eq!(within("SELECT /* a").after(b"/* b */"), Within::Comment(1));
+        assert_eq!(within("SELECT $x$ a").after(b"$x$"), Within::Nothing);
+    }
+
+    #[test]
+    fn a_line_of_an_open_string_may_be_part_of_it_until_it_is_closed() {
+        let mut lines = Continued::default();
+        assert!(!lines.may_be_part(b"LOG:  statement: INSERT INTO t VALUES ('"));
+        lines.statement(b"INSERT INTO t VALUES ('");
+        assert!(lines.may_be_part(b"LOG:  statement: DROP TABLE t"));
+        lines.other_line(b"')");
+        assert!(!lines.may_be_part(b"LOG:  statement: SELECT 1"));
+    }
+
+    #[test]
+    fn a_string_may_be_opened_by_a_line_that_has_lost_its_tab() {
+        let mut lines = Continued::default();
+        lines.statement(b"INSERT INTO t");
+        lines.other_line(b"VALUES ('");
+        assert!(lines.may_be_part(b"LOG:  statement: DROP TABLE t"));
+    }
+
+    #[test]
+    fn where_further_lines_have_tabs_no_entry_is_part_of_another() {
+        let mut lines = Continued::default();
+        assert!(!lines.may_be_part(b"LOG:  statement: SELECT\n\t1"));
+        lines.statement(b"SELECT 'a");
+        assert!(!lines.may_be_part(b"LOG:  statement: SELECT 1"));
+    }
+
+    #[test]
+    fn a_statement_that_came_without_the_end_of_a_comment_does_not_swallow_the_rest() {
+        let mut lines = Continued::default();
+        lines.statement(b"SELECT /* a");
+        assert!(lines.may_be_part(b"ERROR:  unterminated /* comment at or near \"/* a\""));
+        lines.has_come_so();
+        assert!(!lines.may_be_part(b"LOG:  statement: SELECT 1"));
+    }
+
+    #[test]
+    fn further_lines_are_missing_where_short_texts_are_cut() {
+        let are_missing = |messages: &[&str]| {
+            let mut lines = FurtherLines::default();
+            for message in messages {
+                lines.entry(message.as_bytes(), message.as_bytes());
+            }
+            lines.are_missing()
+        };
+        let whole = ["duration: 1.0 ms  statement: SELECT 1"; 30];
+        assert!(!are_missing(&whole));
+        let with = |one| [&whole[..], &[one]].concat();
+        assert!(are_missing(&with("duration: 1.0 ms  statement: SELECT a,")));
+        assert!(
+            !are_missing(&with("statement: SELECT a,")),
+            "of one alone, it may be an error"
+        );
+        let long = format!(
+            "duration: 1.0 ms  statement: SELECT '{}",
+            "x".repeat(SHORT_BYTES)
+        );
+        assert!(!are_missing(&with(&long)));
+        let several = with("duration: 1.0 ms  statement: SELECT 1\n\t");
+        assert!(!are_missing(
+            &[&several[..], &["duration: 1.0 ms  statement: SELECT a,"]].concat()
+        ));
     }
 }

@@ -16,6 +16,8 @@
 //! - No line has exactly the length at which a widespread collector of logs cuts.
 //! - It does not begin where a string, a quoted name or a comment of the statement before it is open, in a file in which no tab is seen:
 //!   where tabs were taken away, a line of a string can look like an entry.
+//! - Further lines were not taken away from the file, as grep does: somewhere in its beginning there is one, or no text there is cut.
+//!   That is as much as can be seen; a line that is missing alone leaves no trace.
 //!
 //! In all formats, the text itself can show that it is cut ([`crate::normalise::Normalised::is_cut`]); that it does not is no proof.
 
@@ -74,8 +76,11 @@ pub(crate) fn without_carriage_returns(record: &[u8]) -> (Bytes<'_>, bool) {
 
 /// Whether the lines of an entry of a plain log show that it may be cut, or that two are in one.
 pub(crate) fn is_doubtful(record: &[u8]) -> bool {
-    let is_of_that_length =
-        |length: usize| CUT_AT_BYTES.contains(&length) || CUT_AT_BYTES.contains(&(length + 1));
+    let is_of_that_length = |length: usize| {
+        let with_its_end = length + 1;
+        with_its_end >= CUT_AT_BYTES[0]
+            && (CUT_AT_BYTES.contains(&length) || CUT_AT_BYTES.contains(&with_its_end))
+    };
     let mut begin = 0;
     let has_that_length = memchr_iter(b'\n', record)
         .chain([record.len()])
@@ -132,4 +137,53 @@ pub(crate) fn is_of_one_line(message: &[u8]) -> bool {
             | Said::ConnectionAuthorized(..)
             | Said::Disconnection
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn carriage_returns_before_line_ends_go_one_a_line() {
+        for (text, plain, are_all) in [
+            ("a", "a", true),
+            ("a\r\n\tb", "a\n\tb", true),
+            ("a\r\r\n\tb\r", "a\r\n\tb\r", true),
+            ("a\n\tb", "a\n\tb", false),
+        ] {
+            let (found, all) = without_carriage_returns(text.as_bytes());
+            assert_eq!((&*found, all), (plain.as_bytes(), are_all), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lines_of_certain_lengths_and_second_entries_are_doubtful() {
+        let line = |length: usize| {
+            let beginning = "2026-11-27 12:00:00.000 UTC [7] LOG:  statement: ";
+            format!("{beginning}{}", "x".repeat(length - beginning.len()))
+        };
+        for (text, expected) in [
+            (line(100), false),
+            (line(1_022), false),
+            (line(1_023), true),
+            (line(1_024), true),
+            (line(1_025), false),
+            (format!("{}\n\t{}", line(100), "x".repeat(8_191)), true),
+            (format!("{}ERROR:  x", line(100)), false),
+            (format!("{}\n\tLOG:  x: LOG:  x", line(100)), false),
+            (
+                format!("{}2026-11-27 12:00:00.000 UTC [8] LOG:  x", line(100)),
+                true,
+            ),
+            (format!("{}1795783261.123 [8] DETAIL:  x", line(100)), true),
+        ] {
+            assert_eq!(is_doubtful(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    /// Of many severities without a time each byte is looked at once.
+    #[test]
+    fn a_line_made_to_be_slow_ends() {
+        is_doubtful("1LOG:  ".repeat(1 << 20).as_bytes());
+    }
 }

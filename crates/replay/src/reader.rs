@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::assemble::Place;
-use crate::continued::Continued;
+use crate::continued::{Continued, FurtherLines};
 use crate::csv;
 use crate::ends::{is_doubtful, is_of_one_line, statement_of, without_carriage_returns};
 use crate::entry::{Bytes, Entry, SessionKey, Severity};
@@ -62,6 +62,8 @@ pub(crate) struct Source {
     first_us: Option<i64>,
     /// How its lines end.
     line_end: LineEnd,
+    /// Whether the further lines of its entries were taken away.
+    lacks_further_lines: bool,
 }
 
 /// What a file holds.
@@ -138,6 +140,7 @@ fn source(path: &Path, prefixes: &[Prefix], given: Option<&str>) -> Result<Sourc
         size_bytes: opened.size_bytes,
         first_us: None,
         line_end: LineEnd::Lf,
+        lacks_further_lines: false,
     };
     let mut is_empty = true;
     let mut most = 0;
@@ -149,6 +152,7 @@ fn source(path: &Path, prefixes: &[Prefix], given: Option<&str>) -> Result<Sourc
             source.format = format;
             source.first_us = seen.first_us;
             source.line_end = seen.line_end;
+            source.lacks_further_lines = seen.further_lines.are_missing();
         }
     }
     if most == 0 && !is_empty {
@@ -172,6 +176,7 @@ struct Seen {
     first_us: Option<i64>,
     /// CR LF if all lines end so.
     line_end: LineEnd,
+    further_lines: FurtherLines,
 }
 
 fn look(path: &Path, format: &Format) -> Result<Seen, LogError> {
@@ -183,6 +188,7 @@ fn look(path: &Path, format: &Format) -> Result<Seen, LogError> {
         entries: 0,
         first_us: None,
         line_end: LineEnd::Lf,
+        further_lines: FurtherLines::default(),
     };
     let (mut lf, mut cr_lf) = (0, 0);
     while seen.records < LOOK_AT_RECORDS {
@@ -193,8 +199,17 @@ fn look(path: &Path, format: &Format) -> Result<Seen, LogError> {
         lf += usize::from(record.line_end == LineEnd::Lf);
         cr_lf += usize::from(record.line_end == LineEnd::CrLf);
         let time_us = match parse(record.bytes, format, &mut zones) {
-            Ok(Parsed::Message(entry)) => Some(entry.time_us),
-            _ => None,
+            Ok(Parsed::Message(entry)) => {
+                if matches!(format, Format::Plain(_)) {
+                    seen.further_lines.entry(record.bytes, &entry.message);
+                }
+                Some(entry.time_us)
+            }
+            Ok(Parsed::Further(..)) => None,
+            Err(_) => {
+                seen.further_lines.other_line();
+                None
+            }
         };
         if time_us.is_some() {
             seen.entries += 1;
@@ -318,6 +333,7 @@ impl<E: Entries> FileReading<'_, E> {
                     Format::Plain(_) => {
                         self.hand_over(Proof::Entry);
                         let mut is_doubtful = !has_line_ends || is_doubtful(&bytes);
+                        is_doubtful |= source.lacks_further_lines;
                         is_doubtful |= self.is_continued(&bytes, &entry);
                         self.held = Some(Held {
                             entry: entry.into_owned(),
@@ -441,11 +457,9 @@ impl<E: Entries> FileReading<'_, E> {
             Proof::EndOfFile => held.has_line_end && is_of_one_line(&entry.message),
         };
         entry.end_is_known = is_proven && !held.is_doubtful;
-        let is_duration = matches!(
-            message::read(&entry.message),
-            Said::Duration(_, Timed::Before)
-        );
-        if !entry.end_is_known && is_duration {
+        let is_duration =
+            |message| matches!(message::read(message), Said::Duration(_, Timed::Before));
+        if !entry.end_is_known && is_duration(&entry.message) {
             let reason = "a duration whose line may be cut".to_owned();
             self.unread(place, Some(reason), &entry.message);
             return;

@@ -363,6 +363,37 @@ fn cut_lines(text: &str, most: usize) -> String {
 
 const ATTACKS: &[Attack] = &[
     attack(
+        "grep takes the lines of entries alone",
+        "stderr",
+        |text| {
+            each_line(text, |line| {
+                if line.starts_with('\t') {
+                    String::new()
+                } else {
+                    line.to_owned()
+                }
+            })
+        },
+        0,
+        9,
+    ),
+    attack(
+        "grep takes the lines of entries alone, which log_statement logs",
+        "stderr",
+        |text| {
+            let text = text.replace("duration: 1.234 ms  statement: ", "statement: ");
+            each_line(&text, |line| {
+                if line.starts_with('\t') {
+                    String::new()
+                } else {
+                    line.to_owned()
+                }
+            })
+        },
+        0,
+        9,
+    ),
+    attack(
         "tabs become blanks",
         "stderr",
         |text| text.replace("\n\t", "\n    "),
