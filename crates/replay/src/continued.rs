@@ -7,6 +7,7 @@ use crate::ends::statement_of;
 use crate::normalise::{
     after_comment, after_line, after_quotes, after_string, is_of_name, normalise,
 };
+use crate::parameters;
 
 /// Longer texts may be cut by a limit on lines, which is no limit of their number.
 const SHORT_BYTES: usize = 900;
@@ -114,7 +115,7 @@ pub(crate) struct FurtherLines {
     are_there: bool,
     statements: usize,
     cut: usize,
-    /// Of statements that the server has ended without an error, which no text can do that is cut.
+    /// Of statements that the server has ended without an error, which no text can do that is cut, and of its own texts.
     ended_and_cut: usize,
 }
 
@@ -129,6 +130,13 @@ impl FurtherLines {
             self.cut += 1;
             self.ended_and_cut += usize::from(message.starts_with(b"duration: "));
         }
+    }
+
+    /// Takes a DETAIL: the server writes no parameters whose last has no end.
+    pub(crate) fn detail(&mut self, record: &[u8], text: &[u8]) {
+        self.are_there |= memchr(b'\n', record).is_some();
+        let is_short = text.len() < SHORT_BYTES;
+        self.ended_and_cut += usize::from(is_short && parameters::are_cut(text));
     }
 
     /// Takes a line that is none of the server's, as further lines are that have lost their tab.
@@ -273,6 +281,12 @@ mod tests {
         assert!(!are_missing(&whole));
         let with = |one| [&whole[..], &[one]].concat();
         assert!(are_missing(&with("duration: 1.0 ms  statement: SELECT a,")));
+        let mut lines = FurtherLines::default();
+        lines.entry(b"", b"duration: 1.0 ms  execute x: SELECT $1");
+        lines.detail(b"", b"parameters: $1 = '1'");
+        assert!(!lines.are_missing());
+        lines.detail(b"", b"parameters: $1 = '1', $2 = 'it''s");
+        assert!(lines.are_missing());
         assert!(
             !are_missing(&with("statement: SELECT a,")),
             "of one alone, it may be an error"

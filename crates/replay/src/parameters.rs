@@ -8,11 +8,7 @@ use crate::entry::Bytes;
 
 /// Reads the DETAIL of a statement: its parameters in order, None for NULL. None for another detail, or one that is malformed.
 pub(crate) fn read(detail: &[u8]) -> Option<Vec<Option<Bytes<'_>>>> {
-    // A capital from PostgreSQL 16.
-    let text = detail
-        .strip_prefix(b"parameters: ")
-        .or_else(|| detail.strip_prefix(b"Parameters: "))?;
-    let mut rest = text;
+    let mut rest = values_of(detail)?;
     let mut values = Vec::new();
     loop {
         let equals = memchr(b' ', rest)?;
@@ -37,6 +33,20 @@ pub(crate) fn read(detail: &[u8]) -> Option<Vec<Option<Bytes<'_>>>> {
         }
         rest = rest.strip_prefix(b", ")?;
     }
+}
+
+/// What a DETAIL with parameters has behind its title.
+fn values_of(detail: &[u8]) -> Option<&[u8]> {
+    // A capital from PostgreSQL 16.
+    let is_title = |title: &[u8]| title.eq_ignore_ascii_case(b"parameters: ");
+    detail
+        .split_at_checked(12)
+        .and_then(|(title, values)| is_title(title).then_some(values))
+}
+
+/// Whether a DETAIL has parameters, the last of which has no end.
+pub(crate) fn are_cut(detail: &[u8]) -> bool {
+    values_of(detail).is_some() && read(detail).is_none()
 }
 
 /// Whether a value may have been cut by log_parameter_max_length, which leaves three dots.
@@ -106,6 +116,18 @@ mod tests {
             "parameters: $1 = '1', ",
         ] {
             assert_eq!(read(detail.as_bytes()), None, "{detail}");
+        }
+    }
+
+    #[test]
+    fn parameters_without_an_end_are_cut() {
+        for (detail, expected) in [
+            ("parameters: $1 = 'it''s", true),
+            ("Parameters: $1 = '1', $2 = '", true),
+            ("Parameters: $1 = '1'", false),
+            ("Key (id)=(1", false),
+        ] {
+            assert_eq!(are_cut(detail.as_bytes()), expected, "{detail}");
         }
     }
 

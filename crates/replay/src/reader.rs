@@ -205,6 +205,10 @@ fn look(path: &Path, format: &Format) -> Result<Seen, LogError> {
                 }
                 Some(entry.time_us)
             }
+            Ok(Parsed::Further(Further::Detail, _, text)) => {
+                seen.further_lines.detail(record.bytes, &text);
+                None
+            }
             Ok(Parsed::Further(..)) => None,
             Err(_) => {
                 seen.further_lines.other_line();
