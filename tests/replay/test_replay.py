@@ -222,15 +222,20 @@ def test_statements_are_due_when_they_were_recorded(server: Server, recorded: tu
     assert max(lags) > 100_000_000
 
 
-def test_what_a_read_only_session_refuses_is_skipped(server: Server, recorded: tuple[Path, tuple[Any, ...]]) -> None:
+def test_what_a_read_only_session_refuses_is_a_refused_write(
+    server: Server, recorded: tuple[Path, tuple[Any, ...]]
+) -> None:
     file, _ = recorded
     fresh(server)
     result = replay(server, file, read_only=True)
-    assert result.replay is not None and result.errors == ()
+    assert result.replay is not None
     each = CLIENTS * TRANSACTIONS
-    # The first statement of a transaction is refused, those after it fail with the transaction; BEGIN and END do not.
-    assert (result.totals.done, result.totals.skipped) == (2 * each, 5 * each)
-    assert result.replay.refused_writes == 5 * each
+    # The first statement of a transaction is refused, and those after it fail with the transaction: END is answered by ROLLBACK.
+    totals = result.totals
+    assert (totals.done, totals.failed, totals.skipped) == (each, 6 * each, 0)
+    assert result.replay.refused_writes == 6 * each
+    assert {one.kind for one in result.errors} == {"refused_write"}
+    assert {one.sqlstate for one in result.errors} == {"25006", "25P02", None}
     assert sums(server)[0] == 0
 
 
@@ -297,8 +302,10 @@ def test_what_failed_when_it_was_recorded_fails_again(server: Server, tmp_path: 
     statements = 2 + 2 + 4 + 1 + 1 + 2 + 1 + 1 + 1  # psycopg says DEALLOCATE ALL once more
     file = prepare(server, "failing", statements, tmp_path / "a.replay")
     result = replay(server, file, clients=1, threads=1, speed=1.0)
-    assert result.replay is not None and result.errors == ()
-    assert (result.totals.done, result.replay.failed_as_recorded) == (statements, 2)
+    assert result.replay is not None
+    assert (result.totals.done, result.totals.failed) == (statements - 2, 2)
+    assert result.replay.failed_as_recorded == 2
+    assert {one.kind for one in result.errors} == {"failed_as_recorded"}
     with control(server) as session:
         assert session.execute("TABLE goods").fetchall() == before
         session.execute("DROP TABLE goods")
@@ -312,6 +319,93 @@ def test_what_failed_when_it_was_recorded_fails_again(server: Server, tmp_path: 
     assert result.totals.failed > 0
     assert {one.sqlstate for one in result.errors} >= {"42809"}
     assert sum(one.count for one in result.errors) == result.totals.failed
+
+
+OUTCOMES: dict[str, tuple[list[str], str, int, set[tuple[str, str | None]]]] = {
+    # What is recorded, what is changed before the replay, how many statements are done then, and kinds and codes of the others.
+    "COMMIT": (
+        ["BEGIN", "SELECT a FROM t", "COMMIT"],
+        "DROP TABLE t",
+        1,
+        {("sql", "42P01"), ("sql", None)},
+    ),
+    "END": (["BEGIN", "SELECT a FROM t", "END"], "DROP TABLE t", 1, {("sql", "42P01"), ("sql", None)}),
+    "COMMIT AND CHAIN": (
+        ["BEGIN", "SELECT a FROM t", "COMMIT AND CHAIN", "SELECT 1", "COMMIT"],
+        "DROP TABLE t",
+        3,
+        {("sql", "42P01"), ("sql", None)},
+    ),
+    "a COMMIT of several": (
+        ["BEGIN", "SELECT a FROM t", "COMMIT; SELECT 1"],
+        "DROP TABLE t",
+        1,
+        {("sql", "42P01"), ("sql", None)},
+    ),
+    "PREPARE TRANSACTION outside of a transaction": (["PREPARE TRANSACTION 'p'"], "", 0, {("sql", None)}),
+    "COMMIT outside of a transaction": (["COMMIT"], "", 1, set()),
+    "ROLLBACK": (["BEGIN", "SELECT a FROM t", "/* COMMIT */ rollback"], "DROP TABLE t", 2, {("sql", "42P01")}),
+    "ABORT": (["BEGIN", "SELECT a FROM t", "ABORT"], "DROP TABLE t", 2, {("sql", "42P01")}),
+    "ROLLBACK TO SAVEPOINT": (
+        ["BEGIN", "SAVEPOINT s", "SELECT a FROM t", "ROLLBACK TO SAVEPOINT s", "COMMIT"],
+        "DROP TABLE t",
+        4,
+        {("sql", "42P01")},
+    ),
+    "RELEASE SAVEPOINT": (
+        ["BEGIN", "SAVEPOINT s", "SELECT a FROM t", "RELEASE SAVEPOINT s", "ROLLBACK"],
+        "DROP TABLE t",
+        3,
+        {("sql", "42P01"), ("sql", "25P02")},
+    ),
+    "several rollbacks": (["BEGIN; ROLLBACK; BEGIN; ROLLBACK"], "", 1, set()),
+    "a deferred constraint": (
+        ["BEGIN", "INSERT INTO d VALUES (1)", "COMMIT"],
+        "INSERT INTO d VALUES (1)",
+        2,
+        {("sql", "23505")},
+    ),
+    "an ambiguous function": (
+        ["SELECT twice('1')"],
+        "CREATE FUNCTION twice(date) RETURNS int LANGUAGE sql RETURN 2",
+        0,
+        {("refused", "42725")},
+    ),
+    "an absent function": (["SELECT twice('1')"], "DROP FUNCTION twice(int)", 0, {("refused", "42883")}),
+    "a value of another type": (
+        ["INSERT INTO v VALUES ('one')"],
+        "DROP TABLE v; CREATE TABLE v (a int)",
+        0,
+        {("refused", "22P02")},
+    ),
+    "a notice": (["DO $$BEGIN RAISE NOTICE 'ROLLBACK'; END$$"], "", 1, set()),
+}
+SCHEMA = """
+DROP TABLE IF EXISTS t, d, v; DROP FUNCTION IF EXISTS twice(int), twice(date);
+CREATE TABLE t (a int); CREATE TABLE v (a text); CREATE TABLE d (a int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql RETURN 2 * $1;
+"""
+
+
+@pytest.mark.parametrize("case", OUTCOMES)
+def test_the_outcome_is_what_the_server_did(server: Server, tmp_path: Path, case: str) -> None:
+    statements, change, done, failures = OUTCOMES[case]
+    application = f"outcome {list(OUTCOMES).index(case)}"
+    with control(server) as session:
+        session.execute(SCHEMA.encode())
+    string = f"host={server.folder} port={server.port} user=postgres dbname=postgres"
+    with psycopg.connect(string, autocommit=True, application_name=application) as client:
+        for statement in statements:
+            client.pgconn.exec_(statement.encode())
+    file = prepare(server, application, len(statements), tmp_path / "a.replay")
+    with control(server) as session:
+        session.execute(SCHEMA.encode())
+        session.execute(change.encode())
+    result = replay(server, file, clients=1, threads=1)
+    totals = result.totals
+    assert (totals.done, totals.failed, totals.skipped) == (done, len(statements) - done, 0)
+    assert {(one.kind, one.sqlstate) for one in result.errors} == failures
+    assert sum(one.count for one in result.histograms if one.scope == "transaction") == done
 
 
 def test_sessions_are_opened_and_closed_as_recorded(server: Server, tmp_path: Path) -> None:

@@ -11,6 +11,12 @@ pub enum ErrorKind {
     DeadlockDetected,
     /// Any other error of a statement.
     Sql,
+    /// The server does not take a statement's types, values or encoding as they were sent.
+    Refused,
+    /// The server refused a write in a read-only transaction, or what followed it in that transaction.
+    RefusedWrite,
+    /// A replayed statement failed as it did when it was recorded.
+    AsRecorded,
     /// A client could not connect.
     Connect,
     /// No connection within the time allowed.
@@ -54,6 +60,9 @@ impl ErrorKind {
             Self::SerializationFailure => "serialization_failure",
             Self::DeadlockDetected => "deadlock_detected",
             Self::Sql => "sql",
+            Self::Refused => "refused",
+            Self::RefusedWrite => "refused_write",
+            Self::AsRecorded => "failed_as_recorded",
             Self::Connect => "connect",
             Self::Timeout => "timeout",
             Self::ConnectionLost => "connection_lost",

@@ -1,6 +1,7 @@
 """Each class of replayed statements: how long it took when it was recorded, and on each variant."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ from plinth.analyse import comparison
 from plinth.analyse.bootstrap import of_trials
 from plinth.analyse.comparison import Outcome, Ratio
 from plinth.analyse.trials import JudgedTrial, Measured
-from plinth.model.analysis import NoiseFloor, ReplayedClass, TimeRatio, TimeVerdict, Verdict
+from plinth.model.analysis import NoiseFloor, ReplayedClass, ReplayFailure, TimeRatio, TimeVerdict, Verdict
 from plinth.model.contents import TrialContents
 from plinth.model.factors import Design
 from plinth.model.figures import Estimate
@@ -30,7 +31,7 @@ _Key = tuple[str, str]
 def replayed_classes(
     measured: Mapping[str, Measured], design: Design, noise: NoiseFloor | None, seed: int
 ) -> dict[str, tuple[ReplayedClass, ...]]:
-    """Return, by variant that replays a recording, each class of statements that was done in a counted trial, those with the most time first.
+    """Return, by variant that replays a recording, each class of statements that was done or failed in a counted trial, those with the most time first.
 
     Two families of comparisons are corrected (Holm), each over all classes and variants: with the recording, and with the baseline of
     the variant's stratum. What is compared are mean times, block by block; those of a replay are from sending to the end of the reply.
@@ -52,19 +53,24 @@ def replayed_classes(
     }
     against_recording = _outcomes(with_recording, noise, seed)
     against_baseline = _outcomes(with_baseline, noise, seed)
+    failures = _failures_by_class(measured)
+    baseline_of = dict(design.pairs)
     found: dict[str, list[ReplayedClass]] = {}
-    for id_, name in means:
+    for id_, name in dict.fromkeys((*means, *failures)):
+        has_failed = (id_, name) in failures
+        baseline_has_failed = (baseline_of.get(id_), name) in failures
         own = _service(measured[id_], name)
         found.setdefault(id_, []).append(
             ReplayedClass(
                 name=name,
                 done=own.count,
-                recorded_mean_ns=_estimate(recorded[id_, name], seed),
-                mean_ns=_estimate(means[id_, name], seed),
-                p50_ns=own.percentile_ns(0.5),
-                p99_ns=own.percentile_ns(0.99),
-                to_recording=_time_ratio(against_recording.get((id_, name))),
-                to_baseline=_time_ratio(against_baseline.get((id_, name))),
+                failures=failures.get((id_, name), ()),
+                recorded_mean_ns=_estimate(recorded.get((id_, name)), seed),
+                mean_ns=_estimate(means.get((id_, name)), seed),
+                p50_ns=own.percentile_ns(0.5) if own else None,
+                p99_ns=own.percentile_ns(0.99) if own else None,
+                to_recording=_time_ratio(against_recording.get((id_, name)), has_failed, False),
+                to_baseline=_time_ratio(against_baseline.get((id_, name)), has_failed, baseline_has_failed),
             )
         )
     return {
@@ -78,7 +84,14 @@ def statement_times(contents: TrialContents, variant: Variant) -> tuple[Statemen
     if variant.recording is None:
         return ()
     times = {script.name: _service_times(contents, script.name) for script in variant.scripts}
-    return tuple(StatementTime(name=name, mean_ns=one.mean_ns()) for name, one in times.items() if one and one.sum_ns)
+    failed = Counter[str | None]()
+    for error in contents.trial.errors:
+        failed[error.script] += error.count
+    return tuple(
+        StatementTime(name=name, mean_ns=one.mean_ns(), failed=failed[name])
+        for name, one in times.items()
+        if one and one.sum_ns
+    )
 
 
 class SideBySide(NamedTuple):
@@ -121,7 +134,7 @@ def statement_changes(
                 name=name,
                 before=of_trials([math.exp(log) for log in before], seed),
                 after=of_trials([math.exp(log) for log in after], seed),
-                change=_as_times(judged[key]),
+                change=_as_times(judged[key], _has_failed(side.after, name), _has_failed(side.before, name)),
             ),
         )
         for key, (side, name, before, after) in times.items()
@@ -139,7 +152,30 @@ def _logs_by_class(figures: VariantFigures) -> dict[str, list[float]]:
     return logs
 
 
-def _estimate(logs: Mapping[int, float], seed: int) -> Estimate | None:
+def _has_failed(figures: VariantFigures, name: str) -> bool:
+    return any(one.failed for trial in figures.trials for one in trial.statements if one.name == name)
+
+
+def _failures_by_class(measured: Mapping[str, Measured]) -> dict[_Key, tuple[ReplayFailure, ...]]:
+    found: dict[_Key, dict[tuple[str, str | None], ReplayFailure]] = {}
+    for id_, one in measured.items():
+        if one.variant.recording is None:
+            continue
+        for error in (error for trial in one.counted for error in trial.contents.trial.errors):
+            if error.script is None:
+                continue
+            kinds = found.setdefault((id_, error.script), {})
+            known = kinds.get((error.kind, error.sqlstate))
+            kinds[error.kind, error.sqlstate] = ReplayFailure(
+                kind=error.kind,
+                sqlstate=error.sqlstate,
+                count=error.count + (known.count if known else 0),
+                message=known.message if known else error.message,
+            )
+    return {key: tuple(kinds.values()) for key, kinds in found.items()}
+
+
+def _estimate(logs: Mapping[int, float] | None, seed: int) -> Estimate | None:
     return of_trials([math.exp(log) for log in logs.values()], seed) if logs else None
 
 
@@ -189,9 +225,14 @@ def _outcomes(
     return comparison.outcomes(ratios, noise)
 
 
-def _time_ratio(outcome: Outcome | None) -> TimeRatio | None:
-    return None if outcome is None else _as_times(outcome)
+def _time_ratio(outcome: Outcome | None, has_failed: bool, other_has_failed: bool) -> TimeRatio | None:
+    return None if outcome is None else _as_times(outcome, has_failed, other_has_failed)
 
 
-def _as_times(outcome: Outcome) -> TimeRatio:
-    return TimeRatio(ratio=outcome.ratio, verdict=_OF_TIMES[outcome.verdict], p_value=outcome.p_value)
+def _as_times(outcome: Outcome, has_failed: bool, other_has_failed: bool) -> TimeRatio:
+    """Return a ratio of times with its verdict. What failed is not in the times: it makes neither its own side faster nor the other
+    one slower."""
+    verdict = _OF_TIMES[outcome.verdict]
+    if (verdict == "faster" and has_failed) or (verdict == "slower" and other_has_failed):
+        verdict = "undecided"
+    return TimeRatio(ratio=outcome.ratio, verdict=verdict, p_value=outcome.p_value)

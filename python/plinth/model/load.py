@@ -245,10 +245,12 @@ class ReplayCounts(Frozen):
     statements: int = Field(description="Of the recording.")
     not_reached: int = Field(description="Those that the run ended before.")
     failed_as_recorded: int = Field(
-        description="Of those done: they failed with the SQLSTATE that was recorded, or with any where none was."
+        description="Of those failed: with the SQLSTATE that was recorded, or with any where none was."
     )
     no_longer_failing: int = Field(description="Of those done: they failed when they were recorded.")
-    refused_writes: int = Field(description="Skipped: the server refused them in a read-only transaction.")
+    refused_writes: int = Field(
+        description="Of those failed: the server refused them in a read-only transaction, or they followed such a one in it."
+    )
     connections: int = Field(description="Connections that were opened.")
     connections_at_once: int
 

@@ -40,6 +40,7 @@ class StatementTime(Frozen):
 
     name: str = Field(description="The text without constants.")
     mean_ns: float = Field(gt=0, lt=2**63)
+    failed: int = Field(default=0, ge=0, description="How many others failed, warm-up included.")
 
 
 class TrialFigures(Frozen):

@@ -7,6 +7,7 @@ use plinth_wire::{Frame, Scanner, ServerError};
 
 use crate::errors::{ErrorKind, Failure};
 use crate::link::{Dialing, Link};
+use crate::replay::answer::{kind_of, without_commit};
 use crate::replay::statement::Sent;
 
 /// What a connection was told by the server.
@@ -25,6 +26,8 @@ pub(super) struct Current {
     pub(super) began_ns: u64,
     /// The first error.
     pub(super) failure: Option<Failure>,
+    /// How many rollbacks the server has answered with.
+    rolled_back: u32,
 }
 
 /// A connection, or the place of one.
@@ -42,8 +45,10 @@ pub(super) struct Connection {
     /// By number of the text, a bit.
     prepared: Vec<u64>,
     pub(super) in_block: bool,
-    /// A write was refused in the transaction that is open, which makes its other statements fail.
-    pub(super) was_refused: bool,
+    /// The transaction that is open has failed.
+    pub(super) has_failed: bool,
+    /// Why the transaction that is open has failed, if the reason is one that its other statements share.
+    pub(super) shared_reason: Option<ErrorKind>,
     pub(super) current: Option<Current>,
     /// The text that is being prepared.
     parsing: Option<u32>,
@@ -90,7 +95,8 @@ impl Connection {
         self.parsing = None;
         self.last_words = None;
         self.in_block = false;
-        self.was_refused = false;
+        self.has_failed = false;
+        self.shared_reason = None;
         Ok(())
     }
 
@@ -114,6 +120,7 @@ impl Connection {
             sent,
             began_ns: now_ns,
             failure: None,
+            rolled_back: 0,
         });
     }
 
@@ -141,7 +148,7 @@ impl Connection {
         match frame.tag {
             b'Z' => {
                 self.in_block = frame.body.first() != Some(&b'I');
-                self.was_refused &= self.in_block;
+                self.has_failed = frame.body.first() == Some(&b'E');
                 self.parsing = None;
                 return Ok(Told::Ready);
             }
@@ -158,6 +165,7 @@ impl Connection {
             b'C' if matches!(frame.body, b"DEALLOCATE ALL\0" | b"DISCARD ALL\0") => {
                 self.prepared.clear();
             }
+            b'C' if frame.body == b"ROLLBACK\0" => self.rolled_back(),
             b'G' => {
                 return Err(
                     "the statement is a COPY from the client, whose rows are not recorded".into(),
@@ -172,13 +180,24 @@ impl Connection {
         Ok(Told::Nothing)
     }
 
+    /// The server has ended a transaction by a rollback, or gone back to a savepoint. If the statement did not ask for it, it is
+    /// one that ends a transaction well, and it did not.
+    fn rolled_back(&mut self) {
+        if let Some(current) = &mut self.current {
+            current.rolled_back += 1;
+            if current.rolled_back > current.sent.rollbacks {
+                current.failure.get_or_insert_with(without_commit);
+            }
+        }
+    }
+
     fn failed(&mut self, error: &ServerError) {
         let is_fatal = error.is_fatal();
         let failure = Failure {
             kind: if is_fatal {
                 ErrorKind::ConnectionLost
             } else {
-                ErrorKind::of_sqlstate(&error.sqlstate)
+                kind_of(&error.sqlstate)
             },
             sqlstate: (!error.sqlstate.is_empty()).then(|| error.sqlstate.clone()),
             message: without_values(error),

@@ -6,6 +6,7 @@
 //! last longer than it did, and hold its locks. Without a speed, each session does so with all of its statements.
 
 mod ahead;
+mod answer;
 mod connection;
 mod player;
 mod statement;
@@ -32,7 +33,7 @@ pub struct ReplayConfig {
     /// opened and closed as recorded.
     #[serde(default)]
     pub pooled: bool,
-    /// Transactions are read-only unless they say otherwise, and what the server refuses therefore is counted as skipped.
+    /// Transactions are read-only unless they say otherwise, and what the server refuses therefore has failed as a refused write.
     #[serde(default)]
     pub read_only: bool,
     /// How many classes of statements have figures of their own: those with the most time when they were recorded.
@@ -73,11 +74,11 @@ pub struct ReplayCounts {
     pub statements: u64,
     /// Those that the run ended before.
     pub not_reached: u64,
-    /// Done: they failed, with the code that was recorded, or with any if the recording has none.
+    /// Failed: with the code that was recorded, or with any if the recording has none.
     pub failed_as_recorded: u64,
     /// Done: they failed when they were recorded.
     pub no_longer_failing: u64,
-    /// Skipped: the server refused them in a read-only transaction.
+    /// Failed: the server refused them in a read-only transaction, or they followed such a one in it.
     pub refused_writes: u64,
     /// Connections that were opened.
     pub connections: u64,
@@ -107,6 +108,8 @@ pub(crate) struct Replay {
     /// With how many statements they have.
     labels: Vec<(String, u64)>,
     label_of_class: Vec<u32>,
+    /// By class of the recording: how many of its statements are a rollback.
+    rollbacks_of_class: Vec<u32>,
 }
 
 /// The classes of a recording that have figures of their own.
@@ -164,8 +167,14 @@ impl Replay {
                 format!("{}: it has no statement", config.file.display()),
             ));
         }
+        let rollbacks_of_class = file
+            .classes
+            .iter()
+            .map(|class| answer::rollbacks(&class.text))
+            .collect();
         Ok(Self {
             file,
+            rollbacks_of_class,
             speed: config.speed,
             pooled: config.pooled,
             read_only: config.read_only,

@@ -19,6 +19,7 @@ use crate::link::{DialError, Dialing};
 use crate::readiness::Alarm;
 use crate::recorder::{Ended, Outcome, Recorder, Scope};
 use crate::replay::ahead::Ahead;
+use crate::replay::answer::{follows_another, is_refused_write};
 use crate::replay::connection::{Connection, Told};
 use crate::replay::statement::{Sent, Waiting, write_prepare, write_statement};
 use crate::replay::{Replay, ReplayCounts};
@@ -44,9 +45,6 @@ const RESOLUTION_US: u64 = 1_000;
 const MOST_EARLY_NS: f64 = 2e6;
 /// How many statements are handed out before the sockets are looked at.
 const HANDED_AT_ONCE: usize = 256;
-/// SQLSTATE of a write in a read-only transaction, and of a statement in a transaction that has failed.
-const READ_ONLY: &[u8] = b"25006";
-const IN_FAILED_TRANSACTION: &[u8] = b"25P02";
 
 const WAKER: Token = Token(usize::MAX);
 const ALARM: usize = usize::MAX - 1;
@@ -925,35 +923,59 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Counts a statement that has ended, by how it compares with its recording.
+    /// Counts a statement that has ended, by what the server did, and by how that compares with the recording.
     fn ended(&mut self, place: usize, sent: &Sent, began_ns: u64, failure: Option<Failure>) {
         self.pending -= 1;
         self.busy -= 1;
-        let Some(failure) = failure else {
-            self.counts.no_longer_failing += u64::from(sent.has_failed);
-            return self.record(sent, began_ns, Outcome::Done);
+        let outcome = match failure {
+            None => {
+                self.counts.no_longer_failing += u64::from(sent.has_failed);
+                Outcome::Done
+            }
+            Some(failure) => self.failed(place, sent, failure),
         };
-        let code = failure.sqlstate.as_deref().unwrap_or("").as_bytes();
-        let as_recorded = sent.has_failed && sent.sqlstate.is_none_or(|recorded| recorded == code);
-        if as_recorded {
-            self.counts.failed_as_recorded += 1;
-            return self.record(sent, began_ns, Outcome::Done);
-        }
         let connection = &mut self.connections[place];
-        let is_refused =
-            code == READ_ONLY || (code == IN_FAILED_TRANSACTION && connection.was_refused);
-        if self.replay.read_only && is_refused {
-            connection.was_refused |= connection.in_block;
-            self.counts.refused_writes += 1;
-            return self.recorder.skipped(sent.label, 1);
+        if !connection.has_failed {
+            connection.shared_reason = None;
+        }
+        self.record(sent, began_ns, outcome);
+    }
+
+    /// Counts a failure. Returns its kind: that of the statement which made the transaction fail, if it is only for that.
+    fn failed(&mut self, place: usize, sent: &Sent, mut failure: Failure) -> Outcome {
+        let connection = &mut self.connections[place];
+        let code = failure.sqlstate.as_deref().unwrap_or("").as_bytes();
+        let as_recorded = sent.has_failed
+            && sent.sqlstate.map_or_else(
+                || !failure.kind.is_of_connection(),
+                |recorded| recorded == code,
+            );
+        let shared = connection
+            .shared_reason
+            .filter(|_| follows_another(&failure));
+        if as_recorded {
+            failure.kind = ErrorKind::AsRecorded;
+        } else if self.replay.read_only && is_refused_write(&failure) {
+            failure.kind = ErrorKind::RefusedWrite;
+        } else if let Some(kind) = shared {
+            failure.kind = kind;
         }
         let kind = failure.kind;
+        match kind {
+            ErrorKind::AsRecorded => self.counts.failed_as_recorded += 1,
+            ErrorKind::RefusedWrite => self.counts.refused_writes += 1,
+            _ => {}
+        }
+        let is_shared = matches!(kind, ErrorKind::AsRecorded | ErrorKind::RefusedWrite);
+        if connection.shared_reason.is_none() && is_shared {
+            connection.shared_reason = Some(kind);
+        }
         let place = Place {
             script: Some(sent.label),
             ..Place::default()
         };
         self.recorder.error(place, failure, self.last_ns);
-        self.record(sent, began_ns, Outcome::Failed(kind));
+        Outcome::Failed(kind)
     }
 
     fn record(&mut self, sent: &Sent, began_ns: u64, outcome: Outcome) {
@@ -1076,11 +1098,15 @@ fn due_ns(replay: &Replay, recorded_us: u64) -> u64 {
 
 fn next_of(replay: &Replay, statement: &RecordedStatement<'_>, follows: bool) -> Next {
     let due_ns = due_ns(replay, statement.start_us);
-    let label = replay.label_of_class[statement.class as usize];
+    let class = statement.class as usize;
+    let (label, rollbacks) = (
+        replay.label_of_class[class],
+        replay.rollbacks_of_class[class],
+    );
     Next {
         due_ns,
         session: statement.session,
-        sent: Sent::of(statement, label, due_ns),
+        sent: Sent::of(statement, label, rollbacks, due_ns),
         follows,
     }
 }

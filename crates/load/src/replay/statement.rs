@@ -12,18 +12,26 @@ pub(super) struct Sent {
     /// How long it took when it was recorded.
     pub(super) recorded_ns: Option<u64>,
     pub(super) has_failed: bool,
+    /// How many rollbacks it asks for.
+    pub(super) rollbacks: u32,
     pub(super) sqlstate: Option<[u8; 5]>,
     /// The text that has to be prepared for it.
     pub(super) prepared: Option<u32>,
 }
 
 impl Sent {
-    pub(super) fn of(statement: &RecordedStatement<'_>, label: u32, intended_ns: u64) -> Self {
+    pub(super) fn of(
+        statement: &RecordedStatement<'_>,
+        label: u32,
+        rollbacks: u32,
+        intended_ns: u64,
+    ) -> Self {
         Self {
             label: label as usize,
             intended_ns,
             recorded_ns: statement.duration_us.map(|us| us.saturating_mul(1_000)),
             has_failed: statement.has_failed,
+            rollbacks,
             sqlstate: statement.sqlstate,
             prepared: prepared(statement),
         }

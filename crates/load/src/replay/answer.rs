@@ -1,0 +1,115 @@
+//! What the server's answer to a replayed statement means: its errors, and the tag of what it did.
+
+use crate::errors::{ErrorKind, Failure};
+
+/// SQLSTATE of a write in a read-only transaction, and of a statement in a transaction that has failed.
+const READ_ONLY: &str = "25006";
+const IN_FAILED_TRANSACTION: &str = "25P02";
+/// SQLSTATEs of types, values and encodings that the server does not take: functions and operators that do not exist for the types
+/// or are ambiguous, parameters of no or another type, and texts that are no value of their type or not in the encoding.
+const REFUSED: [&str; 10] = [
+    "22021", "22P02", "22P03", "22P05", "42725", "42804", "42846", "42883", "42P08", "42P18",
+];
+
+/// Returns the kind of a statement's error.
+pub(super) fn kind_of(sqlstate: &str) -> ErrorKind {
+    if REFUSED.contains(&sqlstate) {
+        ErrorKind::Refused
+    } else {
+        ErrorKind::of_sqlstate(sqlstate)
+    }
+}
+
+/// Returns what went wrong with a statement that should have ended a transaction well, or prepared it, and rolled it back.
+pub(super) fn without_commit() -> Failure {
+    Failure {
+        kind: ErrorKind::Sql,
+        sqlstate: None,
+        message: "the server answered ROLLBACK, and the statement did not ask for that: nothing was committed"
+            .to_owned(),
+        in_full: None,
+    }
+}
+
+/// Whether a write was refused because the transaction is read-only.
+pub(super) fn is_refused_write(failure: &Failure) -> bool {
+    failure.sqlstate.as_deref() == Some(READ_ONLY)
+}
+
+/// Whether a statement failed because its transaction had failed before.
+pub(super) fn follows_another(failure: &Failure) -> bool {
+    match failure.sqlstate.as_deref() {
+        None => *failure == without_commit(),
+        Some(sqlstate) => sqlstate == IN_FAILED_TRANSACTION,
+    }
+}
+
+/// Returns how many statements of a class are a rollback, which the server answers with the tag `ROLLBACK`. The text of a class has
+/// neither comments nor constants.
+pub(super) fn rollbacks(class: &[u8]) -> u32 {
+    let mut is_quoted = false;
+    let statements = class.split(|&byte| {
+        is_quoted ^= byte == b'"';
+        byte == b';' && !is_quoted
+    });
+    statements
+        .filter(|statement| {
+            let word = statement
+                .trim_ascii()
+                .split(|byte| !byte.is_ascii_alphabetic())
+                .next()
+                .unwrap_or_default();
+            word.eq_ignore_ascii_case(b"ROLLBACK") || word.eq_ignore_ascii_case(b"ABORT")
+        })
+        .count() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rollbacks_that_are_asked_for_are_counted() {
+        for (class, expected) in [
+            ("ROLLBACK", 1),
+            ("rollback and chain", 1),
+            ("ABORT", 1),
+            ("ROLLBACK;", 1),
+            ("ROLLBACK TO SAVEPOINT a", 1),
+            ("rollback ; BEGIN ; rollback", 2),
+            ("COMMIT", 0),
+            ("COMMIT AND CHAIN", 0),
+            ("END", 0),
+            ("PREPARE TRANSACTION $1", 0),
+            ("RELEASE SAVEPOINT rollback", 0),
+            ("SELECT rollback FROM t", 0),
+            ("COMMIT; SELECT \"; rollback\"", 0),
+            ("rollbacks", 0),
+            ("", 0),
+        ] {
+            assert_eq!(rollbacks(class.as_bytes()), expected, "{class}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_does_not_take_is_refused() {
+        for (sqlstate, expected) in [
+            ("42725", ErrorKind::Refused),
+            ("42883", ErrorKind::Refused),
+            ("22021", ErrorKind::Refused),
+            ("42804", ErrorKind::Refused),
+            ("42P18", ErrorKind::Refused),
+            ("22P02", ErrorKind::Refused),
+            ("22P05", ErrorKind::Refused),
+            ("42P08", ErrorKind::Refused),
+            ("42P01", ErrorKind::Sql),
+            ("22012", ErrorKind::Sql),
+            ("25P02", ErrorKind::Sql),
+            ("57014", ErrorKind::Sql),
+            ("40001", ErrorKind::SerializationFailure),
+            ("40P01", ErrorKind::DeadlockDetected),
+        ] {
+            assert_eq!(kind_of(sqlstate), expected, "{sqlstate}");
+        }
+    }
+}
