@@ -411,7 +411,7 @@ def clean_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str) -> 
 
 
 def test_what_plinth_clean_of_a_host_prints_is_bounded(tmp_path, monkeypatch) -> None:
-    with pytest.raises(RunError, match="wrote more than 1.0 MiB of output and was ended"):
+    with pytest.raises(RunError, match=r"wrote more than 1\.0 MiB of output and was ended"):
         clean_there(tmp_path, monkeypatch, "exec yes")
 
 

@@ -441,19 +441,41 @@ export interface ReplayedClass {
    * The text without constants.
    */
   name: string;
+  /**
+   * What all times and comparisons rest on.
+   */
   done: number;
+  /**
+   * If there are any, no comparison says that the class is faster.
+   */
+  failures: ReplayFailure[];
   /**
    * Of the same statements, when they were recorded.
    */
   recorded_mean_ns: Estimate | null;
   mean_ns: Estimate | null;
-  p50_ns: number;
-  p99_ns: number;
+  p50_ns: number | null;
+  p99_ns: number | null;
   to_recording: TimeRatio | null;
   /**
    * Of the variant's stratum; None of the baseline itself.
    */
   to_baseline: TimeRatio | null;
+}
+/**
+ * Statements of a class that failed in one way, in a variant's counted trials, warm-up included.
+ */
+export interface ReplayFailure {
+  /**
+   * refused: the server does not take their types, values or encoding; refused_write: they write, or follow a write, and sessions are read-only; failed_as_recorded; others: as errors of a load.
+   */
+  kind: string;
+  sqlstate: string | null;
+  count: number;
+  /**
+   * The first one.
+   */
+  message: string;
 }
 /**
  * How a time compares with another one.
