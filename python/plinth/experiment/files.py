@@ -141,7 +141,7 @@ def recorded_files(folder: Path, patterns: Sequence[str], key: Sequence[str]) ->
             hint = "a path or a pattern, relative to the experiment file"
             raise Problem(f"there is no file {pattern!r}", path=[*key], hint=hint)
         for file in matching:
-            real = file.resolve()
+            real = Path(os.path.realpath(file))  # of a loop of links, too
             try:
                 status = real.stat()
                 if not stat.S_ISREG(status.st_mode):

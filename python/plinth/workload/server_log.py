@@ -24,7 +24,7 @@ from plinth.system.directory import filled_by, take_filled
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner, server_owner
 from plinth.system.paths import cache_dir, ensure
-from plinth.system.regular_file import open_regular_file
+from plinth.system.regular_file import check_regular_if_there, open_regular_file
 from plinth.system.runner import Runner
 
 _CHUNK_BYTES = 2**20
@@ -64,6 +64,10 @@ def log_files(patterns: Sequence[Path]) -> tuple[Path, ...]:
             raise UsageError(
                 f"{file} is not a regular file", hint="a pattern for those in it, as in 'log/postgresql-*.json'"
             )
+        try:
+            check_regular_if_there(file)  # an answer of the kernel would be waited for
+        except OSError as error:
+            raise from_os_error(error, "read the log", file) from error
     return tuple(found)
 
 
@@ -259,7 +263,7 @@ def _readable(files: Sequence[Path]) -> Iterator[_ReadableLog]:
 
 def _copy_for(owner: Owner, file: Path, copy: Path) -> None:
     try:
-        with open_regular_file(file.resolve()) as source, copy.open("xb") as target:
+        with open_regular_file(file, follow_links=True) as source, copy.open("xb") as target:
             os.fchown(target.fileno(), owner.uid, owner.gid)
             while chunk := source.read(_CHUNK_BYTES):
                 cancel.check()
