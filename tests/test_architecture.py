@@ -147,6 +147,7 @@ RUNS_ITSELF = {
     "server/postmaster.py:__init__",
     # PostgreSQL in the usual places, which is trusted.
     "server/installations/find.py:_run_version",
+    "server/installations/reachable.py:_runs",
     "server/installations/reachable.py:_prefix",
     "server/installations/reachable.py:_libraries",
     "tasks/probe_backup.py:_back_up",

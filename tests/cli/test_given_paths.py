@@ -26,7 +26,6 @@ from special_files import (
     endless_device,
     fifo,
     folder,
-    kernel_log,
     link_loop,
     seeing_opens,
     sparse,

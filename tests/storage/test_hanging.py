@@ -19,6 +19,7 @@ from plinth.model.disk import Physics
 from plinth.model.errors import ExperimentError, MissingCapability, RunError
 from plinth.model.storage import DirectoryStorage
 from plinth.run.host import HOST
+from plinth.run.hosts.agreement import Asked
 from plinth.run.hosts.methods import METHODS
 from plinth.run.planning.make_plan import make_plan
 from plinth.storage import Storage, hanging_places
@@ -122,8 +123,10 @@ def test_looking_at_one_that_hangs_ends_in_time(made, monkeypatch: pytest.Monkey
     (hanging,) = hanging_places({"d": on_it, "twice": on_it, "tree": DirectoryStorage(kind="directory", path="/")})
     assert hanging.message == "cannot make storage d in the directory: no answer in time"
     by_agent = METHODS["host"]["hanging_texts"]
-    (there,) = by_agent.result(by_agent.call(HOST, by_agent.arguments({"specs": {"d": on_it}}), lambda name: None))
-    assert there.error("db1").where == f"host db1: {hanging.where}" and there.exit_code == 5
+    arguments = by_agent.arguments({"specs": {"d": on_it}})
+    (there,) = by_agent.result(Asked(("host",), arguments), by_agent.call(HOST, arguments, lambda name: None))
+    said = there.error("db1")
+    assert said.where == f"host db1: {hanging.where}" and said.exit_code == 5
     made.undo()
 
 

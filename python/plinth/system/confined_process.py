@@ -222,8 +222,8 @@ def _enter(view: dict[str, Any]) -> None:
     links = {path: os.readlink(path) for path in system if os.path.islink(path)}
     opened = [(os.open(path, flags), path, _READ_ONLY) for path in system if path not in links]
     opened += [(os.open(path, flags), path, _READ_ONLY) for path in view["own"]]
-    devices = [(os.open(path, flags), path, _MS_NOSUID | _MS_NOEXEC) for path in _DEVICES]
-    if view["shared_memory"]:
+    devices = [(os.open(path, flags), path, _MS_NOSUID | _MS_NOEXEC) for path in _DEVICES if os.path.exists(path)]
+    if view["shared_memory"] and os.path.isdir("/dev/shm"):
         devices.append((os.open("/dev/shm", flags), "/dev/shm", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC))
     opened += _opened_as_user(view)
     # Root has made the targets, perhaps where the user cannot find them. What the user may do in them is up to their rights.
