@@ -272,3 +272,21 @@ def test_a_line_of_any_length_takes_bounded_memory(tmp_path: Path) -> None:
         statements, too_long, needed[name] = json.loads(done.stdout)
         assert (statements, too_long) == ((1, 0) if name == "empty" else (2, 1))
     assert needed["long"] - needed["empty"] < 200 * 2**20
+
+
+def test_a_log_that_only_the_caller_can_read_has_its_own_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy is read then, whose name nobody knows; the original stays as it is."""
+    log = tmp_path / "private.log"
+    log.write_text("2026-11-27 12:00:00.000 UTC [7] LOG:  statement: DELETE FROM t\n WHERE id = 1\nnothing\n")
+    log.chmod(0o600)
+    before = (log.read_bytes(), log.stat().st_mtime_ns, log.stat().st_mode, log.stat().st_uid)
+    main(["replay", "check", str(log), "--log-line-prefix", "%m [%p] ", "--quiet"])
+    said = capsys.readouterr()
+    assert f"{log}:1" in said.out and ".plinth-" not in said.out + said.err
+    assert (log.read_bytes(), log.stat().st_mtime_ns, log.stat().st_mode, log.stat().st_uid) == before
+    log.write_bytes(b"\x1f\x8b\x08 damaged")
+    assert main(["replay", "check", str(log), "--quiet"]) != 0
+    said = capsys.readouterr()
+    assert str(log) in said.err and ".plinth-" not in said.err

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from plinth import _native
 from plinth.common.shown import shown
@@ -109,6 +109,7 @@ class CopyingReplay(Frozen):
     into: str
 
 
+_Found = TypeVar("_Found", LogCheck, PreparedReplay)
 _MODULE = "plinth.workload.log_task"
 _CHECK = Task("read a log", _MODULE, "check", LogCheck)
 _PREPARE = Task("read a log", _MODULE, "prepare", PreparedReplay)
@@ -129,9 +130,7 @@ def check_log(
     """
     with _readable(files) as log:
         asked = CheckingLog(files=log.names, log_line_prefix=log_line_prefix, classes=classes)
-        found: LogCheck = log.run(_CHECK, asked, progress)
-    named = [one.model_copy(update={"path": log.given(one.path)}) for one in found.files]
-    return found.model_copy(update={"files": tuple(named)})
+        return log.with_given_names(log.run(_CHECK, asked, progress))
 
 
 @dataclass(frozen=True)
@@ -171,9 +170,7 @@ def prepare_replay(
         prepared: PreparedReplay = log.run(_PREPARE, asked, progress, into)
         if prepared.written.statements:
             take_filled(into, REPLAY_FILE, output, overwrite=overwrite)
-    named = [one.model_copy(update={"path": log.given(one.path)}) for one in prepared.check.files]
-    check = prepared.check.model_copy(update={"files": tuple(named)})
-    return prepared.model_copy(update={"check": check})
+        return log.with_given_names(prepared)
 
 
 def replay_files(files: Sequence[Path]) -> list[Path]:
@@ -221,6 +218,18 @@ class _ReadableLog:
     def given(self, name: str) -> str:
         """Return the name that a file was given by."""
         return self._given.get(name, name)
+
+    def with_given_names(self, found: _Found) -> _Found:
+        """Return what a task has found with the names of files as they were given."""
+
+        def renamed(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key: renamed(one) for key, one in value.items()}
+            if isinstance(value, list):
+                return [renamed(one) for one in value]
+            return self.given(value) if isinstance(value, str) else value
+
+        return type(found).model_validate(renamed(found.model_dump(mode="json")))
 
     def run(self, task: Task, request: Frozen, progress: LogProgress | None = None, into: Path | None = None) -> Any:
         """Run a task that reads the files, and writes into a directory."""
