@@ -1,6 +1,5 @@
 """`[dataset] kind = "backup"`: servers made of base backups and of a stopped data directory, cut off from their original."""
 
-import hashlib
 import os
 import shutil
 import signal
@@ -13,6 +12,7 @@ import psycopg
 import pytest
 
 from native_server import HBA, Server
+from originals import files_of
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from public_folder import PUBLIC
@@ -145,25 +145,6 @@ def write(project, path: Path | str, *changes: tuple[str, str]) -> None:
         assert change[0] in text
         text = text.replace(*change)
     project.write(text)
-
-
-def files_of(folder: Path) -> dict[str, tuple[object, ...]]:
-    """What can be changed of each file: its rights, its times, and its content by a checksum."""
-    found = {}
-    for path in (folder, *sorted(folder.rglob("*"))):
-        status = path.lstat()
-        content = str(path.readlink()) if path.is_symlink() else ""
-        if path.is_file() and not path.is_symlink():
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-        found[str(path)] = (
-            status.st_mode,
-            status.st_uid,
-            status.st_size,
-            status.st_mtime_ns,
-            status.st_ctime_ns,
-            content,
-        )
-    return found
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from hosts_here import host_here
 from native_server import Server
+from originals import files_of
 from own_sshd import own_sshd
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
@@ -121,6 +122,7 @@ def own(project, text: str) -> Path:
     "form", [pytest.param(form, marks=[pytest.mark.long] if form in ("tar", "directory") else []) for form in FORMATS]
 )
 def test_a_database_is_restored_whole(project, nothing_left, dumps: Path, form: str) -> None:
+    before = files_of(dumps)
     done = run(project, dumps / FORMATS[form][-1])
     assert done.returncode in (0, 3), done.stderr
     (trial,) = project.trials()
@@ -130,6 +132,7 @@ def test_a_database_is_restored_whole(project, nothing_left, dumps: Path, form: 
     (gap,) = [one for one in json.loads(loaded.read_text())["gaps"] if one["what"] == "parts of the dump"]
     expected = "PUBLICATION (1)" if form != "plain" else "must be superuser to create FOR ALL TABLES publication (1)"
     assert expected in gap["reason"]
+    assert files_of(dumps) == before
     nothing_left()
 
 

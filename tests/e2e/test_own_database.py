@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from native_server import LOGGING, Server
+from originals import files_of
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from servers import all_installations
@@ -32,7 +34,7 @@ storage = "memory"
 [dataset]
 DATASET
 [workload]
-replay = "recorded-*.json"
+replay = "brought/recorded-*.json"
 speed = 4
 sessions = { application_name = "till" }
 classes = 20
@@ -87,7 +89,10 @@ def test_a_recorded_load_is_replayed_on_each_storage(project, nothing_left, prod
     bench(production, "till", "-n", "-T", "2", "--random-seed=7", *words)
     production.stop()
     log = production.data / "log" / "postgresql.json"
-    (project.folder / "recorded-1.json").write_bytes(log.read_bytes())
+    brought = Path(project.folder) / "brought"
+    brought.mkdir()
+    (brought / "recorded-1.json").write_bytes(log.read_bytes())
+    before = files_of(brought)
     project.write(REPLAY.replace("STORAGES", STORAGES).replace("DATASET", dataset).replace("REPEATS", repeats))
     done = project.run()
     assert done.returncode in (0, 3), done.stderr
@@ -105,4 +110,5 @@ def test_a_recorded_load_is_replayed_on_each_storage(project, nothing_left, prod
         assert all(one["recorded_mean_ns"] is not None for one in variant["replayed"])
         assert all((one["to_baseline"] is None) == variant["is_baseline"] for one in variant["replayed"])
     assert "Replayed statements" in project.whole_report()
+    assert files_of(brought) == before
     nothing_left()
