@@ -20,7 +20,7 @@ from servers import all_installations
 FIRE = """\
 CREATE FUNCTION public.fire(attack text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  EXECUTE format('COPY (SELECT 1) TO PROGRAM %L', 'touch CANARIES/' || attack);
+  EXECUTE format('COPY (SELECT 1) TO PROGRAM %L', 'cat > /dev/null; touch CANARIES/' || attack);
 EXCEPTION WHEN insufficient_privilege THEN NULL;
 END $$;
 CREATE FUNCTION public.of_event() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -127,6 +127,8 @@ def test_nothing_of_a_backup_runs_by_itself_with_the_rights_of_a_superuser(
         environment = {**os.environ, "PGHOST": str(server.folder), "PGPORT": str(server.port), "PGUSER": "postgres"}
         argv = [f"{server.installation.bindir}/pg_basebackup", "-D", str(server.folder / "copy"), "-c", "fast"]
         subprocess.run(argv, env=environment, check=True, capture_output=True)
+        for path in (server.folder / "copy", *(server.folder / "copy").rglob("*")):
+            server.own(path)
         for one in canaries.iterdir():
             one.unlink()
         with psycopg.connect(f"{string}shop", autocommit=True) as session:

@@ -9,13 +9,13 @@ from pathlib import Path
 _CODE = """\
 CREATE FUNCTION public.fire(attack text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-  EXECUTE format('COPY (SELECT 1) TO PROGRAM %L', 'touch CANARIES/' || attack);
+  EXECUTE format('COPY (SELECT 1) TO PROGRAM %L', 'cat > /dev/null; touch CANARIES/' || attack);
   RETURN true;
 EXCEPTION WHEN OTHERS THEN
   BEGIN
     EXECUTE 'RESET ROLE';
     EXECUTE 'RESET SESSION AUTHORIZATION';
-    EXECUTE format('COPY (SELECT 1) TO PROGRAM %L', 'touch CANARIES/' || attack || '-after-reset');
+    EXECUTE format('COPY (SELECT 1) TO PROGRAM %L', 'cat > /dev/null; touch CANARIES/' || attack || '-after-reset');
   EXCEPTION WHEN OTHERS THEN NULL;
   END;
   RETURN true;
@@ -153,7 +153,7 @@ ALTER SYSTEM SET archive_command = 'touch CANARIES/rights';
 SELECT public.fire('rights');
 CREATE OR REPLACE FUNCTION pg_catalog.pg_table_size(regclass) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint WHERE public.fire('rights') $$;
 CREATE FUNCTION public.system(cstring) RETURNS int LANGUAGE c AS '/lib/x86_64-linux-gnu/libc.so.6', 'system';
-COPY public.goods TO PROGRAM 'touch CANARIES/copy-to-a-program';
+COPY public.goods TO PROGRAM 'cat > /dev/null; touch CANARIES/copy-to-a-program';
 COPY public.goods TO 'CANARIES/copy-to-a-file';
 SELECT lo_export(lo_from_bytea(4711, 'x'), 'CANARIES/lo-export');
 SELECT lo_import('/etc/passwd');
@@ -175,7 +175,7 @@ SELECT `touch CANARIES/commands-of-psql`;
 CREATE EXTENSION IF NOT EXISTS dblink;
 DO $$ BEGIN
   PERFORM dblink_exec('host=' || current_setting('unix_socket_directories') || ' user=postgres dbname=postgres password=x',
-    'COPY (SELECT 1) TO PROGRAM ''touch CANARIES/back-by-dblink''');
+    'COPY (SELECT 1) TO PROGRAM ''cat > /dev/null; touch CANARIES/back-by-dblink''');
 EXCEPTION WHEN OTHERS THEN NULL;
 END $$;
 """,

@@ -280,7 +280,7 @@ def test_a_mount_of_another_namespace_that_cannot_be_unmounted_is_kept_and_says_
         (kept,) = run.kept
         assert run.undone == ()
         assert f"where process {other} (sh) is" in kept.error.message
-        assert f"nsenter --target {other} --mount umount {point}" in (kept.error.hint or "")
+        assert f"nsenter -t {other} -m umount {point}" in (kept.error.hint or "")
         assert journal_path("elsewhere").exists()
     assert len(clean(UNDO_HANDLERS).runs) == 1
     point.rmdir()

@@ -102,7 +102,7 @@ def unmount_copies(ours: Callable[[Mount], bool], runner: Runner) -> None:
                     raise RunError(
                         f"still mounted in the mount namespace {namespace.name}, where {namespace.seen_by} is",
                         where=mount.point,
-                        hint=f"end that process, or: nsenter --target {namespace.process.name} --mount umount {mount.point}",
+                        hint=f"end that process, or: nsenter -t {namespace.process.name} -m umount {mount.point}",
                         details=error.details,
                     ) from error
 

@@ -35,8 +35,8 @@ _UPDATE_VIEW = re.compile(
     r"\bUPDATE\s+(?:pg_catalog\.)?pg_settings\s+SET\s+setting\s*=\s*(?P<value>'+[^']*'+|[^\s;]+)(?P<rest>[^;]*)",
     re.IGNORECASE,
 )
-_FUNCTIONS = """
-    SELECT p.oid::regprocedure::text, p.proname::text, p.prosrc, coalesce(p.proconfig, '{}'),
+_FUNCTIONS = r"""
+    SELECT regexp_replace(p.oid::regprocedure::text, '^public\.', ''), p.proname::text, p.prosrc, coalesce(p.proconfig, '{}'),
            EXISTS (SELECT FROM pg_trigger t WHERE t.tgfoid = p.oid AND NOT t.tgisinternal AND t.tgenabled <> 'D')
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
     WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg_temp%'
