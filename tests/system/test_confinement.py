@@ -2,7 +2,9 @@
 
 import json
 import os
+import resource
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -207,6 +209,13 @@ def test_its_end_is_that_of_the_program(place: Path) -> None:
         Runner().run_confined("version", ["/nonexistent/postgres"], View(), server_owner())
 
 
+def test_it_begins_with_the_usual_signals_and_limits(place: Path) -> None:
+    done = confined(place, "ulimit -n; grep SigIgn /proc/self/status")
+    number, ignored = done.stdout.split("\n")[:2]
+    assert int(number) == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert not int(ignored.split()[1], 16) & (1 << signal.SIGPIPE - 1)
+
+
 def test_names_of_any_kind_are_shown_in_place(place: Path) -> None:
     for name in ("with blank", "with\nline", "with\\040", 'with"quote', "x" * 250, "ünïcode", "-rf"):
         folder = place / name
@@ -254,10 +263,13 @@ def test_paths_are_resolved_as_the_servers_user_sees_them(place: Path) -> None:
     }
 
 
-def test_thousands_of_paths_are_shown(place: Path) -> None:
+def test_thousands_of_paths_are_shown(place: Path, request: pytest.FixtureRequest) -> None:
     files = [place / "brought" / f"postgresql-{number}.log" for number in range(3000)]
     for file in files:
         file.write_text("x")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+    request.addfinalizer(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)))
     found = Runner().resolve(files, server_owner())
     assert not [one for one in found if isinstance(one, NotReadable)]
     done = Runner().run_confined(

@@ -5,11 +5,10 @@
 
 The descriptor is of a file with a JSON object: the user and the paths of a `confinement.View`, or of what is to be resolved.
 
-`run`: The program gets mount, PID, IPC and network namespaces of
-its own. Its root directory is empty but for bind mounts: system folders and programs (read-only), originals (read-only, and no
-program in them can be executed), and targets. It can gain no privileges (PR_SET_NO_NEW_PRIVS), and nothing that it starts outlives it.
-Each path but a target is opened as the user, and the descriptor is what is mounted: a path that is exchanged meanwhile is either refused or
-another one that this user can read.
+`run`: the program gets mount, PID, IPC and network namespaces of its own. Its root directory is empty but for bind mounts: system
+folders and programs (read-only), originals (read-only, and no program in them can be executed), and targets. It can gain no
+privileges (PR_SET_NO_NEW_PRIVS), and nothing that it starts outlives it. Each path but a target is opened as the user, and the
+descriptor is what is mounted: a path that is exchanged meanwhile is either refused or another one that this user can read.
 
 `resolve`: print what the paths are, as the user sees them, as a JSON list.
 
@@ -97,9 +96,10 @@ def _described(path: str) -> dict[str, Any]:
         descriptor = open_path(path)
     except NotStarted as error:
         return {"error": str(error).removeprefix(f"{path}: ")}
-    status = os.fstat(descriptor)
+    status, real = os.fstat(descriptor), _real_path(descriptor)
+    os.close(descriptor)
     return {
-        "path": _real_path(descriptor),
+        "path": real,
         "is_directory": stat.S_ISDIR(status.st_mode),
         "size_bytes": status.st_size,
         "modified_ns": status.st_mtime_ns,
@@ -110,6 +110,9 @@ def _described(path: str) -> dict[str, Any]:
 
 def _run(view: dict[str, Any], words: list[str]) -> NoReturn:
     """Run the program as process 2 of a PID namespace whose process 1 waits for it, and end as it ends."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each path has a descriptor until it is mounted
+    view["open_files"] = soft, hard
     network = 0 if view["network"] else _CLONE_NEWNET
     ipc = 0 if view["shared_memory"] else _CLONE_NEWIPC
     _check(_libc.unshare(_CLONE_NEWNS | _CLONE_NEWPID | ipc | network), "make namespaces")
@@ -159,7 +162,10 @@ def _end_with_parent(alive: int) -> None:
 
 
 def _execute(view: dict[str, Any], words: list[str]) -> NoReturn:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        signal.signal(number, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, view["open_files"])
     if view["memory_bytes"] is not None:
         resource.setrlimit(resource.RLIMIT_AS, (view["memory_bytes"], view["memory_bytes"]))
     try:
