@@ -77,6 +77,7 @@ mod tests {
         Waiting {
             sent: Sent {
                 label,
+                rollbacks: 0,
                 intended_ns: 0,
                 recorded_ns: None,
                 has_failed: false,
