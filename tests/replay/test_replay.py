@@ -390,7 +390,7 @@ CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql RETURN 2 * $1;
 @pytest.mark.parametrize("case", OUTCOMES)
 def test_the_outcome_is_what_the_server_did(server: Server, tmp_path: Path, case: str) -> None:
     statements, change, done, failures = OUTCOMES[case]
-    application = f"outcome {list(OUTCOMES).index(case)}"
+    application = f"outcome-{list(OUTCOMES).index(case)}"
     with control(server) as session:
         session.execute(SCHEMA.encode())
     string = f"host={server.folder} port={server.port} user=postgres dbname=postgres"
