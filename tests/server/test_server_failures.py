@@ -176,7 +176,7 @@ def test_a_server_that_does_not_answer_is_ended_and_that_is_said(
     pidfd, is_over = os.pidfd_open(pid), threading.Event()
 
     def keep_stopped() -> None:
-        """Whoever ends a server continues it first: it is stopped again at once, whatever else the machine has to do."""
+        """Whoever ends a server continues it first: it is stopped again at once, next to any other load."""
         if os.geteuid() == 0:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # of this thread
         with contextlib.suppress(ProcessLookupError):
