@@ -106,7 +106,7 @@ def checked_ssh_config(ssh_config: Path | None, experiment: "Experiment") -> Pat
             "--ssh-config: the experiment has no hosts that are reached by ssh",
             hint='leave it out, or add [host.NAME], or [fleet] with address = "ssh" and hosts',
         )
-    if not ssh_config.exists():
+    if not ssh_config.exists() or ssh_config.is_dir():
         raise UsageError("--ssh-config: there is no such file", where=str(ssh_config))
     try:
         check_regular_if_there(ssh_config, MOST_TEXT_BYTES)
