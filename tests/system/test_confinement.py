@@ -350,3 +350,16 @@ def test_the_launcher_imports_nothing_but_the_standard_library() -> None:
         [sys.executable, "-I", "-S", "-c", code, confined_process.__file__], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) in ([], ["__main__"])
+
+
+def test_what_root_has_closed_is_left_out_or_shown_by_root(place: Path) -> None:
+    """Plinth's own code is shown in a confinement even where its user could not reach it; folders of programs are not."""
+    closed, code = place / "root-only" / "lib", place / "root-only" / "code"
+    for folder in (closed, code):
+        folder.mkdir()
+        (folder / "file").write_text("here")
+    script = f"cat {code}/file; cat {closed}/file"
+    done = confined(place, script, programs=(place / "brought", closed), own=(code,))
+    assert (done.stdout, done.exit_code) == ("here", 1), done
+    with pytest.raises(MissingCapability, match="Permission denied"):
+        Runner().run_confined("version", [f"{closed}/file"], View(programs=(closed,)), server_owner())

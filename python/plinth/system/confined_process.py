@@ -136,7 +136,7 @@ def _run(view: dict[str, Any], words: list[str]) -> NoReturn:
 
 
 def _be_first(view: dict[str, Any], words: list[str], alive: int, report: int) -> NoReturn:
-    _enter(view)
+    _enter(view, words)
     _become(view)
     _end_with_parent(alive)
     program = os.fork()
@@ -194,14 +194,26 @@ def _become(view: dict[str, Any]) -> None:
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "give up gaining privileges")
 
 
-def _opened_as_user(view: dict[str, Any]) -> list[tuple[int, str, int]]:
+def _programs(folders: list[str], program: str) -> list[tuple[int, str, int]]:
+    """Open folders of programs and libraries. Those that the user cannot read are left out, unless the program itself is in there."""
+    opened = []
+    for folder in folders:
+        try:
+            opened.append((open_path(folder), folder, _READ_ONLY))
+        except NotStarted as error:
+            if program.startswith(f"{folder}/") and not str(error).endswith(os.strerror(errno.ENOENT)):
+                raise
+    return opened
+
+
+def _opened_as_user(view: dict[str, Any], words: list[str]) -> list[tuple[int, str, int]]:
     """Return a descriptor, a place and mount flags for each path that the user must be able to read."""
     groups = os.getgroups()
     os.setgroups(view["groups"])
     os.setegid(view["gid"])
     os.seteuid(view["uid"])  # the effective capabilities go with it
     try:
-        programs = [(open_path(path), path, _READ_ONLY) for path in view["programs"] if os.path.lexists(path)]
+        programs = _programs(view["programs"], words[0])
         originals = [(_unmoved(path), path, _READ_ONLY | _MS_NOEXEC) for path in view["originals"]]
         sockets = [(_unmoved(path), path, _READ_ONLY | _MS_NOEXEC) for path in view["sockets"]]
     finally:
@@ -221,7 +233,7 @@ def _unmoved(path: str) -> int:
     return descriptor
 
 
-def _enter(view: dict[str, Any]) -> None:
+def _enter(view: dict[str, Any], words: list[str]) -> None:
     """Make the root directory of the program, and enter it."""
     flags = os.O_PATH | os.O_CLOEXEC
     system = [path for path in SYSTEM if os.path.isdir(path)]
@@ -231,7 +243,7 @@ def _enter(view: dict[str, Any]) -> None:
     devices = [(os.open(path, flags), path, _MS_NOSUID | _MS_NOEXEC) for path in _DEVICES if os.path.exists(path)]
     if view["shared_memory"] and os.path.isdir("/dev/shm"):
         devices.append((os.open("/dev/shm", flags), "/dev/shm", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC))
-    opened += _opened_as_user(view)
+    opened += _opened_as_user(view, words)
     # Root has made the targets, perhaps where the user cannot find them. What the user may do in them is up to their rights.
     opened += [(_unmoved(path), path, _MS_NOSUID | _MS_NODEV | _MS_NOEXEC) for path in view["targets"]]
     root = next((stage for stage in _STAGES if os.path.isdir(stage)), None)
