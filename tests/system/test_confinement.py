@@ -363,3 +363,15 @@ def test_what_root_has_closed_is_left_out_or_shown_by_root(place: Path) -> None:
     assert (done.stdout, done.exit_code) == ("here", 1), done
     with pytest.raises(MissingCapability, match="Permission denied"):
         Runner().run_confined("version", [f"{closed}/file"], View(programs=(closed,)), server_owner())
+
+
+@pytest.mark.parametrize("target", ["/initdb", "/../initdb", "/usr/../initdb"])
+def test_a_link_of_the_bindir_does_not_show_the_machine(place: Path, target: str) -> None:
+    bindir = place / "brought"
+    (bindir / "initdb").symlink_to(target)
+    shown = program_folders(bindir)
+    assert bindir in shown and Path("/") not in shown and Path("/usr") not in shown
+    assert "neighbour" not in confined(place, f"ls {place} /", programs=shown, originals=()).stdout.split()
+    assert Path("/") not in program_folders(Path("/"))
+    with pytest.raises(Refused, match="holds the system's own programs"):
+        confined(place, "true", programs=(Path("/"),))

@@ -151,7 +151,7 @@ class View:
         }
         if more := [name for name, paths in shows.items() if paths and name not in way.sees]:
             raise ValueError(f"{way.process}: its way does not show {', '.join(more)}")
-        if system := next(filter(holds_system, self.originals), None):
+        if system := next(filter(holds_system, (*self.programs, *self.originals)), None):
             raise Refused(f"{system} holds the system's own programs: it was not brought")
 
 
@@ -219,7 +219,9 @@ def program_folders(bindir: Path) -> tuple[Path, ...]:
     ]
     searched = [Path(word) for word in os.environ.get("LD_LIBRARY_PATH", "").split(":") if word.startswith("/")]
     folders = dict.fromkeys([bindir, *(folder for folder in (*beside, *searched) if folder.is_dir())])
-    return tuple(folder for folder in folders if not any(folder.is_relative_to(one) for one in confined_process.SYSTEM))
+    system = confined_process.SYSTEM
+    # Nor a folder that holds the system, such as the root directory: a link of the bindir could lead there.
+    return tuple(one for one in folders if not holds_system(one) and not any(map(one.is_relative_to, system)))
 
 
 def connecting_to(host: str) -> Connecting:
