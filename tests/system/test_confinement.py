@@ -375,3 +375,9 @@ def test_a_link_of_the_bindir_does_not_show_the_machine(place: Path, target: str
     assert Path("/") not in program_folders(Path("/"))
     with pytest.raises(Refused, match="holds the system's own programs"):
         confined(place, "true", programs=(Path("/"),))
+
+
+def test_the_working_directory_is_no_code_of_ours(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(place / "root-only"))
+    monkeypatch.syspath_prepend("/")
+    assert not {Path("/"), place / "root-only"} & set(own_code())

@@ -23,6 +23,7 @@ from plinth.system.owner import Owner, effective_capabilities
 
 _CAP_SYS_ADMIN = 1 << 21  # linux/capability.h
 _GIB = 2**30
+_PACKAGE = Path(__file__).parents[1]
 _OTHERS_TOO = ("/etc", "/opt")
 """System folders in which others may put files of their own."""
 
@@ -230,10 +231,13 @@ def connecting_to(host: str) -> Connecting:
 
 
 def own_code() -> tuple[Path, ...]:
-    """Return the folders that this Python and its packages are in."""
-    places = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *sys.path)
-    folders = {Path(place) for place in places if place.startswith("/") and os.path.lexists(place)}
+    """Return the folders that this Python and its packages are in. Root opens them, so the working directory is none of them, which
+    sys.path may name."""
+    packages = (place for place in sys.path if place.endswith(("/site-packages", "/dist-packages")))
+    places = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *packages, _PACKAGE)
+    folders = {Path(place) for place in places if os.path.lexists(place)}
     folders |= {Path(os.path.realpath(folder)) for folder in folders}
+    folders = {folder for folder in folders if not holds_system(folder)}
     return tuple(sorted(folder for folder in folders if not any(other in folders for other in folder.parents)))
 
 
