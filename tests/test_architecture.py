@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import grimp
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "plinth"
 MAY_USE_NATIVE = {"run", "bench", "load", "drivers", "probe", "storage", "workload", "analyse", "network"}
@@ -276,3 +278,13 @@ def test_paths_of_what_was_brought_are_handed_on_by_few():
     may |= {"workload/registry.py", "plan/build.py"}
     found = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if naming.search(path.read_text())}
     assert found - may == set()
+
+
+def test_the_import_linter_sees_every_module():
+    """A folder without __init__.py would be skipped, and no rule would hold in it."""
+    files = {path for path in PACKAGE.rglob("*.py") if "__pycache__" not in path.parts}
+    seen = grimp.build_graph("plinth", cache_dir=None).modules
+    names = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__") for path in files
+    }
+    assert names == seen

@@ -1,0 +1,1 @@
+"""All that is refused before anything is made, collected into one list."""

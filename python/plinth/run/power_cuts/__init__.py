@@ -1,0 +1,1 @@
+"""Power cuts after the trials, and images of recorded disks."""

@@ -1,0 +1,1 @@
+"""What makes the storages and clusters of a run, and undoes them."""

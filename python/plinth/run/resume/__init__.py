@@ -1,0 +1,1 @@
+"""How a run that was killed is resumed."""

@@ -1,0 +1,1 @@
+"""One trial, from its preparation to its result."""
