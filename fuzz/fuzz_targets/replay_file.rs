@@ -1,7 +1,7 @@
 //! Any bytes as a replay file.
 #![no_main]
 
-#[path = "../../crates/replay/tests/support/exercise.rs"]
+#[path = "../../crates/log/tests/support/exercise.rs"]
 mod exercise;
 
 use libfuzzer_sys::fuzz_target;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use plinth_disk::DiskError as EmulatedDiskError;
 use plinth_load::{PrepareError, RunError, ScriptError as LoadScriptError};
+use plinth_log::LogError as ServerLogError;
 use plinth_network::NetworkError as EmulatedNetworkError;
 use plinth_probe::ProbeError as FsyncError;
-use plinth_replay::LogError as ServerLogError;
 use plinth_script::ParseError;
 use pyo3::prelude::*;
 use pyo3::{create_exception, exceptions::PyException};

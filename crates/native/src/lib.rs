@@ -9,9 +9,9 @@ mod errors;
 mod interruptible;
 mod json;
 mod load;
+mod log;
 mod network;
 mod probe;
-mod replay;
 mod script;
 mod text;
 
@@ -41,9 +41,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<probe::FsyncProbe>()?;
     module.add_function(wrap_pyfunction!(probe::fsync_plan, module)?)?;
     module.add("LogError", py.get_type::<errors::LogError>())?;
-    module.add_function(wrap_pyfunction!(replay::check_log, module)?)?;
-    module.add_function(wrap_pyfunction!(replay::prepare_replay, module)?)?;
-    module.add_function(wrap_pyfunction!(replay::replay_facts, module)?)?;
+    module.add_function(wrap_pyfunction!(log::check_log, module)?)?;
+    module.add_function(wrap_pyfunction!(log::prepare_replay, module)?)?;
+    module.add_function(wrap_pyfunction!(log::replay_facts, module)?)?;
     module.add_function(wrap_pyfunction!(disk::disk_profiles, module)?)?;
     module.add_function(wrap_pyfunction!(disk::read_disk_recording, module)?)?;
     module.add_function(wrap_pyfunction!(script::parse_script, module)?)?;

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use plinth_config::ConfigError;
-use plinth_replay::ReplayFile;
+use plinth_log::ReplayFile;
 use serde::{Deserialize, Serialize};
 
 use crate::report::{Labels, ScriptLabel};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Registry, Token, Waker};
 use plinth_connect::Opened;
-use plinth_replay::{RecordedStatement, Statements, most_at_once};
+use plinth_log::{RecordedStatement, Statements, most_at_once};
 use plinth_thread::CpuTime;
 
 use crate::assignment::Assignment;

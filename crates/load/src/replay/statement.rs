@@ -1,6 +1,6 @@
 //! A recorded statement: the messages that run it, and what is known of it once they are written.
 
-use plinth_replay::{RecordedStatement, parameters};
+use plinth_log::{RecordedStatement, parameters};
 use plinth_wire::frontend;
 
 /// What is known of a statement once its messages are written.

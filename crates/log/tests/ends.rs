@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plinth_replay::{ReplayFile, parameters, prepare};
+use plinth_log::{ReplayFile, parameters, prepare};
 use serde_json::{Value, json};
 
 /// Statements with their parameters, as they were sent.

@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plinth_replay::{ReplayFile, ReplayFileError, parameters, prepare};
+use plinth_log::{ReplayFile, ReplayFileError, parameters, prepare};
 use serde_json::json;
 
 /// Bytes as a log: what is written of it can be read, and is as much as was said.

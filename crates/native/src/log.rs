@@ -1,8 +1,6 @@
 //! `check_log` and `prepare_replay`: what a server's log holds, what of it can be replayed, and the file that is replayed.
 
-use plinth_replay::{
-    LogError, Progress, RecordedSession, ReplayFile, check, most_at_once, prepare,
-};
+use plinth_log::{LogError, Progress, RecordedSession, ReplayFile, check, most_at_once, prepare};
 use pyo3::prelude::*;
 use serde_json::json;
 
