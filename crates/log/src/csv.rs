@@ -7,8 +7,7 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use crate::ends::has_second_record;
-use crate::entry::{Bytes, Entry, SessionKey, Severity, sqlstate};
-use crate::json::is_of_client;
+use crate::entry::{Bytes, Entry, SessionKey, Severity, is_of_client, sqlstate};
 use crate::timestamp::{Zones, parse_time};
 
 const COLUMNS: [usize; 3] = [23, 24, 26];

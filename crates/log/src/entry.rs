@@ -71,6 +71,15 @@ impl SessionKey {
     }
 }
 
+/// Where an entry begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Index of the file.
+    pub(crate) file: usize,
+    /// Number of the line, from 1.
+    pub(crate) line: u64,
+}
+
 /// How severe a message is, as far as it matters here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Severity {
@@ -93,6 +102,11 @@ impl Severity {
             _ => None,
         }
     }
+}
+
+/// Returns whether a process of this type serves a client. A log that does not name types leaves this open.
+pub(crate) fn is_of_client(backend_type: &[u8]) -> bool {
+    matches!(backend_type, b"" | b"client backend" | b"not initialized")
 }
 
 /// Parses a whole decimal number.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
 use crate::ends::is_json_of_server;
-use crate::entry::{Bytes, Entry, SessionKey, Severity, sqlstate};
+use crate::entry::{Bytes, Entry, SessionKey, Severity, is_of_client, sqlstate};
 use crate::timestamp::{Zones, parse_time};
 
 #[derive(Deserialize)]
@@ -97,11 +97,6 @@ pub(crate) fn parse<'a>(line: &'a [u8], zones: &mut Zones) -> Result<Entry<'a>, 
         is_of_client: is_of_client(&line.backend_type.0),
         end_is_known,
     })
-}
-
-/// Whether a process of that type serves a client; a log without types says nothing.
-pub(crate) fn is_of_client(backend_type: &[u8]) -> bool {
-    matches!(backend_type, b"" | b"client backend" | b"not initialized")
 }
 
 #[cfg(test)]

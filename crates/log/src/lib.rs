@@ -10,6 +10,7 @@ mod assemble;
 mod check;
 mod classifier;
 mod continued;
+mod counts;
 mod csv;
 mod ends;
 mod entry;
@@ -22,10 +23,14 @@ mod parameters;
 mod prefix;
 mod prepare;
 mod reader;
+mod reading;
 mod records;
 mod replay_file;
 mod replayable;
+mod session;
 mod sorted;
+mod spans;
+mod statement;
 mod stderr;
 mod timestamp;
 mod varint;
@@ -36,5 +41,6 @@ pub use prepare::{PrepareConfig, prepare};
 pub use reader::Progress;
 pub use replay_file::{
     RecordedClass, RecordedSession, RecordedStatement, RecordedText, ReplayFile, ReplayFileError,
-    Statements, most_at_once, parameters,
+    Statements, parameters,
 };
+pub use spans::most_at_once;

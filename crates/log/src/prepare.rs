@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::assemble::{Further, SessionFacts, Sink, Statement};
-use crate::check::{Check, Counts, Reading};
 use crate::classifier::Classifier;
+use crate::counts::{Check, Counts};
 use crate::error::LogError;
 use crate::reader::Progress;
+use crate::reading::Reading;
 use crate::replay_file::{Writer, Written};
 use crate::replayable::parameters_of;
+use crate::statement::{Further, SessionFacts, Sink, Statement};
 use crate::timestamp::{self, Zones};
 
 /// What to prepare.

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::assemble::Place;
 use crate::continued::{Continued, FurtherLines};
 use crate::csv;
 use crate::ends::{is_doubtful, is_of_one_line, statement_of, without_carriage_returns};
-use crate::entry::{Bytes, Entry, SessionKey, Severity};
+use crate::entry::{Bytes, Entry, Place, SessionKey, Severity};
 use crate::error::LogError;
 use crate::files::{self, Compression};
 use crate::json;

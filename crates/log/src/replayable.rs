@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use crate::assemble::{Form, Statement};
 use crate::entry::Bytes;
 use crate::normalise::Normalised;
 use crate::parameters;
+use crate::statement::{Form, Statement};
 
 /// Why a statement cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -80,8 +80,9 @@ fn is_copy_from_stdin(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::{Place, SessionFacts};
+    use crate::entry::Place;
     use crate::normalise::normalise;
+    use crate::statement::SessionFacts;
 
     #[test]
     fn a_text_without_a_known_end_is_not_replayed() {

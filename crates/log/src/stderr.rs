@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use crate::entry::{Bytes, Entry, SessionKey, Severity, sqlstate};
-use crate::json::is_of_client;
+use crate::entry::{Bytes, Entry, SessionKey, Severity, is_of_client, sqlstate};
 use crate::prefix::Prefix;
 use crate::timestamp::Zones;
 
