@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 
 use crate::disk::Disk;
 use crate::error::DiskError;
-use crate::image::ImageConfig;
 use crate::model::{Credits, CutMode, CutReport, EioFault, Lie, Overrides};
-use crate::recording::{Recorder, RecordingStatus};
+use crate::recording::{ImageConfig, Recorder, RecordingStatus};
 use crate::replies::Replies;
 
 /// A command: one JSON object on a line.

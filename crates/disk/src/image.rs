@@ -3,31 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use serde::{Deserialize, Serialize};
-
-use crate::model::{Content, CutMode, Extent, Source};
+use crate::model::{Content, Extent, Source};
 use crate::recording::Image;
 use crate::sparse::data_in;
-
-/// The content of a recorded disk after a power cut.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ImageConfig {
-    /// The folder of the recording.
-    pub recording: PathBuf,
-    /// The number of records before the cut.
-    pub point: u64,
-    /// The writes that survived it.
-    pub mode: CutMode,
-    /// The seed of its random choices.
-    pub seed: u64,
-    /// A torn write is torn at a multiple of this, where it is more than the atomic unit of the disk.
-    #[serde(default)]
-    pub tear_bytes: u64,
-}
 
 /// The content that the overlay does not hold.
 #[derive(Debug)]

@@ -21,7 +21,6 @@ mod sparse;
 
 pub use error::DiskError;
 pub use filesystem::FILE_NAME;
-pub use image::ImageConfig;
 pub use instance::InstanceConfig;
-pub use recording::Recording;
+pub use recording::{ImageConfig, Recording};
 pub use server::{Config, DiskServer};

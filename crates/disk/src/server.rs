@@ -16,10 +16,9 @@ use crate::control::{Control, Identity, ImageState};
 use crate::disk::Disk;
 use crate::error::DiskError;
 use crate::filesystem::DiskFilesystem;
-use crate::image::ImageConfig;
 use crate::instance::{Instance, InstanceConfig};
 use crate::model::{EioFault, Lie, Overrides, PROFILES, Physics, profile};
-use crate::recording::Recording;
+use crate::recording::{ImageConfig, Recording};
 use crate::replies::Replies;
 
 /// Threads that read requests: enough to work while another waits for the host's disk.

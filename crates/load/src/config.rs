@@ -15,7 +15,7 @@ use crate::log::LogConfig;
 use crate::pacing;
 use crate::part::Part;
 use crate::protocol::Protocol;
-use crate::replay::ReplayConfig;
+use crate::recording::ReplayConfig;
 use crate::seconds::{LONGEST_S, nanoseconds};
 use crate::source::TransactionSource;
 

@@ -9,7 +9,6 @@ use crate::aggregates::{Aggregates, Totals};
 use crate::errors::{Counted, ErrorKind, Errors};
 use crate::latencies::Latencies;
 use crate::recorder::Recorder;
-use crate::replay::ReplayCounts;
 use crate::series::SeriesRow;
 use crate::started::Started;
 use crate::statement::Statement;
@@ -147,6 +146,37 @@ pub struct ErrorResult {
     pub retried: u64,
     /// When first, since the start of the run.
     pub first_ns: u64,
+}
+
+/// What became of the statements of a recording, in the whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct ReplayCounts {
+    /// Statements of the recording.
+    pub statements: u64,
+    /// Those that the run ended before.
+    pub not_reached: u64,
+    /// Failed: with the code that was recorded, or with any if the recording has none.
+    pub failed_as_recorded: u64,
+    /// Done: they failed when they were recorded.
+    pub no_longer_failing: u64,
+    /// Failed: the server refused them in a read-only transaction, or they followed such a one in it.
+    pub refused_writes: u64,
+    /// Connections that were opened.
+    pub connections: u64,
+    /// The most at one time.
+    pub connections_at_once: u64,
+}
+
+impl ReplayCounts {
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.statements += other.statements;
+        self.not_reached += other.not_reached;
+        self.failed_as_recorded += other.failed_as_recorded;
+        self.no_longer_failing += other.no_longer_failing;
+        self.refused_writes += other.refused_writes;
+        self.connections += other.connections;
+        self.connections_at_once += other.connections_at_once;
+    }
 }
 
 /// What the engine itself used.

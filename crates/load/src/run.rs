@@ -23,7 +23,7 @@ use crate::control::{ConnectedClients, Control};
 use crate::events::Event;
 use crate::pacing::is_paced;
 use crate::program::{Programs, ScriptError, Step};
-use crate::replay::Replay;
+use crate::recording::Replay;
 use crate::report::{Labels, Report, RunResult};
 use crate::seconds::nanoseconds;
 use crate::series::SeriesRow;

@@ -8,5 +8,5 @@ mod writer;
 
 pub(crate) use format::Header;
 pub(crate) use reader::Image;
-pub use reader::Recording;
+pub use reader::{ImageConfig, Recording};
 pub(crate) use writer::{NewFiles, Recorder, RecordingStatus};

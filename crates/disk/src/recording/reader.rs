@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::format::{BASE, DATA, Header, HeaderError, RECORD_BYTES, RECORDS, Record, Step};
 use crate::error::DiskError;
-use crate::image::ImageConfig;
-use crate::model::{Content, CutReport, Replay};
+use crate::model::{Content, CutMode, CutReport, Replay};
 
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -18,6 +19,23 @@ pub struct Recording {
     pub(crate) header: Header,
     pub(crate) records: Vec<Record>,
     is_complete: bool,
+}
+
+/// The content of a recorded disk after a power cut.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageConfig {
+    /// The folder of the recording.
+    pub recording: PathBuf,
+    /// The number of records before the cut.
+    pub point: u64,
+    /// The writes that survived it.
+    pub mode: CutMode,
+    /// The seed of its random choices.
+    pub seed: u64,
+    /// A torn write is torn at a multiple of this, where it is more than the atomic unit of the disk.
+    #[serde(default)]
+    pub tear_bytes: u64,
 }
 
 /// The content of a disk at a point of a recording, after a cut of its power.

@@ -7,11 +7,10 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::format::{BASE, DATA, RECORD_BYTES, RECORDS};
-use super::{Recording, RecordingStatus};
+use super::{ImageConfig, Recording, RecordingStatus};
 use crate::backing::Backing;
 use crate::disk::{Disk, Pending};
 use crate::error::DiskError;
-use crate::image::ImageConfig;
 use crate::model::{
     CutMode, EioFault, Extent, FaultOperation, Lie, Overrides, SECTOR_BYTES, profile,
 };

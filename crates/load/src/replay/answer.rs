@@ -44,52 +44,9 @@ pub(super) fn follows_another(failure: &Failure) -> bool {
     }
 }
 
-/// Returns how many statements of a class are a rollback, which the server answers with the tag `ROLLBACK`. The text of a class has
-/// neither comments nor constants.
-pub(super) fn rollbacks(class: &[u8]) -> u32 {
-    let mut is_quoted = false;
-    let statements = class.split(|&byte| {
-        is_quoted ^= byte == b'"';
-        byte == b';' && !is_quoted
-    });
-    statements
-        .filter(|statement| {
-            let word = statement
-                .trim_ascii()
-                .split(|byte| !byte.is_ascii_alphabetic())
-                .next()
-                .unwrap_or_default();
-            word.eq_ignore_ascii_case(b"ROLLBACK") || word.eq_ignore_ascii_case(b"ABORT")
-        })
-        .count() as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rollbacks_that_are_asked_for_are_counted() {
-        for (class, expected) in [
-            ("ROLLBACK", 1),
-            ("rollback and chain", 1),
-            ("ABORT", 1),
-            ("ROLLBACK;", 1),
-            ("ROLLBACK TO SAVEPOINT a", 1),
-            ("rollback ; BEGIN ; rollback", 2),
-            ("COMMIT", 0),
-            ("COMMIT AND CHAIN", 0),
-            ("END", 0),
-            ("PREPARE TRANSACTION $1", 0),
-            ("RELEASE SAVEPOINT rollback", 0),
-            ("SELECT rollback FROM t", 0),
-            ("COMMIT; SELECT \"; rollback\"", 0),
-            ("rollbacks", 0),
-            ("", 0),
-        ] {
-            assert_eq!(rollbacks(class.as_bytes()), expected, "{class}");
-        }
-    }
 
     #[test]
     fn what_the_server_does_not_take_is_refused() {

@@ -45,6 +45,16 @@ pub(super) struct Waiting {
     pub(super) messages: Box<[u8]>,
 }
 
+/// A statement that has been read and is not due yet.
+#[derive(Debug)]
+pub(super) struct Next {
+    pub(super) due_ns: u64,
+    pub(super) session: u32,
+    pub(super) sent: Sent,
+    /// Its session sent it as soon as the one before had ended.
+    pub(super) follows: bool,
+}
+
 /// Appends the messages that run a statement; of one with a name, without those that prepare it.
 pub(super) fn write_statement(statement: &RecordedStatement<'_>, out: &mut Vec<u8>) {
     let Some((count, bytes)) = statement.parameters else {
