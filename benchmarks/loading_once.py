@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
-from plinth.run.provision.loading import DatasetSession, TaskClock
+from plinth.run.loading import DatasetSession, TaskClock
 from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of
 

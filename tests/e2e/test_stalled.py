@@ -12,8 +12,8 @@ from waiting import wait_until
 
 SOON = """\
 import sys
-import plinth.run.faults.stall
-plinth.run.faults.stall.STALLED_S = 0.3
+import plinth.run.stall
+plinth.run.stall.STALLED_S = 0.3
 from plinth.cli import main
 sys.exit(main())
 """

@@ -22,7 +22,7 @@ from plinth.model.generator import TpcbGenerator, as_json
 from plinth.model.progress import Progress, Report
 from plinth.run import fleet as fleet_of_run
 from plinth.run.fleet import fleet_loader
-from plinth.run.provision.loading import DatasetSession
+from plinth.run.loading import DatasetSession
 from plinth.system import cancel
 from plinth.system.database import connect_unpinned
 from plinth.system.log_file import LogFile

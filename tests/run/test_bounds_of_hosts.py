@@ -20,8 +20,7 @@ from plinth.model.host import HostSpec
 from plinth.model.progress import Progress
 from plinth.model.server_spec import ServerSpec
 from plinth.observe.host_sampler import SOURCES, HostRequest
-from plinth.run.conduct import CommandLog
-from plinth.run.faults.failures import Failures
+from plinth.run.failures import Failures
 from plinth.run.host import HOST as HOST_HERE
 from plinth.run.hosts import limits, link, remote_sampler, remote_server, undo
 from plinth.run.hosts.agreement import Asked
@@ -34,6 +33,7 @@ from plinth.run.hosts.remote_patroni import RemotePatroniMachine
 from plinth.run.hosts.remote_sampler import RemoteSampler
 from plinth.run.hosts.remote_server import RemoteServer
 from plinth.run.hosts.undo import HOST_UNDO, host_step
+from plinth.run.run_bundle import CommandLog
 from plinth.server.layout import ServerLayout
 from plinth.system import cancel
 from plinth.system.framed_tls import ProtocolError
@@ -391,10 +391,10 @@ def test_of_the_storages_of_a_run_a_host_is_asked_for_its_own(connect) -> None:
 
 
 def test_a_host_that_answered_against_the_protocol_fails_the_run() -> None:
-    failures = Failures({})
-    assert failures.error() is None
-    failures.add_host("db1", ProtocolError("host db1 answered against the protocol: x"))
-    found = failures.error()
+    failures = Failures()
+    assert failures.first() is None
+    failures.hosts["db1"] = ProtocolError("host db1 answered against the protocol: x")
+    found = failures.first()
     assert found is not None and found.exit_code == exit_codes.FAILED
     assert [(one.what, one.exit_code) for one in failures.recorded()] == [("host db1", exit_codes.FAILED)]
 

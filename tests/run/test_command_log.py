@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from plinth.run.conduct import CommandLog
+from plinth.run.run_bundle import CommandLog
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 

@@ -11,8 +11,7 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered
-from plinth.run.power_cuts.power_cut import start_server
+from plinth.run.faults.recovery_check import CutState, Findings, check_recovered, start_server
 from plinth.server.server import Server
 from plinth.system.database import connect_unpinned
 from plinth.workload.dataset import Dataset

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plinth.run.trial.overlay import Overlay
+from plinth.run.trial.emulation import Overlay
 
 BEFORE = {"delay": 1, "loss": 0}
 

@@ -8,7 +8,7 @@ import pytest
 from plinth.load import LoadConfig, LoadScript, Rate, Stage
 from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec
-from plinth.run.faults.stall import StallWatch
+from plinth.run.stall import StallWatch
 
 NOWHERE = Connection(host="/nowhere", port=5432, user="nobody", database="nothing")
 CHECKPOINT = {"at": "1s", "do": "checkpoint"}

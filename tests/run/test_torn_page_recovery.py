@@ -13,9 +13,8 @@ from plinth.model.disk_recording import ImageSource, TornWrite
 from plinth.model.plan import Variant
 from plinth.model.server_spec import ServerSpec
 from plinth.model.workload import WorkloadSpec
-from plinth.run.power_cuts.cut_check import Findings, name_torn_pages
-from plinth.run.power_cuts.power import PowerLoss
-from plinth.run.power_cuts.power_cut import start_server
+from plinth.run.faults.power import PowerLoss
+from plinth.run.faults.recovery_check import Findings, name_torn_pages, start_server
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.installations.find import find_installation
 from plinth.server.integrity.amcheck import check_checksums, check_database

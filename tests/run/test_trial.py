@@ -19,8 +19,7 @@ from plinth.observe.observer import Observer
 from plinth.run.context import RunContext
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.provisioner import Provisioner
-from plinth.run.trial.clock import Clock
-from plinth.run.trial.trial import TrialOutput, TrialRunner
+from plinth.run.trial.trial import Clock, TrialOutput, TrialRunner
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.run.write_budget import WriteBudget
 from plinth.server.server import Server
@@ -245,7 +244,7 @@ def provision(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     context = RunContext("r", {None: HOST}, {None: server.layout.owner}, tmp_path)
     (planned,) = PLAN.clusters
     journal = Journal.create("a-trial", UNDO_HANDLERS)
-    cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Listener(), None)
+    cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Listener())
     cluster.servers[PRIMARY] = server
     yield Provisioned(cluster)
     journal.close()

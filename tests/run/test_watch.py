@@ -6,8 +6,8 @@ import time
 import pytest
 
 from plinth.model.errors import StorageBroken
-from plinth.run.faults.storage_watch import StorageWatch, Watched
 from plinth.run.host import ServerHost
+from plinth.run.provision.storage_watch import StorageWatch, Watched
 
 HANG_S = 0.3
 

@@ -11,8 +11,8 @@ import pytest
 from plinth.model.connection import Connection
 from plinth.model.dataset import NumbersDataset
 from plinth.model.progress import Progress
-from plinth.run.faults.stall import StallWatch
-from plinth.run.provision.loading import DatasetSession
+from plinth.run.loading import DatasetSession
+from plinth.run.stall import StallWatch
 from plinth.server.server import Server
 from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of

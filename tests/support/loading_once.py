@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.progress import Progress, Report
-from plinth.run.provision.loading import DatasetSession
+from plinth.run.loading import DatasetSession
 from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of, loading
 from plinth.workload.bulk import copy

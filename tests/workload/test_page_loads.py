@@ -22,7 +22,7 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.tpcc_tables import INDEXES as TPCC_INDEXES
 from plinth.model.tpcc_tables import TABLES as TPCC_TABLES
 from plinth.model.trial import Check
-from plinth.run.provision.loading import DatasetSession
+from plinth.run.loading import DatasetSession
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.layout import ServerLayout
 from plinth.server.processes import KILL, end_server

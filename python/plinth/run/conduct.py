@@ -1,13 +1,10 @@
 """The run: provision, trials, undo."""
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from plinth import __version__
 from plinth.bundle import BundleFolder, BundleWriter, read_cuts, read_io_errors, read_wear
 from plinth.load import LoadDriver, make_load
 from plinth.model.contents import TrialContents
@@ -20,28 +17,30 @@ from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.context import RunContext, network_layout
 from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.host import ONLY_THIS, Hosts
-from plinth.run.hosts.limits import MAX_COMMANDS_BYTES, Room
 from plinth.run.hosts.undo import host_step
 from plinth.run.interrupt import InterruptGuard
-from plinth.run.io_errors.io_errors import IoErrors
+from plinth.run.io_errors.io_errors import make_io_errors
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
-from plinth.run.power_cuts.power_cuts import PowerCuts
+from plinth.run.power_cuts.after_trials import AfterTrials
+from plinth.run.power_cuts.power_cuts import make_power_cuts
 from plinth.run.provision.provisioner import Provisioner
-from plinth.run.resume import left_behind
-from plinth.run.resume.discard import discard_if_unused, missing_folders, remove_empty
-from plinth.run.trial.clock import Clock
-from plinth.run.trial.trial import TrialRunner
+from plinth.run.run_bundle import (
+    CommandLog,
+    discard_if_unused,
+    missing_folders,
+    new_bundle,
+    owner_only_if_external,
+    remove_empty,
+)
+from plinth.run.trial.trial import Clock, TrialRunner
 from plinth.run.trial.trials_end import TrialsEndRule
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.run.write_budget import WriteBudget
 from plinth.system import cancel
-from plinth.system.directory import for_owner_only
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
-from plinth.system.log_file import LogFile
-from plinth.system.run_key import create_key, forget_key
-from plinth.system.runner import CommandRecord, Runner
+from plinth.system.runner import Runner
 
 
 @dataclass(frozen=True)
@@ -70,55 +69,15 @@ class Given:
 class Continued:
     """What there is of a run that is resumed: the numbers of the trials that are done, and their contents for the live display.
 
-    `last_block`: of an experiment with measure.target, run up to this block, without regard to its budget.
+    `journal` returns that of the run, with what is left of it undone or to be used. `last_block`: of an experiment with measure.target, run up to this block, without regard to its budget.
     """
 
     done: frozenset[int] = frozenset()
     earlier: Sequence[TrialContents] = ()
     last_block: int | None = None
-
-
-class CommandLog:
-    """The external commands of a run, in the bundle (logs/commands.jsonl): appends one line of JSON for each command: argv, user, exit code, duration, ends of its output;
-    the name of the host, if it is another.
-
-    A command does not fail when it cannot be logged, such as when the disk with the bundle is full: `note` is then
-    called once. Of another host, which is not trusted, there is room for so many bytes; `note` is called once when it is full.
-    """
-
-    def __init__(self, log: LogFile, note: Callable[[str], None]) -> None:
-        self._log = log
-        self._note = note
-        self._has_failed = False
-        self._rooms: dict[str, Room] = {}
-
-    def record(self, command: CommandRecord, host: str | None = None) -> None:
-        """Append one command."""
-        of_host = {} if host is None else {"host": host}
-        line = json.dumps({**of_host, **command._asdict()}).encode() + b"\n"
-        if host is not None and not self._has_room(host, len(line)):
-            return
-        try:
-            with self._log.to_append() as file:
-                file.write(line)
-        except (OSError, PlinthError) as error:
-            if not self._has_failed:
-                reason = error.message if isinstance(error, PlinthError) else error.strerror
-                self._note(f"{self._log.path} cannot be written ({reason}): some commands are missing there")
-            self._has_failed = True
-
-    def _has_room(self, host: str, size_bytes: int) -> bool:
-        room = self._rooms.setdefault(host, Room(MAX_COMMANDS_BYTES))
-        if size_bytes <= room.left_bytes:
-            room.take(size_bytes)
-            return True
-        if room.left_bytes:
-            room.take(room.left_bytes)
-            kept = f"the {room.size_bytes // 2**20} MiB that are kept of it"
-            self._note(
-                f"{self._log.path.name} was cut: host {host} has run more commands than fit into {kept}; later ones are missing"
-            )
-        return False
+    journal: Callable[[Plan, RunContext, Runner, Listener], Journal] = lambda plan, *_: Journal.create(
+        plan.run_id, UNDO_HANDLERS
+    )
 
 
 def run_plan(
@@ -151,7 +110,7 @@ def run_plan(
             owner_only_if_external(folder, plan),
             InterruptGuard(listener.note) as guard,
         ):
-            writer = _new_bundle(folder, plan, experiment_toml)
+            writer = new_bundle(folder, plan, experiment_toml)
             try:
                 return conduct(plan, writer, listener, guard, given, obstacles)
             except PlinthError as error:
@@ -161,21 +120,6 @@ def run_plan(
     except PlinthError:
         remove_empty(made)
         raise
-
-
-def _new_bundle(folder: BundleFolder, plan: Plan, experiment_toml: str) -> BundleWriter:
-    """Create the bundle, and the key of its run, which stays outside of it."""
-    key = create_key(plan.run_id)
-    try:
-        return BundleWriter.create(folder, plan, experiment_toml, __version__, key)
-    except BaseException:
-        forget_key(plan.run_id)
-        raise
-
-
-def owner_only_if_external(folder: BundleFolder, plan: Plan) -> AbstractContextManager[None]:
-    """Let only the owner of the bundle read facts about an external server and its host."""
-    return for_owner_only(folder.descriptor if plan.is_external else None)
 
 
 def conduct(
@@ -200,9 +144,7 @@ def conduct(
     for host in given.hosts.values():
         host.log_commands(commands.record, listener.note)
     runner = Runner(commands.record)
-    journal = (
-        left_behind.resume(plan, context, runner, listener) if continued else Journal.create(plan.run_id, UNDO_HANDLERS)
-    )
+    journal = before.journal(plan, context, runner, listener)
     for name, spec in plan.experiment.used_hosts.items():
         step = host_step(name, spec, plan.run_id, None if given.ssh_config is None else str(given.ssh_config))
         if not journal.has(step.id):
@@ -236,7 +178,7 @@ def conduct(
         raise
     with guard.shielded():
         end("complete")
-    return RunStatus(failed, writer.path, provisioner.failures.error())
+    return RunStatus(failed, writer.path, provisioner.failures.first())
 
 
 def _context(plan: Plan, writer: BundleWriter, given: Given) -> RunContext:
@@ -303,8 +245,9 @@ def _run_trials(
                     f"trial {planned.number} failed: {output.trial.failure}", where=f"variant {variant.label}"
                 )
     provisioner.probe_io("measured", storages, writer)
-    PowerCuts(plan, provisioner, writer, listener, load).run(read_cuts(writer.folder))
-    IoErrors(plan, provisioner, writer, listener, load).run(read_io_errors(writer.folder))
+    after = AfterTrials(plan, provisioner, writer, listener, load)
+    make_power_cuts(after, read_cuts(writer.folder))
+    make_io_errors(after, read_io_errors(writer.folder))
     cancel.check()
     return failed
 

@@ -146,6 +146,13 @@ class RunContext:
         return [storage for name, storage in self.storages.items() if name in used]
 
 
+def addresses_of(hosts: Hosts) -> dict[str | None, str]:
+    """Return where servers on each machine are reached from the others, as far as it is known."""
+    found = {name: host.listen_address for name, host in hosts.items()}
+    found[None] = next((host.own_address for host in hosts.values() if host.own_address is not None), None)
+    return {name: address for name, address in found.items() if address is not None}
+
+
 def backup_of(dataset: DatasetSpec) -> BackupSource | None:
     """Return what a cluster's data directory is made of, if not by initdb."""
     if not isinstance(dataset, BackupDataset):

@@ -20,10 +20,9 @@ from plinth.model.workload import Driver
 from plinth.plan import Expanded
 from plinth.run.context import RunContext
 from plinth.run.listener import Listener
-from plinth.run.provision.loading import MakeFleetLoader
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
-from plinth.workload.bulk import Loader, bulk_loader
+from plinth.workload.bulk import Loader, MakeFleetLoader, bulk_loader
 
 LEAST_BYTES = 128 * 2**20
 """Of rows for each machine: fewer are sent sooner than an agent has started."""

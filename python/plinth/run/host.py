@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from plinth.observe.sampler import Sampler
     from plinth.plan import Expanded
     from plinth.run.checks.settings import SettingsCheck
-    from plinth.run.io_errors.faulty_storage import Struck
+    from plinth.run.faulty_storage import Struck
     from plinth.server.copies.live_snapshot import LiveSnapshot
     from plinth.server.copies.loaded_copy import LoadedCopy, RestoreWay
     from plinth.server.layout import ServerLayout
@@ -183,7 +183,7 @@ class ServerHost:
         runner: Runner,
     ) -> "AbstractContextManager[Struck]":
         """Return what has a storage of a cluster's primary there fail as planned while it is entered. Raises RunError where it cannot."""
-        from plinth.run.io_errors.faulty_storage import failing
+        from plinth.run.faulty_storage import failing
 
         return failing(planned, storage, layout, runner)
 
@@ -212,7 +212,7 @@ class ServerHost:
         self, planned: "PlannedCluster", dataset: "Dataset", server: "DatasetServer", report: "Report"
     ) -> "LoadedDataset":
         """Load the dataset of a cluster whose primary is there. Raises RunError."""
-        from plinth.run.provision.loading import populate_dataset
+        from plinth.run.loading import populate_dataset
 
         return populate_dataset(planned, dataset, server, report)
 
@@ -276,7 +276,6 @@ class ServerHost:
 
     def check_node(self, layout: "ServerLayout", cluster: "PlannedCluster", node: "PlannedNode") -> None:
         """Raise a PlinthError where the port of a node is taken, its socket could have no path, or nothing could limit its memory."""
-        from plinth.run.trial.cache_state import drop_error
         from plinth.server import port
 
         spec = layout.spec
@@ -287,7 +286,7 @@ class ServerHost:
         if spec.memory_bytes is not None:
             folder_of_memory_groups()
             # What Plinth loads and restores is in the page cache, and not counted as the server's.
-            if error := drop_error("server.memory", "or leave it out"):
+            if error := drop_caches.drop_error("server.memory", "or leave it out"):
                 raise error
 
     def examine(

@@ -55,6 +55,17 @@ def may_drop_page_cache() -> bool:
     return os.access(DROP_CACHES, os.W_OK)
 
 
+def drop_error(key: str, otherwise: str) -> MissingCapability | None:
+    """Return an error for a key of an experiment that needs the page cache dropped, where this process may not do that."""
+    if may_drop_page_cache():
+        return None
+    return MissingCapability(
+        f"{key} needs the right to drop the page cache",
+        where=str(DROP_CACHES),
+        hint=f"run as root, where /proc/sys may be written to; {otherwise}",
+    )
+
+
 def drop_page_cache(paths: Sequence[Path], runner: Runner) -> None:
     """Write back the file systems of `paths`, and drop the page cache of the whole machine. Raises MissingCapability."""
     runner.run(write_back_command(paths))

@@ -17,9 +17,9 @@ from plinth.model.facts import Installation
 from plinth.model.plan import Variant
 from plinth.observe.facts import host_facts
 from plinth.run.context import RunContext
+from plinth.run.faults.recovery_check import CutState, Findings
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.power_cuts.atlas import check_image
-from plinth.run.power_cuts.cut_check import CutState, Findings
 from plinth.run.power_cuts.recorded_disks import ImageCut, RecordedDisks, ServerImage, image_name, read_kept
 from plinth.run.resume.resume import key_of_bundle
 from plinth.run.undo import UNDO_HANDLERS

@@ -45,6 +45,8 @@ class Loader(Protocol):
 
 MakeLoader = Callable[[dict[str, Any]], Loader]
 """Makes a loader that sends rows by COPY, of a configuration as `BulkLoad` takes it."""
+MakeFleetLoader = Callable[[dict[str, Any], float], Loader]
+"""Makes the loader of a configuration, for rows of about so many bytes."""
 
 
 def bulk_loader(config: dict[str, Any]) -> Loader:

@@ -1,6 +1,5 @@
 """What a dataset offers, and the interface to the server that it is loaded into."""
 
-from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -13,7 +12,7 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
-from plinth.system.runner import Completed, Runner
+from plinth.system.runner import Runner
 from plinth.workload.bulk import Loader
 
 if TYPE_CHECKING:
@@ -55,23 +54,9 @@ class DatasetServer(Protocol):
         """Return what runs commands on this machine."""
         ...
 
-    def run_client(
-        self,
-        way: str,
-        program: str,
-        arguments: Sequence[str],
-        originals: Sequence[Path],
-        *,
-        own: Sequence[Path] = (),
-        role: str | None = None,
-        env: Mapping[str, str] | None = None,
-        allowed_exit_codes: Collection[int] = (0,),
-    ) -> Completed:
-        """Run a client program of the server's version on this machine, confined to what was brought (`originals`, by real paths) and files
-        that Plinth made (`own`). Its sessions are of `role`, with the password of `target`.
-
-        `way` is one of `confinement.WAYS`. Raises Refused for a server that is not ours, CommandError, MissingCapability.
-        """
+    def client_bindir(self) -> Path:
+        """Return the directory of client programs of the server's version on this machine. Raises Refused for a server that is not ours,
+        MissingCapability."""
         ...
 
     def stopped(self) -> AbstractContextManager[None]:

@@ -11,6 +11,7 @@ import secrets
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +25,10 @@ from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.model.units import format_count
 from plinth.system.background import in_background
+from plinth.system.confinement import Connecting, View, connecting_to, program_folders
 from plinth.system.database import connect
+from plinth.system.owner import server_owner
+from plinth.system.runner import Completed
 from plinth.workload.brought import (
     RESTORING_ROLE,
     disable_event_triggers,
@@ -136,7 +140,7 @@ class Dump(Dataset):
             extensions = list(extensions_of(self._path, server.runner))
             entries = []
         else:
-            listing = server.run_client("look at a dump", "pg_restore", ["--list", str(self._path)], [self._path])
+            listing = self._run_client(server, "look at a dump", "pg_restore", ["--list", str(self._path)])
             entries = entries_of(listing.stdout)
             extensions = [entry.name.split()[1] for entry in entries if entry.kind == "EXTENSION"]
         self._prepare(server, extensions)
@@ -200,6 +204,35 @@ class Dump(Dataset):
             for name in names:
                 control.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE").format(sql.Identifier(name)))
 
+    def _run_client(
+        self,
+        server: DatasetServer,
+        way: str,
+        program: str,
+        arguments: Sequence[str],
+        *,
+        own: Sequence[Path] = (),
+        role: str | None = None,
+        env: Mapping[str, str] | None = None,
+        allowed_exit_codes: Collection[int] = (0,),
+    ) -> Completed:
+        """Run a client program of the server's version on this machine, confined to the dump and files that Plinth made (`own`). It
+        connects as `role`, with the password of the run where there is one. `way` is one of `confinement.WAYS`."""
+        target, bindir = server.target, server.client_bindir()
+        of_libpq = {"PGHOST": str(target.host), "PGPORT": str(target.port), "PGUSER": role or target.user}
+        if target.password is not None:
+            of_libpq["PGPASSWORD"] = target.password
+        reached: Connecting = {} if way == "look at a dump" else connecting_to(str(target.host))
+        view = View(programs=program_folders(bindir), originals=(self._path,), own=tuple(own), **reached)
+        return server.runner.run_confined(
+            way,
+            [f"{bindir}/{program}", *arguments],
+            view,
+            server_owner(),
+            env={**of_libpq, **(env or {})},
+            allowed_exit_codes=allowed_exit_codes,
+        )
+
     def _restore_archive(self, server: DatasetServer, form: Form, entries: list[Entry]) -> None:
         kept = [entry.line for entry in entries if _is_kept(entry)]
         self._left_out.update(entry.kind for entry in entries if entry.kind in _LEFT_OUT)
@@ -208,7 +241,8 @@ class Dump(Dataset):
             file.write("\n".join([*kept, ""]))
             file.flush()
             os.fchmod(file.fileno(), 0o644)  # for the user that the server runs as
-            done = server.run_client(
+            done = self._run_client(
+                server,
                 "restore a dump",
                 "pg_restore",
                 [
@@ -223,7 +257,6 @@ class Dump(Dataset):
                     f"--dbname={server.control.info.dbname}",
                     str(self._path),
                 ],
-                [self._path],
                 own=[Path(file.name)],
                 role=RESTORING_ROLE,
                 allowed_exit_codes=(0, 1),
@@ -231,7 +264,8 @@ class Dump(Dataset):
         self._left_out += _tolerated(self._path, done.stderr, done.exit_code)
 
     def _run_script(self, server: DatasetServer) -> None:
-        done = server.run_client(
+        done = self._run_client(
+            server,
             "restore a dump",
             "psql",
             [
@@ -244,7 +278,6 @@ class Dump(Dataset):
                 f"--file={self._path}",
                 f"--dbname={server.control.info.dbname}",
             ],
-            [self._path],
             role=RESTORING_ROLE,
             env={"PGOPTIONS": "-c client_min_messages=error"},
             allowed_exit_codes=(0, 1, 2, 3),

@@ -14,7 +14,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Refused, RunError
 from plinth.model.experiment import WorkloadSpec
 from plinth.model.progress import Progress
-from plinth.run.provision.loading import DatasetSession
+from plinth.run.loading import DatasetSession
 from plinth.workload import Dataset, await_sessions, dataset_of, scripts_of
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)

@@ -17,7 +17,7 @@ from native_server import Server
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.progress import Progress
-from plinth.run.provision.loading import DatasetSession
+from plinth.run.loading import DatasetSession
 from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of
 from plinth.workload.loading import gaps

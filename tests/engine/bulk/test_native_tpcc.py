@@ -14,7 +14,7 @@ from plinth.model.errors import RunError
 from plinth.model.facts import Installation
 from plinth.model.tpcc_tables import SEED_QUERY, seed_comment, seed_in
 from plinth.model.trial import Check
-from plinth.run.provision.loading import DatasetSession
+from plinth.run.loading import DatasetSession
 from plinth.system.owner import Owner
 from plinth.workload import Dataset, dataset_of
 from plinth.workload.tpcc_conditions import check_conditions

@@ -12,7 +12,7 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import RunError
 from plinth.model.progress import Progress
-from plinth.run.provision.loading import DatasetSession
+from plinth.run.loading import DatasetSession
 from plinth.workload import Dataset, dataset_of
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)

@@ -15,7 +15,7 @@ from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.load_config import CompiledTransaction
 from plinth.model.workload import WorkloadSpec
-from plinth.run.provision.loading import DatasetSession
+from plinth.run.loading import DatasetSession
 from plinth.system.owner import Owner
 from plinth.workload import dataset_of, scripts_of
 from plinth.workload.commit_ledger import read_commit_ledger

@@ -26,13 +26,6 @@ def hosts_of_nodes(key: ClusterKey, storages: Mapping[str, StorageSpec]) -> dict
     return {} if key.server.storage is None else {PRIMARY: host_of_server(key, storages), **standbys}
 
 
-def addresses_of(hosts: Hosts) -> dict[str | None, str]:
-    """Return where servers on each machine are reached from the others, as far as it is known."""
-    found = {name: host.listen_address for name, host in hosts.items()}
-    found[None] = next((host.own_address for host in hosts.values() if host.own_address is not None), None)
-    return {name: address for name, address in found.items() if address is not None}
-
-
 def same_machines(hosts: Hosts) -> list[str]:
     """Return a sentence for each host that is the same machine as another one, or as this one."""
     found: list[str] = []

@@ -14,6 +14,7 @@ from plinth.model.errors import MissingCapability, PlinthError, UsageError, toge
 from plinth.model.plan import Need, Plan, PlannedCluster
 from plinth.run.checks.destroy import destroy_error
 from plinth.run.context import RunContext
+from plinth.run.failures import Failures, lacking_variants
 from plinth.run.host import ONLY_THIS, Hosts
 from plinth.run.interrupt import InterruptGuard
 from plinth.server.external.external_server import check_external, check_options
@@ -24,12 +25,9 @@ from plinth.system.runner import Runner
 
 
 @dataclass
-class Obstacles:
+class Obstacles(Failures):
     """Storages, clusters and variants that are lost before anything is made, by name, each with its reason."""
 
-    storages: dict[str, PlinthError] = field(default_factory=dict)
-    clusters: dict[str, PlinthError] = field(default_factory=dict)
-    variants: dict[str, PlinthError] = field(default_factory=dict)
     of_all: list[PlinthError] = field(default_factory=list)
     """What keeps everything from being measured."""
     connections: dict[str, str] = field(default_factory=dict, repr=False)
@@ -72,8 +70,7 @@ def find_obstacles(
 
 def _found(plan: Plan, context: RunContext, connections: Mapping[str, str], of_all: Sequence[PlinthError]) -> Obstacles:
     runner = Runner()
-    lacked: dict[str, PlinthError] = {name: MissingCapability(reason) for name, reason in plan.lacking.items()}
-    found = Obstacles(variants=lacked, of_all=list(of_all))
+    found = Obstacles(variants=lacking_variants(plan), of_all=list(of_all))
     lacking, for_all = lacking_storages(plan)
     found.of_all += for_all
     found.of_all += filter(None, (_error_of(check) for check in _checks_of_places(plan, context, runner)))

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Self
 
-from plinth.model.base import SettingValue
 from plinth.model.connection import Connection, Host
 from plinth.model.errors import PlinthError, RunError
 from plinth.model.fault import (
@@ -23,13 +22,19 @@ from plinth.model.fault import (
     ServerAction,
     StartAction,
     StopAction,
+    server_actions,
 )
 from plinth.model.outage import Rejoin, has_fsync
+from plinth.model.patroni import etcd_machines
+from plinth.model.plan import Variant, storage_that_holds
 from plinth.model.recovery import Recovery
 from plinth.model.standby import PRIMARY
-from plinth.run.power_cuts.cut_check import inserted_lsn
-from plinth.run.power_cuts.power import Power
+from plinth.run.context import addresses_of
+from plinth.run.faults.power import Power
+from plinth.run.faults.recovery_check import inserted_lsn
+from plinth.run.provision.live_cluster import LiveCluster
 from plinth.server.replication.patroni import PatroniCluster
+from plinth.server.replication.patroni_machine import PatroniMachine
 from plinth.server.replication.promotion import (
     await_promoted,
     follow,
@@ -40,12 +45,9 @@ from plinth.server.replication.promotion import (
     takes_writes,
 )
 from plinth.server.replication.standby import Standby
-from plinth.server.server import Server
 from plinth.storage import Storage
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
-from plinth.system.journal import Journal
-from plinth.system.runner import Runner
 
 RETRY_CONNECT_S = 0.1
 """The pause of a client between attempts to connect: at most ten a second, for each client."""
@@ -85,20 +87,13 @@ class Marks:
 @dataclass(eq=False)
 class ServerFaults:
     """What the actions of one trial do to its servers. Leaving it ends all of them, restores their power, frees what was filled, and
-    makes `servers` what it was.
+    makes the servers of the cluster what they were.
 
     Their files are then as the faults have left them: they are restored before the next trial.
     """
 
-    _servers: dict[str, Server]
-    _settings_of: Callable[[str], dict[str, SettingValue]]
-    _standby_settings: Mapping[str, SettingValue]
-    _power_of: Callable[[str], Power]
-    _storage_of: Callable[[OfPlace], Storage]
-    _runner: Runner
-    _journal: Journal
-    _patroni: PatroniCluster | None = None
-    """None: the failover is Plinth's own sequence."""
+    _cluster: LiveCluster
+    _variant: Variant
     marks: Marks = field(default_factory=Marks, init=False)
     primary: str = field(default=PRIMARY, init=False)
     """The node that takes writes, or did last."""
@@ -108,6 +103,9 @@ class ServerFaults:
     """The storages that are full, by name."""
 
     def __post_init__(self) -> None:
+        self._servers = self._cluster.servers
+        self._patroni = patroni_of(self._cluster, self._variant)
+        """None: the failover is Plinth's own sequence."""
         self._as_before = dict(self._servers)
         self._upstreams = {name: one.upstream for name, one in self._servers.items() if isinstance(one, Standby)}
 
@@ -303,16 +301,24 @@ class ServerFaults:
             self._servers[node].lose_power()
             self._paused.discard(node)
         self.marks.unpowered |= set(nodes)
-        self.marks.unsynced |= {node for node in nodes if not has_fsync(self._settings_of(node))}
+        self.marks.unsynced |= {node for node in nodes if not has_fsync(self._cluster.settings_of(self._variant, node))}
 
     def _start(self, node: str) -> None:
         self._proceed(node)
         self._restore_power(node)
         began = time.monotonic_ns()
-        self._servers[node].start(self._settings_of(node))
+        self._servers[node].start(self._cluster.settings_of(self._variant, node))
         if node == self.primary:
             self.marks.resumed_ns = began
             self.marks.recovery = self._servers[node].recovery()
+
+    def _power_of(self, node: str) -> Power:
+        cluster = self._cluster
+        storages = cluster.context.closure(tuple(dict.fromkeys(cluster.roles[node].values())))
+        return Power(storages, "all", cluster.runner, cluster.journal)
+
+    def _storage_of(self, action: OfPlace) -> Storage:
+        return self._cluster.context.storages[storage_that_holds(action.holds, self._cluster.roles[action.node])]
 
     def _restore_power(self, node: str) -> None:
         if node in self._off:
@@ -349,7 +355,7 @@ class ServerFaults:
             return
         self._restore_power(old)
         standby, self.marks.rejoin = self._servers[old].rejoin(
-            self._servers[chosen], self._standby_settings, by_rewind=action.rejoin == "rewind"
+            self._servers[chosen], self._cluster.as_standby(self._variant, PRIMARY), by_rewind=action.rejoin == "rewind"
         )
         self._servers[old] = standby
 
@@ -412,7 +418,7 @@ class ServerFaults:
         for name in received:
             standby = self._servers[name]
             if name != new and isinstance(standby, Standby) and standby.upstream is self._as_before[old]:
-                follow(standby, self._servers[new], self._settings_of(name))
+                follow(standby, self._servers[new], self._cluster.settings_of(self._variant, name))
 
 
 def ended_well(faults: ServerFaults | None) -> str | None:
@@ -424,3 +430,30 @@ def ended_well(faults: ServerFaults | None) -> str | None:
     except PlinthError as error:
         return error.message
     return None
+
+
+def faults_of(cluster: LiveCluster, variant: Variant) -> AbstractContextManager[ServerFaults | None]:
+    """Return what does the faults of the experiment's actions; None without any. On exit it repairs the servers."""
+    has_faults = server_actions(cluster.plan.experiment.measure.actions)
+    return ServerFaults(cluster, variant) if has_faults else nullcontext()
+
+
+def patroni_of(cluster: LiveCluster, variant: Variant) -> PatroniCluster | None:
+    """Return what conducts the failover of a variant; None where Plinth does."""
+    if variant.patroni is None:
+        return None
+    actions = cluster.plan.experiment.measure.actions
+    rejoin = next((action.rejoin for action in actions if isinstance(action, FailoverAction)), "none")
+    context, servers = cluster.context, cluster.servers
+    places = {node.name: context.host_of(node).name for node in cluster.planned.nodes}
+    machines: dict[str | None, tuple[PatroniMachine, str]] = {}
+    for name in etcd_machines(places.values()):
+        here = {node: server for node, server in servers.items() if places[node] == name}
+        # Its programs are reached as its servers, or, without one, as this machine by the hosts.
+        address = next((str(one.connection.host) for one in here.values()), addresses_of(context.hosts).get(name))
+        assert address is not None, "the plan was checked for it"
+        machine = context.hosts[name].patroni(
+            cluster.planned, here, context.owners[name], context.log, cluster.runner, cluster.journal
+        )
+        machines[name] = machine, address
+    return PatroniCluster(servers, places, machines, variant.patroni, by_rewind=rejoin != "backup")

@@ -20,11 +20,11 @@ from plinth.model.standby import PRIMARY
 from plinth.model.step import Step, Undo
 from plinth.model.storage import StorageSpec
 from plinth.run.context import RunContext
+from plinth.run.faulty_storage import Struck, failing
 from plinth.run.host import HOST
 from plinth.run.hosts.calls import Kept, KeptSteps
 from plinth.run.hosts.files_there import FilesThere
-from plinth.run.io_errors.faulty_storage import Struck, failing
-from plinth.run.provision.loading import dataset_session, populate_dataset
+from plinth.run.loading import dataset_session, populate_dataset
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.control_file import ControlFileWatch
 from plinth.server.copies.live_snapshot import LiveSnapshot

@@ -26,6 +26,7 @@ from plinth.observe.host_sampler import HostRequest
 from plinth.observe.sampler import Sampler
 from plinth.plan import Expanded
 from plinth.run.checks.settings import SettingsCheck
+from plinth.run.faulty_storage import Struck
 from plinth.run.host import ServerHost
 from plinth.run.hosts.calls import CallError
 from plinth.run.hosts.link import HostLink
@@ -37,7 +38,6 @@ from plinth.run.hosts.remote_sampler import RemoteSampler
 from plinth.run.hosts.remote_server import RemoteServer, RemoteStandby
 from plinth.run.hosts.remote_snapshot import RemoteSnapshot
 from plinth.run.hosts.remote_storage import RemoteStorage
-from plinth.run.io_errors.faulty_storage import Struck
 from plinth.server.copies.live_snapshot import LiveSnapshot
 from plinth.server.copies.loaded_copy import LoadedCopy, RestoreWay
 from plinth.server.layout import ServerLayout

@@ -14,10 +14,10 @@ from plinth.load import LoadDriver
 from plinth.model.errors import Interrupted, PlinthError
 from plinth.model.io_error import CameBack, IoErrorResult, IoErrorSpec, PlannedIoError, ServerAnswer
 from plinth.model.load import LoadResult
-from plinth.run.io_errors.faulty_storage import Failing, Struck
-from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered
-from plinth.run.power_cuts.power import Power
-from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for, start_server
+from plinth.run.faults.power import Power
+from plinth.run.faults.recovery_check import CutState, Findings, check_recovered, start_server
+from plinth.run.faulty_storage import Failing, Struck
+from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.system import cancel
 from plinth.system.database import connect, connect_unpinned, database_errors

@@ -21,7 +21,6 @@ from plinth.plan import Expanded, build_plan, expand, restore_problems, scale_to
 from plinth.run.checks.credits import credit_warnings
 from plinth.run.checks.faults import fault_problems
 from plinth.run.checks.hosts import (
-    addresses_of,
     graph_problems,
     host_of_server,
     host_problems,
@@ -35,15 +34,15 @@ from plinth.run.checks.patroni import patroni_errors, patroni_problems
 from plinth.run.checks.power_cuts import cut_problems, io_error_problems
 from plinth.run.checks.settings import SettingsCheck, at_its_factor, unique
 from plinth.run.checks.snapshots import snapshot_problems
-from plinth.run.context import RunContext, backup_of, network_layout
+from plinth.run.context import RunContext, addresses_of, backup_of, network_layout
 from plinth.run.fleet import fleet_problems
 from plinth.run.host import ONLY_THIS, Hosts
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.planning.inputs import plan_inputs, without_steps
 from plinth.run.provision.restoring import Restoring
-from plinth.run.trial.cache_state import cache_error
 from plinth.run.trial.load_config import check_load
 from plinth.server.unpack_backup import check_backup
+from plinth.system.drop_caches import drop_error
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from plinth.workload import (
@@ -302,7 +301,8 @@ class _Planner:
         of_nodes: Mapping[tuple[str, str], Installation],
     ) -> Iterator[PlinthError]:
         """Yield what the machines lack for the experiment, apart from installations."""
-        if error := cache_error(experiment.measure):
+        otherwise = "else take as-is, of which only shared buffers begin empty"
+        if experiment.measure.cache == "cold" and (error := drop_error('measure.cache = "cold"', otherwise)):
             yield error
         backups = {(backup_of(key.dataset), installations.get(key.id)) for key in expanded.clusters}
         for source, installation in sorted(backups, key=str):

@@ -18,11 +18,11 @@ from plinth.model.durability import CutMoment, CutPoint, PlannedCut, PowerCut
 from plinth.model.errors import Interrupted, PlinthError, Refused, RunError
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
-from plinth.run.faults.failures import reason_of
+from plinth.run.failures import reason_of
+from plinth.run.faults.recovery_check import CutState, Findings, check_recovered, name_torn_pages, start_server
 from plinth.run.host import HOST
-from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered, name_torn_pages
 from plinth.run.power_cuts.cut_moments import Window, moments_during_load, prepare_moment, windows_of
-from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for, start_server
+from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for
 from plinth.run.power_cuts.recorded_disks import (
     ImageCut,
     RecordedDisks,

@@ -3,30 +3,32 @@
 import contextlib
 import random
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plinth.load import LoadDriver
-from plinth.model.base import SettingValue
 from plinth.model.durability import PlannedCut
 from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
-from plinth.model.units import format_duration
-from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered, inserted_lsn, name_torn_pages
+from plinth.run.faults.power import Power, PowerLoss
+from plinth.run.faults.recovery_check import (
+    CutState,
+    Findings,
+    check_recovered,
+    inserted_lsn,
+    name_torn_pages,
+    start_server,
+)
 from plinth.run.power_cuts.cut_moments import during_moment, is_during_load, prepare_moment
-from plinth.run.power_cuts.power import Power, PowerLoss
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.server.integrity.fingerprint import Fingerprint
 from plinth.server.integrity.server_files import ServerFiles
-from plinth.server.postmaster import START_TIMEOUT_S, StartTooLong
 from plinth.server.server import Server
 from plinth.system import cancel
 from plinth.system.database import connect, connect_unpinned, database_errors
-from plinth.system.failures import from_os_error
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import read_commit_ledger
 from plinth.workload.dataset import Dataset, Snapshot
@@ -182,41 +184,6 @@ class _Cut:
             self.found.refuse((error.message, *error.details))
             return False
         return True
-
-
-def start_server(
-    server: Server,
-    settings: Mapping[str, SettingValue],
-    found: Findings,
-    limit_s: float = START_TIMEOUT_S,
-    key: str | None = "durability.recovery_limit",
-) -> bool:
-    """Start a server that has to recover, and return whether it started; a failure is a finding.
-
-    Raises RunError when it still recovers after `limit_s`, which says nothing about what is there; `key` of the experiment sets that.
-    """
-    data_directory = server.layout.data_directory
-    try:
-        if not server.has_data_directory():
-            found.refuse((f"the data directory is gone: {data_directory}",))
-            return False
-        server.start(settings, limit_s)
-    except StartTooLong as error:
-        limit = format_duration(limit_s) + (f" ({key})" if key else "")
-        raise RunError(
-            f"the recovery took longer than {limit}, and was ended: nothing was learned",
-            where=error.where,
-            details=error.details,
-        ) from error
-    except PlinthError as error:
-        fatal = [line for line in error.details if "PANIC:" in line or "FATAL:" in line]
-        found.refuse((": ".join([error.message, *fatal[:1]]), *error.details[-10:]))
-    except OSError as error:
-        failed = from_os_error(error, "start the server", data_directory)
-        found.refuse((failed.message, *failed.details))
-    else:
-        return True
-    return False
 
 
 def await_first_commit(load: LoadDriver) -> None:

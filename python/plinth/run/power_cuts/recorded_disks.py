@@ -12,7 +12,7 @@ from plinth.model.disk import CutReport
 from plinth.model.disk_recording import ImageSource
 from plinth.model.durability import PlannedCut, PowerCut
 from plinth.model.errors import PlinthError
-from plinth.run.power_cuts.power import PowerLoss, torn_place
+from plinth.run.faults.power import PowerLoss, torn_place
 from plinth.server.layout import ServerLayout
 from plinth.server.server import Server
 from plinth.storage import Storage

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from plinth.bundle import BundleWriter, read_loaded
 from plinth.model.base import Gap
 from plinth.model.plan import PRIMARY, Plan, Variant
-from plinth.run.faults.stall import StallWatch
 from plinth.run.fleet import fleet_loader
+from plinth.run.loading import dataset_session
 from plinth.run.provision.live_cluster import LiveCluster
-from plinth.run.provision.loading import dataset_session
+from plinth.run.stall import StallWatch
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.replication.standby import base_backup
 from plinth.server.server import Server

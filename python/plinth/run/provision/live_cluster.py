@@ -1,48 +1,75 @@
 """The servers of one cluster while a run uses them, and what trials and power cuts do to them."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
-from plinth.model.action import DiskAction
 from plinth.model.base import SettingValue
 from plinth.model.disk import DiskCredits
 from plinth.model.errors import PlinthError
-from plinth.model.fault import FailoverAction, OfPlace, server_actions
-from plinth.model.flashback import SnapshotAction
-from plinth.model.patroni import etcd_machines
-from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant, storage_that_holds
+from plinth.model.facts import ServerFacts
+from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant
 from plinth.model.standby import StandbyFacts
 from plinth.model.trial import Restored
-from plinth.run.checks.hosts import addresses_of
 from plinth.run.context import RunContext
-from plinth.run.faults.emulated_disks import TrialDisks
-from plinth.run.faults.server_faults import ServerFaults
+from plinth.run.host import ServerHost
 from plinth.run.listener import Listener
-from plinth.run.power_cuts.atlas import Atlas
-from plinth.run.power_cuts.power import Power
-from plinth.run.power_cuts.power_cut import CutSubject
-from plinth.run.provision.network import RunNetwork, TrialLinks
 from plinth.run.provision.restoring import loaded_copies
-from plinth.run.provision.topology import Node, Topology
-from plinth.run.trial.snapshots import TrialSnapshots, live_snapshot
 from plinth.server.copies.loaded_copy import LoadedCopy
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.layout import server_step_id
-from plinth.server.replication.patroni import PatroniCluster
-from plinth.server.replication.patroni_machine import PatroniMachine
 from plinth.server.replication.standby import Standby, await_caught_up, settings_of_standby
 from plinth.server.server import Server
-from plinth.storage import Storage
-from plinth.storage.devices.disk_control import DiskControl
-from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal
-from plinth.system.paths import work_dir
+from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 
 # What a server logs by a crash: each backend of hundreds says in three lines that it ends, then recovery begins.
 _CRASH_LINES = 2_000
+
+
+class Node(NamedTuple):
+    """A running server of a topology, with its settings taken and read back."""
+
+    name: str
+    server: Server | ExternalServer
+    facts: ServerFacts
+    host: ServerHost
+    """The machine that Plinth has started it on; of an external server this one, which it may not be on."""
+    postmaster_pid: int | None
+    """On its host. None: it is an external server."""
+    log: LogFile | None
+    """None: it is an external server."""
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether Plinth has started it."""
+        return self.postmaster_pid is not None
+
+    def stopped_words(self) -> str | None:
+        """Say which processes of a managed server are stopped, if some are."""
+        if self.postmaster_pid is None:
+            return None
+        stopped, processes = self.host.stopped_processes(self.postmaster_pid)
+        if not stopped:
+            return None
+        which = "all" if len(stopped) == processes else str(len(stopped))
+        return (
+            f"{which} processes of the server are stopped (SIGSTOP, or a debugger); the first is pid {stopped[0]}, "
+            "which kill -CONT lets go on"
+        )
+
+
+class Topology(NamedTuple):
+    """The nodes that run for a variant; the load goes to the primary."""
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def primary(self) -> Node:
+        """The node that takes writes."""
+        return next(node for node in self.nodes if node.name == PRIMARY)
 
 
 @dataclass(eq=False)
@@ -59,7 +86,6 @@ class LiveCluster:
     runner: Runner
     journal: Journal
     listener: Listener
-    _network: RunNetwork | None
     servers: dict[str, Server] = field(default_factory=dict, init=False)
     external: ExternalServer | None = field(default=None, init=False)
 
@@ -69,7 +95,7 @@ class LiveCluster:
         self.storage_names = {storage.name for storage in self.storages}
         self.steps = server_step_id(self.planned.id, "")
         """What the ids of all steps of its servers begin with."""
-        self._roles = {node.name: node.roles for node in self.planned.nodes}
+        self.roles = {node.name: node.roles for node in self.planned.nodes}
         self.host = self.context.host_of(self.planned.primary)
         """The machine of its primary."""
         self.stays_after_kill = all(self.context.host_of(node).stays_after_kill for node in self.planned.nodes)
@@ -82,9 +108,9 @@ class LiveCluster:
 
     def settings_of(self, variant: Variant, node: str) -> dict[str, SettingValue]:
         """Return what a variant asks for on a node: the primary's settings, or those of a standby, which include them."""
-        return dict(variant.settings) if node == PRIMARY else self._as_standby(variant, node)
+        return dict(variant.settings) if node == PRIMARY else self.as_standby(variant, node)
 
-    def _as_standby(self, variant: Variant, node: str) -> dict[str, SettingValue]:
+    def as_standby(self, variant: Variant, node: str) -> dict[str, SettingValue]:
         """Return what a node gets while it is a standby, as a former primary is after a failover."""
         of_cluster = [one.settings for one in self.plan.variants if one.cluster == self.planned.id]
         return settings_of_standby(variant.settings, variant.standby_settings.get(node, {}), of_cluster)
@@ -164,63 +190,6 @@ class LiveCluster:
             duration_s=sum(one.duration_s for one in restored.values()),
         )
 
-    def links(self, variant: Variant) -> AbstractContextManager[TrialLinks | None]:
-        """While it is entered, the links of the emulated network are as the variant asks; None where there is no network,
-        or no standby."""
-        if self._network is None or not self.planned.standbys:
-            return nullcontext()
-        return self._network.links(variant, self.planned)
-
-    def faults(self, variant: Variant) -> AbstractContextManager[ServerFaults | None]:
-        """Return what does the faults of the experiment's actions; None without any. On exit it repairs the servers."""
-        if not server_actions(self.plan.experiment.measure.actions):
-            return nullcontext()
-        return ServerFaults(
-            self.servers,
-            lambda node: self.settings_of(variant, node),
-            self._as_standby(variant, PRIMARY),
-            self._power_of,
-            self._storage_of,
-            self.runner,
-            self.journal,
-            self._patroni(variant),
-        )
-
-    def _power_of(self, node: str) -> Power:
-        storages = self.context.closure(tuple(dict.fromkeys(self._roles[node].values())))
-        return Power(storages, "all", self.runner, self.journal)
-
-    def _storage_of(self, action: OfPlace) -> Storage:
-        return self.context.storages[storage_that_holds(action.holds, self._roles[action.node])]
-
-    def _patroni(self, variant: Variant) -> PatroniCluster | None:
-        """Return what conducts the failover of a variant; None where Plinth does."""
-        if variant.patroni is None:
-            return None
-        actions = self.plan.experiment.measure.actions
-        rejoin = next((action.rejoin for action in actions if isinstance(action, FailoverAction)), "none")
-        places = {node.name: self.context.host_of(node).name for node in self.planned.nodes}
-        machines = {
-            name: (self._patroni_machine(name, places), self._patroni_address(name, places))
-            for name in etcd_machines(places.values())
-        }
-        return PatroniCluster(self.servers, places, machines, variant.patroni, by_rewind=rejoin != "backup")
-
-    def _patroni_machine(self, machine: str | None, places: Mapping[str, str | None]) -> PatroniMachine:
-        here = {name: server for name, server in self.servers.items() if places[name] == machine}
-        owner = self.context.owners[machine]
-        host = self.context.hosts[machine]
-        return host.patroni(self.planned, here, owner, self.context.log, self.runner, self.journal)
-
-    def _patroni_address(self, machine: str | None, places: Mapping[str, str | None]) -> str:
-        """Return where the programs of a machine are reached: as its servers, or, without one, as this machine by the hosts."""
-        for name, server in self.servers.items():
-            if places[name] == machine:
-                return str(server.connection.host)
-        address = addresses_of(self.context.hosts).get(machine)
-        assert address is not None, "the plan was checked for it"
-        return address
-
     def credits(self) -> dict[str, Callable[[], DiskCredits]]:
         """Make the credits of its volumes what they are when a trial begins; return how each is asked what is left, by name."""
         found: dict[str, Callable[[], DiskCredits]] = {}
@@ -238,41 +207,6 @@ class LiveCluster:
         """Give its volumes all their credits: what comes after a load is not measured, and would take minutes at a small baseline."""
         for storage in self.storages:
             storage.refill_credits()
-
-    def disks(self) -> AbstractContextManager[TrialDisks | None]:
-        """Return what changes emulated disks as actions ask for; None without any. On exit it changes them back."""
-        if not any(isinstance(action, DiskAction) for action in self.plan.experiment.measure.actions):
-            return nullcontext()
-        return TrialDisks(self._disks_of)
-
-    def _disks_of(self, action: DiskAction) -> list[DiskControl]:
-        of_node = self._roles[action.node]
-        names = of_node.values() if action.holds is None else [storage_that_holds(action.holds, of_node)]
-        return [disk for storage in self.context.closure(tuple(dict.fromkeys(names))) for disk in storage.disks()]
-
-    def snapshots(self, variant: Variant) -> AbstractContextManager[TrialSnapshots | None]:
-        """Return what takes the snapshots that actions ask for; None without any. On exit it removes them."""
-        if not any(isinstance(action, SnapshotAction) for action in self.plan.experiment.measure.actions):
-            return nullcontext()
-        return TrialSnapshots(
-            self.primary,
-            self.settings_of(variant, PRIMARY),
-            lambda number: live_snapshot(self.context, self.planned, number),
-            self.runner,
-            self.journal,
-            self.listener.progress,
-        )
-
-    def power(self) -> Power:
-        """Return the power of all its storages."""
-        durability = self.plan.experiment.durability
-        assert durability is not None, "cuts are planned"
-        return Power(self.storages, durability.disks, self.runner, self.journal)
-
-    def atlas_of(self, subject: CutSubject) -> Atlas:
-        """Return what records its storages, which are emulated disks, as the plan was checked for."""
-        storages = [storage for storage in self.storages if isinstance(storage, Emulated)]
-        return Atlas(subject, storages, self.journal, work_dir() / f"{self.journal.label}-recording")
 
     def stop(self) -> None:
         """Shut down the servers that run, the primary first: it ends when its standbys have all of its WAL, and each of them when

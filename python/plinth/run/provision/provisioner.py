@@ -9,22 +9,23 @@ from plinth.model.errors import MissingCapability, PlinthError, StorageBroken, U
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Plan, Variant
 from plinth.model.probe_io import IoMoment
-from plinth.run.checks.machine import examine_for_run, keep_examination
-from plinth.run.checks.obstacles import Obstacles
+from plinth.network.namespaces import NetworkLayout
 from plinth.run.context import RunContext
-from plinth.run.faults.failures import Failures, reason_of
+from plinth.run.failures import Failures, lacking_variants, reason_of
 from plinth.run.host import ServerHost
 from plinth.run.hosts.undo import step_id
 from plinth.run.listener import Listener
 from plinth.run.provision.cluster_preparation import ClusterPreparation
 from plinth.run.provision.live_cluster import LiveCluster
-from plinth.run.provision.network import RunNetwork
-from plinth.run.provision.probes import StorageIoProbe, StorageProbe
+from plinth.run.provision.probes import StorageIoProbe, StorageProbe, examine_for_run
 from plinth.run.provision.storages import Storages
 from plinth.run.write_budget import WriteBudget
 from plinth.system.full import hint_at_full_storage
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.runner import Runner
+
+NETWORK_STEPS = "network."
+"""What the ids of all steps of the emulated network begin with."""
 
 
 class Provisioner:
@@ -48,51 +49,48 @@ class Provisioner:
         self.context = context
         self.runner = runner
         self.budget = budget
-        self.failures = Failures(plan.lacking)
+        self.failures = Failures(variants=lacking_variants(plan))
         self._journal = journal
         self._listener = listener
         self._storages = Storages(context, runner, journal, listener, self.failures)
-        self._network = RunNetwork(context.network, runner, journal) if context.network is not None else None
         self._clusters = {
-            planned.id: LiveCluster(planned, plan, context, runner, journal, listener, self._network)
-            for planned in plan.clusters
+            planned.id: LiveCluster(planned, plan, context, runner, journal, listener) for planned in plan.clusters
         }
         self._preparation = ClusterPreparation(plan, connections)
 
-    def prepare(self, writer: BundleWriter, obstacles: Obstacles) -> dict[str, StorageFacts]:
-        """Make the storages, then initialise, start and load each cluster; what `obstacles` name is lost.
+    def prepare(self, writer: BundleWriter, lost: Failures) -> dict[str, StorageFacts]:
+        """Make the storages, then initialise, start and load each cluster that is not `lost`.
 
         Returns the storages as they were found, by name. Raises the error of the first that failed when no cluster
         is left to measure on.
         """
-        self._lose(obstacles)
+        self._lose(lost)
         hosts = self.context.hosts
         load_averages = {name: host.load_average() for name, host in hosts.items()}
         made = self._make_storages(writer)
         self._probe(made.values(), writer)
         self.probe_io("empty", made, writer)
         specs, is_external = self.plan.storages, self.plan.is_external
-        found = examine_for_run(hosts, made.values(), specs, is_external, self._listener, load_averages)
-        keep_examination(writer, found)
-        if self._network is not None:
-            self._network.make(self._listener)
+        examine_for_run(hosts, made.values(), specs, is_external, self._listener, load_averages, writer)
+        if self.context.network is not None:
+            self._make_network(self.context.network)
         for cluster in self._clusters.values():
             if self._failure_of(cluster) is None:
                 self._prepare_cluster(cluster, writer)
         self.probe_io("loaded", made, writer)
-        error = self.failures.error()
+        error = self.failures.first()
         if error is not None and all(self._failure_of(cluster) for cluster in self._clusters.values()):
             raise error
         return made
 
-    def _lose(self, obstacles: Obstacles) -> None:
-        for name, error in obstacles.storages.items():
+    def _lose(self, lost: Failures) -> None:
+        for name, error in lost.storages.items():
             self._storages.mark_failed(name, error)
-        for name, error in obstacles.clusters.items():
-            self.failures.add_cluster(name, error)
+        for name, error in lost.clusters.items():
+            self.failures.clusters.setdefault(name, error)
             self._listener.note(f"cluster {name} cannot be made: {reason_of(error)}")
-        for name, error in obstacles.variants.items():
-            self.failures.add_variant(name, error)
+        for name, error in lost.variants.items():
+            self.failures.variants.setdefault(name, error)
             self._listener.note(f"variant {name} cannot be measured: {reason_of(error)}")
 
     def _make_storages(self, writer: BundleWriter) -> dict[str, StorageFacts]:
@@ -105,6 +103,15 @@ class Provisioner:
                 made[storage.name] = facts
                 self.budget.add(facts)
         return made
+
+    def _make_network(self, layout: NetworkLayout) -> None:
+        """Make the emulated network of all clusters. What a run that was killed has left of it is undone before."""
+        self._listener.phase(f"emulate the network between {', '.join(layout.nodes)}")
+        for kept in self._journal.undo_steps(NETWORK_STEPS, self.runner):
+            raise kept.error
+        for action in layout.actions():
+            self._journal.record(action.step)
+            action.do(self.runner)
 
     def _probe(self, made: Iterable[StorageFacts], writer: BundleWriter) -> None:
         """Measure how long a durable write takes on each storage; one that breaks meanwhile is given up."""
@@ -136,7 +143,7 @@ class Provisioner:
 
     def failure(self, variant: Variant) -> PlinthError | None:
         """Return why the trials of a variant cannot be run: it failed, or what it is stored on did."""
-        return self.failures.of_variant(variant.id) or self._failure_of(self._clusters[variant.cluster])
+        return self.failures.variants.get(variant.id) or self._failure_of(self._clusters[variant.cluster])
 
     def switch_to(self, variant: Variant) -> LiveCluster:
         """Return the cluster of a variant; the managed servers of every other are stopped."""
@@ -204,7 +211,7 @@ class Provisioner:
             kept += self._journal.undo_all(self.runner, self._listener.progress, left_alone=self._storages.hung)
         for name, host in self.context.hosts.items():
             if name is not None and (error := host.violation()):
-                self.failures.add_host(name, error)
+                self.failures.hosts.setdefault(name, error)
         for reason in ended:
             self._listener.note(reason)
         self._storages.close()
@@ -250,9 +257,9 @@ class Provisioner:
         """Initialise and load a cluster; without `writer`, once more, so that how that went is not kept."""
         name = cluster.planned.id
         own = [variant for variant in self.plan.variants if variant.cluster == name]
-        first = next((variant for variant in own if self.failures.of_variant(variant.id) is None), None)
+        first = next((variant for variant in own if variant.id not in self.failures.variants), None)
         if first is None:
-            self.failures.add_cluster(name, MissingCapability(f"of cluster {name} every variant failed"))
+            self.failures.clusters[name] = MissingCapability(f"of cluster {name} every variant failed")
             return
         try:
             with self._storages.looked_after(cluster.storage_names):
@@ -273,6 +280,6 @@ class Provisioner:
         places = [storage.mount_point for storage in cluster.storages if storage.spec.host is None]
         hint_at_full_storage(error, panics, places)
         name = cluster.planned.id
-        self.failures.add_cluster(name, error)
+        self.failures.clusters.setdefault(name, error)
         self._listener.note(f"cluster {name} failed: {reason_of(error)}")
         cluster.end()

@@ -8,9 +8,9 @@ from plinth.model.errors import PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
 from plinth.model.step import Step
 from plinth.run.context import RunContext
-from plinth.run.faults.failures import Failures, reason_of
-from plinth.run.faults.storage_watch import StorageWatch, Watched
+from plinth.run.failures import Failures, reason_of
 from plinth.run.listener import Listener
+from plinth.run.provision.storage_watch import StorageWatch, Watched
 from plinth.storage import Storage
 from plinth.system import cancel
 from plinth.system.journal import Journal, NotUndone
@@ -39,7 +39,7 @@ class Storages:
         Raises UsageError, of which the user knows what to correct before anything is measured.
         """
         if below := self._failures.of_storages(self._names_below(storage)):
-            self._failures.add_storage(storage.name, below)
+            self._failures.storages.setdefault(storage.name, below)
             return None
         made = Step(id=storage.step_id("made"), title=f"storage {storage.name} is there")
         is_there = self._journal.has(made.id)  # a run that was killed has made it
@@ -73,7 +73,7 @@ class Storages:
 
     def mark_failed(self, name: str, error: PlinthError) -> None:
         """Record that storage `name` cannot be used, and say so."""
-        self._failures.add_storage(name, error)
+        self._failures.storages.setdefault(name, error)
         self._listener.note(f"storage {name} failed, and with it what is stored on it: {reason_of(error)}")
 
     @contextmanager
@@ -106,7 +106,7 @@ class Storages:
         self.mark_failed(broken.storage, broken)
         failed = [storage for storage in self._made.values() if broken.storage in self._names_below(storage)]
         for storage in failed:
-            self._failures.add_storage(storage.name, broken)
+            self._failures.storages.setdefault(storage.name, broken)
             self._watch_of(storage).remove(storage.name)
             del self._made[storage.name]
             try:

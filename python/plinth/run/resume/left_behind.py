@@ -7,7 +7,7 @@ from plinth.model.plan import Plan
 from plinth.run.context import RunContext
 from plinth.run.listener import Listener
 from plinth.run.power_cuts.recorded_disks import undo_left_images
-from plinth.run.provision.network import NETWORK_STEPS
+from plinth.run.provision.provisioner import NETWORK_STEPS
 from plinth.run.provision.restoring import restoring_of
 from plinth.run.trial.snapshots import remove_left_snapshots
 from plinth.run.undo import UNDO_HANDLERS

@@ -25,13 +25,15 @@ from plinth.model.plan import Plan
 from plinth.model.units import format_duration, format_size
 from plinth.run.checks.destroy import destroy_error
 from plinth.run.checks.obstacles import Obstacles, lacking_storages
-from plinth.run.conduct import Continued, Given, RunStatus, conduct, owner_only_if_external
-from plinth.run.faults.failures import error_of
+from plinth.run.conduct import Continued, Given, RunStatus, conduct
+from plinth.run.failures import error_of
 from plinth.run.host import Hosts
 from plinth.run.hosts.connect import connected_hosts
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.planning.extension import extended_plan, last_block_with_more
+from plinth.run.resume import left_behind
+from plinth.run.run_bundle import owner_only_if_external
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.external.external_server import ExternalServer
 from plinth.system.clean import clean
@@ -91,7 +93,7 @@ def resume_bundle(
             guard,
             Given(destroy, connections, ssh_config, hosts),
             Obstacles(storages=dict(lacking)),
-            Continued(progress.done, contents.trials, last_block),
+            Continued(progress.done, contents.trials, last_block, left_behind.resume),
         )
         return RunStatus(
             status.failed_trials + progress.failed_trials, status.bundle, progress.failure_before or status.error

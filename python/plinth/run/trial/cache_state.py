@@ -5,20 +5,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plinth.model.base import Gap
-from plinth.model.errors import MissingCapability
-from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import StorageFacts
 from plinth.model.place import EMULATED, NETWORK
 from plinth.model.progress import Progress
 from plinth.model.trial import CacheState, Check
 from plinth.model.units import format_size
-from plinth.run.host import HOST
-from plinth.run.provision.topology import Node
+from plinth.run.provision.live_cluster import Node
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.prewarm import Relation, RelationReader, relations
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
-from plinth.system.drop_caches import DROP_CACHES
 
 _IN_PAGE_CACHE = ("tmpfs", "ramfs")
 _FEW = 0.01
@@ -35,24 +31,6 @@ class Prepared(NamedTuple):
     state: CacheState
     checks: tuple[Check, ...] = ()
     gaps: tuple[Gap, ...] = ()
-
-
-def cache_error(measure: MeasureSpec) -> MissingCapability | None:
-    """Return an error where `measure.cache` asks for what this process may not do."""
-    if measure.cache != "cold":
-        return None
-    return drop_error('measure.cache = "cold"', "else take as-is, of which only shared buffers begin empty")
-
-
-def drop_error(key: str, otherwise: str) -> MissingCapability | None:
-    """Return an error for a key that needs the page cache dropped, where this process may not do that."""
-    if HOST.may_drop_page_cache():
-        return None
-    return MissingCapability(
-        f"{key} needs the right to drop the page cache",
-        where=str(DROP_CACHES),
-        hint=f"run as root, where /proc/sys may be written to; {otherwise}",
-    )
 
 
 def not_made_cold(storages: Sequence[StorageFacts]) -> str | None:

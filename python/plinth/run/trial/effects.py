@@ -7,9 +7,8 @@ from plinth.model.action import Action, DiskAction, NetworkAction
 from plinth.model.action_base import LastingAction, TimedAction
 from plinth.model.fault import FillAction, PauseAction, ServerAction
 from plinth.model.flashback import SnapshotAction
-from plinth.run.faults.emulated_disks import TrialDisks
 from plinth.run.faults.server_faults import ServerFaults
-from plinth.run.provision.network import TrialLinks
+from plinth.run.trial.emulation import TrialDisks, TrialLinks
 from plinth.run.trial.snapshots import TrialSnapshots
 
 

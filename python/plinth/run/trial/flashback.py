@@ -1,17 +1,18 @@
 """Going back to the snapshots of a trial, the last first: restored, recovered, and compared with the commit ledger."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
 from plinth.model.base import SettingValue
-from plinth.model.flashback import Flashback, may_lose_by_snapshot
-from plinth.model.plan import Variant
+from plinth.model.flashback import Flashback, SnapshotAction, may_lose_by_snapshot
+from plinth.model.plan import PRIMARY, Variant
 from plinth.model.trial import Check
-from plinth.run.power_cuts.cut_check import CutState, Findings, check_recovered
-from plinth.run.power_cuts.power_cut import start_server
-from plinth.run.trial.snapshots import TakenSnapshot, TrialSnapshots
+from plinth.run.faults.recovery_check import CutState, Findings, check_recovered, start_server
+from plinth.run.provision.live_cluster import LiveCluster
+from plinth.run.trial.snapshots import TakenSnapshot, TrialSnapshots, live_snapshot
 from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
 from plinth.workload.dataset import Dataset, Snapshot
 
@@ -25,6 +26,20 @@ class Loaded(NamedTuple):
     ledger: Path
     in_force: Mapping[str, SettingValue]
     """The settings that its commits had."""
+
+
+def snapshots_of(cluster: LiveCluster, variant: Variant) -> AbstractContextManager[TrialSnapshots | None]:
+    """Return what takes the snapshots that actions ask for; None without any. On exit it removes them."""
+    if not any(isinstance(action, SnapshotAction) for action in cluster.plan.experiment.measure.actions):
+        return nullcontext()
+    return TrialSnapshots(
+        cluster.primary,
+        cluster.settings_of(variant, PRIMARY),
+        lambda number: live_snapshot(cluster.context, cluster.planned, number),
+        cluster.runner,
+        cluster.journal,
+        cluster.listener.progress,
+    )
 
 
 def go_back(snapshots: TrialSnapshots, loaded: Loaded) -> tuple[tuple[Flashback, ...], list[Check]]:

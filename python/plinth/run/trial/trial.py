@@ -1,9 +1,9 @@
 """One trial: prepare the server, drive the load while everything is observed, check what must hold afterwards, and give the result."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,23 +17,19 @@ from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.network import TrialNetwork
 from plinth.model.outage import Outage
-from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
+from plinth.model.plan import Plan, PlannedTrial, Variant
 from plinth.model.standby import StandbyFacts
 from plinth.model.trial import Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
 from plinth.model.workload import Driver
 from plinth.model.write_facts import WriteFacts, as_settings, settings_in_force
 from plinth.observe.observer import Observation, Observer
-from plinth.observe.processes import RunProcesses
-from plinth.observe.volume_credits import VolumeCredits
-from plinth.run.faults.failures import reason_of
+from plinth.run.failures import reason_of
 from plinth.run.faults.outage import after_faults
-from plinth.run.faults.server_faults import RETRY_CONNECT_S, ServerFaults, ended_well
-from plinth.run.faults.stall import StallWatch, stopped_words
+from plinth.run.faults.server_faults import RETRY_CONNECT_S, ServerFaults, ended_well, faults_of
 from plinth.run.listener import Listener, LiveSecond
-from plinth.run.provision.live_cluster import LiveCluster
-from plinth.run.provision.network import with_healing
+from plinth.run.provision.live_cluster import LiveCluster, Node, Topology
 from plinth.run.provision.provisioner import Provisioner
-from plinth.run.provision.topology import Node, Topology
+from plinth.run.stall import StallWatch
 from plinth.run.trial.actions import ActionSchedule
 from plinth.run.trial.cache_state import Prepared, verify_cold, warm
 from plinth.run.trial.checkpoint import checkpoint
@@ -44,12 +40,11 @@ from plinth.run.trial.checks import (
     failure_of_load,
     undisturbed,
 )
-from plinth.run.trial.clock import Clock
-from plinth.run.trial.device_io import device_io, devices_of
 from plinth.run.trial.effects import Effects
-from plinth.run.trial.flashback import Loaded, go_back
+from plinth.run.trial.emulation import disks_of, links_of, with_healing
+from plinth.run.trial.flashback import Loaded, go_back, snapshots_of
 from plinth.run.trial.load_config import STOP_TIMEOUT_S, Work, load_of
-from plinth.run.trial.machines import other_machines
+from plinth.run.trial.observed import device_io, devices_of, facts_of, observer_of
 from plinth.run.trial.snapshots import TrialSnapshots
 from plinth.run.trial.warmup import WarmupWatch
 from plinth.run.trial.write_watch import WriteWatch
@@ -70,6 +65,18 @@ _POLL_S = 0.1
 MakeLoad = Callable[[Driver, LoadConfig], LoadDriver]
 MakeLedger = Callable[[PlannedTrial], Path]
 """Makes the empty folder that the ledger of a trial's commits is written to."""
+
+
+class Clock:
+    """The clocks of this machine."""
+
+    def unix_ns(self) -> int:
+        """Return the wall clock, in ns since 1970."""
+        return time.time_ns()
+
+    def monotonic_ns(self) -> int:
+        """Return CLOCK_MONOTONIC in ns, by which samples are taken."""
+        return time.monotonic_ns()
 
 
 @dataclass(frozen=True)
@@ -192,8 +199,8 @@ class TrialRunner:
         cluster, variant = subject.cluster, subject.variant
         restored = cluster.restore()
         topology = cluster.activate(variant, fresh=self._measure.fresh_server)
-        with cluster.snapshots(variant) as snapshots:
-            with self._stall_watch(subject.trial, topology.primary) as stalls, cluster.faults(variant) as faults:
+        with snapshots_of(cluster, variant) as snapshots:
+            with self._stall_watch(subject.trial, topology.primary) as stalls, faults_of(cluster, variant) as faults:
                 prepared = self._prepare(subject, topology, stalls)
                 loaded = self._load(subject, prepared, stalls, faults, snapshots)
                 checked = self._check(subject, prepared, loaded, faults)
@@ -207,7 +214,7 @@ class TrialRunner:
             node.server.control,
             self._listener.note,
             local=node.is_managed,
-            stopped=partial(stopped_words, node),
+            stopped=node.stopped_words,
         )
 
     def _prepare(self, subject: _Subject, topology: Topology, stalls: StallWatch) -> _Prepared:
@@ -236,7 +243,7 @@ class TrialRunner:
             writes = WriteWatch(
                 variant,
                 subject.dataset.variables(),
-                self._facts_of(cluster.planned),
+                facts_of(cluster.planned, self._storages),
                 self._measure.actions,
                 host=topology.primary.host if topology.primary.is_managed else None,
             )
@@ -245,14 +252,11 @@ class TrialRunner:
             topology, before, cache, standbys, writes, transactions, (*gaps, *(cache.gaps if cache else ()))
         )
 
-    def _facts_of(self, cluster: PlannedCluster) -> list[StorageFacts]:
-        return [self._storages[name] for name in cluster.storages if name in self._storages]
-
     def _with_cache(
         self, subject: _Subject, topology: Topology, stalls: StallWatch
     ) -> tuple[Topology, Prepared | None]:
         """Return the servers, the primary's tables and indexes in memory as asked, and what of that was reached."""
-        storages = self._facts_of(subject.cluster.planned)
+        storages = facts_of(subject.cluster.planned, self._storages)
         match self._measure.cache:
             case "as-is":
                 return topology, None
@@ -276,13 +280,13 @@ class TrialRunner:
         if faults is not None:
             faults.begin()
         devices = devices_of(cluster.planned.primary, self._storages)
-        observer = self._observer(prepared.topology, cluster, tuple(devices))
+        observer = observer_of(prepared.topology, cluster, self._storages, tuple(devices), self._engines)
         ledger = self._make_ledger(subject.trial) if variant.workload.keeps_ledger else None
         t0_ns: int | None = None
         target = server.connection if faults is None else faults.connection
         if variant.recording is not None and not (cluster.planned.is_external or subject.dataset.is_brought):
             target = _without_statements_in_log(target)
-        with cluster.links(variant) as links, cluster.disks() as disks:
+        with links_of(cluster, variant) as links, disks_of(cluster) as disks:
             scheduled = with_healing(measure.actions, variant.network, measure.duration_s)
             actions = ActionSchedule(
                 scheduled, target, server.control, Effects(links, disks, faults, snapshots), measure.duration_s
@@ -368,31 +372,8 @@ class TrialRunner:
         failure = failure_of_checks(checks)
         return replace(checked, flashbacks=flashbacks, checks=(*checked.checks, *checks), failure=failure)
 
-    def _observer(self, topology: Topology, cluster: LiveCluster, devices: Sequence[str]) -> Observer:
-        node = topology.primary
-        others = [one.postmaster_pid for one in topology.nodes if one is not node and one.host is node.host]
-
-        def further_engines() -> Sequence[int]:
-            return self._running.processes if self._running is not None else ()
-
-        observer = Observer(
-            node.server.control,
-            devices=devices,
-            processes=RunProcesses(
-                node.postmaster_pid,
-                further_engines=further_engines,
-                other_servers=[pid for pid in others if pid is not None],
-            ),
-            log=node.log if node.host.name is None else None,
-            storages=self._facts_of(cluster.planned),
-            sampler_of_host=node.host.sampler,
-            others=other_machines(topology, cluster.planned, self._storages, further_engines),
-        )
-        if standbys := {one.name: one.server.control for one in topology.nodes if one is not node}:
-            observer.wait_on(standbys)
-        if volumes := cluster.credits():
-            observer.add(VolumeCredits(volumes))
-        return observer
+    def _engines(self) -> Sequence[int]:
+        return self._running.processes if self._running is not None else ()
 
     def _drive(
         self,

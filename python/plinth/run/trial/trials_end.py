@@ -8,7 +8,7 @@ from plinth.model.manifest import TrialsEnd
 from plinth.model.plan import Plan, PlannedTrial
 from plinth.model.trial import Trial
 from plinth.model.units import format_count, format_duration
-from plinth.run.trial.clock import Clock
+from plinth.run.trial.trial import Clock
 
 if TYPE_CHECKING:
     from plinth.analyse.adaptive import Adaptive

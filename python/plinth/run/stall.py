@@ -13,7 +13,6 @@ from plinth.model.units import format_duration
 
 if TYPE_CHECKING:
     from plinth.observe.session import Session
-    from plinth.run.provision.topology import Node
 
 STALLED_S = 60.0
 """So long nothing ends until it is said for the first time; until each further time it takes twice as long."""
@@ -139,18 +138,3 @@ def _may_be_silent(measure: MeasureSpec, config: LoadConfig) -> bool:
     stages = () if config.rate is None else config.rate.stages
     lowest_tps = min((tps for stage in stages for tps in (stage.from_tps, stage.to_tps)), default=None)
     return bool(measure.actions) or (lowest_tps is not None and lowest_tps * measure.stall_limit_s < _MANY_DUE)
-
-
-def stopped_words(node: "Node") -> str | None:
-    """Say which processes of a managed server are stopped, if some are."""
-    if node.postmaster_pid is None:
-        return None
-    stopped, processes = node.host.stopped_processes(node.postmaster_pid)
-    if not stopped:
-        return None
-    which = (
-        "all processes of the server are"
-        if len(stopped) == processes
-        else f"{len(stopped)} processes of the server are"
-    )
-    return f"{which} stopped (SIGSTOP, or a debugger); the first is pid {stopped[0]}, which kill -CONT lets go on"

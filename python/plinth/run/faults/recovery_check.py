@@ -1,17 +1,19 @@
-"""What is looked for once a server has recovered from a power cut: its commits, then everything else it stores."""
+"""Whether a server recovers from a power cut or a snapshot, and what is looked for then: its commits, then everything else it stores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from plinth.model.base import SettingValue
 from plinth.model.commit_ledger import CommitTimeline
 from plinth.model.durability import Damage, IntegrityCheck, PlannedCut, PowerCut
-from plinth.model.errors import RunError
+from plinth.model.errors import PlinthError, RunError
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.model.recovery import Recovery
+from plinth.model.units import format_duration
 from plinth.model.write_facts import SettingSeen
-from plinth.run.power_cuts.power import PowerLoss
+from plinth.run.faults.power import PowerLoss
 from plinth.server.integrity.amcheck import CHECKSUMS, check_database, check_unlogged
 from plinth.server.integrity.check_limits import limited, timeout_reason
 from plinth.server.integrity.findings import Integrity, is_unanswered
@@ -19,9 +21,11 @@ from plinth.server.integrity.fingerprint import Fingerprint
 from plinth.server.integrity.server_files import ServerFiles
 from plinth.server.integrity.torn_pages import with_torn_pages
 from plinth.server.integrity.transaction_status import check_transaction_status
+from plinth.server.postmaster import START_TIMEOUT_S, StartTooLong
 from plinth.server.server import Server
 from plinth.server.written_relations import session_settings
 from plinth.system.database import connect, connect_unpinned, database_errors
+from plinth.system.failures import from_os_error
 from plinth.workload.commit_ledger import CommitLedger
 from plinth.workload.commit_ledger_check import commit_levels_seen
 from plinth.workload.dataset import Dataset, Snapshot
@@ -128,6 +132,41 @@ def inserted_lsn(control: "psycopg.Connection[Any]") -> str:
     row = control.execute(_INSERTED).fetchone()
     assert row is not None, "a function gives a row"
     return str(row[0])
+
+
+def start_server(
+    server: Server,
+    settings: Mapping[str, SettingValue],
+    found: Findings,
+    limit_s: float = START_TIMEOUT_S,
+    key: str | None = "durability.recovery_limit",
+) -> bool:
+    """Start a server that has to recover, and return whether it started; a failure is a finding.
+
+    Raises RunError when it still recovers after `limit_s`, which says nothing about what is there; `key` of the experiment sets that.
+    """
+    data_directory = server.layout.data_directory
+    try:
+        if not server.has_data_directory():
+            found.refuse((f"the data directory is gone: {data_directory}",))
+            return False
+        server.start(settings, limit_s)
+    except StartTooLong as error:
+        limit = format_duration(limit_s) + (f" ({key})" if key else "")
+        raise RunError(
+            f"the recovery took longer than {limit}, and was ended: nothing was learned",
+            where=error.where,
+            details=error.details,
+        ) from error
+    except PlinthError as error:
+        fatal = [line for line in error.details if "PANIC:" in line or "FATAL:" in line]
+        found.refuse((": ".join([error.message, *fatal[:1]]), *error.details[-10:]))
+    except OSError as error:
+        failed = from_os_error(error, "start the server", data_directory)
+        found.refuse((failed.message, *failed.details))
+    else:
+        return True
+    return False
 
 
 def check_recovered(

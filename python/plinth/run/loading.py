@@ -1,7 +1,7 @@
 """Loading a cluster's dataset: how long each part took, and the size of the tables."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,21 +15,15 @@ from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
 from plinth.run.host import HOST, ServerHost
 from plinth.server.external.external_server import ExternalServer
-from plinth.system.confinement import Connecting, View, connecting_to, program_folders
 from plinth.system.database import connect, connect_unpinned
-from plinth.system.owner import server_owner
-from plinth.system.runner import Completed, Runner
+from plinth.system.runner import Runner
 from plinth.workload import Dataset, DatasetServer, loaded_tables
-from plinth.workload.bulk import Loader, bulk_loader
+from plinth.workload.bulk import Loader, MakeFleetLoader, bulk_loader
 
 if TYPE_CHECKING:
     import psycopg
 
     from plinth.server.server import Server
-
-
-MakeFleetLoader = Callable[[dict[str, Any], float], Loader]
-"""Makes the loader of a configuration of the bulk loader, for rows of about so many bytes."""
 
 
 class TaskClock:
@@ -85,43 +79,10 @@ class DatasetSession:
         """Return what runs commands on this machine."""
         return self._managed.runner
 
-    def run_client(
-        self,
-        way: str,
-        program: str,
-        arguments: Sequence[str],
-        originals: Sequence[Path],
-        *,
-        own: Sequence[Path] = (),
-        role: str | None = None,
-        env: Mapping[str, str] | None = None,
-        allowed_exit_codes: Collection[int] = (0,),
-    ) -> Completed:
-        """Run a client program of the server's version on this machine, which connects as `role`, with the password of the run where there
-        is one. Refused for a server that Plinth has not started."""
-        server = self._managed
-        of_libpq = {
-            "PGHOST": str(self.target.host),
-            "PGPORT": str(self.target.port),
-            "PGUSER": role or self.target.user,
-            **({} if self.target.password is None else {"PGPASSWORD": self.target.password}),
-        }
-        bindir = server.client_bindir()
-        reached: Connecting = {} if way == "look at a dump" else connecting_to(str(self.target.host))
-        view = View(
-            programs=program_folders(bindir),
-            originals=tuple(originals),
-            own=tuple(own),
-            **reached,
-        )
-        return self.runner.run_confined(
-            way,
-            [f"{bindir}/{program}", *arguments],
-            view,
-            server_owner(),
-            env={**of_libpq, **(env or {})},
-            allowed_exit_codes=allowed_exit_codes,
-        )
+    def client_bindir(self) -> Path:
+        """Return the directory of client programs of the server's version on this machine. Refused for a server that Plinth has not
+        started."""
+        return self._managed.client_bindir()
 
     @property
     def _managed(self) -> "Server":
