@@ -5,13 +5,38 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from configparser import ConfigParser
 from pathlib import Path
 
 import grimp
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "plinth"
-MAY_USE_NATIVE = {"run", "bench", "load", "drivers", "probe", "storage", "workload", "analyse", "network"}
+CIRCLES = {
+    frozenset({"fleet.executors", "fleet.executors.local", "fleet.executors.ray", "fleet.executors.ssh"}),
+    frozenset({"server.layout", "server.unpack_backup"}),
+    frozenset(
+        {
+            "server.integrity.server_files",
+            "server.replication.pg_rewind",
+            "server.replication.promotion",
+            "server.replication.standby",
+            "server.server",
+        }
+    ),
+    frozenset({"run.checks.hosts", "run.checks.patroni", "run.host", "run.loading"}),
+    frozenset(
+        {
+            "run.hosts.files_there",
+            "run.hosts.host_run",
+            "run.hosts.link",
+            "run.hosts.methods",
+            "run.hosts.undo",
+            "run.undo",
+        }
+    ),
+}
+"""Modules of the package that still import one another in a circle."""
 PURE_CRATES = ("wire", "script")
 PURE_FOLDERS = (*(f"{crate}/src" for crate in PURE_CRATES), "disk/src/model", "network/src/model")
 IMPURE = re.compile(r"\bstd::(net|fs|thread|process|os|env|time::(Instant|SystemTime))\b")
@@ -34,14 +59,107 @@ def test_nothing_is_imported_from_a_test_module_or_a_conftest():
     assert importing == [], "move it to tests/support"
 
 
+def invariants() -> dict[int, str]:
+    """Return the invariants of ARCHITECTURE.md by their numbers, each as one line."""
+    section = (ROOT / "ARCHITECTURE.md").read_text().split("## Invariants")[1].split("\n## ")[0]
+    numbered = re.findall(r"^(\d+)\. (.*?)(?=^\d+\. |\n\n)", section, re.MULTILINE | re.DOTALL)
+    return {int(number): " ".join(text.split()) for number, text in numbered}
+
+
+def contracts() -> dict[str, dict[str, str]]:
+    """Return the contracts of import-linter by their ids."""
+    parser = ConfigParser()
+    parser.read(ROOT / ".importlinter")
+    return {name.rpartition(":")[2]: dict(parser[name]) for name in parser.sections() if ":" in name}
+
+
+def unchecked(text: str, known: set[str]) -> list[str]:
+    """Return what an invariant says that it is checked by and that is not there; a "checked" that names nothing."""
+    by = re.findall(r"\bchecked\b(:(?: `\w+`,?)+)?", text)
+    return [name for names in by for name in re.findall(r"\w+", names) or ["nothing"] if name not in known]
+
+
+def test_what_an_invariant_is_checked_by_is_there():
+    tests = {
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    known = {*contracts(), *tests}
+    texts = invariants()
+    assert list(texts) == list(range(1, len(texts) + 1))
+    assert {number: wrong for number, text in texts.items() if (wrong := unchecked(text, known))} == {}
+    assert sum("checked" in text for text in texts.values()) >= 5
+    assert unchecked("Nothing burns (checked: `pure`, `test_fire`); nor here (checked).", known) == [
+        "test_fire",
+        "nothing",
+    ]
+
+
+def test_the_invariants_name_the_packages_and_their_order_as_the_linter_has_them():
+    def words(layers: str, prefix: str = "") -> list[set[str]]:
+        return [set(line.replace(prefix, "").split(" | ")) for line in layers.strip().split("\n")]
+
+    def spans(text: str) -> list[list[set[str]]]:
+        found = (span.split(" > ") for span in re.findall(r"`([^`]* > [^`]*)`", text))
+        return [[set(level.split(", ")) for level in levels] for levels in found]
+
+    first, linted = invariants()[1], contracts()
+    packages, storage = spans(first)
+    stages = re.search(r"stages \(([\w, ]+)\)", first)
+    assert stages is not None
+    named = [set(stages[1].split(", ")) if level == {"stages"} else level for level in packages]
+    assert named == words(linted["layers"]["layers"], "plinth.")
+    assert storage == words(linted["storage"]["layers"])
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert set().union(*named) == folders - {"reference"}, "reference is data"
+    users_of_duckdb = {name.rpartition(".")[2] for name in linted["duckdb"]["source_modules"].split()}
+    assert users_of_duckdb == set().union(*named) - {"bundle"}
+
+
+def circles_of(graph: grimp.ImportGraph) -> set[frozenset[str]]:
+    """Return the modules that import one another in a circle (Tarjan's strongly connected components)."""
+    found: set[frozenset[str]] = set()
+    index: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_ones: list[str] = []
+
+    def visit(module: str) -> None:
+        index[module] = lowest[module] = len(index)
+        open_ones.append(module)
+        for imported in graph.find_modules_directly_imported_by(module):
+            if imported not in index:
+                visit(imported)
+            if imported in open_ones:
+                lowest[module] = min(lowest[module], lowest[imported])
+        if lowest[module] == index[module]:
+            circle = open_ones[open_ones.index(module) :]
+            del open_ones[-len(circle) :]
+            if len(circle) > 1:
+                found.add(frozenset(circle))
+
+    for module in graph.modules:
+        if module not in index:
+            visit(module)
+    return found
+
+
+def test_no_modules_form_a_circle():
+    """Imports within functions and under TYPE_CHECKING count, and those of packages."""
+    graph = grimp.build_graph("plinth", exclude_type_checking_imports=False, cache_dir=None)
+    found = circles_of(graph)
+    assert {frozenset(name.removeprefix("plinth.") for name in circle) for circle in found} == CIRCLES
+    graph.add_import(importer="plinth.common.nearest", imported="plinth.run.listener")
+    graph.add_import(importer="plinth.run.listener", imported="plinth.common.nearest")
+    assert frozenset({"plinth.common.nearest", "plinth.run.listener"}) in circles_of(graph)
+
+
 def test_the_native_module_is_imported_by_few():
     users = {
         path.relative_to(PACKAGE).parts[0]
         for path in PACKAGE.rglob("*.py")
         if "plinth._native" in imported_modules(path)
     }
-    assert users
-    assert users <= MAY_USE_NATIVE
+    only = re.search(r"`plinth\._native` is imported by ([\w, ]+) only", invariants()[3])
+    assert only is not None and users == set(re.split(", | and ", only[1]))
 
 
 def test_nothing_depends_on_the_native_crate_and_pure_crates_depend_on_none_of_ours():
