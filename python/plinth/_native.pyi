@@ -216,14 +216,6 @@ class LoadRun:
         Raises EngineError as long as the run has not ended, and when it never began.
         """
 
-    def arrays(self) -> tuple[dict[str, bytes], list[tuple[bytes, bytes]]]:
-        """The result's series and histograms as the bytes of arrays, for `numpy.frombuffer`.
-
-        The series by column and type ("done:i8", "latency_p50_ns:f8", NaN where there is none); of each histogram, in the
-        order of the result's, the highest latency of each bucket and its count, both i8.
-        Raises EngineError as `result`.
-        """
-
 @final
 class ScriptDraws:
     """What one client of a load draws for its script, for a driver that sends the statements itself.

@@ -1,7 +1,6 @@
 //! The leaf that Python imports as `plinth._native`: conversion and exceptions, nothing else.
 //! `python/plinth/_native.pyi` says what is here, and in which form.
 
-mod arrays;
 mod bulk;
 mod disk;
 mod draws;

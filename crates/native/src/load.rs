@@ -3,7 +3,6 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrays::{self, Buckets, Series};
 use crate::errors::{prepare_error, run_error};
 use crate::interruptible::{timeout, wait_interruptibly};
 use crate::json::{from_json, to_json};
@@ -67,16 +66,6 @@ impl LoadRun {
             .detach(|| self.run.result())
             .map_err(|error| run_error(py, &error))?;
         to_json(&*result).map(Text)
-    }
-
-    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<(Series<'py>, Vec<Buckets<'py>>)> {
-        let result = self.run.result().map_err(|error| run_error(py, &error))?;
-        let histograms = result.histograms.iter();
-        let buckets = histograms.map(|histogram| arrays::buckets(py, histogram));
-        Ok((
-            arrays::series(py, &result.series)?,
-            buckets.collect::<PyResult<_>>()?,
-        ))
     }
 }
 

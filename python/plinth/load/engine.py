@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 OF_ENGINE = "the load could not run: "
 """How messages of its errors begin."""
+_COUNTS = {"second", "t_ns", "length_ns", "done", "failed", "retried", "retries", "skipped", "late"}
+"""Fields of a second that the engine always knows."""
 _POLL_S = 0.1
 _GRACE_S = 5.0
 
@@ -48,11 +50,9 @@ class Latencies:
 
 @dataclass(frozen=True)
 class LoadOutcome:
-    """The results of a load: all of them as a model, and series and histograms as arrays that share the engine's memory."""
+    """The results of a load as a model, with the series and the histograms as arrays, too."""
 
     result: "LoadResult"
-    _columns: dict[str, bytes]
-    _buckets: list[tuple[bytes, bytes]]
 
     @property
     def tps(self) -> float:
@@ -68,9 +68,14 @@ class LoadOutcome:
         """
         import numpy as np
 
+        from plinth.model.load import Second
+
         return {
-            name.partition(":")[0]: np.frombuffer(column, np.dtype(name.partition(":")[2]))
-            for name, column in self._columns.items()
+            name: _read_only(
+                [getattr(second, name) for second in self.result.series], np.int64 if name in _COUNTS else np.float64
+            )
+            for name in Second.model_fields
+            if name != "phase"
         }
 
     @cached_property
@@ -79,8 +84,12 @@ class LoadOutcome:
         import numpy as np
 
         return tuple(
-            Latencies(of, np.frombuffer(values, np.int64), np.frombuffer(counts, np.int64))
-            for of, (values, counts) in zip(self.result.histograms, self._buckets, strict=True)
+            Latencies(
+                of,
+                values_ns=_read_only([value_ns for value_ns, _ in of.buckets], np.int64),
+                counts=_read_only([count for _, count in of.buckets], np.int64),
+            )
+            for of in self.result.histograms
         )
 
     def transactions(self, script: str | None = None) -> Latencies:
@@ -90,6 +99,15 @@ class LoadOutcome:
             known = [one.of.script for one in self.histograms if one.of.scope == "transaction"]
             raise KeyError(f"{script!r}: transactions were done of {known}")
         return found[0]
+
+
+def _read_only(numbers: list[Any], dtype: "type[np.int64 | np.float64]") -> "NDArray[Any]":
+    """Return the numbers as an array that cannot be changed; None becomes NaN."""
+    import numpy as np
+
+    array = np.array(numbers, dtype)
+    array.flags.writeable = False
+    return array
 
 
 class LoadInterrupted(Interrupted):
@@ -102,7 +120,7 @@ class LoadInterrupted(Interrupted):
 
 
 class Load:
-    """A load as an object, for who wants to do other things while it runs: start, poll or wait, stop, take the outcome.
+    """A load that the caller polls while doing other work: start it, poll it or wait for it, stop it, take its outcome.
 
     Its methods may be called from any thread. Raises UsageError for a configuration or a script that makes no sense, before
     anything is connected.
@@ -164,16 +182,14 @@ class Load:
 
     def result(self) -> "LoadResult":
         """Return the results as a model. Raises RunError while the load runs."""
-        return self.outcome().result
-
-    def outcome(self) -> LoadOutcome:
-        """Return the results. Raises RunError while the load runs."""
         from plinth.model.load import LoadResult
 
         with _plinth_errors():
-            result = LoadResult.model_validate_json(bytes_shown_in_json(self._run.result()))
-            columns, buckets = self._run.arrays()
-            return LoadOutcome(result, columns, buckets)
+            return LoadResult.model_validate_json(bytes_shown_in_json(self._run.result()))
+
+    def outcome(self) -> LoadOutcome:
+        """Return the results. Raises RunError while the load runs."""
+        return LoadOutcome(self.result())
 
 
 def run(
