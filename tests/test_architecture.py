@@ -295,7 +295,7 @@ HANDLES_BROUGHT = {
     "workload/backup.py": set[str](),
     "workload/brought_files.py": set[str](),
     "workload/dump.py": {"_restore_archive"},
-    "workload/recording.py": {"_remove_old"},
+    "workload/recording.py": {"_remove_old", "_known_left_out"},
     "workload/server_log.py": {"log_files", "prepare_replay", "_copy_for", "_is_own_replay", "read_replay"},
 }
 """Modules that have paths of what was brought, and their functions that use files."""

@@ -1,7 +1,9 @@
 """What a plan refuses of an experiment that replays a recording."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,3 +136,31 @@ def test_a_replay_file_is_chosen_from_when_it_is_made(written) -> None:
     assert code == 2 and "are for logs, and workload.replay is a replay file" in text
     code, text = said(written, ('"shop.log"', '"shop.replay"'), (f'log_line_prefix = "{PREFIX}"\n', ""))
     assert code == 0, text
+
+
+def test_the_plan_lists_what_the_replay_leaves_out_as_the_commands_for_logs_do(written) -> None:
+    bound = "2026-11-27 10:00:03.000 UTC [7] app@shop LOG:  duration: 1.000 ms  execute <unnamed>: SELECT $1\n"
+    (written.folder / "shop.log").write_text(LOG.replace(END, bound + END) + OTHER)
+    chosen = ('replay = "shop.log"', 'replay = "shop.log"\nsessions = { database = "shop" }')
+    path = str(written.folder / "shop.log")
+    reason = f"1: its parameters are not in the log first in {path}:3"
+    for _ in ("read", "kept in the cache"):
+        code, text = said(written, chosen)
+        assert code == 0, text
+        assert "1 statement left out, of other sessions or times" in text
+        assert f"Not replayable {reason}" in text
+    (recording,) = {json.dumps(one["recording"]["left_out"]) for one in planned(written)["variants"]}
+    assert json.loads(recording) == {
+        "not_chosen": 1,
+        "not_replayable": [{"path": path, "line": 3, "reason": "parameters_absent", "count": 1}],
+    }
+    done = written.plinth(
+        "replay", "prepare", path, "-o", "a.replay", "--database", "shop", "--log-line-prefix", PREFIX
+    )
+    assert reason in " ".join(done.stdout.split()) and "1 statement left out, of other sessions or times" in done.stdout
+    code, text = said(written, ('"shop.log"', '"a.replay"'), (f'log_line_prefix = "{PREFIX}"\n', ""))
+    assert code == 0 and "Not replayable" not in text
+
+
+def planned(project) -> dict[str, Any]:
+    return json.loads(project.plinth("plan", "x.toml", "--json").stdout)

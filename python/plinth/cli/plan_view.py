@@ -59,6 +59,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     if differing is not None:
         console.print("\nSettings that differ between variants", style="bold")
         console.print(differing)
+    _show_left_out(plan, console)
     console.print("\nTrials in order", style="bold", end="")
     console.print(f" ({measure.order}, seed {measure.seed})")
     console.print(Padding(Columns(f"{trial.number}. {trial.variant}" for trial in plan.trials), (0, 0, 0, 2)))
@@ -200,6 +201,16 @@ def _differing_settings(plan: Plan) -> Table | None:
         settings = (variant.asked.get(name, "default") for name in differing)
         table.add_row(f"  {variant.id}", *map(level_text, settings))
     return table
+
+
+def _show_left_out(plan: Plan, console: Console) -> None:
+    """What replays leave out of their logs, each recording once."""
+    found = dict.fromkeys(one.recording.left_out for one in plan.variants if one.recording is not None)
+    for left_out in found:
+        if left_out is not None:
+            from plinth.cli.replay_view import show_left_out
+
+            show_left_out(left_out, console)
 
 
 def _print_steps(plan: Plan, console: Console) -> None:

@@ -12,19 +12,19 @@ from rich.text import Text
 from plinth.cli.console import error_console
 from plinth.common.shown import shown
 from plinth.model.figures import percent
-from plinth.model.replay import LogCheck, LogExample, NotReplayableReason, PreparedReplay, advice
+from plinth.model.replay import (
+    NOT_REPLAYABLE,
+    LeftOut,
+    LogCheck,
+    LogPlace,
+    NotReplayable,
+    OutOfReplay,
+    PreparedReplay,
+    advice,
+)
 from plinth.model.units import format_decimal_size, format_duration
 from plinth.workload.server_log import LogProgress, ReadingLog
 
-_REASONS: dict[NotReplayableReason, str] = {
-    "end_uncertain": "its end is not certain: the file ends there, a line follows that is not of the server, or its text is cut",
-    "parameters_absent": "its parameters are not in the log",
-    "parameters_cut": "a parameter may be cut: it ends with ...",
-    "copy_data": "COPY FROM STDIN: its rows are not in the log",
-    "fastpath_call": "function call by the fast path: its arguments are not in the log",
-    "nul_byte": "its text has a NUL byte",
-    "too_long": "longer than 64 MiB",
-}
 _MAX_EXAMPLE_CHARACTERS = 100
 _MAX_NAMES = 5
 
@@ -50,9 +50,7 @@ def show_prepared(prepared: PreparedReplay, output: Path, console: Console) -> N
     check, written = prepared.check, prepared.written
     for line in _summary(check):
         console.print(Text(line), soft_wrap=True)
-    if prepared.left_out:
-        left_out = f"{_count(prepared.left_out, 'statement')} left out, of other sessions or times"
-        console.print(Text(left_out), soft_wrap=True)
+    _show_not_chosen(prepared.left_out, console)
     _show_what_is_missing(check, console)
     console.print()
     if not written.statements:
@@ -109,12 +107,7 @@ def _summary(check: LogCheck) -> list[str]:
 def _show_what_is_missing(check: LogCheck, console: Console) -> None:
     """Print which statements cannot be replayed, and which records were not read, each kind with its first."""
     malformed = [one for one in check.unread if one.reason is not None]
-    if check.not_replayable:
-        console.print()
-        console.print(Text("Not replayable", style="bold"))
-    for one in check.not_replayable:
-        console.print(Text(f"  {one.count:,}: {_REASONS[one.reason]}"), soft_wrap=True)
-        console.print(Text(f"    {_example(one)}", style="dim"), soft_wrap=True)
+    _show_not_replayable(check.not_replayable, console)
     if malformed:
         console.print()
         console.print(Text("Not read", style="bold"))
@@ -123,7 +116,30 @@ def _show_what_is_missing(check: LogCheck, console: Console) -> None:
         console.print(Text(f"    {_example(one)}", style="dim"), soft_wrap=True)
 
 
-def _example(one: LogExample) -> str:
+def _show_not_replayable(left_out: Sequence[LeftOut | NotReplayable], console: Console) -> None:
+    if left_out:
+        console.print()
+        console.print(Text("Not replayable", style="bold"))
+    for one in left_out:
+        console.print(Text(f"  {one.count:,}: {NOT_REPLAYABLE[one.reason]}"), soft_wrap=True)
+        console.print(Text(f"    {_example(one)}", style="dim"), soft_wrap=True)
+
+
+def _show_not_chosen(statements: int, console: Console) -> None:
+    if statements:
+        left_out = f"{_count(statements, 'statement')} left out, of other sessions or times"
+        console.print(Text(left_out), soft_wrap=True)
+
+
+def show_left_out(left_out: OutOfReplay, console: Console) -> None:
+    """Print what the replay of a plan leaves out of its log, as `show_prepared` does."""
+    if left_out.not_chosen:
+        console.print()
+    _show_not_chosen(left_out.not_chosen, console)
+    _show_not_replayable(left_out.not_replayable, console)
+
+
+def _example(one: LogPlace) -> str:
     return f"first in {shown(one.path)}:{one.line}"
 
 

@@ -13,6 +13,17 @@ NotReplayableReason = Literal[
     "end_uncertain", "parameters_absent", "parameters_cut", "copy_data", "fastpath_call", "nul_byte", "too_long"
 ]
 
+NOT_REPLAYABLE: dict[NotReplayableReason, str] = {
+    "end_uncertain": "its end is not certain: the file ends there, a line follows that is not of the server, or its text is cut",
+    "parameters_absent": "its parameters are not in the log",
+    "parameters_cut": "a parameter may be cut: it ends with ...",
+    "copy_data": "COPY FROM STDIN: its rows are not in the log",
+    "fastpath_call": "function call by the fast path: its arguments are not in the log",
+    "nul_byte": "its text has a NUL byte",
+    "too_long": "longer than 64 MiB",
+}
+"""Why a statement cannot be replayed."""
+
 
 class LogFileFacts(Frozen):
     """One file of a log."""
@@ -54,16 +65,28 @@ class StatementCounts(Frozen):
     duration_us: int = Field(description="Of all statements with a duration.")
 
 
-class LogExample(Frozen):
-    """The first of its kind."""
+class LogPlace(Frozen):
+    """Where the first of its kind is."""
 
     path: str
     line: int
+
+
+class LogExample(LogPlace):
+    """The first of its kind."""
+
     text: str
 
 
+class LeftOut(LogPlace):
+    """Statements that a replay leaves out, since they cannot be replayed for one reason."""
+
+    reason: NotReplayableReason
+    count: int
+
+
 class NotReplayable(LogExample):
-    """Statements that cannot be replayed for one reason."""
+    """The same, with the text of the first."""
 
     reason: NotReplayableReason
     count: int
@@ -151,6 +174,19 @@ class RecordedClass(Frozen):
     weight: int = Field(description="How many statements were recorded of it.")
 
 
+class OutOfReplay(Frozen):
+    """What a replay leaves out of its log."""
+
+    not_chosen: int = Field(description="Statements of other sessions or times.")
+    not_replayable: tuple[LeftOut, ...]
+
+    @classmethod
+    def of(cls, prepared: PreparedReplay) -> "OutOfReplay":
+        """Return what is not in a replay file, without the texts of statements."""
+        left_out = (LeftOut(**one.model_dump(exclude={"text"})) for one in prepared.check.not_replayable)
+        return cls(not_chosen=prepared.left_out, not_replayable=tuple(left_out))
+
+
 class PlannedRecording(Frozen):
     """The recording that a variant replays."""
 
@@ -160,6 +196,9 @@ class PlannedRecording(Frozen):
     statements: int
     sessions: int
     sessions_at_once: int
+    left_out: OutOfReplay | None = Field(
+        default=None, description="None for a replay file that was given: what it leaves out was said when it was made."
+    )
 
 
 class ReplayFacts(Frozen):

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,11 +12,12 @@ from pathlib import Path
 
 from plinth.common.shown import shown
 from plinth.model.errors import UsageError
-from plinth.model.replay import PlannedRecording, RecordedClass
+from plinth.model.replay import OutOfReplay, PlannedRecording, RecordedClass
 from plinth.model.workload import SessionFilter, WorkloadSpec
 from plinth.system.confinement import Brought
 from plinth.system.owner import server_owner
 from plinth.system.paths import cache_dir, ensure
+from plinth.system.regular_file import read_small_file
 from plinth.system.runner import Runner
 from plinth.workload.server_log import Chosen, ReadingLog, copy_replay, prepare_replay, read_replay, replay_files
 
@@ -45,9 +47,9 @@ def recording_of(
                 "workload.sessions and workload.log_line_prefix are for logs, and workload.replay is a replay file",
                 hint="plinth replay prepare has both as options",
             )
-        file = _own(files[0])
+        file, left_out = _own(files[0]), None
     else:
-        file = _prepared(spec, files, reading)
+        file, left_out = _prepared(spec, files, reading)
     facts = read_replay(file, spec.classes)
     if len(facts.databases) > 1:
         raise UsageError(
@@ -61,6 +63,7 @@ def recording_of(
         statements=facts.statements,
         sessions=facts.sessions,
         sessions_at_once=facts.sessions_at_once,
+        left_out=left_out,
     )
     return planned, facts.classes
 
@@ -80,12 +83,14 @@ def _is_current(output: Path) -> bool:
     return True
 
 
-def _prepared(spec: WorkloadSpec, files: Sequence[Path], reading: ReadingLog) -> Path:
+def _prepared(spec: WorkloadSpec, files: Sequence[Path], reading: ReadingLog) -> tuple[Path, OutOfReplay]:
     chosen = _chosen(spec.sessions)
     output = _place(files, [spec.log_line_prefix, spec.model_dump(mode="json")["sessions"]])
-    if _is_current(output):
+    beside = output.with_suffix(".json")
+    if _is_current(output) and (left_out := _known_left_out(beside)) is not None:
         os.utime(output)
-        return output
+        os.utime(beside)
+        return output, left_out
     with reading(files) as progress:
         prepared = prepare_replay(
             files, output, log_line_prefix=spec.log_line_prefix, chosen=chosen, overwrite=True, progress=progress
@@ -96,7 +101,24 @@ def _prepared(spec: WorkloadSpec, files: Sequence[Path], reading: ReadingLog) ->
             f"{prepared.left_out:,} left out",
             hint="plinth replay check says why",
         )
-    return output
+    left_out = OutOfReplay.of(prepared)
+    _keep_left_out(beside, left_out)
+    return output, left_out
+
+
+def _known_left_out(beside: Path) -> OutOfReplay | None:
+    """Return what the replay file of the cache that this is beside leaves out; None where that is not known."""
+    try:
+        return OutOfReplay.model_validate_json(read_small_file(beside))
+    except (OSError, ValueError):
+        return None
+
+
+def _keep_left_out(beside: Path, left_out: OutOfReplay) -> None:
+    """Keep it in one step, since another run may read it meanwhile."""
+    with tempfile.NamedTemporaryFile(dir=beside.parent, prefix=beside.name, delete=False) as file:
+        file.write(left_out.model_dump_json().encode())
+    Path(file.name).replace(beside)
 
 
 def _own(file: Path) -> Path:
