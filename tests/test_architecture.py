@@ -37,8 +37,14 @@ CIRCLES = {
     ),
 }
 """Modules of the package that still import one another in a circle."""
-PURE_CRATES = ("wire", "script")
-PURE_FOLDERS = (*(f"{crate}/src" for crate in PURE_CRATES), "disk/src/model", "network/src/model")
+PURE_CRATES = ("wire", "script", "tpcc")
+PURE_PLACES = (
+    *(f"{crate}/src" for crate in PURE_CRATES),
+    "disk/src/model",
+    "network/src/model",
+    "probe/src/plan.rs",
+    "probe/src/case.rs",
+)
 IMPURE = re.compile(r"\bstd::(net|fs|thread|process|os|env|time::(Instant|SystemTime))\b")
 
 
@@ -162,7 +168,7 @@ def test_the_native_module_is_imported_by_few():
     assert only is not None and users == set(re.split(", | and ", only[1]))
 
 
-def test_nothing_depends_on_the_native_crate_and_pure_crates_depend_on_none_of_ours():
+def test_nothing_depends_on_the_native_crate_and_pure_crates_depend_on_pure_ones():
     done = subprocess.run(
         ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"],
         cwd=ROOT,
@@ -175,16 +181,39 @@ def test_nothing_depends_on_the_native_crate_and_pure_crates_depend_on_none_of_o
         for name, package in packages.items()
     }
     assert not [name for name, wanted in needs.items() if "plinth-native" in wanted]
-    for crate in PURE_CRATES:
-        assert not [wanted for wanted in needs[f"plinth-{crate}"] if wanted.startswith("plinth-")]
-        assert not needs[f"plinth-{crate}"] & {"mio", "rustix", "libc", "socket2"}
+    pure = {f"plinth-{crate}" for crate in PURE_CRATES}
+    for crate in pure:
+        assert {wanted for wanted in needs[crate] if wanted.startswith("plinth-")} <= pure
+        assert not needs[crate] & {"mio", "rustix", "nix", "libc", "socket2"}
+    assert not needs["plinth-log"] & {"mio", "socket2", "plinth-connect"}
 
 
-def test_pure_crates_and_the_models_of_disk_and_network_do_no_io_and_read_no_clock():
-    for folder in PURE_FOLDERS:
-        for path in (ROOT / "crates" / folder).rglob("*.rs"):
-            found = IMPURE.search(path.read_text())
-            assert found is None, f"{path.relative_to(ROOT)} uses {found[0] if found else ''}"
+def rust_files(place: str) -> list[Path]:
+    path = ROOT / "crates" / place
+    found = [path] if path.is_file() else list(path.rglob("*.rs"))
+    assert found, f"{place} is not there"
+    return found
+
+
+def test_pure_crates_the_models_of_disk_and_network_and_the_plan_of_probe_do_no_io_and_read_no_clock():
+    for path in (file for place in PURE_PLACES for file in rust_files(place)):
+        found = IMPURE.search(path.read_text())
+        assert found is None, f"{path.relative_to(ROOT)} uses {found[0] if found else ''}"
+
+
+def test_the_log_crate_opens_no_socket():
+    for path in rust_files("log/src"):
+        assert not re.search(r"\b(std::net|std::os::unix::net|TcpStream|UnixStream)\b", path.read_text())
+
+
+def test_rust_files_are_short():
+    lines = {
+        str(path.relative_to(ROOT)): len(path.read_text().splitlines())
+        for folder in ("crates", "fuzz/fuzz_targets")
+        for path in (ROOT / folder).rglob("*.rs")
+    }
+    assert lines
+    assert {name: count for name, count in lines.items() if count > 700} == {}
 
 
 def functions_of_modules() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
