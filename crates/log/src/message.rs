@@ -62,11 +62,7 @@ pub(crate) fn read(message: &[u8]) -> Said<'_> {
         return Said::ConnectionReceived;
     }
     if let Some(text) = message.strip_prefix(b"connection authorized: ") {
-        return Said::ConnectionAuthorized(
-            word_after(text, b"user="),
-            word_after(text, b" database="),
-            word_after(text, b" application_name="),
-        );
+        return authorized(text);
     }
     if message.starts_with(b"disconnection: ") {
         return Said::Disconnection;
@@ -142,16 +138,31 @@ fn executed(message: &[u8]) -> Option<Executed<'_>> {
     })
 }
 
-/// The word behind a key, up to a blank; empty if there is none.
-fn word_after<'a>(text: &'a [u8], key: &[u8]) -> &'a [u8] {
-    let Some(at) = memchr::memmem::find(text, key) else {
-        return b"";
-    };
-    let word = &text[at + key.len()..];
-    &word[..word
-        .iter()
-        .position(|&byte| byte == b' ')
-        .unwrap_or(word.len())]
+/// Reads what follows "connection authorized: ", as `PerformAuthentication` in postinit.c writes it: `user=U database=D`,
+/// then ` application_name=A`, ` SSL enabled (...)` and ` GSS (...)`, each only if there is one. Names may hold blanks.
+fn authorized(text: &[u8]) -> Said<'_> {
+    let text = without_suffix(text, b" GSS (authenticated=");
+    let text = without_suffix(text, b" SSL enabled (protocol=");
+    let (text, application) = split(text, b" application_name=");
+    let (user, database) = split(text, b" database=");
+    let user = user.strip_prefix(b"user=").unwrap_or_default();
+    Said::ConnectionAuthorized(user, database, application)
+}
+
+/// Removes the last part that begins with `begin`, if it ends with the text.
+fn without_suffix<'a>(text: &'a [u8], begin: &[u8]) -> &'a [u8] {
+    match memchr::memmem::rfind(text, begin) {
+        Some(at) if text.ends_with(b")") => &text[..at],
+        _ => text,
+    }
+}
+
+/// Splits a text at the first `key`; without it, the second part is empty.
+fn split<'a>(text: &'a [u8], key: &[u8]) -> (&'a [u8], &'a [u8]) {
+    match memchr::memmem::find(text, key) {
+        Some(at) => (&text[..at], &text[at + key.len()..]),
+        None => (text, b""),
+    }
 }
 
 #[cfg(test)]
@@ -232,15 +243,33 @@ mod tests {
 
     #[test]
     fn messages_of_sessions_are_read() {
-        let authorized = "connection authorized: user=app database=shop application_name=till SSL enabled (protocol=TLSv1.3)";
-        assert_eq!(
-            read(authorized.as_bytes()),
-            Said::ConnectionAuthorized(b"app", b"shop", b"till")
-        );
-        assert_eq!(
-            read(b"connection authorized: user=app database=shop"),
-            Said::ConnectionAuthorized(b"app", b"shop", b"")
-        );
+        const TLS: &str =
+            " SSL enabled (protocol=TLSv1.3, cipher=TLS_AES_256_GCM_SHA384, bits=256)";
+        const GSS: &str = " GSS (authenticated=yes, encrypted=yes, delegated_credentials=no, principal=app@EXAMPLE.ORG)";
+        for application in [
+            "till",
+            "my app",
+            "app (new)",
+            "x SSL enabled",
+            "a=b, c",
+            "GSS (x",
+            "",
+        ] {
+            for suffix in ["", TLS, GSS, &format!("{TLS}{GSS}")] {
+                let name = if application.is_empty() {
+                    String::new()
+                } else {
+                    format!(" application_name={application}")
+                };
+                let message =
+                    format!("connection authorized: user=an app database=the shop{name}{suffix}");
+                assert_eq!(
+                    read(message.as_bytes()),
+                    Said::ConnectionAuthorized(b"an app", b"the shop", application.as_bytes()),
+                    "{message}"
+                );
+            }
+        }
         let ended = "disconnection: session time: 0:00:00.123 user=app database=shop host=10.0.0.7 port=51234";
         assert_eq!(read(ended.as_bytes()), Said::Disconnection);
         assert_eq!(

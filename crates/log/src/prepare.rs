@@ -220,7 +220,7 @@ mod tests {
 
     const LOG: &str = "\
 2026-11-27 10:00:00.000 UTC [7] a@d LOG:  connection received: host=[local]
-2026-11-27 10:00:00.010 UTC [7] a@d LOG:  connection authorized: user=a database=d
+2026-11-27 10:00:00.010 UTC [7] a@d LOG:  connection authorized: user=a database=d application_name=my app
 2026-11-27 10:00:01.000 UTC [7] a@d LOG:  duration: 2.000 ms  statement: SELECT 1
 2026-11-27 10:00:02.000 UTC [8] b@e LOG:  duration: 2.000 ms  statement: SELECT 2
 2026-11-27 10:00:03.000 UTC [7] a@d LOG:  duration: 2.000 ms  execute x: SELECT $1
@@ -283,7 +283,8 @@ mod tests {
         let cases = [
             (serde_json::json!({"users": ["b"]}), 1, 3),
             (serde_json::json!({"databases": ["d", "e"]}), 3, 0),
-            (serde_json::json!({"applications": ["x"]}), 0, 4),
+            (serde_json::json!({"applications": ["my"]}), 0, 4),
+            (serde_json::json!({"applications": ["my app"]}), 2, 1),
             (
                 serde_json::json!({"begin": "2026-11-27 11:00:01.5 CET"}),
                 2,
