@@ -81,7 +81,7 @@ pub(crate) struct Client {
     /// Statements that the server has prepared for this connection.
     prepared: Vec<bool>,
     pipeline: Pipeline,
-    /// The results of the statement under way are kept.
+    /// The answer to the statement under way is read, not only counted.
     keeps: bool,
     results: Results,
     /// Of each workload that is compiled in, the client's state.

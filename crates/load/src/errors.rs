@@ -103,6 +103,17 @@ pub(crate) struct Failure {
 const TERMINATED: &str = "57P01";
 
 impl Failure {
+    /// The server answered `ROLLBACK` to a statement that should have ended a transaction well, or prepared it.
+    pub(crate) fn without_commit() -> Self {
+        Self {
+            kind: ErrorKind::Sql,
+            sqlstate: None,
+            message: "the server answered ROLLBACK, and the statement did not ask for that: nothing was committed"
+                .to_owned(),
+            in_full: None,
+        }
+    }
+
     /// Whether an administrator ended the session.
     pub(crate) fn is_termination(&self) -> bool {
         self.sqlstate.as_deref() == Some(TERMINATED)

@@ -18,6 +18,10 @@ pub(crate) struct Statement {
     pub(crate) recorded: Option<Recorded>,
     /// What becomes of its results.
     pub(crate) keep: Option<Keep>,
+    /// It is `PREPARE TRANSACTION`, which the server answers with `ROLLBACK`, and no error, outside of a transaction block.
+    pub(crate) prepares: bool,
+    /// Its answer is looked at: it prepares a transaction, or its results are kept.
+    pub(crate) is_answer_read: bool,
     /// Slots of the parameters, in the order of the template's holes.
     pub(crate) params: Vec<usize>,
     /// What goes before `run` as long as the connection has not prepared the statement.
@@ -56,11 +60,14 @@ impl Statement {
     /// A statement of a script.
     pub(crate) fn of_script(place: Place, sql: SqlCommand) -> Result<Self, EncodeError> {
         let (prepare, run, params) = messages(place, &sql)?;
+        let prepares = BlockStatement::of(&sql.text) == Some(BlockStatement::Prepare);
         Ok(Self {
             index: place.index,
             script: place.script,
             line: sql.line,
             recorded: place.recorded(&sql.text),
+            prepares,
+            is_answer_read: prepares || sql.keep.is_some(),
             text: sql.text,
             keep: sql.keep,
             params,
@@ -82,6 +89,8 @@ impl Statement {
             line: place.index + 1,
             recorded: place.recorded(&sql),
             keep: None,
+            prepares: false,
+            is_answer_read: false, // batches read all of their answers
             params: Vec::new(),
             prepare: Template::parse(&name, sql.as_bytes())?,
             run: Template::bind(&name, parameters, false)?,

@@ -38,6 +38,41 @@ def test_statements_that_always_fail(
     assert all(row.latency_p50_ns is None for row in result.series)
 
 
+@pytest.mark.parametrize(
+    ("script", "protocol", "line"),
+    [
+        ("prepare transaction 'p';\nselect 1;\n", "simple", 1),
+        ("prepare transaction 'p';\nselect 1;\n", "extended", 1),
+        ("prepare transaction 'p';\nselect 1;\n", "prepared", 1),
+        (
+            "\\startpipeline\nselect 1;\n\\syncpipeline\nprepare transaction 'p';\nselect 1;\n\\endpipeline\n",
+            "extended",
+            4,
+        ),
+    ],
+)
+def test_prepare_transaction_outside_a_block_has_failed(
+    server: Server, load: Load, finished: Finished, script: str, protocol: str, line: int
+) -> None:
+    """The server says ROLLBACK, and no error."""
+    result = finished(load(server.connection(), script, clients=2, protocol=protocol, transactions_per_client=10))
+    assert (result.measured.done, result.measured.failed) == (0, 20)
+    error = only(result.errors)
+    assert (error.kind, error.sqlstate, error.line, error.count) == ("sql", None, line, 20)
+    assert error.message.startswith("the server answered ROLLBACK")
+    prepared = [one for one in result.histograms if one.text and one.text.startswith("prepare")]
+    assert prepared == [], "failures have no latency"
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
+def test_a_rollback_that_was_asked_for_has_not_failed(
+    server: Server, load: Load, finished: Finished, protocol: str
+) -> None:
+    script = "begin;\nselect 1;\nrollback;\nrollback;\n"
+    result = finished(load(server.connection(), script, protocol=protocol, transactions_per_client=10))
+    assert (result.measured.done, result.errors) == (10, ())
+
+
 def test_a_failure_outside_a_block_is_not_rolled_back(server: Server, load: Load, finished: Finished) -> None:
     """Nothing is open, so nothing is sent: the client goes straight on."""
     result = finished(load(server.connection(), "select 1 / 0;", transactions_per_client=3))

@@ -104,6 +104,20 @@ impl Client {
         result
     }
 
+    /// A statement in a pipeline was answered by `ROLLBACK`.
+    #[cold]
+    pub(super) fn pipeline_step_rolled_back(
+        &mut self,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), ClientError> {
+        if !self.has_not_prepared(context, now_ns) {
+            return self.pipeline_step_ended(context, now_ns);
+        }
+        self.pipeline.ended();
+        Ok(())
+    }
+
     /// A statement in a pipeline has ended well.
     #[inline]
     pub(super) fn pipeline_step_ended(

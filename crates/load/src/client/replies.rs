@@ -63,7 +63,13 @@ impl Client {
             b'C' | b'I' | b'D' | b'T' if self.keeps => {
                 self.keep(frame.tag, frame.body, context, now_ns)?;
             }
-            b'C' | b'I' if self.pipeline.is_open() => self.pipeline_step_ended(context, now_ns)?,
+            b'C' | b'I' if self.pipeline.is_open() => {
+                if frame.body == b"ROLLBACK\0" {
+                    self.pipeline_step_rolled_back(context, now_ns)?;
+                } else {
+                    self.pipeline_step_ended(context, now_ns)?;
+                }
+            }
             b'C' | b'I' => {
                 if self.commit.is_some() {
                     self.statement_answered(frame.body, context, now_ns);
@@ -200,21 +206,32 @@ impl Client {
             message: error.to_string(),
             in_full: None,
         };
-        // What fails in a later part of a pipeline fails because of the first.
-        if self.failed.is_none() {
-            if context.tells_errors() {
-                let in_full = Some(error.in_full(self.sent(context).as_deref()));
-                let failure = Failure {
-                    in_full,
-                    ..failure.clone()
-                };
-                self.failure = Some(Box::new(failure));
-            }
-            let place = self.place(context);
-            context.recorder.error(place, failure, now_ns);
-            self.failed = Some((kind, place));
-        }
+        self.statement_failed(failure, Some(&error), context, now_ns);
         Ok(())
+    }
+
+    /// The statement under way has failed: by an error of the server, or by an answer that says so.
+    pub(super) fn statement_failed(
+        &mut self,
+        failure: Failure,
+        error: Option<&ServerError>,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) {
+        // What fails in a later part of a pipeline fails because of the first.
+        if self.failed.is_some() {
+            return;
+        }
+        if context.tells_errors() {
+            let in_full = error.map(|error| error.in_full(self.sent(context).as_deref()));
+            self.failure = Some(Box::new(Failure {
+                in_full,
+                ..failure.clone()
+            }));
+        }
+        let (kind, place) = (failure.kind, self.place(context));
+        context.recorder.error(place, failure, now_ns);
+        self.failed = Some((kind, place));
     }
 
     /// The text of the statement that the server is at; none when it was prepared before.

@@ -1,8 +1,8 @@
-//! Statements whose results become variables.
+//! Statements whose answers are read: results become variables, and a transaction may not have been prepared.
 
 use crate::client::{Client, State};
 use crate::context::Context;
-use crate::errors::ClientError;
+use crate::errors::{ClientError, Failure};
 use crate::program::Step;
 
 impl Client {
@@ -25,11 +25,25 @@ impl Client {
             b'T' => self.results.columns(body),
             b'D' => self.results.row(body),
             _ => {
+                let is_rollback = tag == b'C' && body == b"ROLLBACK\0" && self.results_ended == 0;
+                if is_rollback && self.has_not_prepared(context, now_ns) {
+                    return Ok(());
+                }
                 self.with_results(context, false)?;
                 self.result_ended();
             }
         }
         Ok(())
+    }
+
+    /// The server answered `ROLLBACK` and no error: whether that was to `PREPARE TRANSACTION`, which has failed then.
+    pub(super) fn has_not_prepared(&mut self, context: &mut Context<'_>, now_ns: u64) -> bool {
+        let statement = self.statement(context);
+        let prepares = statement.is_some_and(|id| context.programs.statements[id].prepares);
+        if prepares {
+            self.statement_failed(Failure::without_commit(), None, context, now_ns);
+        }
+        prepares
     }
 
     /// The statement has ended well.

@@ -162,7 +162,7 @@ impl Client {
             self.record_commit(recorded, context, now_ns)?;
         }
         programs.write(id, !self.prepared[id], &self.variables, &mut out);
-        self.keeps = programs.statements[id].keep.is_some();
+        self.keeps = programs.statements[id].is_answer_read;
         if self.keeps {
             self.scanner.keep_rows(true);
             self.results.clear();

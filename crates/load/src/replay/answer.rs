@@ -20,17 +20,6 @@ pub(super) fn kind_of(sqlstate: &str) -> ErrorKind {
     }
 }
 
-/// Returns what went wrong with a statement that should have ended a transaction well, or prepared it, and rolled it back.
-pub(super) fn without_commit() -> Failure {
-    Failure {
-        kind: ErrorKind::Sql,
-        sqlstate: None,
-        message: "the server answered ROLLBACK, and the statement did not ask for that: nothing was committed"
-            .to_owned(),
-        in_full: None,
-    }
-}
-
 /// Whether a write was refused because the transaction is read-only.
 pub(super) fn is_refused_write(failure: &Failure) -> bool {
     failure.sqlstate.as_deref() == Some(READ_ONLY)
@@ -39,7 +28,7 @@ pub(super) fn is_refused_write(failure: &Failure) -> bool {
 /// Whether a statement failed because its transaction had failed before.
 pub(super) fn follows_another(failure: &Failure) -> bool {
     match failure.sqlstate.as_deref() {
-        None => *failure == without_commit(),
+        None => *failure == Failure::without_commit(),
         Some(sqlstate) => sqlstate == IN_FAILED_TRANSACTION,
     }
 }

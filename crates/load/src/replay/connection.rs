@@ -7,7 +7,7 @@ use plinth_wire::{Frame, Scanner, ServerError};
 
 use crate::errors::{ErrorKind, Failure};
 use crate::link::{Dialing, Link};
-use crate::replay::answer::{kind_of, without_commit};
+use crate::replay::answer::kind_of;
 use crate::replay::statement::Sent;
 
 /// What a connection was told by the server.
@@ -186,7 +186,7 @@ impl Connection {
         if let Some(current) = &mut self.current {
             current.rolled_back += 1;
             if current.rolled_back > current.sent.rollbacks {
-                current.failure.get_or_insert_with(without_commit);
+                current.failure.get_or_insert_with(Failure::without_commit);
             }
         }
     }
