@@ -4,7 +4,7 @@ import pytest
 
 from plinth.model.io_error import IoErrorSpec, order_io_errors
 from plinth.model.plan import storage_that_holds
-from plinth.run.io_errors.io_error import _about_storage, _answer
+from plinth.run.io_errors import _about_storage, _answer
 
 EXT4_AND_WAL = {"data": "ext4", "wal": "ext4"}
 

@@ -86,7 +86,7 @@ def run(
     from plinth.cli.replay_view import reading_log
     from plinth.experiment import read_experiment
     from plinth.report import check_viewer
-    from plinth.run.conduct import run_plan
+    from plinth.run.conduct import Given, run_plan
     from plinth.run.hosts.connect import connected_hosts
     from plinth.run.planning.make_plan import make_plan
 
@@ -117,7 +117,8 @@ def run(
         if full:
             print_plain(full_size_sentence(made), file=sys.stderr)
         with open_listener(quiet) as listener:
-            status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections, ssh_config, hosts)
+            given = Given(destroy, loaded.connections, ssh_config, hosts)
+            status = run_plan(made, loaded.kept_text, folder, listener, given)
             results = results_of(status.bundle, listener)
     return conclude(results, status, as_json, plots, fail_on, junit)
 

@@ -19,7 +19,7 @@ from plinth.run.fleet import check_machines, fleet_load
 from plinth.run.host import ONLY_THIS, Hosts
 from plinth.run.hosts.undo import host_step
 from plinth.run.interrupt import InterruptGuard
-from plinth.run.io_errors.io_errors import make_io_errors
+from plinth.run.io_errors import make_io_errors
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
 from plinth.run.power_cuts.after_trials import AfterTrials
@@ -56,20 +56,24 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class Given:
-    """What the command line gives to a run: which disks it may destroy, where connection strings lead, with their secrets, and
-    the configuration of ssh for the machines of a fleet, and the connections to its hosts."""
+    """What the command line gives to a run."""
 
     destroy: Collection[str] = ()
+    """The confirmations by which disks may be destroyed."""
     connections: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Connection strings with their secrets, by what the plan has of them; not kept."""
     ssh_config: Path | None = None
+    """The configuration of ssh for the machines of a fleet. None: the user's default."""
     hosts: Hosts = field(default_factory=lambda: ONLY_THIS)
+    """The machines of the plan's storages."""
 
 
 @dataclass(frozen=True)
 class Continued:
     """What there is of a run that is resumed: the numbers of the trials that are done, and their contents for the live display.
 
-    `journal` returns that of the run, with what is left of it undone or to be used. `last_block`: of an experiment with measure.target, run up to this block, without regard to its budget.
+    `last_block`: of an experiment with measure.target, run up to this block, without regard to its budget. `journal` returns the journal
+    of the run, what is left of which is undone or to be used.
     """
 
     done: frozenset[int] = frozenset()
@@ -81,27 +85,17 @@ class Continued:
 
 
 def run_plan(
-    plan: Plan,
-    experiment_toml: str,
-    bundle: Path,
-    listener: Listener,
-    destroy: Collection[str] = (),
-    connections: Mapping[str, str] | None = None,
-    ssh_config: Path | None = None,
-    hosts: Hosts = ONLY_THIS,
+    plan: Plan, experiment_toml: str, bundle: Path, listener: Listener, given: Given | None = None
 ) -> RunStatus:
-    """Do what the plan says and write it to `bundle`; `destroy` are the confirmations by which disks may be
-    destroyed.
-
-    `connections` has connection strings with their secrets, by what the plan has of them; it is not kept. `ssh_config` is the
-    configuration of ssh that the command line names, for the machines of a fleet. `hosts` are the machines of the plan's storages.
+    """Do what the plan says and write it to `bundle`.
 
     Raises PlinthError when it cannot be done, and Interrupted on Ctrl-C; finished trials are in the bundle then, and
     everything that was made is undone. A run that failed before it could measure anything leaves a bundle only where that has logs.
     """
-    obstacles = find_obstacles(plan, bundle, connections or {}, destroy, hosts)
+    given = given or Given()
+    obstacles = find_obstacles(plan, bundle, given.connections, given.destroy, given.hosts)
     obstacles.check()
-    given = Given(destroy, {**(connections or {}), **obstacles.connections}, ssh_config, hosts)
+    given = replace(given, connections={**given.connections, **obstacles.connections})
     made = missing_folders(bundle)
     folder = BundleFolder.made(bundle)
     try:
@@ -155,7 +149,10 @@ def conduct(
 
     def end(status: Literal["complete", "interrupted", "failed"], reason: str | None = None) -> None:
         budget.leave_hosts()
-        _undo(provisioner, journal, listener)
+        kept = provisioner.close()
+        journal.close()
+        for item in kept:
+            listener.note(f"{item}; `plinth clean` tries again")
         if writer.path != begun_at:
             listener.note(f"the bundle was moved while it was written: it is {writer.path} now")
         writer.write_wear(budget.result())
@@ -258,10 +255,3 @@ def note_bugs(trial: Trial, noted: set[str], note: Callable[[str], None]) -> Non
         if gap.is_bug and gap.reason not in noted:
             noted.add(gap.reason)
             note(f"{gap.what} could not be read: {gap.reason}; further trials will probably lack it too")
-
-
-def _undo(provisioner: Provisioner, journal: Journal, listener: Listener) -> None:
-    kept = provisioner.close()
-    journal.close()
-    for item in kept:
-        listener.note(f"{item}; `plinth clean` tries again")

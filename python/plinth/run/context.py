@@ -60,8 +60,7 @@ class RunContext:
         network: "NetworkLayout | None" = None,
         hosts: Hosts = ONLY_THIS,
     ) -> "RunContext":
-        """Return the context of a plan's storages, which are on `hosts`; `destroy` are the confirmations of the command line by
-        which disks may be destroyed.
+        """Return the context of a plan's storages, which are on `hosts`; `destroy` confirms which disks may be destroyed.
 
         `folder` is the bundle's, once there is one: logs are then written in it wherever it is moved to.
         """

@@ -13,8 +13,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptGuard:
-    """While it is entered, the first signal cancels the work with Interrupted; later ones are only passed to
-    `held_back`.
+    """While it is entered, the first signal cancels the work with Interrupted; `held_back` is told of later ones.
 
     The journal is written before each step, so that work may end at any of its waits. What was made is undone within
     `shielded`, where nothing is cancelled. Other threads end all work by `stop`.

@@ -24,24 +24,18 @@ class Listener(Protocol):
 
     def phase(self, text: str) -> None:
         """Show that a new part of the run begins: "initialise cluster 1-disk"."""
-        ...
 
     def progress(self, progress: Progress) -> None:
         """Show the progress of a long task."""
-        ...
 
     def note(self, text: str) -> None:
         """Show a message to the user."""
-        ...
 
     def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
         """Show that the trial begins; `total` is the number of trials."""
-        ...
 
     def second(self, live: LiveSecond) -> None:
         """Show that a second of the trial has passed."""
-        ...
 
     def trial_ended(self, trial: Trial, load: LoadResult | None) -> None:
         """Show that the trial is in the bundle, with the result of its load; None where the load did not finish."""
-        ...

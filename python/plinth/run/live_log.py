@@ -133,23 +133,10 @@ class LiveLog:
     def second(self, live: LiveSecond) -> None:
         """Write one line, up to the limit for a trial."""
         if self._seconds_bytes <= MAX_SECONDS_BYTES:
-            second = live.second
-            line = _line(
-                SecondPassed(
-                    unix_ns=time.time_ns(),
-                    t_ns=second.t_ns,
-                    length_ns=second.length_ns,
-                    phase=second.phase,
-                    done=second.done,
-                    failed=second.failed,
-                    skipped=second.skipped,
-                    latency_p50_ns=second.latency_p50_ns,
-                    latency_p95_ns=second.latency_p95_ns,
-                    latency_p99_ns=second.latency_p99_ns,
-                    schedule_lag_p99_ns=second.schedule_lag_p99_ns,
-                    host={name: value for name, value in live.host.items() if math.isfinite(value)},
-                )
-            )
+            shared = SecondPassed.model_fields.keys() & type(live.second).model_fields.keys()
+            figures = {name: getattr(live.second, name) for name in shared}
+            host = {name: value for name, value in live.host.items() if math.isfinite(value)}
+            line = _line(SecondPassed(unix_ns=time.time_ns(), host=host, **figures))
             self._seconds_bytes += len(line)
             self._void_bytes += len(line)
             self._write(line)

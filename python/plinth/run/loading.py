@@ -47,9 +47,8 @@ class TaskClock:
 
 @dataclass(eq=False)
 class DatasetSession:
-    """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `server`
-    one that is left alone. Rows are sent from this machine, or by the machines of a `fleet`. `host` is the machine that it is on. Closed at
-    the end of its block."""
+    """A server as a dataset asks for it, on `host`: a managed one, or, without `server`, one that is not stopped. Rows are sent from this
+    machine, or by the machines of a `fleet`."""
 
     control: "psycopg.Connection[Any]"
     target: Connection
@@ -80,8 +79,7 @@ class DatasetSession:
         return self._managed.runner
 
     def client_bindir(self) -> Path:
-        """Return the directory of client programs of the server's version on this machine. Refused for a server that Plinth has not
-        started."""
+        """Return the directory of client programs of the server's version on this machine. Raises Refused without `server`."""
         return self._managed.client_bindir()
 
     @property

@@ -35,8 +35,7 @@ def owner_only_if_external(folder: BundleFolder, plan: Plan) -> AbstractContextM
 
 
 class CommandLog:
-    """The external commands of a run, in the bundle (logs/commands.jsonl): appends one line of JSON for each command: argv, user, exit code, duration, ends of its output;
-    the name of the host, if it is another.
+    """The external commands of a run, in the bundle (logs/commands.jsonl): one line of JSON each.
 
     A command does not fail when it cannot be logged, such as when the disk with the bundle is full: `note` is then
     called once. Of another host, which is not trusted, there is room for so many bytes; `note` is called once when it is full.
@@ -90,7 +89,8 @@ def discard_if_unused(folder: BundleFolder, run_id: str, error: PlinthError) -> 
     """
     measured = any(folder.entry(name) and folder.entries(name) for name in ("trials", "cuts", "ledgers", "recordings"))
     logs = [entry for entry in folder.entries("logs") if entry.name != _COMMANDS] if folder.entry("logs") else []
-    if measured or error_names(error, folder.path):
+    leads_there = any(f"{folder.path}/" in text for text in (error.message, error.where or "", error.hint or ""))
+    if measured or leads_there:
         return
     if logs:
         error.hint = error.hint or f"nothing was measured; what was logged is in {folder.path}/logs"
@@ -98,11 +98,6 @@ def discard_if_unused(folder: BundleFolder, run_id: str, error: PlinthError) -> 
     for entry in folder.entries():
         folder.remove_tree(entry.name)
     forget_key(run_id)
-
-
-def error_names(error: PlinthError, path: Path) -> bool:
-    """Return whether an error leads its user to a file below `path`."""
-    return any(f"{path}/" in text for text in (error.message, error.where or "", error.hint or ""))
 
 
 def remove_empty(folders: Sequence[Path]) -> None:

@@ -131,8 +131,7 @@ class StallWatch:
 
 
 def _may_be_silent(measure: MeasureSpec, config: LoadConfig) -> bool:
-    """Return whether the experiment itself may let nothing end for `measure.stall_limit`: by its actions, a rate so low, or a recording
-    in which nothing happens for a while."""
+    """Return whether actions, a low rate or a quiet recording may let nothing end for `measure.stall_limit`."""
     if config.replay is not None and config.replay.speed is not None:
         return True
     stages = () if config.rate is None else config.rate.stages

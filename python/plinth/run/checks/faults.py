@@ -108,16 +108,11 @@ def _of_nodes(
 def _of_endings(faults: dict[int, ServerAction]) -> Iterator[Problem]:
     """Check that what ends something has something to end."""
     for number, action in faults.items():
-        before = [other for other in faults.values() if other.at_s <= action.at_s]
-        if isinstance(action, ContinueAction):
-            needed = "pause"
-            missing = not any(isinstance(one, PauseAction) and one.node == action.node for one in before)
-        elif isinstance(action, FreeAction):
-            needed = "fill"
-            missing = not any(isinstance(one, FillAction) and one.node == action.node for one in before)
-        else:
+        if not isinstance(action, ContinueAction | FreeAction):
             continue
-        if missing:
+        needed, begins = ("pause", PauseAction) if isinstance(action, ContinueAction) else ("fill", FillAction)
+        before = (other for other in faults.values() if isinstance(other, begins) and other.at_s <= action.at_s)
+        if not any(one.node == action.node for one in before):
             yield Problem(
                 f"{action.title()}: no action before it does that to {action.node}",
                 path=["measure", "action", number],

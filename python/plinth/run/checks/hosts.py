@@ -38,8 +38,7 @@ def same_machines(hosts: Hosts) -> list[str]:
 
 
 def on_hosts(expanded: Expanded, addresses: Mapping[str | None, str]) -> Expanded:
-    """Return the expansion with servers that are not on this machine alone reached over TCP, at the address of their host, and without
-    an emulated network that changes nothing."""
+    """Have servers on other machines reached over TCP at the address of their host, without a network that changes nothing."""
     clusters, apart = [], set()
     for key in expanded.clusters:
         if any(host is not None for host in hosts_of_nodes(key, expanded.storages).values()):

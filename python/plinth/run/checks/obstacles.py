@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, UsageError, together
-from plinth.model.plan import Need, Plan, PlannedCluster
+from plinth.model.plan import Need, Plan, PlannedCluster, Variant
 from plinth.run.checks.destroy import destroy_error
 from plinth.run.context import RunContext
 from plinth.run.failures import Failures, lacking_variants
@@ -86,7 +86,8 @@ def _found(plan: Plan, context: RunContext, connections: Mapping[str, str], of_a
         if error := _error_of(lambda cluster=cluster: _check_places(context, cluster)):
             found.clusters[cluster.id] = error
     _connect(plan, connections, found)
-    if not found.of_all and all(_is_lost(plan, context, variant.id, found) for variant in plan.variants):
+    clusters = {cluster.id: cluster for cluster in plan.clusters}
+    if not found.of_all and all(_is_lost(context, variant, clusters, found) for variant in plan.variants):
         found.of_all += found.errors[:1]
     return found
 
@@ -117,9 +118,7 @@ def _lacking(plan: Plan, needs: Sequence[Need]) -> MissingCapability:
 
 
 def _large_enough(plan: Plan, need: Need) -> str | None:
-    """Return the option that makes a storage of the experiment large enough, with a twentieth to spare; None where it has no size, or
-    something else is lacking.
-    """
+    """Return the option that makes a storage large enough, with a twentieth to spare; None where size is not what it lacks."""
     (name,) = need.storages if len(need.storages) == 1 else (None,)
     size_bytes = getattr(plan.experiment.storage.get(name or ""), "size_bytes", None)
     if name is None or need.where != f"storage.{name}" or size_bytes is None or not need.available_bytes:
@@ -161,16 +160,9 @@ def _check_state_directory() -> None:
         )
 
 
-def _is_lost(plan: Plan, context: RunContext, variant_id: str, found: Obstacles) -> bool:
-    cluster = next(
-        cluster
-        for variant in plan.variants
-        if variant.id == variant_id
-        for cluster in plan.clusters
-        if cluster.id == variant.cluster
-    )
-    below = {storage.name for storage in context.closure(cluster.storages)}
-    return variant_id in found.variants or cluster.id in found.clusters or not below.isdisjoint(found.storages)
+def _is_lost(context: RunContext, variant: Variant, clusters: Mapping[str, PlannedCluster], found: Obstacles) -> bool:
+    below = {storage.name for storage in context.closure(clusters[variant.cluster].storages)}
+    return variant.id in found.variants or found.of_cluster(variant.cluster, below) is not None
 
 
 def _connect(plan: Plan, connections: Mapping[str, str], found: Obstacles) -> None:

@@ -42,10 +42,7 @@ def patroni_errors(
     of_nodes: Mapping[tuple[str, str], Installation],
     hosts: Hosts,
 ) -> list[PlinthError]:
-    """Return what each machine lacks for the variants that have Patroni.
-
-    `installations` are those of the clusters' primaries, `of_nodes` those of nodes on other machines, by cluster and node.
-    """
+    """Return what each machine lacks for the variants that have Patroni; `of_nodes` are installations by cluster and node."""
     conducted = {variant.cluster for variant in expanded.variants if variant.patroni is not None}
     needed: dict[str | None, list[Installation]] = {}
     for key in expanded.clusters:

@@ -18,10 +18,7 @@ _HIDE_DAMAGE = ("zero_damaged_pages", "ignore_checksum_failure", "ignore_invalid
 
 
 def cut_problems(
-    durability: DurabilitySpec,
-    context: RunContext,
-    expanded: Expanded,
-    dataset_of: Callable[[DatasetSpec], Dataset],
+    durability: DurabilitySpec, context: RunContext, expanded: Expanded, dataset_of: Callable[[DatasetSpec], Dataset]
 ) -> list[Problem]:
     """Return the problems, each at the key that asks for power cuts; none when every variant can be tested by them."""
     found: dict[str, Problem] = {}
@@ -64,10 +61,7 @@ def cut_problems(
 
 
 def io_error_problems(
-    spec: IoErrorSpec,
-    context: RunContext,
-    expanded: Expanded,
-    dataset_of: Callable[[DatasetSpec], Dataset],
+    spec: IoErrorSpec, context: RunContext, expanded: Expanded, dataset_of: Callable[[DatasetSpec], Dataset]
 ) -> list[Problem]:
     """Return what keeps storages from failing as asked, or commits from being looked for, each at the key that asks for it.
 

@@ -18,29 +18,20 @@ def snapshot_problems(measure: MeasureSpec, restoring: Restoring, expanded: Expa
     number = next((n for n, action in enumerate(measure.actions) if isinstance(action, SnapshotAction)), None)
     if number is None:
         return
-    yield from _of_measure(measure)
-    for variant in expanded.variants:
-        yield from _of_ledger(variant.workload.keeps_ledger)
-    for key in expanded.clusters:
-        yield from _of_server(key.server, restoring, number)
-
-
-def _of_measure(measure: MeasureSpec) -> Iterator[Problem]:
     if measure.restore == "none":
         yield Problem(
             "the files go back to the snapshot when the load has ended: they have to be restored before the next trial",
             path=_RESTORE,
             hint='add restore = "auto"',
         )
-
-
-def _of_ledger(keeps_ledger: bool) -> Iterator[Problem]:
-    if not keeps_ledger:
+    if not all(variant.workload.keeps_ledger for variant in expanded.variants):
         yield Problem(
             "with snapshots, a commit ledger is needed: it says which commits have to be in them",
             path=["workload"],
             hint='set workload.ledger = true, or workload.builtin = "ledger"',
         )
+    for key in expanded.clusters:
+        yield from _of_server(key.server, restoring, number)
 
 
 def _of_server(server: ServerSpec, restoring: Restoring, number: int) -> Iterator[Problem]:

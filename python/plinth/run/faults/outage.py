@@ -1,6 +1,6 @@
 """What a trial's faults cost, from the ledger of its commits, the steps of a failover and the database in the end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,7 @@ def after_faults(
     control: "psycopg.Connection[Any]",
     load: LoadResult,
 ) -> tuple[Outage | None, list[Check]]:
-    """Return the effect of a trial's faults, and the checks of its commits; `control` is of the node that takes writes in the
-    end."""
+    """Return the effect of a trial's faults, and the checks of its commits; `control` is of the last primary."""
     recorded = read_commit_ledger(ledger)
     compared = compare_ledger(recorded, control, is_standby=faults.marks.promoted is not None)
     outage = outage_of(
@@ -114,23 +113,28 @@ def gap_of(ledger: CommitLedger, fault_ns: int, resumed_ns: int) -> tuple[float 
 
 def outage_checks(outage: Outage, compared: LedgerCheck) -> list[Check]:
     """What must hold after faults: no acknowledged commit is missing where none may be, and nothing else contradicts the ledger."""
-    others = {kind: count for kind, count in compared.counts.items() if kind != "lost commit"}
-    evidence = [finding.sentence for finding in compared.findings]
-    allowed = "0" if outage.may_lose is None else f"any, since {outage.may_lose}"
+    evidence = [one for one in (finding.sentence for finding in compared.findings) if one.startswith("lost commit")]
+    others = [f"{kind}: {count:,}" for kind, count in compared.counts.items() if kind != "lost commit"]
     return [
-        Check(
-            name="acknowledged commits that are missing after the faults",
-            expected=f"{allowed}, of {compared.acknowledged:,}",
-            got="; ".join([f"{compared.lost:,}", *(one for one in evidence if one.startswith("lost commit"))][:3]),
-            ok=compared.lost == 0 or outage.may_lose is not None,
-        ),
-        Check(
-            name="other contradictions of ledger and tables",
-            expected="none",
-            got="; ".join(f"{kind}: {count:,}" for kind, count in others.items()) or "none",
-            ok=not others,
-        ),
+        check_of_losses("the faults", outage.may_lose, compared.acknowledged, compared.lost, evidence[:2]),
+        check_of_others("other contradictions of ledger and tables", others),
     ]
+
+
+def check_of_losses(after: str, may_lose: str | None, acknowledged: int, lost: int, evidence: Sequence[str]) -> Check:
+    """Return the check that no acknowledged commit is missing; `may_lose` is why some may be."""
+    allowed = "0" if may_lose is None else f"any, since {may_lose}"
+    return Check(
+        name=f"acknowledged commits that are missing after {after}",
+        expected=f"{allowed}, of {acknowledged:,}",
+        got="; ".join([f"{lost:,}", *evidence]),
+        ok=lost == 0 or may_lose is not None,
+    )
+
+
+def check_of_others(name: str, found: Sequence[str]) -> Check:
+    """Return the check that nothing else was found."""
+    return Check(name=name, expected="none", got="; ".join(found) or "none", ok=not found)
 
 
 def _failover(marks: Marks, first_ns: int | None, by: str) -> Failover | None:
@@ -160,8 +164,7 @@ def _bytes_of(lsn: str) -> int:
 
 
 def _recovered_s(ledger: CommitLedger, fault_ns: int, first_ns: int) -> float | None:
-    """Measure from the first commit after the fault to the first second in which there are 90 % as many as before the fault,
-    on average."""
+    """Measure from the first commit after the fault to the first second with 90 % of the average rate before it."""
     import numpy as np
 
     answered = ledger.of_class("acknowledged")["answered_ns"].astype("int64")

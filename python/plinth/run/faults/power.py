@@ -74,8 +74,7 @@ class Power:
         )
 
     def restore(self) -> None:
-        """Restore the power: file systems are unmounted while nothing can be written, then attached and mounted
-        again.
+        """Restore the power: file systems are unmounted while nothing can be written, then attached and mounted again.
 
         Raises RunError when a file system cannot be mounted any more, each time that it is called.
         """

@@ -1,7 +1,7 @@
 """Whether a server recovers from a power cut or a snapshot, and what is looked for then: its commits, then everything else it stores."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth.model.base import SettingValue
@@ -13,7 +13,7 @@ from plinth.model.plan import Variant
 from plinth.model.recovery import Recovery
 from plinth.model.units import format_duration
 from plinth.model.write_facts import SettingSeen
-from plinth.run.faults.power import PowerLoss
+from plinth.run.faults.power import Power, PowerLoss
 from plinth.server.integrity.amcheck import CHECKSUMS, check_database, check_unlogged
 from plinth.server.integrity.check_limits import limited, timeout_reason
 from plinth.server.integrity.findings import Integrity, is_unanswered
@@ -94,28 +94,10 @@ class Findings:
         self, planned: PlannedCut, *, started_unix_ns: int, failure: str | None, points: tuple[int, ...] = ()
     ) -> PowerCut:
         """Return the cut with all findings; `failure` is the reason when the check could not be completed."""
-        return PowerCut(
-            **planned.model_dump(),
-            points=points,
-            started_unix_ns=started_unix_ns,
-            disks=self.lost.disks,
-            reports=self.lost.reports,
-            after_s=self.after_s,
-            acknowledged=self.acknowledged,
-            unanswered=self.unanswered,
-            lost_time_s=self.lost_time_s,
-            lost_wal_bytes=self.lost_wal_bytes,
-            timeline=self.timeline,
-            recovery_s=self.recovery_s,
-            mounted_s=self.mounted_s,
-            recovery=self.recovery,
-            before=self.before,
-            prepared=self.prepared,
-            damage=tuple(self.damage),
-            checks=tuple(self.checks),
-            settings=self.settings,
-            failure=failure,
-        )
+        same = {one.name: getattr(self, one.name) for one in fields(self) if one.name in PowerCut.model_fields}
+        lost = {"disks": self.lost.disks, "reports": self.lost.reports}
+        about = {"points": points, "started_unix_ns": started_unix_ns, "failure": failure}
+        return PowerCut(**planned.model_dump(), **about, **lost, **same)
 
     def refuse(self, evidence: tuple[str, ...]) -> None:
         """Record that a file system could not be mounted, or that the server did not start."""
@@ -132,6 +114,16 @@ def inserted_lsn(control: "psycopg.Connection[Any]") -> str:
     row = control.execute(_INSERTED).fetchone()
     assert row is not None, "a function gives a row"
     return str(row[0])
+
+
+def restore_power(power: Power, found: Findings) -> bool:
+    """Return whether every file system could be mounted again; a failure is a finding."""
+    try:
+        power.restore()
+    except PlinthError as error:
+        found.refuse((error.message, *error.details))
+        return False
+    return True
 
 
 def start_server(

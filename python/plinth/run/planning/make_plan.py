@@ -45,14 +45,7 @@ from plinth.server.unpack_backup import check_backup
 from plinth.system.drop_caches import drop_error
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
-from plinth.workload import (
-    Dataset,
-    check_scripts,
-    check_working_set,
-    dataset_of,
-    scripts_of,
-    shell_commands,
-)
+from plinth.workload import Dataset, check_scripts, check_working_set, dataset_of, scripts_of, shell_commands
 from plinth.workload.recording import recording_of, replay_s
 from plinth.workload.server_log import ReadingLog
 
@@ -146,9 +139,7 @@ class _Planner:
         missing += [*hanging, *self._missing(experiment, expanded, context, installations, of_nodes)]
         of_scripts, unparsed = self._of_scripts()
         restoring = Restoring.of(
-            context,
-            ((key.server.storages, bool(key.server.standby)) for key in expanded.clusters),
-            experiment.measure,
+            context, ((key.server.storages, bool(key.server.standby)) for key in expanded.clusters), experiment.measure
         )
         of_storages = [] if hanging else self._storage_problems(experiment, expanded, context)
         problems = [*of_scripts, *of_storages, *self._problems(experiment, expanded, context, restoring)]
@@ -335,8 +326,7 @@ class _Planner:
                 )
 
     def _raise(self, problems: list[Problem], missing: Sequence[PlinthError], draft: Plan | None) -> NoReturn:
-        """Raise what is wrong with the experiment, what this machine lacks for it, and what would keep `draft`, the plan without its
-        steps, from being carried out."""
+        """Raise what is wrong with the experiment, what machines lack for it, and what would keep `draft` from being carried out."""
         obstacles = self._obstacles(draft).errors if self._obstacles is not None and draft is not None else ()
         others = [*missing, *obstacles]
         if not problems:
@@ -348,8 +338,7 @@ class _Planner:
     def _installations_of(
         self, expanded: Expanded
     ) -> tuple[dict[str, Installation], dict[tuple[str, str], Installation], list[PlinthError]]:
-        """Return the installation of each managed cluster, those of nodes on other hosts than its primary's, and why there is none of
-        a version or in a place that is asked for."""
+        """Return the installation of each managed cluster, those of nodes on other hosts, and why some are not there."""
         found: dict[str, Installation] = {}
         of_nodes: dict[tuple[str, str], Installation] = {}
         missing: dict[tuple[str | None, int, str | None], PlinthError] = {}

@@ -67,14 +67,9 @@ class AfterTrials:
         return cluster, CutSubject(variant, dataset, cluster.primary, cluster.runner, recovery_limit_s)
 
     def endless_load(
-        self,
-        subject: CutSubject,
-        seed: int,
-        ledger: Path | None,
-        changes: Mapping[str, object] = MappingProxyType({}),
+        self, subject: CutSubject, seed: int, ledger: Path | None, changes: Mapping[str, object] = MappingProxyType({})
     ) -> LoadDriver:
-        """Return the load of a variant, which goes on until it is stopped, with `changes` of its configuration. `ledger` is the folder of
-        its ledger."""
+        """Return the load of a variant, which goes on until it is stopped, with `changes` of its configuration."""
         measure = self.plan.experiment.measure.model_copy(
             update={"warmup_s": 0.0, "warmup_max_s": None, "duration_s": _LOAD_S}
         )

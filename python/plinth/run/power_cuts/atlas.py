@@ -54,8 +54,7 @@ _BESIDE_SHARED_BUFFERS_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class RecordedLoad:
-    """A load whose disks were recorded, and the answers that its clients received. Times are of CLOCK_MONOTONIC, in
-    ns."""
+    """A load whose disks were recorded, and the answers that its clients received. Times are CLOCK_MONOTONIC in ns."""
 
     disks: RecordedDisks
     before: Snapshot
@@ -116,8 +115,7 @@ class Atlas:
     """The folder in which recordings are made; not on the disks."""
 
     def record(self, load: LoadDriver, ledger: Path, record_s: float, moments: Collection[CutMoment]) -> RecordedLoad:
-        """Run a load for `record_s`, with what the server does in `moments` meanwhile, and stop the server once all
-        is recorded."""
+        """Run a load for `record_s`, with what the server does in `moments`, and stop the server once all is recorded."""
         one = self.subject
         during = moments_during_load(moments)
         windows: dict[CutMoment, Window] = {}
@@ -214,25 +212,13 @@ class Atlas:
         at_cut = CutState(recorded.before, recorded.load, known, at_ns, None, recorded.fingerprint)
         found.after_s = (at_ns - recorded.first_ns) / 1e9
         try:
-            check_image(
-                image,
-                one.variant,
-                one.dataset,
-                at_cut,
-                found,
-                recovery_limit_s=one.recovery_limit_s,
-            )
+            check_image(image, one.variant, one.dataset, at_cut, found, recovery_limit_s=one.recovery_limit_s)
         except PlinthError as error:
             failure = reason_of(error)
         finally:
             with cancel.masked():
                 image.remove()
-        return found.cut(
-            planned,
-            started_unix_ns=started_unix_ns,
-            failure=failure,
-            points=points,
-        )
+        return found.cut(planned, started_unix_ns=started_unix_ns, failure=failure, points=points)
 
 
 def check_image(
@@ -244,8 +230,7 @@ def check_image(
     *,
     recovery_limit_s: float,
 ) -> None:
-    """Serve an image, let its server recover and check it; the findings are added to `found`. The caller removes the
-    image."""
+    """Serve an image, let its server recover and check it, and add what is found to `found`. The caller removes the image."""
     started_s = time.monotonic()
     image.attach()
     found.lost = image.effects()
@@ -269,10 +254,7 @@ def check_image(
 
 def images_at_once(server: Server) -> int:
     """Return how many servers such as this running one may recover at a time: one a core, in half of the memory."""
-    with (
-        database_errors("read shared_buffers", str(server.layout.data_directory)),
-        connect(server.control) as control,
-    ):
+    with database_errors("read shared_buffers", str(server.layout.data_directory)), connect(server.control) as control:
         row = control.execute("SELECT pg_size_bytes(current_setting('shared_buffers'))").fetchone()
     assert row is not None, "a function gives a row"
     each_bytes = int(row[0]) + _BESIDE_SHARED_BUFFERS_BYTES

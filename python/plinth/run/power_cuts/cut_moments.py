@@ -38,8 +38,7 @@ def is_during_load(moment: CutMoment) -> bool:
 
 
 def moments_during_load(moments: Collection[CutMoment]) -> list[CutMoment]:
-    """Return what the server has to do during the load of a recording for `moments`, in this order; pg_control is written by the
-    checkpoint."""
+    """Return what the server has to do during a recorded load for `moments`, in order; a checkpoint writes pg_control."""
     checkpoint = "checkpoint" in moments or "control-file" in moments
     wanted: dict[CutMoment, bool] = {
         "segment-switch": "segment-switch" in moments,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from plinth.load import LoadDriver
 from plinth.model.durability import PlannedCut
 from plinth.model.errors import Interrupted, PlinthError, RunError
-from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.run.faults.power import Power, PowerLoss
 from plinth.run.faults.recovery_check import (
@@ -20,12 +19,12 @@ from plinth.run.faults.recovery_check import (
     check_recovered,
     inserted_lsn,
     name_torn_pages,
+    restore_power,
     start_server,
 )
 from plinth.run.power_cuts.cut_moments import during_moment, is_during_load, prepare_moment
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.server.integrity.fingerprint import Fingerprint
-from plinth.server.integrity.server_files import ServerFiles
 from plinth.server.server import Server
 from plinth.system import cancel
 from plinth.system.database import connect, connect_unpinned, database_errors
@@ -53,34 +52,22 @@ class CutSubject:
     recovery_limit_s: float
 
 
-def make_cut(
-    planned: PlannedCut,
-    subject: CutSubject,
-    power: Power,
-    within_s: float,
-    load: LoadDriver,
-    ledger: Path | None,
-    found: Findings,
-) -> None:
-    """Drive the load, cut the power, let the server recover and check it; the findings are added to `found`.
+@dataclass
+class LiveCut:
+    """A power cut during a load; what is found goes to `found`. An exception does not mean that the storages are damaged."""
 
-    The power is cut at a random moment of `within_s` after the first commit. `ledger` is the folder of the load's
-    ledger. An exception does not mean that the storages are damaged.
-    """
-    files = subject.server.files()
-    _Cut(planned, subject, files, power, random.Random(planned.seed), found).make(within_s, load, ledger)
-
-
-@dataclass(frozen=True)
-class _Cut:
     planned: PlannedCut
     subject: CutSubject
-    files: ServerFiles
     power: Power
-    chance: random.Random
     found: Findings
 
+    def __post_init__(self) -> None:
+        self.files = self.subject.server.files()
+        self.chance = random.Random(self.planned.seed)
+
     def make(self, within_s: float, load: LoadDriver, ledger: Path | None) -> None:
+        """Drive the load, cut the power at a random moment of `within_s` after the first commit, let the server recover and check it;
+        `ledger` is the folder of the load's ledger."""
         before, fingerprint = self._prepare()
         at_cut = self._load_until_cut(load, within_s, before, ledger)._replace(fingerprint=fingerprint)
         if self.planned.moment == "recovery" and not self._cut_in_recovery():
@@ -121,7 +108,8 @@ class _Cut:
                 load.wait(STOP_TIMEOUT_S)
         self.found.after_s = (cut_ns - first_ns) / 1e9
         result = load.result()
-        self._count(result)
+        self.found.acknowledged = result.totals.done
+        self.found.unanswered = result.totals.failed + result.totals.open
         known = None if ledger is None else read_commit_ledger(ledger).answered_by(cut_ns)
         return CutState(before, result, known, cut_ns, lsn)
 
@@ -134,14 +122,9 @@ class _Cut:
         self.subject.server.lose_power()
         return cut_ns, lsn
 
-    def _count(self, result: LoadResult) -> None:
-        self.found.acknowledged = result.totals.done
-        self.found.unanswered = result.totals.failed + result.totals.open
-
     def _cut_in_recovery(self) -> bool:
-        """Let the server recover, and cut the power again meanwhile; returns whether the storages came back
-        before."""
-        if not self._restored():
+        """Let the server recover, and cut the power again meanwhile; return whether the storages came back before."""
+        if not restore_power(self.power, self.found):
             return False
         one, found = self.subject, self.found
         within_s = self.chance.uniform(0, _WITHIN_RECOVERY_S)
@@ -166,7 +149,7 @@ class _Cut:
     def _recovers(self) -> bool:
         """Restore the power and start the server; a failure to start is a finding."""
         started_s = time.monotonic()
-        if not self._restored():
+        if not restore_power(self.power, self.found):
             return False
         self.found.mounted_s = time.monotonic() - started_s
         one = self.subject
@@ -174,15 +157,6 @@ class _Cut:
             return False
         self.found.recovery_s = time.monotonic() - started_s
         self.found.recovery = one.server.recovery()
-        return True
-
-    def _restored(self) -> bool:
-        """Returns whether every file system could be mounted again; a failure is a finding."""
-        try:
-            self.power.restore()
-        except PlinthError as error:
-            self.found.refuse((error.message, *error.details))
-            return False
         return True
 
 

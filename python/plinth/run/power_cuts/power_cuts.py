@@ -13,15 +13,14 @@ from plinth.run.faults.power import Power
 from plinth.run.faults.recovery_check import Findings
 from plinth.run.power_cuts.after_trials import AfterTrials
 from plinth.run.power_cuts.atlas import Atlas, images_at_once
-from plinth.run.power_cuts.power_cut import make_cut
+from plinth.run.power_cuts.power_cut import LiveCut
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.paths import work_dir
 
 
 def make_power_cuts(after: AfterTrials, made: Collection[PowerCut]) -> None:
-    """Make all planned cuts but those that were `made` before, and of which something was learned. Each is written to the bundle when it
-    is complete."""
+    """Make the planned cuts, each written to the bundle, but those `made` before of which something was learned."""
     durability = after.plan.experiment.durability
     if after.plan.cuts and durability is not None:
         _PowerCuts(after, durability, made).run()
@@ -80,7 +79,7 @@ class _PowerCuts:
         ledger = self._writer.make_cut_ledger(planned) if variant.workload.keeps_ledger else None
         load = self._after.endless_load(subject, planned.seed, ledger)
         try:
-            make_cut(planned, subject, power, self._durability.within_s, load, ledger, found)
+            LiveCut(planned, subject, power, found).make(self._durability.within_s, load, ledger)
         finally:
             if ledger is not None and not found.damage:
                 self._writer.drop_cut_ledger(planned)
@@ -97,8 +96,7 @@ class _PowerCuts:
                     self._keep(Findings().cut(cut, started_unix_ns=time.time_ns(), failure=failure))
 
     def _of_new_attempt(self, planned: Sequence[PlannedCut]) -> list[PlannedCut]:
-        """Return these images of one recording, as those of a new one if there was an attempt at it before: that one is gone, or
-        kept for the damage in its images."""
+        """Return images of one recording with the number of this attempt at it; earlier ones are dropped unless they show damage."""
         earlier = [cut for cut in (*self._known, *self._untested) if _is_of_recording(cut, planned[0])]
         attempts = {cut.attempt for cut in earlier} | self._writer.attempts_at(planned[0])
         attempt = 1 + max(attempts, default=0)

@@ -169,13 +169,7 @@ class ServerImage:
     """
 
     def __init__(
-        self,
-        name: str,
-        disks: RecordedDisks,
-        cut: ImageCut,
-        layout: ServerLayout,
-        runner: Runner,
-        journal: Journal,
+        self, name: str, disks: RecordedDisks, cut: ImageCut, layout: ServerLayout, runner: Runner, journal: Journal
     ) -> None:
         self._images = {
             storage.mount_point: storage.image(name, disks.sources(storage, cut)) for storage in disks.storages

@@ -209,8 +209,7 @@ class LiveCluster:
             storage.refill_credits()
 
     def stop(self) -> None:
-        """Shut down the servers that run, the primary first: it ends when its standbys have all of its WAL, and each of them when
-        the next has."""
+        """Shut down the servers that run, each before those that stream from it: it ends once they have all of its WAL."""
         for server in self.servers.values():
             if server.alive():
                 server.shutdown()

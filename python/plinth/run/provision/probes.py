@@ -19,50 +19,76 @@ from plinth.run.host import Hosts
 from plinth.run.listener import Listener
 from plinth.storage import Storage
 
+_HAS_FAULTS = "its faults are for the server, and the probe would set them off"
 
-class StorageProbe:
-    """Probes storages of a run, and keeps what was found in its bundle. Done once: a resumed run has it already."""
+
+class StorageProbes:
+    """Probes storages of a run, and keeps what was found in its bundle. Each is done once: a resumed run has it already."""
 
     def __init__(self, plan: Plan, hosts: Hosts, writer: BundleWriter, listener: Listener) -> None:
         self._plan = plan
+        self._measure = plan.experiment.measure
         self._hosts = hosts
         self._writer = writer
         self._listener = listener
-        self._done = read_probes(writer.folder)
         self._used = {storage for cluster in plan.clusters for storage in cluster.storages}
 
-    def probe(self, storage: Storage, facts: StorageFacts) -> None:
-        """Probe a storage that has been made, if a server will use it; what cannot be measured is a gap.
+    def probe_writes(self, storage: Storage, facts: StorageFacts) -> None:
+        """Measure durable writes of a storage that has been made, if a server will use it; what cannot be measured is a gap.
 
         Raises StorageBroken and Interrupted.
         """
-        duration_s = self._plan.experiment.measure.probe_s
-        if storage.name not in self._used or storage.name in self._done or duration_s == 0:
+        name, duration_s = storage.name, self._measure.probe_s
+        if name not in self._used or name in read_probes(self._writer.folder) or duration_s == 0:
             return
-        self._listener.phase(f"probe storage {storage.name}")
+        self._listener.phase(f"probe storage {name}")
         try:
-            found = self._measured(storage, facts, duration_s)
+            found = self._probed_writes(storage, facts, duration_s)
         except StorageBroken:
             raise
         except PlinthError as error:
             found = _nothing(facts, duration_s, error.message)
-        self._writer.write_probe(storage.name, found)
+        self._writer.write_probe(name, found)
         for gap in (gap for gap in found.gaps if not found.results):
-            self._listener.note(f"storage {storage.name}: {gap.what}: n/a: {gap.reason}")
+            self._listener.note(f"storage {name}: {gap.what}: n/a: {gap.reason}")
         if found.plausibility.verdict == "suspicious":
-            self._listener.note(f"storage {storage.name}: {'; '.join(found.plausibility.reasons)}")
+            self._listener.note(f"storage {name}: {'; '.join(found.plausibility.reasons)}")
 
-    def _measured(self, storage: Storage, facts: StorageFacts, duration_s: float) -> FsyncProbe:
+    def _probed_writes(self, storage: Storage, facts: StorageFacts, duration_s: float) -> FsyncProbe:
         if isinstance(storage.spec, EmulatedStorage) and storage.spec.faults:
-            return _nothing(facts, duration_s, "its faults are for the server, and the probe would set them off")
-        variants = [variant for variant in self._plan.variants if storage.name in self._storages_of(variant.cluster)]
-        methods = dict.fromkeys(str(variant.settings.get("wal_sync_method", DEFAULT_METHOD)) for variant in variants)
+            return _nothing(facts, duration_s, _HAS_FAULTS)
+        clusters = {cluster.id for cluster in self._plan.clusters if storage.name in cluster.storages}
+        variants = [variant for variant in self._plan.variants if variant.cluster in clusters]
+        methods = {str(variant.settings.get("wal_sync_method", DEFAULT_METHOD)) for variant in variants}
         clients = {variant.workload.clients for variant in variants}
-        planned = _cases(self._plan.experiment.measure, [method for method in METHODS if method in methods], clients)
+        planned = _cases(self._measure, [method for method in METHODS if method in methods], clients)
         return self._hosts[storage.spec.host].probe_writes(storage.mount_point, planned, duration_s)
 
-    def _storages_of(self, cluster: str) -> tuple[str, ...]:
-        return next(planned.storages for planned in self._plan.clusters if planned.id == cluster)
+    def wants_io(self, moment: IoMoment) -> bool:
+        """Return whether measure.probe_io asks for anything then."""
+        return bool(self._measure.probe_io) and moment in self._measure.probe_io_at
+
+    def probe_io(self, moment: IoMoment, storage: Storage) -> None:
+        """Measure what measure.probe_io asks for; that it cannot be is kept with the reason. Raises StorageBroken and Interrupted."""
+        name, measure = storage.name, self._measure
+        done = {(found.storage, found.moment) for found in read_io(self._writer.folder)}
+        if name not in self._used or (name, moment) in done:
+            return
+        self._listener.phase(f"probe the I/O of storage {name}, {moment}")
+        probe, unavailable = None, None
+        if isinstance(storage.spec, EmulatedStorage) and storage.spec.faults:
+            unavailable = _HAS_FAULTS
+        else:
+            try:
+                host, size_bytes = self._hosts[storage.spec.host], measure.probe_io_size_bytes
+                probe = host.probe_io(storage.mount_point, measure.probe_io, size_bytes, measure.probe_io_s)
+            except StorageBroken:
+                raise
+            except PlinthError as error:
+                unavailable = error.message
+        if unavailable is not None:
+            self._listener.note(f"storage {name}: the I/O probe: n/a: {unavailable}")
+        self._writer.write_io(StorageIo(storage=name, moment=moment, probe=probe, unavailable=unavailable))
 
 
 def _cases(measure: MeasureSpec, methods: Iterable[SyncMethod], clients: set[int]) -> tuple[FsyncCase, ...]:
@@ -87,46 +113,6 @@ def _nothing(facts: StorageFacts, duration_s: float, reason: str) -> FsyncProbe:
         plausibility=Plausibility(verdict="unknown", reasons=(reason,)),
         gaps=(Gap(what="the fsync probe", reason=reason),),
     )
-
-
-class StorageIoProbe:
-    """What measure.probe_io asks for, kept in the bundle. Done once at each moment: a resumed run has it already."""
-
-    def __init__(self, plan: Plan, hosts: Hosts, writer: BundleWriter, listener: Listener) -> None:
-        self._measure = plan.experiment.measure
-        self._hosts = hosts
-        self._writer = writer
-        self._listener = listener
-        self._done = {(found.storage, found.moment) for found in read_io(writer.folder)}
-        self._used = {storage for cluster in plan.clusters for storage in cluster.storages}
-
-    def is_wanted(self, moment: IoMoment) -> bool:
-        """Return whether anything is to be measured then."""
-        return bool(self._measure.probe_io) and moment in self._measure.probe_io_at
-
-    def probe(self, moment: IoMoment, storage: Storage) -> None:
-        """Probe one storage; that it cannot be is kept with the reason. Raises StorageBroken and Interrupted."""
-        if storage.name not in self._used or (storage.name, moment) in self._done:
-            return
-        self._listener.phase(f"probe the I/O of storage {storage.name}, {moment}")
-        try:
-            found = self._measured(moment, storage)
-        except StorageBroken:
-            raise
-        except PlinthError as error:
-            found = StorageIo(storage=storage.name, moment=moment, probe=None, unavailable=error.message)
-        if found.unavailable is not None:
-            self._listener.note(f"storage {storage.name}: the I/O probe: n/a: {found.unavailable}")
-        self._writer.write_io(found)
-
-    def _measured(self, moment: IoMoment, storage: Storage) -> StorageIo:
-        measure = self._measure
-        if isinstance(storage.spec, EmulatedStorage) and storage.spec.faults:
-            reason = "its faults are for the server, and the probe would set them off"
-            return StorageIo(storage=storage.name, moment=moment, probe=None, unavailable=reason)
-        host, size_bytes = self._hosts[storage.spec.host], measure.probe_io_size_bytes
-        found = host.probe_io(storage.mount_point, measure.probe_io, size_bytes, measure.probe_io_s)
-        return StorageIo(storage=storage.name, moment=moment, probe=found)
 
 
 def examine_for_run(

@@ -17,7 +17,7 @@ from plinth.run.hosts.undo import step_id
 from plinth.run.listener import Listener
 from plinth.run.provision.cluster_preparation import ClusterPreparation
 from plinth.run.provision.live_cluster import LiveCluster
-from plinth.run.provision.probes import StorageIoProbe, StorageProbe, examine_for_run
+from plinth.run.provision.probes import StorageProbes, examine_for_run
 from plinth.run.provision.storages import Storages
 from plinth.run.write_budget import WriteBudget
 from plinth.system.full import hint_at_full_storage
@@ -115,22 +115,22 @@ class Provisioner:
 
     def _probe(self, made: Iterable[StorageFacts], writer: BundleWriter) -> None:
         """Measure how long a durable write takes on each storage; one that breaks meanwhile is given up."""
-        probe = StorageProbe(self.plan, self.context.hosts, writer, self._listener)
+        probes = StorageProbes(self.plan, self.context.hosts, writer, self._listener)
         for facts in made:
             with self._giving_up(facts.name):
-                probe.probe(self.context.storages[facts.name], facts)
+                probes.probe_writes(self.context.storages[facts.name], facts)
 
     def probe_io(self, moment: IoMoment, made: Iterable[str], writer: BundleWriter) -> None:
         """Measure the I/O of each storage if the experiment asks for it at this moment; no managed server runs meanwhile."""
-        probe = StorageIoProbe(self.plan, self.context.hosts, writer, self._listener)
-        if not probe.is_wanted(moment):
+        probes = StorageProbes(self.plan, self.context.hosts, writer, self._listener)
+        if not probes.wants_io(moment):
             return
         for cluster in self._clusters.values():
             cluster.stop()
         for name in made:
             if self.failures.of_storages([name]) is None:
                 with self._giving_up(name):
-                    probe.probe(moment, self.context.storages[name])
+                    probes.probe_io(moment, self.context.storages[name])
 
     @contextmanager
     def _giving_up(self, storage: str) -> Iterator[None]:

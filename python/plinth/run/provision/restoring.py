@@ -111,9 +111,7 @@ class Restoring:
 def restoring_of(plan: Plan, context: RunContext) -> Restoring:
     """Return how the files are restored in a plan."""
     return Restoring.of(
-        context,
-        ((cluster.storages, bool(cluster.standbys)) for cluster in plan.clusters),
-        plan.experiment.measure,
+        context, ((cluster.storages, bool(cluster.standbys)) for cluster in plan.clusters), plan.experiment.measure
     )
 
 

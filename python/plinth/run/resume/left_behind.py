@@ -102,8 +102,7 @@ def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: 
 
 
 def _remove_lock(layout: ServerLayout, runner: Runner) -> None:
-    """Remove the lock file of a server that was killed: while its process is a zombie, or another process has
-    its pid, the next server would take it for alive. No process serves the data directory, so that it can go."""
+    """Remove the lock file of a server that was killed: no server starts while a zombie or another process has its pid."""
     if not serving(layout.data_directory):
         runner.run(("rm", "-f", "--", str(layout.data_directory / "postmaster.pid")), owner=layout.owner)
 

@@ -1,8 +1,10 @@
 """Resuming a bundle: the trials that are missing, and more trials than were planned."""
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from plinth import __version__
@@ -20,18 +22,21 @@ from plinth.model.contents import BundleContents
 from plinth.model.durability import cuts_left
 from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageError, together
 from plinth.model.facts import ServerFacts
-from plinth.model.manifest import Manifest
+from plinth.model.manifest import Manifest, TrialsEnd
 from plinth.model.plan import Plan
 from plinth.model.units import format_duration, format_size
+from plinth.plan import extended, plan_more
 from plinth.run.checks.destroy import destroy_error
 from plinth.run.checks.obstacles import Obstacles, lacking_storages
 from plinth.run.conduct import Continued, Given, RunStatus, conduct
+from plinth.run.context import RunContext, network_layout
 from plinth.run.failures import error_of
 from plinth.run.host import Hosts
 from plinth.run.hosts.connect import connected_hosts
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
-from plinth.run.planning.extension import extended_plan, last_block_with_more
+from plinth.run.planning.inputs import plan_inputs
+from plinth.run.provision.restoring import restoring_of
 from plinth.run.resume import left_behind
 from plinth.run.run_bundle import owner_only_if_external
 from plinth.run.undo import UNDO_HANDLERS
@@ -39,6 +44,8 @@ from plinth.server.external.external_server import ExternalServer
 from plinth.system.clean import clean
 from plinth.system.lock import DirectoryLock
 from plinth.system.run_key import NoKey, RunKey, read_key
+from plinth.system.runner import Runner
+from plinth.workload import dataset_of
 
 
 def resume_bundle(
@@ -129,8 +136,65 @@ class _Progress:
 def _with_more(plan: Plan, manifest: Manifest, more: int, bundle: Path, hosts: Hosts) -> tuple[Plan, int | None]:
     """Return the plan with `more` trials of each variant, or, with measure.target, the block after which it now ends."""
     if plan.experiment.measure.target is None:
-        return extended_plan(plan, more, bundle, hosts), manifest.trials_end and manifest.trials_end.block
-    return plan, last_block_with_more(plan, manifest.trials_end, more)
+        return _extended_plan(plan, more, bundle, hosts), manifest.trials_end and manifest.trials_end.block
+    return plan, _last_block_with_more(plan, manifest.trials_end, more)
+
+
+def _extended_plan(plan: Plan, repeats: int, bundle: Path, hosts: Hosts) -> Plan:
+    """Return `plan` with `repeats` further trials of each variant; nothing is changed by making it.
+
+    Variants, clusters and scripts stay as planned. Space, memory and disks are checked again. Raises UsageError for a
+    number that cannot be added.
+    """
+    context = RunContext.of(
+        plan.storages,
+        plan.run_id,
+        {name: host.facts() for name, host in hosts.items()},
+        bundle,
+        network=network_layout(plan.run_id, plan.networked, plan.experiment.measure.seed),
+        hosts=hosts,
+    )
+    installations = {cluster.id: cluster.installation for cluster in plan.clusters if cluster.installation is not None}
+    datasets = partial(dataset_of, files=plan.dataset_files)
+    inputs = plan_inputs(
+        context,
+        Runner(),
+        datasets,
+        installations,
+        plan.experiment.measure,
+        restoring_of(plan, context),
+        plan.experiment.fleet,
+    )
+    more = plan_more(plan, repeats, inputs)
+    return extended(plan, more, time.time_ns())
+
+
+def _last_block_with_more(plan: Plan, end: TrialsEnd | None, more: int) -> int:
+    """Return the block after which a run with measure.target ends when `more` of its planned blocks are run.
+
+    Raises UsageError for a number that cannot be added: the share of false alarms is that of the most trials that were planned.
+    """
+    if end is None:
+        raise UsageError(
+            f"all {plan.experiment.measure.repeats} trials of each variant that measure.repeats allows were run",
+            where="--more",
+            hint="with measure.target, the share of false alarms holds for that many; begin a new run with a larger --repeats",
+        )
+    if end.reason == "decided":
+        raise UsageError(
+            f"every comparison was decided after block {end.block}",
+            where="--more",
+            hint="what was decided remains so in spite of later trials; for a narrower interval, begin a new run with a "
+            "smaller measure.target or a fixed number of trials",
+        )
+    left = max(planned.block for planned in plan.trials) - end.block
+    if not 1 <= more <= left:
+        raise UsageError(
+            f"cannot add {more} trials of each variant: allowed: 1 to {left}",
+            where="--more",
+            hint=f"measure.repeats = {plan.experiment.measure.repeats} is the most that was planned",
+        )
+    return end.block + more
 
 
 def _check_feasible(plan: Plan, destroy: Collection[str]) -> dict[str, MissingCapability]:

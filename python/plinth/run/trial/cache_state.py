@@ -83,10 +83,7 @@ def warm(node: Node, storages: Sequence[StorageFacts], report: Callable[[Progres
     local = node.is_managed
     devices = sorted({device for facts in storages for device in top_devices(facts)})
     passes: list[int] = []
-    with (
-        database_errors("read tables and indexes into memory", _where(node)),
-        connect(node.server.control) as control,
-    ):
+    with database_errors("read tables and indexes into memory", _where(node)), connect(node.server.control) as control:
         reader = RelationReader(control, may_install=local)
         found = [one for one in relations(control, None if local else _schema_of(node)) if reader.reads(one)]
         total_bytes = _size_bytes(found)

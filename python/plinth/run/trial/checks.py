@@ -1,6 +1,7 @@
 """What must hold when the load of a trial has ended, and what makes the trial a failure."""
 
 import math
+from operator import sub
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,12 +43,7 @@ class EndedTransactions(NamedTuple):
 
     def since(self, earlier: "EndedTransactions") -> "EndedTransactions":
         """Return what has come since."""
-        return EndedTransactions(
-            self.total - earlier.total,
-            self.autovacuums - earlier.autovacuums,
-            self.autovacuum_workers - earlier.autovacuum_workers,
-            self.parallel_workers - earlier.parallel_workers,
-        )
+        return EndedTransactions._make(map(sub, self, earlier))
 
     @property
     def own(self) -> int:
@@ -60,8 +56,7 @@ class EndedTransactions(NamedTuple):
 
 
 def ended_transactions(control: "psycopg.Connection[Any]", workload: WorkloadSpec) -> EndedTransactions:
-    """Count committed transactions of this database, with what finished sessions have reported; of a workload that may roll some
-    back on purpose, those that were rolled back too."""
+    """Count committed transactions of this database; of a workload that rolls some back on purpose, those too."""
     row = control.execute(
         "SELECT xact_commit, xact_rollback, "
         "(SELECT coalesce(sum(pg_stat_get_autovacuum_count(oid) + pg_stat_get_autoanalyze_count(oid)), 0) FROM pg_class "
@@ -85,16 +80,14 @@ def undisturbed(
     ended: EndedTransactions,
     control: "psycopg.Connection[Any]",
 ) -> list[Check]:
-    """Return what must hold of a load on a server that nothing was done to: the ledger's commits are there, and the server
-    has counted as many."""
+    """Check a load on a server that nothing was done to: the ledger's commits are there, and the server has counted as many."""
     checks = [] if ledger is None else ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
     exclusive = workload.builtin is not None and not shares_database
     return [*checks, transactions_check(ended, load, workload, exclusive)]
 
 
 def transactions_check(ended: EndedTransactions, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:
-    """Compare transactions; `exclusive`: each transaction of the load is one of the server, and no other client works in this
-    database.
+    """Compare transactions; `exclusive`: each of the load is one of the server, and no other client works in this database.
 
     Of a script each may be several of the server's, rolled back ones, or none: as many as clients saw end.
     """

@@ -47,8 +47,7 @@ class Effects:
             self._done.append(action)
 
     def lasting(self) -> list[Action]:
-        """Return the actions whose effects have not ended, the last first. A link stays as it is, unless it has a time to end
-        at."""
+        """Return the actions whose effects have not ended, the last first. A link without a time to end at stays as it is."""
         return [
             action
             for action in reversed(self._done)

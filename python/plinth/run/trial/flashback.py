@@ -10,6 +10,7 @@ from plinth.model.base import SettingValue
 from plinth.model.flashback import Flashback, SnapshotAction, may_lose_by_snapshot
 from plinth.model.plan import PRIMARY, Variant
 from plinth.model.trial import Check
+from plinth.run.faults.outage import check_of_losses, check_of_others
 from plinth.run.faults.recovery_check import CutState, Findings, check_recovered, start_server
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.trial.snapshots import TakenSnapshot, TrialSnapshots, live_snapshot
@@ -62,23 +63,16 @@ def ledger_of_snapshot(ledger: CommitLedger, began_ns: int, ended_ns: int) -> Co
 
 def flashback_checks(one: Flashback) -> list[Check]:
     """Return what must hold once the files have gone back."""
+    after = f"going back to the {one.snapshot}"
     lost = [line for damage in one.damage if damage.kind == "lost commit" for line in damage.evidence]
-    others = [damage for damage in one.damage if damage.kind != "lost commit"]
-    allowed = "0" if one.may_lose is None else f"any, since {one.may_lose}"
+    others = [
+        f"{damage.kind}: {damage.count:,}: {'; '.join(damage.evidence[:2])}"
+        for damage in one.damage
+        if damage.kind != "lost commit"
+    ]
     return [
-        Check(
-            name=f"acknowledged commits that are missing after going back to the {one.snapshot}",
-            expected=f"{allowed}, of {one.acknowledged:,}",
-            got="; ".join([f"{one.lost:,}", *lost[:3]]),
-            ok=one.lost == 0 or one.may_lose is not None,
-        ),
-        Check(
-            name=f"other damage after going back to the {one.snapshot}",
-            expected="none",
-            got="; ".join(f"{damage.kind}: {damage.count:,}: {'; '.join(damage.evidence[:2])}" for damage in others)
-            or "none",
-            ok=not others,
-        ),
+        check_of_losses(after, one.may_lose, one.acknowledged, one.lost, lost[:3]),
+        check_of_others(f"other damage after {after}", others),
     ]
 
 

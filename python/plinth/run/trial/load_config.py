@@ -46,11 +46,7 @@ def load_of(
     seed: int,
     ledger: Path | None = None,
 ) -> LoadConfig:
-    """Return the configuration of the load's driver; `variables` are the dataset's.
-
-    `ledger` is the folder for the commit ledger, of a workload that keeps one. `retry_connect_s`: clients without a connection
-    try again after that pause.
-    """
+    """Return the configuration of the load's driver; `variables` are the dataset's, `ledger` is the folder for the commit ledger."""
     workload, scripts, recording = work
     clients = workload.clients if recording is None else workload.connections or recording.sessions_at_once
     return LoadConfig(

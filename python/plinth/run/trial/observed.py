@@ -77,9 +77,7 @@ def _other_machines(
         names = {storage for node in nodes for storage in planned[node.name].roles.values()}
         postmaster, *more = [node.postmaster_pid for node in nodes] or [None]
         processes = RunProcesses(
-            postmaster,
-            further_engines=further_engines,
-            other_servers=[pid for pid in more if pid is not None],
+            postmaster, further_engines=further_engines, other_servers=[pid for pid in more if pid is not None]
         )
         own = [storages[name] for name in sorted(names) if name in storages]
         others.append(OtherMachine(host.name or "", tuple(devices), own, processes, host.sampler))

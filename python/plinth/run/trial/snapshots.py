@@ -88,8 +88,7 @@ class TrialSnapshots:
         self._taken.append(TakenSnapshot(action, snapshot, began_ns, time.monotonic_ns()))
 
     def last_first(self) -> Iterator[TakenSnapshot]:
-        """Yield those that were taken. A ZFS dataset goes back to its last snapshot only, so each is removed when the next is
-        asked for."""
+        """Yield those that were taken; each is removed before the next, since a ZFS dataset goes back to its last one only."""
         while self._taken:
             taken = self._taken.pop()
             yield taken

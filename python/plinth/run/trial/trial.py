@@ -351,12 +351,7 @@ class TrialRunner:
         return _Checked(tuple(checks), writes, outage, failure_of_checks(checks))
 
     def _go_back(
-        self,
-        subject: _Subject,
-        prepared: _Prepared,
-        loaded: _Loaded,
-        checked: _Checked,
-        snapshots: TrialSnapshots,
+        self, subject: _Subject, prepared: _Prepared, loaded: _Loaded, checked: _Checked, snapshots: TrialSnapshots
     ) -> _Checked:
         """Go back to the snapshots of a trial that was measured; what fails then is why the trial failed."""
         if checked.failure is not None or loaded.ledger is None:

@@ -39,8 +39,7 @@ class TrialsEndRule:
         self._trials.append(trial)
 
     def before(self, planned: PlannedTrial) -> TrialsEnd | None:
-        """Return the end of the trials, if `planned`, which would be the next one, is not to be run. A block that was begun is
-        finished."""
+        """Return the end of the trials, if `planned` is not to be run next. A block that was begun is finished."""
         if self._began_ns is None:
             self._began_ns = self._clock.monotonic_ns()
         if self._adaptive is None or any(trial.block == planned.block for trial in self._trials):

@@ -66,20 +66,10 @@ class WriteWatch:
         except psycopg.Error as error:
             self._gaps.append(_gap(_TABLES, error))
 
-    def read_settings(self, control: "psycopg.Connection[Any]", when: str) -> None:
-        """Read the settings of a session while the load runs, such as just before its power is cut."""
-        import psycopg
-
-        try:
-            self._read_settings(control, when)
-        except psycopg.Error as error:
-            self._gaps.append(_gap(_SETTINGS, error))
-
     def end(
         self, control: "psycopg.Connection[Any]", session: "psycopg.Connection[Any]", *, has_written: bool
     ) -> WriteFacts:
-        """Read the server after the load, whose sessions have ended; `control` is as for `begin`, `session` as those of the load;
-        `has_written`: that some table took writes is certain."""
+        """Read the server after the load; `control` is as for `begin`, `session` as those of the load; `has_written`: some table took writes."""
         import psycopg
 
         relations: tuple[WrittenRelation, ...] = ()
@@ -114,12 +104,7 @@ class WriteWatch:
         seen = dict.fromkeys([*scripts, *altered, *self._settings])
         if self._levels_seen:  # of every transaction: what scripts and functions may have set is settled then
             seen = [one for one in seen if one.name != "synchronous_commit" or (one.certain and one.value is not None)]
-        return WriteFacts(
-            relations=relations,
-            written=written,
-            settings=tuple(seen),
-            gaps=tuple(self._gaps),
-        )
+        return WriteFacts(relations=relations, written=written, settings=tuple(seen), gaps=tuple(self._gaps))
 
     def _read_settings(self, control: "psycopg.Connection[Any]", when: str) -> None:
         """Keep each value once, as it was first seen."""

@@ -1,22 +1,30 @@
-"""One error of a storage: the load runs, the storage fails and works again, the server is watched, and commits are looked for."""
+"""The errors of storage of a run: after its trials the storages of each variant fail in turn while a load runs, and work again; the server
+is watched, and every commit is looked for."""
 
 import contextlib
 import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from plinth.load import LoadDriver
 from plinth.model.errors import Interrupted, PlinthError
 from plinth.model.io_error import CameBack, IoErrorResult, IoErrorSpec, PlannedIoError, ServerAnswer
 from plinth.model.load import LoadResult
+from plinth.model.load_config import Rate
+from plinth.model.plan import Variant, storage_that_holds
+from plinth.model.progress import Progress
+from plinth.model.units import format_count
 from plinth.run.faults.power import Power
-from plinth.run.faults.recovery_check import CutState, Findings, check_recovered, start_server
+from plinth.run.faults.recovery_check import CutState, Findings, check_recovered, restore_power, start_server
+from plinth.run.faults.server_faults import RETRY_CONNECT_S
 from plinth.run.faulty_storage import Failing, Struck
+from plinth.run.power_cuts.after_trials import AfterTrials
 from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.system import cancel
@@ -24,6 +32,7 @@ from plinth.system.database import connect, connect_unpinned, database_errors
 from plinth.workload.commit_ledger import read_commit_ledger
 from plinth.workload.survival import prepare_commits
 
+_TPS = 500.0
 _BEFORE_S = 0.5
 _POLL_S = 0.05
 _CHECKPOINT, _BETWEEN_CHECKPOINTS_S = "CHECKPOINT", 0.3
@@ -44,26 +53,73 @@ _COMMIT_TIMEOUT_MS = 5_000
 _STATEMENT_TIMEOUT_MS = 60_000
 
 
-def make_io_error(
-    planned: PlannedIoError,
-    subject: CutSubject,
-    failing: Failing,
-    power: Power,
-    spec: IoErrorSpec,
-    load: LoadDriver,
-    ledger: Path | None,
-    found: Findings,
-) -> IoErrorResult:
-    """Have a storage fail as planned while a load runs, see what the server does, cut the power of all disks at the end, and look for
-    every commit; damage is added to `found`.
+def make_io_errors(after: AfterTrials, made: Collection[IoErrorResult]) -> None:
+    """Make the planned errors, each written to the bundle, but those `made` before of which something was learned."""
+    planned, spec = after.plan.io_errors, after.plan.experiment.io_errors
+    if not planned or spec is None:
+        return
+    known = {one.number for one in made if one.was_tested}
+    after.listener.phase(f"storage fails: {format_count(len(planned), 'error')}")
+    began_s, failed = time.monotonic(), 0
+    for done, one in enumerate(one for one in planned if one.number not in known):
+        cancel.check()
+        label = after.variants[one.variant].label
+        rate = done / (time.monotonic() - began_s) if done else None
+        what = f"{one.words}: {label}"
+        after.listener.progress(Progress("errors", len(known) + done, len(planned), "errors", what, rate))
+        result = _make(after, spec, one)
+        after.writer.write_io_error(result)
+        failed += result.failure is not None
+        if result.failure is not None:
+            after.listener.note(f"error {result.number} failed: {result.failure}")
+        elif result.damage:
+            kinds = ", ".join(f"{one.kind} ({one.count}): {one.evidence[0]}" for one in result.damage)
+            after.listener.note(f"error {result.number}, {label}, {result.words}: {kinds}")
+    after.tell_untested(failed, len(planned), "error")
 
-    `failing` has the storage fail; `ledger` is the folder of the load's ledger. An exception does not mean that the storages are damaged.
-    """
-    return _Case(planned, subject, failing, power, load, found, spec.back_within_s).make(spec.lasts_s, ledger)
+
+def _make(after: AfterTrials, spec: IoErrorSpec, planned: PlannedIoError) -> IoErrorResult:
+    variant, found, started_unix_ns = after.variants[planned.variant], Findings(), time.time_ns()
+    result, failure = after.attempt(variant, found, lambda: _with_load(after, spec, planned, variant, found))
+    if result is not None:
+        return result
+    return IoErrorResult(
+        **planned.model_dump(),
+        started_unix_ns=started_unix_ns,
+        damage=tuple(found.damage),
+        checks=tuple(found.checks),
+        failure=failure,
+    )
+
+
+def _with_load(
+    after: AfterTrials, spec: IoErrorSpec, planned: PlannedIoError, variant: Variant, found: Findings
+) -> IoErrorResult:
+    cluster, subject = after.subject_of(variant, spec.recovery_limit_s)
+    ledger = after.writer.make_io_error_ledger(planned) if variant.workload.keeps_ledger else None
+    storage = cluster.context.storages[storage_that_holds(planned.holds, cluster.planned.primary.roles)]
+    layout = subject.server.layout
+    failing = partial(cluster.host.failing, planned, storage, cluster.planned, layout, cluster.runner)
+    power = Power(cluster.storages, "all", cluster.runner, cluster.journal)
+    # Clients that have lost their connection try again, and none begins so much that is answered by an error that the server's log takes
+    # all space.
+    changes: dict[str, object] = {"retry_connect_s": RETRY_CONNECT_S}
+    if variant.workload.rate is None:
+        changes["rate"] = Rate.constant(_TPS)
+    load = after.endless_load(subject, planned.seed, ledger, changes)
+    try:
+        case = _Case(planned, subject, failing, power, load, found, spec.back_within_s)
+        return case.make(spec.lasts_s, ledger)
+    finally:
+        if ledger is not None and not found.damage:
+            after.writer.drop_io_error_ledger(planned)
 
 
 @dataclass
 class _Case:
+    """A storage that fails as planned while a load runs: what the server does, and whether every commit is there once the power of all disks
+    was cut at the end; damage is added to `found`. An exception does not mean that the storages are damaged."""
+
     planned: PlannedIoError
     subject: CutSubject
     failing: Failing
@@ -122,9 +178,9 @@ class _Case:
     def _fail(self, lasts_s: float) -> tuple[Struck, bool]:
         """Have the storage fail, and the server write and read; return what was struck, and whether transactions ended late in that time."""
         with self._writing(), self.failing() as struck:
-            self._wait(lasts_s / 2)
+            cancel.sleep(lasts_s / 2)
             half = self.load.progress().done
-            self._wait(lasts_s / 2)
+            cancel.sleep(lasts_s / 2)
             moved = self.load.progress().done > half
         return struck, moved
 
@@ -133,11 +189,6 @@ class _Case:
         server = self.subject.server
         server.fetch_log()
         return server.layout.log.tail(_LOG_BYTES, self._log_begin_bytes).splitlines()
-
-    def _wait(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while (left_s := deadline - time.monotonic()) > 0:
-            cancel.sleep(min(left_s, _POLL_S))
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -166,10 +217,7 @@ class _Case:
         """Execute a statement. That it fails is in the server's log."""
         import psycopg
 
-        with (
-            contextlib.suppress(psycopg.Error, PlinthError),
-            connect(self.subject.server.control) as control,
-        ):
+        with contextlib.suppress(psycopg.Error, PlinthError), connect(self.subject.server.control) as control:
             control.execute(f"SET statement_timeout = {_STATEMENT_TIMEOUT_MS}".encode())
             control.execute(statement.encode())
 
@@ -212,14 +260,9 @@ class _Case:
 
     def _recovers(self) -> bool:
         """Mount all file systems again and start the server; a failure is a finding."""
-        try:
-            self.power.restore()
-        except PlinthError as error:
-            self.found.refuse((error.message, *error.details))
-            return False
-        one = self.subject
-        return start_server(
-            one.server, one.variant.settings, self.found, one.recovery_limit_s, key="io_errors.recovery_limit"
+        one, key = self.subject, "io_errors.recovery_limit"
+        return restore_power(self.power, self.found) and start_server(
+            one.server, one.variant.settings, self.found, one.recovery_limit_s, key=key
         )
 
 
