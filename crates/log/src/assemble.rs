@@ -1,4 +1,4 @@
-//! Statements and sessions from the entries of a log: what belongs together stands in several entries of a session.
+//! Builds statements and sessions from the entries of a log. One statement may take several entries of its session.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,22 @@ use crate::message::{Executed, Said, read};
 use crate::session::Session;
 use crate::statement::{Form, Further, Sink};
 
-/// How much is held of statements that have not ended; a log that is made to hold more costs no memory.
+/// Limit on the memory for statements that have not ended, so that a hostile log cannot exhaust it.
 const MAX_HELD_BYTES: usize = 128 << 20;
 /// How many sessions may be open at once; PostgreSQL allows 262,143 connections.
 const MAX_OPEN_SESSIONS: usize = 1 << 18;
 
-/// Puts entries together, which have to come in the order of the log.
+/// Puts entries together. They must come in the order of the log.
 #[derive(Default)]
 pub(crate) struct Assembler {
     sessions: HashMap<SessionKey, Session>,
     count: u32,
-    /// Of all sessions.
+    /// Memory for open statements, of all sessions.
     held_bytes: usize,
 }
 
 impl Assembler {
-    /// Takes the next entry. Entries without a client are ignored.
+    /// Takes the next entry. Ignores entries of processes without a client.
     pub(crate) fn entry(&mut self, entry: &Entry<'_>, place: Place, sink: &mut impl Sink) {
         let before_bytes = self.held_bytes_of(entry.session);
         self.take(entry, place, sink);
@@ -39,7 +39,7 @@ impl Assembler {
         self.sessions.get(&key).map_or(0, Session::held_bytes)
     }
 
-    /// Hands all open statements over, whose durations stay unknown.
+    /// Hands over all open statements. Their durations stay unknown.
     fn hand_over(&mut self, sink: &mut impl Sink) {
         let mut sessions: Vec<&mut Session> = self.sessions.values_mut().collect();
         sessions.sort_unstable_by_key(|session| session.facts.number);
@@ -58,13 +58,13 @@ impl Assembler {
             || (matches!(said, Said::ConnectionAuthorized(..))
                 && !self.has_just_begun(entry.session));
         if is_new_process {
-            self.end(entry.session, sink); // a pid that is used again
+            self.end(entry.session, sink); // the pid is used again
         }
         if matches!(said, Said::Other)
             && entry.severity == Severity::Log
             && !self.sessions.contains_key(&entry.session)
         {
-            return; // a process of the server itself, or a session that has nothing to replay yet
+            return; // a process of the server, or a session with nothing to replay yet
         }
         let session = self.session(entry);
         session.facts.last_us = session.facts.last_us.max(entry.time_us);
@@ -106,7 +106,7 @@ impl Assembler {
         }
     }
 
-    /// Hands over what is left.
+    /// Ends all sessions that are left.
     pub(crate) fn finish(&mut self, sink: &mut impl Sink) {
         self.held_bytes = 0;
         let mut rest: Vec<Session> = self.sessions.drain().map(|(_, session)| session).collect();
@@ -116,7 +116,7 @@ impl Assembler {
         }
     }
 
-    /// Whether a session's process has been started, and its user has not been authorized yet.
+    /// Returns whether a session's process has started and its user is not authorized yet.
     fn has_just_begun(&self, key: SessionKey) -> bool {
         self.sessions
             .get(&key)

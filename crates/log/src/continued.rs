@@ -1,5 +1,5 @@
-//! Whether a line of a plain log that looks like an entry may be a line of the statement before it: within a string, a quoted name
-//! or a comment any line can stand, and some collectors take away the tab that tells it from an entry.
+//! Detects plain-log lines that look like entries but may belong to the statement before them. A string, a quoted name or a comment
+//! can contain any line, and some collectors remove the tab that marks continuation lines.
 
 use memchr::{memchr, memmem};
 
@@ -9,25 +9,25 @@ use crate::normalise::{
 };
 use crate::parameters;
 
-/// Longer texts may be cut by a limit on lines, which is no limit of their number.
+/// A longer text may have been cut by a limit on the length of lines, which does not mean that lines are missing.
 const SHORT_BYTES: usize = 900;
 
-/// In what a text ends that goes on.
+/// What is still open at the end of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum Within {
     #[default]
     Nothing,
-    /// A string, and whether a backslash escapes in it.
+    /// A string; true if backslashes escape in it.
     String(bool),
     QuotedName,
-    /// As many comments.
+    /// This many nested comments.
     Comment(usize),
-    /// A string between these marks: `$$` or `$tag$`.
+    /// A string that ends with this mark: `$$` or `$tag$`.
     Dollars(Vec<u8>),
 }
 
 impl Within {
-    /// Returns in what it ends after more of the text.
+    /// Returns what is open after more of the text.
     pub(crate) fn after(self, text: &[u8]) -> Self {
         let rest = match &self {
             Self::Nothing => Some(text),
@@ -45,7 +45,7 @@ impl Within {
         }
     }
 
-    /// Returns in what a text ends that begins in nothing.
+    /// Returns what is open at the end of a text that begins with nothing open.
     fn of(text: &[u8]) -> Self {
         let mut at = 0;
         let is_mark = |byte: &u8| matches!(byte, b'\'' | b'"' | b'$' | b'-' | b'/');
@@ -86,7 +86,7 @@ impl Within {
     }
 }
 
-/// Whether a string is of the form E'...', by what is before its mark.
+/// Returns whether a string has the form E'...', given the text before its quotation mark.
 fn has_backslashes(before: &[u8]) -> bool {
     match before {
         [rest @ .., b'e' | b'E'] => !rest.last().is_some_and(|&byte| is_of_name(byte)),
@@ -94,7 +94,7 @@ fn has_backslashes(before: &[u8]) -> bool {
     }
 }
 
-/// The marks of a string between dollars that begins here; a parameter, `$1`, is none.
+/// Returns the opening mark of a dollar-quoted string that begins here. A parameter such as `$1` is not one.
 fn marks(text: &[u8]) -> Option<&[u8]> {
     let tag = text[1..]
         .iter()
@@ -108,14 +108,13 @@ fn after_dollars<'a>(text: &'a [u8], marks: &[u8]) -> Option<&'a [u8]> {
     memmem::find(text, marks).map(|at| &text[at + marks.len()..])
 }
 
-/// Whether the further lines of entries are missing in a file, of which grep has left the first ones: no statement has one, and some
-/// texts are cut.
+/// Detects files that grep has reduced to the first lines of entries: no statement has a continuation line, and some texts are cut.
 #[derive(Default)]
 pub(crate) struct FurtherLines {
     are_there: bool,
     statements: usize,
     cut: usize,
-    /// Of statements that the server has ended without an error, which no text can do that is cut, and of its own texts.
+    /// Cut texts of statements that succeeded, which the server would have refused, and cut texts that the server itself wrote.
     ended_and_cut: usize,
 }
 
@@ -132,14 +131,14 @@ impl FurtherLines {
         }
     }
 
-    /// Takes a DETAIL: the server writes no parameters whose last has no end.
+    /// Takes a DETAIL. The server always ends the last parameter.
     pub(crate) fn detail(&mut self, record: &[u8], text: &[u8]) {
         self.are_there |= memchr(b'\n', record).is_some();
         let is_short = text.len() < SHORT_BYTES;
         self.ended_and_cut += usize::from(is_short && parameters::are_cut(text));
     }
 
-    /// Takes a line that is none of the server's, as further lines are that have lost their tab.
+    /// Takes a line that is not an entry. A continuation line that has lost its tab is one.
     pub(crate) fn other_line(&mut self) {
         self.are_there = true;
     }
@@ -149,21 +148,21 @@ impl FurtherLines {
     }
 }
 
-/// Follows the statements of one file.
+/// Follows what is open in the statements of one file.
 #[derive(Default)]
 pub(crate) struct Continued {
     within: Within,
-    /// Whether the entry that is read is of a statement.
+    /// Whether the current entry logs a statement.
     is_of_statement: bool,
-    /// Whether a line has begun with a tab, as the further ones of an entry do, and one that is none has not.
+    /// Whether a continuation line with a tab was seen, and whether a line that is neither that nor an entry was.
     has_tabs: bool,
     has_others: bool,
 }
 
 impl Continued {
-    /// Takes a record that looks like one of the server's: whether it may be part of the statement before it.
+    /// Takes a record that looks like an entry. Returns whether it may be part of the statement before it.
     pub(crate) fn may_be_part(&mut self, record: &[u8]) -> bool {
-        self.has_tabs |= memchr(b'\n', record).is_some(); // which a tab follows
+        self.has_tabs |= memchr(b'\n', record).is_some(); // the next line begins with a tab
         let within = std::mem::take(&mut self.within);
         if within == Within::Nothing || (self.has_tabs && !self.has_others) {
             self.is_of_statement = false;
@@ -173,13 +172,13 @@ impl Continued {
         true
     }
 
-    /// Takes the text of a statement, which is that of the record before.
+    /// Takes the text of the statement that the last record logs.
     pub(crate) fn statement(&mut self, text: &[u8]) {
         self.is_of_statement = true;
         self.within = std::mem::take(&mut self.within).after(text).after(b"\n");
     }
 
-    /// The server says that a string or a comment of the statement has no end: it came so.
+    /// The server reports that a string or a comment of the statement has no end: the client sent it this way.
     pub(crate) fn has_come_so(&mut self) {
         *self = Self {
             within: Within::Nothing,
@@ -188,7 +187,7 @@ impl Continued {
         };
     }
 
-    /// Takes a line that is none of the server's, behind an entry.
+    /// Takes a line that follows an entry and is not one itself.
     pub(crate) fn other_line(&mut self, line: &[u8]) {
         self.has_others = true;
         if self.is_of_statement {

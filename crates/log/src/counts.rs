@@ -1,4 +1,4 @@
-//! What a log holds, counted: sessions, statements by class, and what of them can be replayed.
+//! Counts what a log contains: sessions, statements by class, and how many of them can be replayed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -15,9 +15,9 @@ use crate::replayable::Reason;
 use crate::spans::most_at_once;
 use crate::statement::{Form, Further, SessionFacts, Statement};
 
-/// How many classes of statements are told from one another; a log that is made to have more costs no memory.
+/// How many classes of statements are kept apart, so that a hostile log cannot exhaust the memory.
 const MAX_CLASSES: usize = 50_000;
-/// How many sessions are remembered for the most at one time.
+/// How many sessions are remembered to count how many were open at once.
 const MAX_SPANS: usize = 4_000_000;
 
 /// What was found.
@@ -35,9 +35,9 @@ pub struct Check {
     users: Vec<Counted>,
     applications: Vec<Counted>,
     unread: Vec<UnreadLines>,
-    /// Whether no time has a fraction of a second.
+    /// Whether all times are in whole seconds.
     is_to_the_second: bool,
-    /// Two zones, one of which is not known, between which the times may jump.
+    /// Two zones, at least one of them unknown, between which the times may jump.
     unknown_zones: Option<(String, String)>,
     /// How often the time of an entry is before that of the one before it by more than a second.
     steps_back: u64,
@@ -56,10 +56,10 @@ struct CheckedFile {
 #[derive(Debug, Default, Serialize)]
 struct Sessions {
     count: u64,
-    /// Whose connection, and whose end, are in the log.
+    /// How many have their connection, and how many their end, in the log.
     with_beginning: u64,
     with_end: u64,
-    /// The most at one time, from first to last entry; None if there are too many to tell.
+    /// The most that were open at once, from first to last entry. None if there are too many sessions to tell.
     most_at_once: Option<u64>,
 }
 
@@ -71,12 +71,12 @@ struct Statements {
     with_duration: u64,
     failed: u64,
     replayable: u64,
-    /// More rows of portals, which are replayed with their statement.
+    /// Fetches of more rows from portals, which are replayed with their statement.
     fetches: u64,
     replication_commands: u64,
-    /// Durations of statements that are not logged.
+    /// Durations whose statements are not logged.
     lone_durations: u64,
-    /// Errors of sessions outside of statements, such as a connection that was lost.
+    /// Errors outside of statements, such as a lost connection.
     other_errors: u64,
     duration_us: u64,
 }
@@ -89,7 +89,7 @@ struct NotReplayable {
     example: Example,
 }
 
-/// Lines that are no entries, by their reason; None of lines that are too long.
+/// Lines that are not entries, by reason. The reason is None for lines that are too long.
 #[derive(Debug, Serialize)]
 struct UnreadLines {
     reason: Option<String>,

@@ -1,25 +1,28 @@
-//! What proves where an entry ends. A statement is replayed only if its end is known: of one that lost its WHERE clause on the way
-//! nothing else tells. An end is known by what is listed here, in the form that the server writes, and by nothing else.
+//! Decides whether the end of an entry is proven. A statement is replayed only if it is: a statement that lost its WHERE clause on
+//! the way looks like any other. Only the signs below, in the form in which the server writes them, prove an end.
 //!
-//! **jsonlog.** The line begins as the server begins it, and is one JSON object: its brace is the end. What another program has
-//! written again, with keys of its own before, may have been cut by it.
+//! **jsonlog.** The line begins as the server begins it and is one JSON object, whose closing brace is the end. If other keys come
+//! first, another program has written the line and may have cut it.
 //!
-//! **csvlog.** The record has the columns of a version, its texts are in quotes, and a line end follows it. No line within its quotes
-//! begins as a record does: that would be the next one, behind one that was cut.
+//! **csvlog.** The record has the columns of a PostgreSQL version, its texts are quoted, and a line end follows it. No line inside its
+//! quotes begins like a record: that line would be the next record, after one that was cut.
 //!
-//! **stderr.** All of this holds:
-//! - The next line of the file begins with log_line_prefix and a severity. So the last entry of a file has no known end: more of it may
-//!   be in another file, or not be written yet. Messages of one line by their form, such as `duration: 1.2 ms`, need no next line.
-//! - Each line between begins with a tab. Any other, also an empty one, belongs to the entry before it, which has no known end then.
-//! - Its lines end as all lines of the file do: with LF, or with CR LF, as on Windows.
-//! - No line holds a time and a severity behind its beginning, as one does that two processes have written at the same time.
-//! - No line has exactly the length at which a widespread collector of logs cuts.
-//! - It does not begin where a string, a quoted name or a comment of the statement before it is open, in a file in which no tab is seen:
-//!   where tabs were taken away, a line of a string can look like an entry.
-//! - Further lines were not taken away from the file, as grep does: somewhere in its beginning there is one, or no text there is cut.
-//!   That is as much as can be seen; a line that is missing alone leaves no trace.
+//! **stderr.** All of these hold:
+//! - The next line of the file begins with log_line_prefix and a severity. The end of the last entry of a file is therefore unknown:
+//!   the rest may be in another file or not written yet. Messages that always take one line, such as `duration: 1.2 ms`, need no
+//!   next line.
+//! - Each line in between begins with a tab. Any other line, even an empty one, may belong to the entry before it, so that the end of
+//!   that entry is unknown.
+//! - Its lines end as all lines of the file do: with LF, or with CR LF as on Windows.
+//! - No line contains a second time and severity. Such a line was written by two processes at once.
+//! - No line has exactly the length at which a common log collector cuts lines.
+//! - If the file has no tabs, the entry does not begin while a string, a quoted name or a comment of the statement before it is open:
+//!   once tabs are removed, a line of a string can look like an entry.
+//! - Continuation lines were not removed from the file, as grep does: either its beginning contains one, or no text in its beginning
+//!   is cut. The loss of a single line leaves no trace.
 //!
-//! In all formats, the text itself can show that it is cut ([`crate::normalise::Normalised::is_cut`]); that it does not is no proof.
+//! In all formats, the text itself can show that it was cut ([`crate::normalise::Normalised::is_cut`]). If it does not, that proves
+//! nothing.
 
 use std::borrow::Cow;
 
@@ -30,21 +33,21 @@ use crate::message::{self, Said, Timed};
 use crate::stderr::tag_before;
 use crate::timestamp::{parse_epoch, parse_time};
 
-/// The lengths of lines at which collectors cut, with and without the line end: RFC 3164, rsyslog, GELF, containerd and Docker,
+/// Line lengths at which collectors cut, with and without the line end: RFC 3164, rsyslog, GELF, containerd and Docker,
 /// journald, syslog-ng, CloudWatch, and powers of two between.
 const CUT_AT_BYTES: [usize; 14] = [
     1_024, 2_048, 4_096, 8_096, 8_192, 16_384, 32_768, 49_152, 65_536, 131_072, 262_118, 262_144,
     524_288, 1_048_576,
 ];
-/// How far before a severity the time of its entry may be.
+/// The largest distance between the time of an entry and its severity.
 const MAX_PREFIX_BYTES: usize = 512;
 
-/// Whether a line of jsonlog begins as the server begins it.
+/// Returns whether a line of jsonlog begins as the server begins it.
 pub(crate) fn is_json_of_server(line: &[u8]) -> bool {
     line.starts_with(b"{\"timestamp\":\"")
 }
 
-/// Whether a line of a record of csvlog, but for its first, begins as a record does.
+/// Returns whether any line of a csvlog record after the first begins like a record.
 pub(crate) fn has_second_record(record: &[u8]) -> bool {
     memchr_iter(b'\n', record).any(|at| {
         let line = &record[at + 1..];
@@ -52,7 +55,7 @@ pub(crate) fn has_second_record(record: &[u8]) -> bool {
     })
 }
 
-/// Returns a record of a file whose lines end with CR LF as the server gave it away, and whether all of its lines ended so.
+/// Removes the carriage returns from a record of a file with CR LF line ends. Also returns whether all of its lines had one.
 pub(crate) fn without_carriage_returns(record: &[u8]) -> (Bytes<'_>, bool) {
     if memchr(b'\n', record).is_none() {
         return (Cow::Borrowed(record), true);
@@ -74,7 +77,7 @@ pub(crate) fn without_carriage_returns(record: &[u8]) -> (Bytes<'_>, bool) {
     (Cow::Owned(plain), are_all)
 }
 
-/// Whether the lines of an entry of a plain log show that it may be cut, or that two are in one.
+/// Returns whether a plain-log entry may be cut, or may contain a second entry.
 pub(crate) fn is_doubtful(record: &[u8]) -> bool {
     let is_of_that_length = |length: usize| {
         let with_its_end = length + 1;
@@ -88,7 +91,7 @@ pub(crate) fn is_doubtful(record: &[u8]) -> bool {
     has_that_length || has_second_entry(record)
 }
 
-/// Whether a time and a severity stand behind the severity that is the entry's own.
+/// Returns whether a time and a severity follow the entry's own severity.
 fn has_second_entry(record: &[u8]) -> bool {
     let mut own_end = None;
     for at in memchr_iter(b':', record) {
@@ -101,7 +104,7 @@ fn has_second_entry(record: &[u8]) -> bool {
         let Some(from) = own_end.replace(at) else {
             continue;
         };
-        // From the severity before at most, so that each byte is looked at once.
+        // Go back no further than the severity before, so that each byte is read once.
         let before = &record[from.max(at.saturating_sub(MAX_PREFIX_BYTES))..at - tag.len()];
         let mut last = None;
         for (place, &byte) in before.iter().enumerate() {
@@ -117,7 +120,7 @@ fn has_second_entry(record: &[u8]) -> bool {
     false
 }
 
-/// The text of the statement that a message is of.
+/// Returns the text of the statement that a message logs.
 pub(crate) fn statement_of(message: &[u8]) -> Option<&[u8]> {
     match message::read(message) {
         Said::Statement(text) | Said::Duration(_, Timed::Statement(text)) => Some(text),
@@ -128,7 +131,7 @@ pub(crate) fn statement_of(message: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Whether a message has one line by its form, at whose end it is whole.
+/// Returns whether this kind of message always takes one line.
 pub(crate) fn is_of_one_line(message: &[u8]) -> bool {
     matches!(
         message::read(message),
@@ -181,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Of many severities without a time each byte is looked at once.
+    /// Each byte is read once even if there are many severities without a time.
     #[test]
     fn a_line_made_to_be_slow_ends() {
         is_doubtful("1LOG:  ".repeat(1 << 20).as_bytes());

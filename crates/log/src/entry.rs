@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-/// Bytes that are part of the log, or that had to be unescaped.
+/// Bytes of the log as they are, or a copy without escapes.
 pub(crate) type Bytes<'a> = Cow<'a, [u8]>;
 
 /// A message of a server process.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Entry<'a> {
-    /// Microseconds since 1970 in the zone that the log names; see [`crate::timestamp`].
+    /// Microseconds since 1970; see [`crate::timestamp`] for zones.
     pub(crate) time_us: i64,
     pub(crate) session: SessionKey,
     pub(crate) user: Bytes<'a>,
@@ -22,7 +22,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) statement: Bytes<'a>,
     /// False for processes without a client, such as the checkpointer.
     pub(crate) is_of_client: bool,
-    /// Whether it is proven where its texts end; see [`crate::ends`].
+    /// Whether the ends of its texts are proven; see [`crate::ends`].
     pub(crate) end_is_known: bool,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Parses five characters of an SQLSTATE; that of success is none.
+/// Parses the five characters of an SQLSTATE. Returns None for success.
 pub(crate) fn sqlstate(text: &[u8]) -> Option<[u8; 5]> {
     let code: [u8; 5] = text.try_into().ok()?;
     let is_code = code.iter().all(u8::is_ascii_alphanumeric);

@@ -37,7 +37,7 @@ struct Line<'a> {
     backend_type: Text<'a>,
 }
 
-/// A string of any encoding: PostgreSQL writes bytes above 127 as they are.
+/// A string in any encoding: PostgreSQL writes bytes above 127 as they are.
 #[derive(Default)]
 struct Text<'a>(Bytes<'a>);
 

@@ -1,9 +1,9 @@
-//! Reads PostgreSQL's server logs: which statements were recorded, by which sessions, when, and how long they took. What of them
-//! can be replayed goes into a replay file, which the load engine reads.
+//! Reads PostgreSQL's server logs: which statements were recorded, by which sessions, when, and how long they took. Statements that
+//! can be replayed go into a replay file, which the load engine reads.
 //!
-//! A log is untrusted: its texts are data, a line of any length takes bounded memory, and what cannot be read is counted
-//! with its place and skipped. Texts are bytes, since a log can hold several encodings. A statement whose end is not proven is
-//! not replayed; what proves an end in each format is in `ends.rs`.
+//! A log is untrusted. Its texts are data, a line of any length takes bounded memory, and what cannot be read is counted with its
+//! place and skipped. Texts are bytes, because one log may contain several encodings. A statement is replayed only if its end is
+//! proven; `ends.rs` says what proves an end in each format.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod assemble;

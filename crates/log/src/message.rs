@@ -1,5 +1,5 @@
-//! What a message of PostgreSQL says about statements and sessions: the texts of postgres.c, postmaster.c and
-//! postinit.c, in English.
+//! Reads what messages of PostgreSQL say about statements and sessions: the English texts of postgres.c, postmaster.c and
+//! postinit.c.
 
 /// What a message says.
 #[derive(Debug, PartialEq)]
@@ -8,13 +8,13 @@ pub(crate) enum Said<'a> {
     Statement(&'a [u8]),
     /// log_statement: a portal of the extended protocol is executed.
     Execute(Executed<'a>),
-    /// log_duration, or log_min_duration_statement: something took that long, in microseconds.
+    /// log_duration or log_min_duration_statement: how long something took, in microseconds.
     Duration(u64, Timed<'a>),
     /// A function call by the fast path, whose arguments are not logged.
     FastpathCall,
-    /// log_connections: a process for a client has been started, which is not authenticated yet.
+    /// log_connections: a process for a client has started. The client is not authenticated yet.
     ConnectionReceived,
-    /// log_connections: user, database and application, the latter empty in old versions.
+    /// log_connections: user, database and application. Old versions do not log the application.
     ConnectionAuthorized(&'a [u8], &'a [u8], &'a [u8]),
     /// log_disconnections.
     Disconnection,
@@ -26,14 +26,14 @@ pub(crate) enum Said<'a> {
 /// What a duration belongs to.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Timed<'a> {
-    /// To what was logged before.
+    /// The statement or step that was logged before.
     Before,
     Statement(&'a [u8]),
     Parse,
     Bind,
     Execute(Executed<'a>),
     FastpathCall,
-    /// To a plan of auto_explain, which is of a statement that has its own entry.
+    /// A plan of auto_explain. Its statement has an entry of its own.
     Plan,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Executed<'a> {
     /// Name of the prepared statement; empty if it has none.
     pub(crate) name: &'a [u8],
     pub(crate) text: &'a [u8],
-    /// Whether it fetches more rows of a portal that has been executed before.
+    /// Whether it fetches more rows from a portal that was executed before.
     pub(crate) is_fetch: bool,
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn read(detail: &[u8]) -> Option<Vec<Option<Bytes<'_>>>> {
     }
 }
 
-/// What a DETAIL with parameters has behind its title.
+/// Returns the part of a DETAIL with parameters after its title.
 fn values_of(detail: &[u8]) -> Option<&[u8]> {
     // A capital from PostgreSQL 16.
     let is_title = |title: &[u8]| title.eq_ignore_ascii_case(b"parameters: ");
@@ -44,12 +44,12 @@ fn values_of(detail: &[u8]) -> Option<&[u8]> {
         .and_then(|(title, values)| is_title(title).then_some(values))
 }
 
-/// Whether a DETAIL has parameters, the last of which has no end.
+/// Returns whether a DETAIL has parameters and the last one has no end.
 pub(crate) fn are_cut(detail: &[u8]) -> bool {
     values_of(detail).is_some() && read(detail).is_none()
 }
 
-/// Whether a value may have been cut by log_parameter_max_length, which leaves three dots.
+/// Returns whether log_parameter_max_length may have cut a value, which leaves three dots.
 pub(crate) fn may_be_cut(value: &[u8]) -> bool {
     value.ends_with(b"...")
 }

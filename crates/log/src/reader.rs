@@ -1,4 +1,4 @@
-//! The entries of a log of several files, in the order of their first times.
+//! Reads the entries of a log. Its files are read in the order of their first times.
 
 use std::path::{Path, PathBuf};
 
@@ -17,9 +17,9 @@ use crate::records::{Framing, LineEnd, Record, Records};
 use crate::stderr::{self, Further, Parsed};
 use crate::timestamp::Zones;
 
-/// How many records at the beginning of a file are looked at for its format and its first time.
+/// How many records at the beginning of a file decide its format and its first time.
 const LOOK_AT_RECORDS: usize = 1_000;
-/// Longest record that is looked at for that.
+/// The longest record that is read for this purpose.
 const LOOK_AT_BYTES: usize = 1 << 20;
 /// How often the caller is asked whether to go on.
 const ASK_EVERY_RECORDS: u64 = 4_096;
@@ -61,14 +61,14 @@ pub(crate) struct Source {
     first_us: Option<i64>,
     /// How its lines end.
     line_end: LineEnd,
-    /// Whether the further lines of its entries were taken away.
+    /// Whether the continuation lines of its entries were removed.
     lacks_further_lines: bool,
 }
 
 /// What a file holds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Content {
-    /// Without compression.
+    /// Size without compression.
     pub(crate) content_bytes: u64,
     pub(crate) entries: u64,
     pub(crate) malformed: u64,
@@ -78,18 +78,18 @@ pub(crate) struct Content {
     pub(crate) last_us: Option<i64>,
 }
 
-/// How far the reading is.
+/// Progress of reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// Bytes read of the files that are done and of the one that is read, without compression.
+    /// Bytes read so far of all files, without compression.
     pub content_bytes: u64,
-    /// Number of the file that is read, from 1.
+    /// Number of the current file, from 1.
     pub file: usize,
-    /// How many there are.
+    /// How many files there are.
     pub files: usize,
 }
 
-/// A record that is no entry.
+/// A record that is not an entry.
 pub(crate) struct Unread<'a> {
     pub(crate) place: Place,
     /// None if it is too long.
@@ -97,15 +97,15 @@ pub(crate) struct Unread<'a> {
     pub(crate) beginning: &'a [u8],
 }
 
-/// What takes the entries.
+/// Receives entries.
 pub(crate) trait Entries {
     fn entry(&mut self, entry: &Entry<'_>, place: Place);
     fn unread(&mut self, unread: &Unread<'_>);
-    /// Whether to read on.
+    /// Returns whether to read on.
     fn wants_more(&self) -> bool;
 }
 
-/// Looks at the files, and sorts them by their first times.
+/// Finds the formats of the files, and sorts the files by their first times.
 pub(crate) fn sources(paths: &[PathBuf], prefix: Option<&str>) -> Result<Vec<Source>, LogError> {
     let prefixes = match prefix {
         Some(text) => {
@@ -167,13 +167,13 @@ fn source(path: &Path, prefixes: &[Prefix], given: Option<&str>) -> Result<Sourc
     Ok(source)
 }
 
-/// The beginning of a file, read in a format.
+/// What the beginning of a file looks like in one format.
 struct Seen {
     records: usize,
     /// How many of them are entries, and the time of the first.
     entries: usize,
     first_us: Option<i64>,
-    /// CR LF if all lines end so.
+    /// CR LF if all lines end with it.
     line_end: LineEnd,
     further_lines: FurtherLines,
 }
@@ -235,7 +235,7 @@ fn parse<'a>(record: &'a [u8], format: &Format, zones: &mut Zones) -> Result<Par
     }
 }
 
-/// Reads a file to its end. `keep_going` is asked now and then.
+/// Reads a file to its end, asking `keep_going` from time to time.
 pub(crate) fn read(
     source: &Source,
     number: usize,
@@ -273,30 +273,30 @@ pub(crate) fn read(
     Ok(reading.content)
 }
 
-/// What is to be read next.
+/// What to read next.
 #[derive(PartialEq)]
 enum Next {
     Record,
-    /// The record was none.
+    /// The record was malformed: read it again from its second line.
     ItsSecondLine,
 }
 
-/// What follows an entry of a plain log.
+/// What follows a plain-log entry.
 #[derive(Clone, Copy, PartialEq)]
 enum Proof {
-    /// A line that the server has written, too.
+    /// Another entry, or a continuation such as DETAIL.
     Entry,
     OtherLine,
     EndOfFile,
 }
 
-/// An entry of a plain log, of which more may follow.
+/// A plain-log entry whose remaining lines may still come.
 struct Held {
     entry: Entry<'static>,
     place: Place,
-    /// Something speaks against its being whole.
+    /// There are signs that it is not whole.
     is_doubtful: bool,
-    /// Whether its last line ends with a line end.
+    /// Whether its last line has a line end.
     has_line_end: bool,
 }
 
@@ -364,7 +364,7 @@ impl<E: Entries> FileReading<'_, E> {
         Next::Record
     }
 
-    /// Returns a record with line ends as the server gives them away, and whether they are as those of the whole file.
+    /// Returns a record with the line ends that the server wrote, and whether they match those of the rest of the file.
     fn as_written<'a>(&self, record: &Record<'a>) -> (Bytes<'a>, bool) {
         let is_as_others =
             record.line_end == self.source.line_end || record.line_end == LineEnd::None;
@@ -375,7 +375,7 @@ impl<E: Entries> FileReading<'_, E> {
         (record.bytes.into(), is_as_others)
     }
 
-    /// Whether an entry of a plain log may be a line of the statement before it.
+    /// Returns whether a plain-log entry may be a line of the statement before it.
     fn is_continued(&mut self, record: &[u8], entry: &Entry<'_>) -> bool {
         let may_be_part = self.continued.may_be_part(record);
         if has_come_so(entry) {
@@ -386,7 +386,7 @@ impl<E: Entries> FileReading<'_, E> {
         may_be_part
     }
 
-    /// Takes what belongs to the entry before it, if it is of the same session.
+    /// Adds a DETAIL or STATEMENT to the entry before it, if both have the same session.
     fn further(
         &mut self,
         further: Further,
@@ -407,14 +407,14 @@ impl<E: Entries> FileReading<'_, E> {
             Further::Statement => &mut held.entry.statement,
             Further::Other => return,
         };
-        held.is_doubtful |= !place.is_empty(); // one of them is of an entry that is not there
+        held.is_doubtful |= !place.is_empty(); // a second one belongs to an entry that is missing
         if further == Further::Statement && !is_doubtful && !has_come_so {
             self.continued.statement(&text);
         }
         *place = text.into_owned().into();
     }
 
-    /// Takes a line that is none of the server's: it may be a part of the entry before it.
+    /// Takes a line that is not an entry. It may be part of the entry before it.
     fn other_line(&mut self, line: &[u8]) {
         if matches!(self.source.format, Format::Plain(_)) {
             self.hand_over(Proof::OtherLine);
@@ -446,7 +446,7 @@ impl<E: Entries> FileReading<'_, E> {
         });
     }
 
-    /// Gives an entry of a plain log away, to which nothing more belongs.
+    /// Hands over the plain-log entry that is held, which is complete now.
     fn hand_over(&mut self, proof: Proof) {
         let Some(held) = self.held.take() else {
             return;
@@ -471,7 +471,7 @@ impl<E: Entries> FileReading<'_, E> {
     }
 }
 
-/// Whether the server says that a statement has a string or a comment without an end.
+/// Returns whether the server reports a string or a comment without an end.
 fn has_come_so(entry: &Entry<'_>) -> bool {
     entry.severity == Severity::Error && entry.message.starts_with(b"unterminated ")
 }

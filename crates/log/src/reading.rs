@@ -1,4 +1,4 @@
-//! The reading of a log of several files: its statements and sessions go to a sink, and what its files hold is noted.
+//! Reads the files of a log: passes its statements and sessions to a sink, and notes what the files contain.
 
 use std::path::PathBuf;
 
@@ -9,19 +9,19 @@ use crate::reader::{self, Content, Entries, Progress, Source, Unread};
 use crate::statement::Sink;
 use crate::timestamp::Zones;
 
-/// How many reasons for which records are no entries are told from one another.
+/// How many different reasons are kept for records that are not entries.
 const MAX_UNREAD_REASONS: usize = 100;
-/// How much of a text is shown.
+/// Longest part of a text that is shown.
 const MAX_SHOWN_BYTES: usize = 2_000;
 
-/// The reading of a log, whose statements and sessions go to a sink.
+/// A log that is being read into a sink.
 pub(crate) struct Reading<S> {
     assembler: Assembler,
     sink: S,
     log: Log,
 }
 
-/// What a log's files hold, but for statements and sessions.
+/// What the files of a log contain apart from statements and sessions.
 pub(crate) struct Log {
     pub(crate) sources: Vec<Source>,
     pub(crate) contents: Vec<Content>,
@@ -104,7 +104,7 @@ impl<S: Sink> Entries for Reading<S> {
     }
 }
 
-/// Returns the beginning of a text of any encoding.
+/// Returns the beginning of a text in any encoding.
 pub(crate) fn shown(text: &[u8]) -> String {
     let cut = &text[..text.len().min(MAX_SHOWN_BYTES)];
     String::from_utf8_lossy(cut).into_owned()

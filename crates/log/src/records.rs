@@ -1,5 +1,4 @@
-//! The records of a log: stretches of bytes that hold one entry each. Memory is bounded: a record that is too long is
-//! skipped.
+//! Splits a log into records, each of which holds one entry. Memory is bounded: a record that is too long is skipped.
 
 use std::io::{self, Read};
 
@@ -9,7 +8,7 @@ use crate::timestamp::parse_time;
 
 /// Longest record that is read. PostgreSQL accepts statements of up to 1 GiB; one of 64 MiB is a bulk load.
 pub(crate) const MAX_RECORD_BYTES: usize = 64 << 20;
-/// How much is read at once: little at first, since most files are only looked at by most formats.
+/// How much is read at once: little at first, because most formats are only tried on the beginning of a file.
 const FIRST_READ_BYTES: usize = 4 << 10;
 const READ_BYTES: usize = 1 << 20;
 /// What is kept of a record that is too long.
@@ -24,7 +23,7 @@ pub(crate) enum Framing {
     Lines,
     /// With a line end outside of quotes.
     Quoted,
-    /// Before the next line that does not begin with a tab, by which PostgreSQL indents the further lines of a message.
+    /// Before the next line without a tab: PostgreSQL indents the continuation lines of a message with one.
     Indented,
 }
 
@@ -192,7 +191,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Reads more, behind what there is; what was returned before is forgotten.
+    /// Reads more, and forgets what was returned before.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.begin..self.filled, 0);
         self.filled -= self.begin;

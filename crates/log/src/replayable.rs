@@ -1,4 +1,4 @@
-//! What of a log cannot be replayed, and why.
+//! Decides which statements can be replayed, and why others cannot.
 
 use serde::Serialize;
 
@@ -11,23 +11,23 @@ use crate::statement::{Form, Statement};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reason {
-    /// It may go on: nothing proves its end, or its text shows that it is cut.
+    /// Nothing proves its end, or its text shows that it was cut.
     EndUncertain,
-    /// It has parameters, whose values the log lacks.
+    /// The log lacks the values of its parameters.
     ParametersAbsent,
-    /// A value ends with three dots, as one that log_parameter_max_length has cut.
+    /// A value ends with three dots, as log_parameter_max_length leaves it.
     ParametersCut,
     /// COPY ... FROM STDIN: the rows are not in the log.
     CopyData,
     /// A function call by the fast path: its arguments are not in the log.
     FastpathCall,
-    /// A text with a NUL byte, which no protocol carries.
+    /// Its text has a NUL byte, which the protocol cannot carry.
     NulByte,
-    /// An entry longer than what is read.
+    /// Its entry is too long to be read.
     TooLong,
 }
 
-/// Returns the parameters with which a statement can be replayed, or why it cannot be. None: by the simple protocol.
+/// Returns the parameters with which to replay a statement, None for the simple protocol, or why it cannot be replayed.
 pub(crate) fn parameters_of<'a>(
     statement: &Statement<'a>,
     normalised: &Normalised,
@@ -69,7 +69,7 @@ pub(crate) fn parameters_of<'a>(
     Ok(Some(values))
 }
 
-/// Whether one of the statements of a normalised text reads rows from the client.
+/// Returns whether a normalised text contains a statement that reads rows from the client.
 fn is_copy_from_stdin(text: &[u8]) -> bool {
     text.split(|&byte| byte == b';').any(|one| {
         let one = one.trim_ascii_start();

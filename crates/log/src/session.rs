@@ -1,10 +1,10 @@
-//! One session of a log: which of its statements is open, and which durations belong to it.
+//! One session of a log: its open statement, and the durations that belong to it.
 
 use crate::entry::{Entry, Place, Severity};
 use crate::message::{Executed, Timed};
 use crate::statement::{Form, Further, SessionFacts, Sink, Statement};
 
-/// Names are cut to this; PostgreSQL's have at most 63 bytes.
+/// Longer names are cut. PostgreSQL's have at most 63 bytes.
 const MAX_NAME_BYTES: usize = 256;
 
 #[derive(Default)]
@@ -12,9 +12,9 @@ pub(crate) struct Session {
     pub(crate) facts: SessionFacts,
     pub(crate) is_authorized: bool,
     open: Option<Open>,
-    /// Durations of parsing and binding before their execution.
+    /// Durations of parsing and binding, which precede their execution.
     before: Before,
-    /// Its statement was handed over before its end was seen, to save memory.
+    /// Its statement was handed over early to save memory, so that the next duration belongs to none.
     is_handed_over: bool,
 }
 
@@ -30,17 +30,17 @@ struct Open {
     end_is_known: bool,
 }
 
-/// What came before an execution. Where durations are logged without what they are of, they may be of statements that
-/// log_statement leaves out: at most the last two can be those of parsing and binding.
+/// The steps before an execution. A duration that is logged without its step may belong to a statement that log_statement leaves
+/// out: at most the last two can be those of parsing and binding.
 #[derive(Default)]
 struct Before {
-    /// When they began, and how long they took.
+    /// When each began, and how long it took.
     steps: Vec<(i64, u64)>,
-    /// How many of them are without what they are of.
+    /// How many of them are logged without the name of the step.
     unnamed: u64,
-    /// With the parameters, of the binding: all that is known of them if the execution fails.
+    /// DETAIL of the binding. If the execution fails, it is the only record of the parameters.
     detail: Vec<u8>,
-    /// Whether it is proven where that ends.
+    /// Whether its end is proven.
     detail_end_is_known: bool,
 }
 
@@ -66,7 +66,7 @@ impl Before {
         self.detail_end_is_known = entry.end_is_known;
     }
 
-    /// Takes them for the execution that follows: when the first began, and how long they took in all.
+    /// Takes the steps for the execution that follows. Returns when the first began, and their total duration.
     fn take(&mut self) -> Option<(i64, u64)> {
         let steps = std::mem::take(self).steps;
         let duration_us = steps
@@ -75,7 +75,7 @@ impl Before {
         steps.first().map(|first| (first.0, duration_us))
     }
 
-    /// They are of no statement that is logged.
+    /// Counts and forgets durations that belong to no logged statement.
     fn drop_all(&mut self, sink: &mut impl Sink) {
         for _ in 0..std::mem::take(self).unnamed {
             sink.further(Further::LoneDuration);
@@ -97,7 +97,7 @@ impl Session {
         }
     }
 
-    /// A statement that log_statement logs when it begins.
+    /// Takes a statement that log_statement logs when it begins.
     pub(crate) fn begin(
         &mut self,
         form: Form,
@@ -122,7 +122,7 @@ impl Session {
         });
     }
 
-    /// A duration, which is logged at the end.
+    /// Takes a duration, which is logged when something ends.
     pub(crate) fn took(
         &mut self,
         duration_us: u64,
@@ -168,7 +168,7 @@ impl Session {
         }
     }
 
-    /// A statement whose text is logged with its duration.
+    /// Takes a statement whose text is logged with its duration.
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the parts of one statement"
@@ -201,10 +201,10 @@ impl Session {
         });
     }
 
-    /// An error: of the statement that is open, or of one that was not logged since it did not end.
+    /// Takes an error of the open statement, or of one that was not logged because it did not end.
     pub(crate) fn failed(&mut self, entry: &Entry<'_>, place: Place, sink: &mut impl Sink) {
-        // Without its statement (log_min_error_statement), or with a part of it, an ERROR is of the one that runs; a FATAL ends
-        // idle sessions, too.
+        // An ERROR without its statement (log_min_error_statement), or with a part of it, belongs to the open statement. A FATAL
+        // does not: it also ends idle sessions.
         let is_without = entry.statement.is_empty() || !entry.end_is_known;
         let is_of_running = is_without && entry.severity == Severity::Error;
         match &mut self.open {
@@ -224,7 +224,7 @@ impl Session {
                 self.begin(form, &entry.statement, entry, place, sink);
                 if let Some(open) = &mut self.open {
                     (open.has_failed, open.sqlstate) = (true, entry.sqlstate);
-                    open.detail = bound; // the entry's own is of the error
+                    open.detail = bound; // the entry's own DETAIL explains the error
                     open.end_is_known &= bound_end_is_known;
                 }
                 self.flush(None, sink);
@@ -232,18 +232,18 @@ impl Session {
         }
     }
 
-    /// Returns when a statement began that is logged at `start_us`, and how long its parsing and binding took.
+    /// Returns when a statement logged at `start_us` began, and how long its parsing and binding took.
     fn take_before(&mut self, form: Form, start_us: i64, sink: &mut impl Sink) -> (i64, u64) {
         match form {
             Form::Extended | Form::Prepared => self.before.take().unwrap_or((start_us, 0)),
             Form::Simple => {
-                self.before.drop_all(sink); // that protocol has no such steps
+                self.before.drop_all(sink); // the simple protocol has no such steps
                 (start_us, 0)
             }
         }
     }
 
-    /// Hands the open statement over.
+    /// Hands over the open statement, if there is one.
     pub(crate) fn flush(&mut self, duration_us: Option<u64>, sink: &mut impl Sink) {
         if let Some(open) = self.open.take() {
             self.facts.statements += 1;
@@ -271,7 +271,7 @@ impl Session {
         open + self.before.detail.len()
     }
 
-    /// Hands the open statement over before its end was seen: its duration stays unknown.
+    /// Hands over the open statement before its end was seen. Its duration stays unknown.
     pub(crate) fn hand_over(&mut self, sink: &mut impl Sink) {
         self.is_handed_over |= self.open.is_some();
         self.flush(None, sink);

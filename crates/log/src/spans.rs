@@ -1,6 +1,6 @@
-//! How many spans of time overlap.
+//! Counts overlapping spans of time.
 
-/// Counts how many spans, from first to last moment, overlap at most.
+/// Returns the largest number of spans, each from its first to its last moment, that overlap at any time.
 pub fn most_at_once<T: Ord + Copy>(spans: impl Iterator<Item = (T, T)>) -> u64 {
     let mut events: Vec<(T, bool)> = spans
         .flat_map(|(first, last)| [(first, false), (last, true)])

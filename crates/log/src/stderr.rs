@@ -1,4 +1,4 @@
-//! Entries of the plain log: lines with a log_line_prefix, a severity, and further lines such as DETAIL.
+//! Parses entries of the plain log: a log_line_prefix, a severity and a message, then lines such as DETAIL.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::timestamp::Zones;
 pub(crate) enum Parsed<'a> {
     /// The beginning of an entry.
     Message(Entry<'a>),
-    /// What belongs to the entry before, which is of the same session.
+    /// A DETAIL, STATEMENT or the like, which belongs to the entry before it of the same session.
     Further(Further, SessionKey, Bytes<'a>),
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn parse<'a>(
     }))
 }
 
-/// The tag that a text ends with, behind which `:  ` follows.
+/// Returns the tag at the end of a text, after which `:  ` follows.
 pub(crate) fn tag_before(text: &[u8]) -> Option<&[u8]> {
     let is_of_tag = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
     let begin = text
@@ -96,7 +96,7 @@ fn tagged(text: &[u8]) -> Option<(&[u8], &[u8])> {
     is_tag(tag).then_some((tag, text))
 }
 
-/// Takes away the tabs by which the further lines of a message are indented.
+/// Removes the tabs that indent the continuation lines of a message.
 fn without_indentation(text: &[u8]) -> Bytes<'_> {
     let Some(mut line_end) = memchr(b'\n', text) else {
         return Cow::Borrowed(text);
