@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from plinth.analyse.attribution import attribute, wait_shares
 from plinth.analyse.wait_events import class_of
 from plinth.analyse.window import Window, measured_phase
-from plinth.model.analysis import CommitCeiling
 from plinth.model.base import Gap
 from plinth.model.bottleneck import Bottleneck
+from plinth.model.commit_model import CommitCeiling
 from plinth.model.load import EngineCost, Totals
 from plinth.model.trial import Sample, Trial
 from sampled import by_metric

@@ -10,7 +10,7 @@ import pytest
 from analyse_bundles import histogram, storage_facts, sweep
 from plinth.analyse import analyse
 from plinth.analyse.commit_queue import Clients, Remote, commit_median_ns, flush_behind
-from plinth.model.analysis import CommitModel
+from plinth.model.commit_model import CommitModel
 from plinth.model.contents import BundleContents
 from plinth.model.network import LinkCounters, LinkSettings, MeasuredLink, NetworkSpec, TrialNetwork
 from plinth.model.plan import PlannedNode

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import report_bundles
 from plinth.analyse import analyse
-from plinth.model.analysis import Caveat
 from plinth.model.base import Gap
+from plinth.model.caveat import Caveat
 from plinth.model.contents import BundleContents
 from plinth.model.doctor import DoctorRecord, Examination, Finding, Remedy, Severity
 from plinth.report import build_report, render_markdown

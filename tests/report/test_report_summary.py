@@ -8,7 +8,7 @@ from rich.cells import cell_len
 import report_bundles
 from plinth.analyse import analyse
 from plinth.cli.results import Results, show_results
-from plinth.model.analysis import Caveat, CaveatKind, by_weight
+from plinth.model.caveat import Caveat, CaveatKind, by_weight
 from plinth.model.doctor import DoctorRecord, Examination, Finding
 from plinth.model.report import Report
 from plinth.report import render_summary, render_terminal

@@ -15,9 +15,9 @@ from plinth.analyse.replication import SOURCE as REPLICATION
 from plinth.analyse.replication import lag_evidence, step_sentence, waited_for
 from plinth.analyse.wait_events import class_of, is_pause, is_turn_of_client
 from plinth.analyse.window import Window, why_unread
-from plinth.model.analysis import CommitCeiling
 from plinth.model.base import SettingValue
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, Evidence, WaitShare
+from plinth.model.commit_model import CommitCeiling
 from plinth.model.figures import percent
 from plinth.model.trial import Trial
 from plinth.model.waits import ACTIVE, ALL, BACKENDS, IDLE, IDLE_IN_TRANSACTION, LOOKS, SOURCE, wait_of

@@ -11,7 +11,8 @@ from plinth.analyse.preparation import not_reached, not_steady_after_warmup
 from plinth.analyse.trials import JudgedTrial, Measured, keeps_up, name_trials
 from plinth.analyse.volume_credits import credit_caveats
 from plinth.analyse.wording import commit_clause, missed_text
-from plinth.model.analysis import Caveat, CaveatKind, NoiseFloor, TrialPattern, VariantResult, by_weight
+from plinth.model.analysis import NoiseFloor, TrialPattern, VariantResult
+from plinth.model.caveat import Caveat, CaveatKind, by_weight
 from plinth.model.contents import BundleContents
 from plinth.model.factors import Design
 from plinth.model.figures import more_command, percent

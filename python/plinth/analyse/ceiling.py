@@ -7,8 +7,8 @@ nothing else, so that what they reach is what as many clients can. A transaction
 
 from collections.abc import Mapping, Sequence
 
-from plinth.model.analysis import CommitCeiling
 from plinth.model.choices import DEFAULT_METHOD, Group
+from plinth.model.commit_model import CommitCeiling
 from plinth.model.facts import ServerFacts
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
 from plinth.model.probe import FsyncFigure, FsyncProbe

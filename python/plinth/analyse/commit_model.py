@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from plinth.analyse.ceiling import figure_of
 from plinth.analyse.commit_queue import Clients, Remote, Waits, commit_median_ns, flush_behind
-from plinth.model.analysis import CommitModel, VariantResult
+from plinth.model.analysis import VariantResult
 from plinth.model.choices import DEFAULT_METHOD
+from plinth.model.commit_model import CommitModel
 from plinth.model.contents import BundleContents
 from plinth.model.plan import DATA_ROLE, PRIMARY, WAL_ROLE, PlannedNode, Variant
 from plinth.model.synchronous_standby_names import Quorum, quorum_of

@@ -7,13 +7,14 @@ from statistics import median
 from typing import Any
 
 from plinth.analyse.safety import judge
-from plinth.model.analysis import CutControl, CutControls, CutCount, DurabilityTest, RecoveryFigures, VariantResult
+from plinth.model.analysis import VariantResult
 from plinth.model.base import Gap
 from plinth.model.choices import CutMode
 from plinth.model.contents import BundleContents
 from plinth.model.durability import CutMoment, DamageKind, PowerCut
 from plinth.model.facts import ServerFacts
 from plinth.model.plan import Variant
+from plinth.model.power_cuts import CutControl, CutControls, CutCount, DurabilityTest, RecoveryFigures
 from plinth.model.safety import Safety, SafetyGrade
 from plinth.model.units import format_count
 from plinth.model.write_facts import SettingSeen, WriteFacts, settings_in_force, value_in_force

@@ -15,9 +15,10 @@ from plinth.analyse.comparison import EQUIVALENCE
 from plinth.analyse.costs import MILLION_PER_HOUR
 from plinth.analyse.simultaneous import MOST_PAIRS, Ratios, Together, pairs_of
 from plinth.analyse.trials import Measured
-from plinth.model.analysis import METRIC_NAMES, ParetoFront, ParetoMetric, ParetoPoint, VariantResult
+from plinth.model.analysis import VariantResult
 from plinth.model.base import Gap
 from plinth.model.factors import Design
+from plinth.model.pareto import METRIC_NAMES, ParetoFront, ParetoMetric, ParetoPoint
 from plinth.model.safety import GRADES
 from plinth.model.sweep import Stratum
 

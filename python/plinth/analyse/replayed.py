@@ -9,12 +9,13 @@ from plinth.analyse import comparison
 from plinth.analyse.bootstrap import of_trials
 from plinth.analyse.comparison import Outcome, Ratio
 from plinth.analyse.trials import JudgedTrial, Measured
-from plinth.model.analysis import NoiseFloor, ReplayedClass, ReplayFailure, TimeRatio, TimeVerdict, Verdict
+from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.contents import TrialContents
 from plinth.model.factors import Design
 from plinth.model.figures import Estimate
 from plinth.model.histogram import Buckets
 from plinth.model.plan import Variant
+from plinth.model.replayed import ReplayedClass, ReplayFailure, TimeRatio, TimeVerdict
 from plinth.model.run_comparison import StatementChange, StatementTime, VariantFigures
 
 _OF_TIMES: Mapping[Verdict, TimeVerdict] = {

@@ -19,7 +19,6 @@ from plinth.analyse.steady import Steadiness, steadiness
 from plinth.analyse.transactions import nopm_of, transaction_results, trial_nopm, trial_transactions
 from plinth.analyse.window import Window, measured_phase
 from plinth.model.analysis import (
-    CommitCeiling,
     LatencyPercentiles,
     OpenLoop,
     ProcessIo,
@@ -31,6 +30,7 @@ from plinth.model.analysis import (
     TrialWork,
 )
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottleneck, WaitShare
+from plinth.model.commit_model import CommitCeiling
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.errors import RunError
 from plinth.model.figures import Estimate

@@ -1,57 +1,22 @@
 """The analysis: what the trials say, with intervals, verdicts and safety; made from a bundle alone."""
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal
 
 from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
-from plinth.model.choices import CutMode
-from plinth.model.durability import CutMoment, DamageKind, PowerCut
+from plinth.model.caveat import Caveat, CaveatKind
+from plinth.model.commit_model import CommitCeiling, CommitModel
 from plinth.model.endurance import Rating, VariantEndurance
-from plinth.model.figures import Estimate, percent
+from plinth.model.figures import Estimate
 from plinth.model.level import Level
-from plinth.model.objective import METRIC_TITLES, ObjectiveResult
+from plinth.model.objective import ObjectiveResult
+from plinth.model.pareto import ParetoFront
+from plinth.model.power_cuts import CutControls, DurabilityTest
+from plinth.model.replayed import ReplayedClass
 from plinth.model.safety import Safety
 from plinth.model.sweep import Sweep
-from plinth.model.units import format_count, format_decimal_size, format_duration
-
-CaveatKind = Literal[
-    "incomplete run",
-    "lost trials",
-    "bug",
-    "busy machine",
-    "safety",
-    "flushes",
-    "not compared",
-    "A/A pair",
-    "pattern",
-    "load",
-    "few trials",
-    "target",
-    "spread",
-    "added trials",
-    "state of a trial",
-    "plan",
-    "machine",
-    "storage",
-    "gaps",
-]
-"""From the heaviest: what makes figures wrong or absent, then what makes them mean something else, then what makes them imprecise,
-then what was decided before the run, then what is worth knowing."""
-_WEIGHTS: dict[CaveatKind, int] = {kind: place for place, kind in enumerate(get_args(CaveatKind))}
-
-
-class Caveat(NamedTuple):
-    """A warning to the reader of a report, in one sentence."""
-
-    kind: CaveatKind
-    text: str
-
-
-def by_weight(caveats: list[Caveat]) -> list[Caveat]:
-    """Return the caveats from the heaviest; those of one kind stay in their order."""
-    return sorted(caveats, key=lambda one: _WEIGHTS[one.kind])
 
 
 class LatencyPercentiles(Frozen):
@@ -86,23 +51,6 @@ class Headline(Frozen):
     missing: str | None = Field(
         default=None, description="Why there is none: no comparison is decided, and for what reasons."
     )
-
-
-class CutControl(Frozen):
-    """A variant that must lose commits, by facts, settings or a disk that lies, and what its power cuts found."""
-
-    variant: str
-    label: str
-    expected: str = Field(description="Why it must lose commits.")
-    made: int = Field(description="Power cuts of which something was learned.")
-    damaged: int = Field(description="Those of them that found damage.")
-
-
-class CutControls(Frozen):
-    """The controls of a run with power cuts."""
-
-    controls: tuple[CutControl, ...] = Field(description="None where the run has no variant that must lose commits.")
-    sentence: str = Field(description="What they found, or that they were not run.")
 
 
 class Grouping(Frozen):
@@ -169,223 +117,8 @@ class OpenLoop(Frozen):
     schedule_lag: LatencyPercentiles | None = Field(description="From the intended start to the actual one.")
 
 
-class CommitModel(Frozen):
-    """A variant whose commits wait for standbys: local + round trip + the standby's flush, and how shared flushes change the sum.
-    Times are medians of the commit alone."""
-
-    variant: str
-    measured_ns: int | None = Field(default=None, description="Of its statement COMMIT or END.")
-    local: str | None = Field(default=None, description="The variant that differs in not waiting for a standby.")
-    local_ns: int | None = Field(default=None, description="What a commit takes there.")
-    standby: str | None = Field(default=None, description="The standby that decides, by synchronous_standby_names.")
-    round_trip_ns: float | None = Field(
-        default=None, description="Measured on the link to it before the loads; 0 without an emulated network."
-    )
-    flush_ns: int | None = Field(
-        default=None,
-        description="Of a durable write to its WAL's storage by one writer; 0 with remote_write, which does not wait for it.",
-    )
-    sharing_ns: float = Field(
-        default=0.0,
-        description="What is different because flushes are shared: less where clients that wait for the standby wait less for each other's "
-        "flushes, more where WAL reaches the standby in a flush, or flushes write more than the probe's. 0 in analyses by earlier versions.",
-    )
-    unavailable: str | None = Field(default=None, description='Why there is no prediction; shown as "n/a: why".')
-
-    @property
-    def predicted_ns(self) -> float | None:
-        """The sum; None where a part is not known."""
-        if self.local_ns is None or self.round_trip_ns is None or self.flush_ns is None:
-            return None
-        return self.local_ns + self.round_trip_ns + self.flush_ns + self.sharing_ns
-
-    @property
-    def error(self) -> float | None:
-        """How much the prediction is above what was measured, as a share of that."""
-        predicted_ns = self.predicted_ns
-        return None if predicted_ns is None or not self.measured_ns else predicted_ns / self.measured_ns - 1
-
-
-ParetoMetric = Literal[
-    "tps",
-    "latency_p99",
-    "commits",
-    "schedule",
-    "written_per_transaction",
-    "wal_per_transaction",
-    "cost_per_million_transactions",
-]
-METRIC_NAMES: dict[ParetoMetric, str] = {
-    "tps": METRIC_TITLES["tps"],
-    "latency_p99": METRIC_TITLES["latency_p99"],
-    "commits": METRIC_TITLES["commits"],
-    "schedule": "keeping the schedule",
-    "written_per_transaction": METRIC_TITLES["written_per_transaction"],
-    "wal_per_transaction": METRIC_TITLES["wal_per_transaction"],
-    "cost_per_million_transactions": METRIC_TITLES["cost_per_million_transactions"],
-}
-
-
-class ParetoPoint(Frozen):
-    """A variant among those of its stratum."""
-
-    variant: str
-    tps: Estimate
-    latency_p99_ns: Estimate | None = Field(description="Median of the trials' own 99th percentiles.")
-    bytes_per_transaction: Estimate | None = Field(
-        description="Written to devices, or WAL where these were not counted: see `metrics`."
-    )
-    cost_per_million: Estimate | None = Field(
-        default=None, description="Of a million transactions, by [prices] and in their currency; None without prices."
-    )
-    dominated_by: tuple[str, ...] = Field(
-        description="Variants shown better in one metric at least, and worse by more than 5 % in none. Empty: on the front."
-    )
-
-
-class ParetoFront(Frozen):
-    """The variants of a stratum; intervals of all ratios of all metrics and strata hold together at 95 %."""
-
-    stratum: str = Field(description='For people: "16 clients"; empty where there is only one.')
-    metrics: tuple[ParetoMetric, ...] = Field(description="What the variants were compared by.")
-    points: tuple[ParetoPoint, ...] = Field(description="In the order of the stratum's variants.")
-    gaps: tuple[Gap, ...] = Field(description="Metrics and variants that were left out.")
-
-
 ANALYSIS_VERSION = 1
 Verdict = Literal["better", "worse", "no difference shown", "undecided"]
-
-
-class CutCount(Frozen):
-    """The outcomes of the cuts of one mode at one moment."""
-
-    moment: CutMoment
-    mode: CutMode
-    made: int = Field(description="Those of which something was learned.")
-    damaged: int
-
-
-class RecoveryFigures(Frozen):
-    """How the server recovered after the power cuts of a variant: medians, by its log."""
-
-    cuts: int = Field(description="Those of which the log says it.")
-    mounted_s: float | None = Field(
-        description="Until all file systems were mounted; None: only images were recovered."
-    )
-    before_redo_s: float
-    redo_s: float
-    redo_bytes: float
-    redo_bytes_per_s: float | None = Field(description="None: no WAL was replayed, or in no measurable time.")
-    after_redo_s: float
-    session_s: float | None = Field(
-        default=None,
-        description="The rest of the time without connections: the server's process starts, and its first session reads the catalogs. None: "
-        "only images were recovered.",
-    )
-
-
-class DurabilityTest(Frozen):
-    """The results of the power cuts of a variant. A cut whose check failed counts neither way."""
-
-    planned: int
-    made: int = Field(description="Those of which something was learned.")
-    failed: int = Field(description="Those of which nothing was; `gaps` say why.")
-    dropped: int = Field(description="Of those made: the ones in which a disk lost something that it had taken.")
-    damaged: int = Field(description="Of those made: the ones after which something was not as it must be.")
-    images: int = Field(default=0, description="Of those made: images of an atlas; the rest are live cuts.")
-    independent: int = Field(
-        default=0,
-        description="Live cuts and recordings: the images of one recording are not independent of one another. The bound counts these.",
-    )
-    grid: tuple[CutCount, ...] = Field(
-        default=(),
-        description="The cuts by where they fell and what was lost, in the order in which they were planned.",
-    )
-    kinds: dict[DamageKind, int] = Field(description="In how many cuts each kind of damage was found.")
-    acknowledged: int = Field(description="Commits that had been acknowledged before the power went, in all of them.")
-    lost_commits: int = Field(description="How many of those were not there afterwards.")
-    most_lost_commits: int = Field(description="In one cut.")
-    most_lost_time_s: float | None = Field(
-        default=None,
-        description="How long before a power cut the oldest of its lost commits had been acknowledged, at most; None when none "
-        "was lost, and without a commit ledger.",
-    )
-    lost_time_bound_s: float | None = Field(
-        default=None,
-        description="With synchronous_commit = off: three times wal_writer_delay, which PostgreSQL's manual gives as the time whose "
-        "commits a crash may lose. None with another value.",
-    )
-    most_lost_wal_bytes: int | None = Field(
-        default=None,
-        description="WAL inserted before a power cut and not there afterwards, at most, of the cuts that lost commits.",
-    )
-    damaged_share_at_most: float | None = Field(
-        description="Upper bound of the share of cuts that do damage, with 95 % confidence, by live cuts and recordings; None "
-        "without a cut."
-    )
-    recovery_median_s: float | None
-    recovery_max_s: float | None
-    recovery: RecoveryFigures | None = Field(default=None, description="None: of no cut is it known.")
-    examples: tuple[PowerCut, ...] = Field(description="The first ten that found damage; the bundle has all.")
-    not_checked: tuple[Gap, ...] = Field(
-        description="Checks that could not be made, on which the outcome does not rest, by their reason."
-    )
-    gaps: tuple[Gap, ...]
-
-    @property
-    def outcome(self) -> str:
-        """The outcome in a few words."""
-        return f"damage in {self.damaged} of {self._cuts}"
-
-    @property
-    def _cuts(self) -> str:
-        """How many cuts were made, and of how many recordings: "30 power cuts"."""
-        if not self.images:
-            return format_count(self.made, "power cut")
-        live = self.made - self.images
-        recordings = format_count(self.independent - live, "recording")
-        images = f"{format_count(self.images, 'image')} of {recordings}"
-        return f"{format_count(self.made, 'power cut')} ({live} live, {images})" if live else images
-
-    @property
-    def sentence(self) -> str:
-        """The result in a sentence, with its bound."""
-        commits = format_count(self.acknowledged, "acknowledged commit")
-        if self.made == 0:
-            reason = f": {self.gaps[0].reason}" if self.gaps else ""
-            return f"Not tested: nothing was learned from {format_count(self.failed, 'power cut')}{reason}"
-        if self.damaged == 0:
-            assert self.damaged_share_at_most is not None, "cuts were made"
-            return (
-                f"Tested: all of {commits} were there after {self._cuts}; at most {percent(self.damaged_share_at_most, 1)} of cuts "
-                f"do damage, with 95 % confidence{self._without}"
-            )
-        kinds = ", ".join(f"{kind} in {count}" for kind, count in self.kinds.items())
-        lost = f"; {self.lost_commits} of {commits} were lost, {self.most_lost}" if self.lost_commits else ""
-        return f"Tested: {self.outcome} ({kinds}){lost}{self._without}"
-
-    @property
-    def _without(self) -> str:
-        """The checks on which the outcome does not rest."""
-        return "".join(f"; not checked by {gap.what}: {gap.reason}" for gap in self.not_checked)
-
-    @property
-    def most_lost(self) -> str:
-        """The recovery point: how much one cut lost, as "up to 312 commits, 640 ms, 1.2 MB of WAL in one cut"."""
-        most = [format_count(self.most_lost_commits, "commit")]
-        if self.most_lost_time_s is not None:
-            most.append(format_duration(self.most_lost_time_s))
-        if self.most_lost_wal_bytes is not None:
-            most.append(f"{format_decimal_size(self.most_lost_wal_bytes)} of WAL")
-        return f"up to {', '.join(most)} in one cut{self._and_bound}"
-
-    @property
-    def _and_bound(self) -> str:
-        """The longest time of lost commits with its bound, for synchronous_commit = off."""
-        if self.lost_time_bound_s is None or self.most_lost_time_s is None:
-            return ""
-        side = "within" if self.most_lost_time_s <= self.lost_time_bound_s else "more than"
-        return f" ({side} the bound of synchronous_commit = off, 3 x wal_writer_delay = {format_duration(self.lost_time_bound_s)})"
 
 
 class TrialWork(Frozen):
@@ -518,70 +251,6 @@ class TransactionResult(Frozen):
     failed: int | None
     retried: int | None = Field(description="Transactions that were tried more than once.")
     retries: int | None = Field(description="Further tries, all together.")
-
-
-TimeVerdict = Literal["slower", "faster", "no difference shown", "undecided"]
-
-
-class TimeRatio(Frozen):
-    """How a time compares with another one."""
-
-    ratio: Estimate = Field(description="More than 1 is slower.")
-    verdict: TimeVerdict = Field(description="Corrected for all classes and variants that are compared.")
-    p_value: float | None = Field(description="Corrected likewise; None where there are too few trials.")
-
-
-class ReplayFailure(Frozen):
-    """Statements of a class that failed in one way, in a variant's counted trials, warm-up included."""
-
-    kind: str = Field(
-        description="refused: the server does not take their types, values or encoding; refused_write: they write, or follow a write, "
-        "and sessions are read-only; failed_as_recorded; others: as errors of a load."
-    )
-    sqlstate: str | None
-    count: int
-    message: str = Field(description="The first one.")
-
-
-class ReplayedClass(Frozen):
-    """A class of replayed statements over a variant's counted trials; None: the recording does not say, or there is nothing to compare.
-
-    Times of the replay are from sending to the end of the reply, whenever a statement was due; recorded ones are the server's own.
-    """
-
-    name: str = Field(description="The text without constants.")
-    done: int = Field(description="What all times and comparisons rest on.")
-    failures: tuple[ReplayFailure, ...] = Field(
-        default=(), description="If there are any, no comparison says that the class is faster."
-    )
-    recorded_mean_ns: Estimate | None = Field(description="Of the same statements, when they were recorded.")
-    mean_ns: Estimate | None
-    p50_ns: int | None
-    p99_ns: int | None
-    to_recording: TimeRatio | None
-    to_baseline: TimeRatio | None = Field(description="Of the variant's stratum; None of the baseline itself.")
-
-    @property
-    def failed(self) -> int:
-        """Return how many failed in the counted trials, warm-up included."""
-        return sum(one.count for one in self.failures)
-
-
-class CommitCeiling(Frozen):
-    """How many transactions a second the storage of a variant's WAL lets commit at best; a model of its fsync probe."""
-
-    storage: str | None = Field(default=None, description="Where the WAL is stored.")
-    method: str | None = Field(default=None, description="wal_sync_method.")
-    flush_median_ns: int | None = Field(
-        default=None, description="Of a durable write of 8 kB, onward through a segment."
-    )
-    one_client_per_s: float | None = Field(default=None, description="1 / flush_median_ns.")
-    clients: int | None = None
-    clients_per_s: float | None = Field(
-        default=None, description="Of as many clients as the variant has, with group commit, as measured."
-    )
-    reached: float | None = Field(default=None, description="The variant's tps in parts of clients_per_s.")
-    unavailable: str | None = Field(default=None, description='Shown as "n/a: why".')
 
 
 class VariantResult(Frozen):

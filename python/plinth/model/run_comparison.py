@@ -5,12 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from plinth.model.analysis import TimeRatio, Verdict
+from plinth.model.analysis import Verdict
 from plinth.model.base import Frozen, Gap
 from plinth.model.choices import Metric
 from plinth.model.figures import Estimate
 from plinth.model.level import Level
 from plinth.model.manifest import RunStatus
+from plinth.model.replayed import TimeRatio
 from plinth.model.safety import SafetyBasis, SafetyGrade
 
 RUN_FIGURES_VERSION = 1

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.text import Text
 
 from plinth.common.terminal import text_console, trimmed
-from plinth.model.analysis import Analysis, Caveat
+from plinth.model.analysis import Analysis
+from plinth.model.caveat import Caveat
 from plinth.model.figures import percent_or_times
 from plinth.model.report import Report
 from plinth.model.safety import GRADES, Safety, SafetyGrade

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
+from plinth.model.analysis import Analysis, Comparison, LatencyPercentiles, VariantResult
+from plinth.model.commit_model import CommitCeiling
 from plinth.model.figures import NOT_AVAILABLE, Estimate, bounds, more_command, number, percent, percent_or_times, times
 from plinth.model.units import format_count
 

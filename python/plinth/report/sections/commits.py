@@ -1,6 +1,6 @@
 """Commits that wait for standbys, in words: what the model predicts, what was measured, and its error."""
 
-from plinth.model.analysis import CommitModel
+from plinth.model.commit_model import CommitModel
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.report.sections.section import Section, Table, sentences_of
 from plinth.report.text import latency

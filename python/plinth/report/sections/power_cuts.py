@@ -2,8 +2,8 @@
 
 from rich.text import Text
 
-from plinth.model.analysis import DurabilityTest
 from plinth.model.figures import NOT_AVAILABLE, percent
+from plinth.model.power_cuts import DurabilityTest
 from plinth.model.report import Report
 from plinth.report.sections.section import Block, Bullets, Entry, Section, Table
 

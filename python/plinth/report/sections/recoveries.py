@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from plinth.model.analysis import DurabilityTest, RecoveryFigures
 from plinth.model.figures import NOT_AVAILABLE
+from plinth.model.power_cuts import DurabilityTest, RecoveryFigures
 from plinth.model.report import Report
 from plinth.model.units import format_count, format_duration, format_size
 from plinth.report.sections.section import Section, sentences_of, table_of

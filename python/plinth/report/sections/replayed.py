@@ -3,8 +3,9 @@
 from rich.text import Text
 
 from plinth.common.shown import shown
-from plinth.model.analysis import ReplayedClass, ReplayFailure, TimeRatio, VariantResult
+from plinth.model.analysis import VariantResult
 from plinth.model.figures import NOT_AVAILABLE, Estimate
+from plinth.model.replayed import ReplayedClass, ReplayFailure, TimeRatio
 from plinth.model.report import Report
 from plinth.report.sections.section import Block, Entry, Section, Table
 from plinth.report.text import figure, latency, ratio, variant_name

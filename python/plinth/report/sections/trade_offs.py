@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from plinth.model.analysis import METRIC_NAMES, Analysis, ParetoFront, ParetoPoint
+from plinth.model.analysis import Analysis
 from plinth.model.figures import number
+from plinth.model.pareto import METRIC_NAMES, ParetoFront, ParetoPoint
 from plinth.model.report import ParetoText, Report
 from plinth.model.units import format_decimal_size
 from plinth.report.sections.section import Block, Bullets, Entry, Section, Table, entry
