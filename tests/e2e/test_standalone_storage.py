@@ -176,19 +176,6 @@ def test_its_run_is_always_the_same_so_that_paths_are_known_before():
     assert Path(run_id_of("fast")).name == "standalone-fast"
 
 
-def test_one_that_an_earlier_build_made_is_known_by_its_name(standalone, monkeypatch, nothing_left):
-    monkeypatch.setenv("PLINTH_STATE_DIR", str(standalone.state))
-    with monkeypatch.context() as earlier:
-        earlier.setattr("plinth.tasks.standalone._RUN_PREFIX", "by-hand-")
-        loaded = read_experiment(standalone.folder / "x.toml")
-        made = prepare_standalone(loaded, "base", (), Runner(), lambda step: None, pytest.fail)
-    assert made.run_id == "by-hand-base"
-    assert "`plinth storage teardown base` undoes it" in standalone.plinth("clean").stdout
-    assert standalone.plinth("storage", "teardown", "base").returncode == 0
-    nothing_left()
-    assert standalone.plinth("storage", "teardown").stdout == "There is none.\n"
-
-
-@pytest.mark.parametrize("name", ["fast", "by-hand-fast", "standalone"])
+@pytest.mark.parametrize("name", ["fast", "standalone-fast", "standalone"])
 def test_a_run_gives_back_the_name_of_its_storage(name):
     assert storage_name(run_id_of(name)) == name

@@ -36,7 +36,7 @@ class FolderStorage(Storage[Spec]):
     @property
     def undo_state_folder(self) -> Path:
         """The folder with the state that is needed to undo it."""
-        return self.folder / "saved"  # the name that earlier versions used, whose runs may be resumed
+        return self.folder / "saved"
 
     @abstractmethod
     def member_paths(self) -> list[Path]:

@@ -30,7 +30,7 @@ from plinth.system.regular_file import open_regular_file
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandlers, abort_hung, ending_hung_daemons, undo
 
-JOURNAL_VERSION = 4  # 2 came with `kept`, 3 with a second owner, 4 with `given_up`
+JOURNAL_VERSION = 1
 _NOTHING: Mapping[str, PlinthError] = {}
 _LOCK_TIMEOUT_S = 3.0
 _LOCK_LOOK_AGAIN_S = 0.005
@@ -90,8 +90,9 @@ class _Content(NamedTuple):
     whole_bytes: int
     kept: str | None = None
     host: str | None = None
+    """None where the first line is torn, so that nothing was begun."""
     namespaces: Mapping[str, str] = MappingProxyType({})
-    """Those of the owner; none in the journal of a Plinth that did not write them."""
+    """Those of the owner, without kinds that could not be read."""
 
 
 class Journal:
@@ -425,14 +426,14 @@ def _place(owner: ProcessMark) -> dict[str, Any]:
     return {**owner._asdict(), "host": _host(), "namespaces": own_namespaces()}
 
 
-def _owner(line: Mapping[str, Any]) -> tuple[ProcessMark, str | None, Mapping[str, str]]:
+def _owner(line: Mapping[str, Any]) -> tuple[ProcessMark, str, Mapping[str, str]]:
     """Return the process that a line of a journal names, its machine and its namespaces. Raises ValueError for other types."""
-    match {"host": None, "namespaces": {}, **line}:
+    match line:
         case {
             "pid": int(pid),
             "started_ticks": int(started),
             "boot_id": str(boot),
-            "host": (str() | None) as host,
+            "host": str(host),
             "namespaces": dict(namespaces),
         } if all(isinstance(text, str) for text in namespaces.values()):
             return ProcessMark(pid, started, boot), host, namespaces

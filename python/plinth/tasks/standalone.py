@@ -21,8 +21,6 @@ from plinth.system.paths import work_dir
 from plinth.system.runner import Runner
 
 _RUN_PREFIX = "standalone-"
-_FORMER_RUN_PREFIX = "by-hand-"
-"""The prefix of earlier builds, whose storages may still be there."""
 Tell = Callable[[Step], None]
 
 
@@ -41,8 +39,7 @@ def run_id_of(name: str) -> str:
 
 def storage_name(run_id: str) -> str:
     """Return the name of the standalone storage whose run is `run_id`."""
-    prefix = _RUN_PREFIX if run_id.startswith(_RUN_PREFIX) else _FORMER_RUN_PREFIX
-    return run_id.removeprefix(prefix)
+    return run_id.removeprefix(_RUN_PREFIX)
 
 
 def storages_of(loaded: ParsedExperiment) -> dict[str, Storage[Any]]:
