@@ -73,7 +73,7 @@ def with_statements(of: Run, name: str, *, label: str, seconds: dict[str, tuple[
             trial.model_copy(
                 update={
                     "statements": tuple(
-                        StatementTime(name=statement, mean_ns=1e9 * times[number])
+                        StatementTime(name=statement, mean_ns=1e9 * times[number], failed=0)
                         for statement, times in seconds.items()
                         if times
                     )

@@ -23,7 +23,7 @@ def contents() -> BundleContents:
 
 
 def without_rollbacks_known(contents: BundleContents) -> BundleContents:
-    """As bundles of before they were counted."""
+    """As of clients that do not count them."""
 
     def unknown(one: TrialContents) -> TrialContents:
         scripts = tuple(

@@ -16,8 +16,7 @@ from plinth.bundle.files import BundleFolder
 from plinth.bundle.seal import seal_bundle
 from plinth.bundle.tables import Tables
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
-from plinth.model.manifest import Failure
-from plinth.model.plan import DestructiveTarget, PlannedTrial
+from plinth.model.plan import PlannedTrial
 from plinth.model.trial import Event, Sample, Trial
 from sampled import rows_of
 
@@ -31,17 +30,13 @@ def test_series_keep_large_numbers_and_gaps(tmp_path):
 
 
 def test_many_tables_are_read_together_each_with_what_it_has(tmp_path):
-    """More than are opened at once; one of an older Plinth, which lacks a column."""
+    """More than are opened at once."""
     tables = Tables(BundleFolder(tmp_path))
     written = {f"s{number}.parquet": (second(number, late=1), second(number + 1, late=2)) for number in range(40)}
     for name, series in written.items():
         tables.write_series(name, series)
     tables.write_histograms("h1.parquet", (histogram(),))
     tables.write_histograms("h2.parquet", (histogram(sum_ns=31), histogram(scope="service")))
-    older = tmp_path / "s7.parquet"
-    duckdb.sql(f"COPY (SELECT * EXCLUDE late FROM read_parquet('{older}')) TO '{tmp_path / 'older'}' (FORMAT parquet)")
-    (tmp_path / "older").rename(older)
-    written["s7.parquet"] = (second(7), second(8))
     assert tables.read_series(list(written)) == written
     assert tables.read_histograms(["h1.parquet", "h2.parquet"]) == {
         "h1.parquet": (histogram(),),
@@ -181,25 +176,6 @@ def test_no_bundle_and_a_newer_bundle_are_said_to_be_so(tmp_path):
     manifest.write_text(manifest.read_text().replace('"schema_version": 1', '"schema_version": 2'))
     with pytest.raises(UsageError, match="reads up to 1"):
         read_bundle(tmp_path / "b")
-
-
-def test_keys_of_earlier_builds_are_still_read(tmp_path):
-    target = DestructiveTarget(
-        storage="nvme", id="nvme-X", size_bytes=1, word="nvme-X", name=None, model=None, against=()
-    )
-    plan = PLAN.model_copy(update={"destructive_targets": (target,)})
-    failures = (Failure(what="storage nvme", reason="it broke", exit_code=1),)
-    BundleWriter.create(tmp_path / "b", plan, "", "0.1.0").finish("complete", None, failures)
-    for name, key, former in (
-        ("plan.json", "destructive_targets", "doomed"),
-        ("manifest.json", "failures", "losses"),
-    ):
-        text = (tmp_path / "b" / name).read_text()
-        assert f'"{key}":' in text and f'"{former}":' not in text
-        (tmp_path / "b" / name).write_text(text.replace(f'"{key}":', f'"{former}":'))
-    contents = read_bundle(tmp_path / "b")
-    assert contents.plan.destructive_targets == (target,)
-    assert contents.manifest.failures == failures
 
 
 def test_resuming_a_bundle_drops_half_a_trial_and_breaks_the_seal(tmp_path):

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 
 from analyse_bundles import bundle
-from plinth.bundle.baseline import read_run_figures
 from plinth.cli import main
 from written_bundles import write_bundle
 
@@ -83,16 +82,6 @@ def test_a_baseline_file_replaces_its_bundle(
     assert main(["compare", before, after, "--json"]) == 0
     by_bundle = json.loads(capsys.readouterr().out)
     assert by_file["ratios"] == by_bundle["ratios"] and by_file["differences"] == by_bundle["differences"]
-
-
-def test_a_condition_in_the_words_of_an_earlier_build_is_read(before: str, tmp_path: Path) -> None:
-    baseline = tmp_path / "baseline.json"
-    assert main(["compare", "--save-baseline", str(baseline), before]) == 0
-    document = json.loads(baseline.read_text())
-    document["variants"][0]["conditions"] = [{"kind": "storage", "name": "WAL: stands on", "value": "ext4"}]
-    baseline.write_text(json.dumps(document))
-    (condition,) = read_run_figures(baseline).variants[0].conditions
-    assert condition.name == "WAL: stored on"
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """Standbys in a plan: which variants share servers, in which order nodes are made, and what each is stored on."""
 
 import pytest
+from pydantic import ValidationError
 
+from plinth.model.dataset import NoDataset
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts
-from plinth.model.plan import DatasetSize, PlannedCluster, ScriptText
+from plinth.model.plan import DatasetSize, PlannedCluster, PlannedNode, ScriptText
 from plinth.model.server_spec import ServerSpec
 from plinth.plan import PlanInputs, build_plan, expand
 from plinth.server.replication.standby import settings_of_standby
@@ -105,3 +107,13 @@ def test_a_standby_has_no_less_than_its_primary_ever_has():
     assert found == {"max_connections": 300, "max_wal_senders": 10, "work_mem": "2MB"}
     found = settings_of_standby({"synchronous_standby_names": "a", "fsync": False}, {"FSYNC": True}, [])
     assert found == {"FSYNC": True}
+
+
+@pytest.mark.parametrize(
+    "names", [[], ["standby"], ["primary", "primary"]], ids=["none", "another", "the same name twice"]
+)
+def test_nodes_without_a_primary_or_with_one_name_are_refused(names):
+    server = ServerSpec(version=16)
+    nodes = tuple(PlannedNode(name=name, server=server) for name in names)
+    with pytest.raises(ValidationError, match="have names of their own, and one is 'primary'"):
+        PlannedCluster(id="1", nodes=nodes, dataset=NoDataset(kind="none"), installation=None, data_bytes=0)

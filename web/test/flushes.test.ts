@@ -18,7 +18,6 @@ test("a variant's ceiling, or the reason why it has none", () => {
   made.analysis.variants = [
     variant("disk", 600, { ceiling }),
     variant("unsafe", 900, { ceiling: { ...ceiling, unavailable: "fsync is off" } }),
-    variant("old", 1),
   ];
   expect(ceilingRows(made)).toEqual([
     { name: "disk", cells: ["2.00 ms (fdatasync on disk)", "500", "1,500 of 8", "40 %"], reason: null },

@@ -109,11 +109,6 @@ describe("the running trial", () => {
       spans: [{ kind: "warm-up", from_s: 0, to_s: 1 }],
     });
     expect(stateLines(live)[0]).toBe("2 s of 9 s");
-    const older = run(started(1), second(0, { phase: null }), second(4, { phase: null }));
-    expect(livePanels(older, page)).toMatchObject({
-      whole_s: 10,
-      spans: [{ kind: "warm-up", from_s: 0, to_s: 2 }],
-    });
   });
 
   test("has rates of its seconds' lengths, and no percentile of a short piece", () => {

@@ -11,6 +11,11 @@ export const estimate = (value: number) => ({
   more_trials: null,
 });
 
+const NO_CEILING = {
+  ...{ storage: null, method: null, flush_median_ns: null, one_client_per_s: null },
+  ...{ clients: null, clients_per_s: null, reached: null, unavailable: "it was not probed" },
+};
+
 export function variant(id: string, tps: number | null, changes: Partial<VariantResult> = {}): VariantResult {
   return {
     id,
@@ -36,8 +41,8 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     bottleneck: null,
     waits: [],
     process_io: null,
-    work: null,
-    ceiling: null,
+    work: { wal_bytes: null, full_page_images: null, buffer_hits: null, gaps: [] },
+    ceiling: NO_CEILING,
     endurance: null,
     durability: null,
     safety: {

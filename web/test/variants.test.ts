@@ -49,7 +49,7 @@ describe("ranking", () => {
     const slow = { ...late, latency_p99_ns: 90_000_000 };
     const latency = {
       ...{ p50_ns: 1e6, p90_ns: 2e6, p95_ns: 3e6, p99_ns: 8e6, p999_ns: 9e6 },
-      ...{ max_ns: 1e7, mean_ns: 1e6, count: 100, stddev_ns: null },
+      ...{ max_ns: 1e7, mean_ns: 1e6, count: 100, stddev_ns: 1e5 },
     };
     const measured = { latency, trials: [slow, late, lost] };
     const bar = barOf(variant("disk", 95, measured), "latency");

@@ -66,8 +66,7 @@ def client_work(seen: Window) -> float | None:
     if living is None:
         return None
     ended = seen.rates(SOURCE, ["short-lived backends"], *TIMES)
-    # Bundles of before have them in another group, whose own processes do little.
-    return living + (ended if ended is not None else seen.rates(SOURCE, ["other postgres"], *TIMES) or 0.0)
+    return living + (ended or 0.0)
 
 
 def autovacuum_s(seen: Window) -> float:

@@ -228,12 +228,11 @@ def _without_latency(measured: Measured, share_above: float) -> str | None:
 
 
 def _wal(measured: Measured, result: VariantResult, seed: int) -> _Found:
-    work = result.work
     each = [trial.work.wal_bytes for trial in measured.counted if trial.work is not None]
     known = [value for value in each if value is not None]
     if known and len(known) == len(measured.counted):
         return _Found(*of_trials_in_full(known, seed))
-    reasons = [gap.reason for gap in work.gaps if gap.what.startswith("WAL")] if work else []
+    reasons = [gap.reason for gap in result.work.gaps if gap.what.startswith("WAL")]
     return _Found(missing="; ".join(reasons) or "the WAL's position was not read")
 
 

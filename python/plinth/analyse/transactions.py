@@ -72,7 +72,7 @@ def _latency(contents: TrialContents, name: str) -> Buckets:
 
 
 def _totals(contents: TrialContents, name: str) -> Totals | None:
-    """Return None in a trial of before they were kept: its histograms still tell what was done."""
+    """Return the outcomes of a type; None where it had none."""
     return next((one.measured for one in contents.trial.scripts if one.name == name), None)
 
 

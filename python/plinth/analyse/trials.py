@@ -273,9 +273,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
     if trial.tps:
         log_in_time = math.log(trial.tps) + (log_share_in_time(due) if is_open else 0.0)
     if is_open and due is not None and due.scheduled:
-        # No statement of a recording is too late; earlier bundles count writes that were refused as skipped.
-        of_schedule = due if variant.recording is None else due.model_copy(update={"skipped": 0})
-        kept = keeps_up(of_schedule, variant.clients)
+        kept = keeps_up(due, variant.clients)
     if trial.status == "complete":
         phase = measured_phase(trial, contents.read_samples())
         seen = phase.of_sources(ATTRIBUTION_SOURCES)

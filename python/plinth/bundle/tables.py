@@ -77,26 +77,19 @@ class Tables:
         self._write(name, _SECOND_COLUMNS, rows)
 
     def read_series(self, names: Sequence[str]) -> dict[str, tuple[Second, ...]]:
-        """Read several series.parquet; older ones may lack columns."""
+        """Read several series.parquet."""
         return _in_batches(names, self._series)
 
     def _series(self, names: Sequence[str]) -> dict[str, tuple[Second, ...]]:
-        # A query over several files fails if one lacks a column; such a file is then read separately.
-        columns = _SECOND_COLUMNS if len(names) > 1 else self._known_columns(names[0])
         found: dict[str, list[Second]] = {name: [] for name in names}
         with self._sources(names) as sources:
             of_source = dict(zip(sources, names, strict=True))
-            rows = self._read(names, sources, columns)
+            rows = self._read(names, sources)
         for *values, source in rows:
             name = of_source[source]
             with self._valid(name):
-                found[name].append(Second(**dict(zip(columns, values, strict=True))))
+                found[name].append(Second(**dict(zip(_SECOND_COLUMNS, values, strict=True))))
         return {name: tuple(series) for name, series in found.items()}
-
-    def _known_columns(self, name: str) -> dict[str, str]:
-        with self._sources([name]) as (source,), self._connected("read", [name]) as connection:
-            found = {row[0] for row in connection.execute("SELECT name FROM parquet_schema($1)", [source]).fetchall()}
-        return {column: kind for column, kind in _SECOND_COLUMNS.items() if column in found}
 
     def write_histograms(self, name: str, histograms: Iterable[Histogram]) -> None:
         """Write hist.parquet; a histogram without counts has one row with no bucket."""
@@ -206,12 +199,11 @@ class Tables:
             )
             connection.unregister("arrays")
 
-    def _read(self, names: Sequence[str], sources: list[str], columns: dict[str, str]) -> list[tuple[Any, ...]]:
-        """Return the rows of all sources, with the source as the last column; errors refer to `names`."""
+    def _read(self, names: Sequence[str], sources: list[str]) -> list[tuple[Any, ...]]:
+        """Return the seconds of all sources, with the source as the last column; errors refer to `names`."""
         with self._connected("read", names) as connection:
-            query = (
-                f"SELECT {_selected(columns)}, filename FROM read_parquet($1, filename = true) LIMIT {_MAX_SECONDS + 1}"
-            )
+            columns = f"{_selected(_SECOND_COLUMNS)}, filename"
+            query = f"SELECT {columns} FROM read_parquet($1, filename = true) LIMIT {_MAX_SECONDS + 1}"
             rows = connection.execute(query, [sources]).fetchall()
         self._check_rows(len(rows), _MAX_SECONDS, names)
         return rows

@@ -31,10 +31,8 @@ class LatencyPercentiles(Frozen):
     max_ns: int
     mean_ns: float
     count: int
-    stddev_ns: float | None = Field(
-        default=None,
-        description="Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits. None in "
-        "analyses of before it was worked out.",
+    stddev_ns: float = Field(
+        description="Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits."
     )
 
 
@@ -225,7 +223,7 @@ class TrialPoint(Frozen):
     neighbours_cores: float | None = Field(
         default=None,
         description="CPU time of programs of the server's machine that are no part of the run, in cores, at least; None where "
-        "it is not known, as of a server whose processes were not read, and in analyses by earlier versions.",
+        "it is not known, as of a server whose processes were not read.",
     )
 
 
@@ -266,8 +264,7 @@ class VariantResult(Frozen):
     ranked_by: Literal["throughput", "latency", "schedule"] | None = Field(
         default=None,
         description="latency: by p99, where all of the stratum keep up with one schedule, so that throughput is what was asked for. "
-        "schedule: of other open loops, those that keep up come first, by p99; the rest by what they did in time. None without a rank, "
-        "and in analyses by earlier versions, which ranked by throughput.",
+        "schedule: of other open loops, those that keep up come first, by p99; the rest by what they did in time. None without a rank.",
     )
     schedule: ScheduleKept | None = Field(
         default=None,
@@ -285,7 +282,7 @@ class VariantResult(Frozen):
     latency: LatencyPercentiles | None
     transactions: tuple[TransactionResult, ...] = Field(
         default=(),
-        description="Of a workload of several types of transactions, each type; else empty, and in analyses by earlier versions.",
+        description="Of a workload of several types of transactions, each type; else empty.",
     )
     replayed: tuple[ReplayedClass, ...] = Field(
         default=(),
@@ -311,15 +308,15 @@ class VariantResult(Frozen):
     waits: tuple[WaitShare, ...] = Field(
         default=(), description="The wait profile of the counted trials, commonest first; empty when it was not read."
     )
-    work: ServerWork | None = Field(default=None, description="None in analyses by earlier versions.")
-    process_io: ProcessIo | None = Field(default=None, description="None in analyses by earlier versions.")
+    work: ServerWork
+    process_io: ProcessIo | None = Field(default=None, description="None where a report was made smaller to be kept.")
     safety: Safety
     durability: DurabilityTest | None = Field(
         default=None, description="What power cuts found; None where none were planned."
     )
-    ceiling: CommitCeiling | None = Field(default=None, description="None in analyses by earlier versions.")
+    ceiling: CommitCeiling
     endurance: VariantEndurance | None = Field(
-        default=None, description="What its trials wrote; None in analyses by earlier versions."
+        default=None, description="What its trials wrote; None where a report was made smaller to be kept."
     )
     trials: tuple[TrialPoint, ...]
 
@@ -406,9 +403,7 @@ class Analysis(Frozen):
     answer: str = Field(
         description="In a few sentences: effect, interval and safety; of a sweep, what its levels show."
     )
-    headline: Headline | None = Field(
-        default=None, description="None where nothing is compared, and in analyses by earlier versions."
-    )
+    headline: Headline | None = Field(default=None, description="None where nothing is compared.")
     variants: tuple[VariantResult, ...] = Field(
         description="By stratum; within one the fastest first, or by the levels of a numeric factor."
     )
@@ -423,7 +418,7 @@ class Analysis(Frozen):
     sweep: Sweep | None = Field(
         default=None,
         description="Factors, strata and curves; None without a numeric factor where all variants are compared with one "
-        "baseline, and in analyses by earlier versions.",
+        "baseline.",
     )
     objectives: tuple[ObjectiveResult, ...] = Field(
         default=(), description="Each objective for each of its variants; the A/A twin has none of its own."
@@ -454,8 +449,7 @@ class Analysis(Frozen):
         description="What a sceptical reader must know, the heaviest first: gaps, failed checks, deviations.",
     )
     warning_kinds: tuple[CaveatKind, ...] = Field(
-        default=(),
-        description="What each of the warnings is about, in their order; empty in reports of earlier versions.",
+        default=(), description="What each of the warnings is about, in their order."
     )
     trials_planned: int
     trials_counted: int

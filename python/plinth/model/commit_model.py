@@ -41,7 +41,7 @@ class CommitModel(Frozen):
     sharing_ns: float = Field(
         default=0.0,
         description="What is different because flushes are shared: less where clients that wait for the standby wait less for each other's "
-        "flushes, more where WAL reaches the standby in a flush, or flushes write more than the probe's. 0 in analyses by earlier versions.",
+        "flushes, more where WAL reaches the standby in a flush, or flushes write more than the probe's. 0 where nothing is predicted.",
     )
     unavailable: str | None = Field(default=None, description='Why there is no prediction; shown as "n/a: why".')
 

@@ -36,8 +36,7 @@ class BundleContents:
     name, of those that were probed; `datasets` by cluster, of those that were looked at once loaded; `standbys` by variant and
     node, as in "memory.a"; `backups` are those that standbys were made by.
 
-    `wear` is None in bundles of a run that did not finish, or of a Plinth that did not count it; `doctor` of one
-    that did not look, or of a run that ended before it could.
+    `wear` is None of a run that did not finish, `doctor` of one that ended before it could look.
     """
 
     path: str

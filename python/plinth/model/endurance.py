@@ -130,8 +130,7 @@ class VariantEndurance(Frozen):
     devices: tuple[DeviceWritten, ...]
     total: Written | None = Field(
         default=None,
-        description="All devices directly below the file systems of its storages together; None where one of them is not known, "
-        "and in analyses by earlier versions.",
+        description="All devices directly below the file systems of its storages together; None where one of them is not known.",
     )
     gaps: tuple[Gap, ...] = ()
 

@@ -132,6 +132,6 @@ class ServerFacts(Frozen):
     on_this_machine: bool | None = Field(
         default=None,
         description="Of an external server, whether it is on the machine that conducted the run: reached by a socket, by a loopback "
-        "address, or with the same address at both ends. None of a managed server and in bundles of earlier versions.",
+        "address, or with the same address at both ends. None of a managed server.",
     )
     gaps: tuple[Gap, ...] = ()

@@ -106,7 +106,7 @@ class SecondPassed(Frozen):
     unix_ns: UnixNs
     t_ns: Nanoseconds = Field(description="Start of this second since the start of the load.")
     length_ns: Nanoseconds
-    phase: Phase | None = Field(default=None, description="None in the log of an older Plinth.")
+    phase: Phase
     done: Count
     failed: Count
     skipped: Count | None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.plan import PlannedTrial
@@ -43,7 +43,6 @@ class Manifest(Frozen):
     reason: str | None = None
     failures: tuple[Failure, ...] = Field(
         default=(),
-        validation_alias=AliasChoices("failures", "losses"),  # as earlier builds wrote it
         description="Storages, clusters and variants that failed while the rest of the run continued.",
     )
     overrides: tuple[str, ...] = ()

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
-from pydantic import AliasChoices, Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from plinth.model.base import Frozen, Name
 from plinth.model.dataset import DatasetSpec
@@ -25,7 +25,7 @@ from plinth.model.storage import StorageSpec
 from plinth.model.units import format_size
 from plinth.model.workload import WorkloadSpec
 
-PLAN_VERSION = 2  # 2: a cluster has nodes
+PLAN_VERSION = 1
 
 DATA_ROLE = "data"
 WAL_ROLE = "WAL"
@@ -128,16 +128,6 @@ class PlannedCluster(Frozen):
         description="Before each trial its files are put back to what they were after loading, from a copy on the same storages.",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_version_1(cls, document: Any) -> Any:
-        """Version 1 of the plan described the only server in the cluster itself."""
-        if not isinstance(document, dict) or "nodes" in document or "server" not in document:
-            return document
-        node = {"name": PRIMARY, "server": document["server"], "bytes_by_storage": document.get("bytes_by_storage", {})}
-        former = ("server", "storage", "bytes_by_storage")
-        return {key: value for key, value in document.items() if key not in former} | {"nodes": [node]}
-
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         names = [node.name for node in self.nodes]
@@ -203,9 +193,7 @@ class PlannedShell(Frozen):
 class Variant(Frozen):
     """One combination of levels. The A/A twin has the levels of the baseline and an id of its own."""
 
-    id: str = Field(
-        description="Made of its levels, each whole; names files. A bundle keeps those that its plan has, however later versions make them."
-    )
+    id: str = Field(description="Made of its levels, each whole; names files.")
     label: str = Field(description='For people: "memory", or "memory, 16 clients".')
     levels: dict[str, Level]
     cluster: str
@@ -337,34 +325,13 @@ class Plan(Frozen):
     steps: tuple[Step, ...] = Field(description="Every step in order, the trials as one step each.")
     needs: tuple[Need, ...]
     destructive_targets: tuple[DestructiveTarget, ...] = Field(
-        default=(),
-        validation_alias=AliasChoices("destructive_targets", "doomed"),  # as earlier builds wrote it
-        description="Disks whose content the run destroys.",
+        default=(), description="Disks whose content the run destroys."
     )
     estimated_written_bytes: int = Field(
         default=0, description="Of all clusters and trials, memory included; of external servers nothing is known."
     )
     estimated_s: float
     warnings: tuple[str, ...] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_without_ssh_config(cls, document: Any) -> Any:
-        """Experiments of earlier builds could name a configuration of ssh, which now only the command line does."""
-        experiment = document.get("experiment") if isinstance(document, dict) else None
-        if not isinstance(experiment, dict):
-            return document
-        fleet = experiment.get("fleet")
-        if not isinstance(fleet, dict) or "ssh_config" not in fleet:
-            return document
-        kept = {key: value for key, value in fleet.items() if key != "ssh_config"}
-        return {**document, "experiment": {**experiment, "fleet": kept}}
-
-    @field_validator("schema_version")
-    @classmethod
-    def _read_as_this_version(cls, version: int) -> int:
-        """A plan of any version is written with the fields of this one."""
-        return PLAN_VERSION
 
     @property
     def facts_by_host(self) -> dict[str | None, HostFacts]:

@@ -3,7 +3,7 @@ their differences and ratios, which are `plinth compare --json`."""
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from plinth.model.analysis import Verdict
 from plinth.model.base import Frozen, Gap
@@ -29,19 +29,13 @@ class Condition(Frozen):
     name: str
     value: str
 
-    @field_validator("name")
-    @classmethod
-    def _name_of_today(cls, name: str) -> str:
-        """Baseline files of earlier builds have "data: stands on"."""
-        return name.removesuffix("stands on") + "stored on" if name.endswith(": stands on") else name
-
 
 class StatementTime(Frozen):
     """How long a class of replayed statements took in a trial: from sending to the end of the reply."""
 
     name: str = Field(description="The text without constants.")
     mean_ns: float = Field(gt=0, lt=2**63)
-    failed: int = Field(default=0, ge=0, description="How many others failed, warm-up included.")
+    failed: int = Field(ge=0, description="How many others failed, warm-up included.")
 
 
 class TrialFigures(Frozen):
@@ -53,21 +47,16 @@ class TrialFigures(Frozen):
     latency_p95_ns: Latency | None
     latency_p99_ns: Latency | None
     others_cpu: Share | None = Field(
-        default=None,
         description="Of all cores' time, the share of processes other than server, clients and observer. None: not known.",
     )
-    steal: Share | None = Field(
-        default=None, description="Of all cores' time, the share that the hypervisor took. None: not known."
-    )
+    steal: Share | None = Field(description="Of all cores' time, the share that the hypervisor took. None: not known.")
     in_time_tps: float | None = Field(
-        default=None, gt=0, lt=1e15, description="Of an open loop: those of tps that were within the latency limit."
+        gt=0, lt=1e15, description="Of an open loop: those of tps that were within the latency limit."
     )
     kept: bool | None = Field(
-        default=None,
-        description="Of an open loop: whether it kept up with the schedule; None where that is not known, as in baselines by earlier "
-        "versions.",
+        description="Of an open loop: whether it kept up with the schedule; None where that is not known."
     )
-    statements: tuple[StatementTime, ...] = Field(default=(), description="Of a replay, those that were done.")
+    statements: tuple[StatementTime, ...] = Field(description="Of a replay, those that were done.")
 
 
 class VariantFigures(Frozen):
@@ -79,9 +68,7 @@ class VariantFigures(Frozen):
     is_aa_twin: bool
     is_open_loop: bool = Field(description="Its rate is set by the experiment, so that its throughput says little.")
     safety: SafetyGrade
-    safety_basis: SafetyBasis = Field(
-        default="assumed", description="What the grade rests on; of figures by earlier versions not known to be tested."
-    )
+    safety_basis: SafetyBasis = Field(description="What the grade rests on.")
     conditions: tuple[Condition, ...]
     trials: tuple[TrialFigures, ...]
     left_out: int = Field(ge=0, description="Trials that failed or that a rule excluded.")

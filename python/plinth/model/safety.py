@@ -1,8 +1,8 @@
 """Whether an acknowledged commit survives a power failure."""
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from plinth.model.base import Frozen
 
@@ -47,14 +47,6 @@ class Safety(Frozen):
     primary_loss: str | None = Field(
         default=None, description="What survives when the primary is lost with its storage. None: there is no standby."
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_former(cls, document: Any) -> Any:
-        """Earlier versions wrote no basis: a grade was tested where a power cut was made."""
-        if isinstance(document, dict) and "basis" not in document and document.get("tested") is not None:
-            return {**document, "basis": "tested"}
-        return document
 
     @property
     def words(self) -> str:

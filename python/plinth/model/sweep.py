@@ -142,7 +142,7 @@ class ScalingCurve(Frozen):
     )
     effect: CurveEffect | None = Field(
         default=None,
-        description="None of an open loop, where no ratio is decided, and in analyses by earlier versions.",
+        description="None of an open loop, and where no ratio is decided.",
     )
     sentence: str = Field(description="What the curve shows, with a ratio and its interval.")
 

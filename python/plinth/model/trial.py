@@ -102,13 +102,13 @@ class Trial(Frozen):
     server_transactions: int | None = Field(
         default=None,
         description="Transactions of the server that clients saw end in the whole load, committed or rolled back: a script may be "
-        "several, or none. None of drivers, and in trials of before it was kept.",
+        "several, or none. None of drivers.",
     )
     tps: float | None = Field(
         default=None, ge=0, description="Transactions done in the measured phase, per second of it."
     )
     scripts: tuple[ScriptTotals, ...] = Field(
-        default=(), description="The outcomes of each type of transaction; empty in trials of before they were kept."
+        default=(), description="The outcomes of each type of transaction; empty in a trial that was not completed."
     )
     engine: EngineCost | None = None
     observer_cpu_ns: int | None = Field(
@@ -125,8 +125,7 @@ class Trial(Frozen):
     outage: Outage | None = Field(default=None, description="None of a trial without faults of its servers.")
     writes: WriteFacts | None = Field(
         default=None,
-        description="What its load wrote to, and the durability settings its commits had. None: it failed before, or it is of a "
-        "Plinth that did not look.",
+        description="What its load wrote to, and the durability settings its commits had. None: it failed before.",
     )
     flashbacks: tuple[Flashback, ...] = Field(
         default=(), description="The snapshots that its actions took, and what going back to them restored."

@@ -158,7 +158,7 @@ def safety_style(safety: Safety) -> str:
 
 
 def _has_ceiling(variant: VariantResult) -> bool:
-    return variant.ceiling is not None and variant.ceiling.unavailable is None
+    return variant.ceiling.unavailable is None
 
 
 def _share(text: str, layout: _Layout) -> Text:

@@ -84,7 +84,7 @@ def bundle_state(folder: BundleFolder) -> str:
 def _read(file: Path) -> _CachedAnswer | None:
     try:
         return _CachedAnswer.model_validate_json(read_small_file(file))
-    except (OSError, ValidationError):  # there is none yet, or an earlier build wrote it
+    except (OSError, ValidationError):  # there is none yet, or it is not one of this version
         return None
 
 

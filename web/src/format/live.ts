@@ -143,10 +143,7 @@ export interface SecondPassed {
    */
   t_ns: number;
   length_ns: number;
-  /**
-   * None in the log of an older Plinth.
-   */
-  phase: ("warmup" | "measure") | null;
+  phase: "warmup" | "measure";
   done: number;
   failed: number;
   skipped: number | null;

@@ -167,7 +167,7 @@ export interface Analysis {
    */
   answer: string;
   /**
-   * None where nothing is compared, and in analyses by earlier versions.
+   * None where nothing is compared.
    */
   headline: Headline | null;
   /**
@@ -184,7 +184,7 @@ export interface Analysis {
    */
   pareto: ParetoFront[];
   /**
-   * Factors, strata and curves; None without a numeric factor where all variants are compared with one baseline, and in analyses by earlier versions.
+   * Factors, strata and curves; None without a numeric factor where all variants are compared with one baseline.
    */
   sweep: Sweep | null;
   /**
@@ -225,7 +225,7 @@ export interface Analysis {
    */
   warnings: string[];
   /**
-   * What each of the warnings is about, in their order; empty in reports of earlier versions.
+   * What each of the warnings is about, in their order.
    */
   warning_kinds: (
     | "incomplete run"
@@ -314,7 +314,7 @@ export interface VariantResult {
    */
   rank: number | null;
   /**
-   * latency: by p99, where all of the stratum keep up with one schedule, so that throughput is what was asked for. schedule: of other open loops, those that keep up come first, by p99; the rest by what they did in time. None without a rank, and in analyses by earlier versions, which ranked by throughput.
+   * latency: by p99, where all of the stratum keep up with one schedule, so that throughput is what was asked for. schedule: of other open loops, those that keep up come first, by p99; the rest by what they did in time. None without a rank.
    */
   ranked_by: ("throughput" | "latency" | "schedule") | null;
   /**
@@ -333,7 +333,7 @@ export interface VariantResult {
   tps: Estimate | null;
   latency: LatencyPercentiles | null;
   /**
-   * Of a workload of several types of transactions, each type; else empty, and in analyses by earlier versions.
+   * Of a workload of several types of transactions, each type; else empty.
    */
   transactions: TransactionResult[];
   /**
@@ -361,12 +361,9 @@ export interface VariantResult {
    * The wait profile of the counted trials, commonest first; empty when it was not read.
    */
   waits: WaitShare[];
+  work: ServerWork;
   /**
-   * None in analyses by earlier versions.
-   */
-  work: ServerWork | null;
-  /**
-   * None in analyses by earlier versions.
+   * None where a report was made smaller to be kept.
    */
   process_io: ProcessIo | null;
   safety: Safety;
@@ -374,12 +371,9 @@ export interface VariantResult {
    * What power cuts found; None where none were planned.
    */
   durability: DurabilityTest | null;
+  ceiling: CommitCeiling;
   /**
-   * None in analyses by earlier versions.
-   */
-  ceiling: CommitCeiling | null;
-  /**
-   * What its trials wrote; None in analyses by earlier versions.
+   * What its trials wrote; None where a report was made smaller to be kept.
    */
   endurance: VariantEndurance | null;
   trials: TrialPoint[];
@@ -398,9 +392,9 @@ export interface LatencyPercentiles {
   mean_ns: number;
   count: number;
   /**
-   * Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits. None in analyses of before it was worked out.
+   * Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits.
    */
-  stddev_ns: number | null;
+  stddev_ns: number;
 }
 /**
  * One type of transaction of a workload of several, over the variant's counted trials. None: it could not be read.
@@ -1096,7 +1090,7 @@ export interface VariantEndurance {
   storages: StorageWritten[];
   devices: DeviceWritten[];
   /**
-   * All devices directly below the file systems of its storages together; None where one of them is not known, and in analyses by earlier versions.
+   * All devices directly below the file systems of its storages together; None where one of them is not known.
    */
   total: Written | null;
   gaps: Gap[];
@@ -1223,7 +1217,7 @@ export interface TrialPoint {
    */
   steal: number | null;
   /**
-   * CPU time of programs of the server's machine that are no part of the run, in cores, at least; None where it is not known, as of a server whose processes were not read, and in analyses by earlier versions.
+   * CPU time of programs of the server's machine that are no part of the run, in cores, at least; None where it is not known, as of a server whose processes were not read.
    */
   neighbours_cores: number | null;
 }
@@ -1529,7 +1523,7 @@ export interface ScalingCurve {
    */
   schedule: ScheduleLimit | null;
   /**
-   * None of an open loop, where no ratio is decided, and in analyses by earlier versions.
+   * None of an open loop, and where no ratio is decided.
    */
   effect: CurveEffect | null;
   /**
@@ -1901,7 +1895,7 @@ export interface CommitModel {
    */
   flush_ns: number | null;
   /**
-   * What is different because flushes are shared: less where clients that wait for the standby wait less for each other's flushes, more where WAL reaches the standby in a flush, or flushes write more than the probe's. 0 in analyses by earlier versions.
+   * What is different because flushes are shared: less where clients that wait for the standby wait less for each other's flushes, more where WAL reaches the standby in a flush, or flushes write more than the probe's. 0 where nothing is predicted.
    */
   sharing_ns: number;
   /**

@@ -21,9 +21,8 @@ export interface WorkCell {
   readonly reason: string | null;
 }
 
-/** WAL and full-page images per transaction, and the buffer hit ratio; nothing where the report lacks them. */
+/** WAL and full-page images per transaction, and the buffer hit ratio. */
 export function workCells({ work }: VariantResult): WorkCell[] {
-  if (!work) return [];
   const reasons = work.gaps.map((gap) => gap.reason);
   const cell = (figure: Estimate | null, write: (value: number) => string): WorkCell =>
     figure === null

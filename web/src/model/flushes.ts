@@ -12,11 +12,12 @@ export interface FlushRow {
   reason: string | null;
 }
 
-/** The commit ceiling of each variant; nothing where it was not computed. */
+/** The commit ceiling of each variant. */
 export function ceilingRows(report: Report): FlushRow[] {
-  return report.analysis.variants.flatMap((variant) =>
-    variant.ceiling ? [{ name: variant.label, ...ceilingCells(variant.ceiling) }] : [],
-  );
+  return report.analysis.variants.map((variant) => ({
+    name: variant.label,
+    ...ceilingCells(variant.ceiling),
+  }));
 }
 
 /** Durable writes by method, then commits of writers that share flushes. */

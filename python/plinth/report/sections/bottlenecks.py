@@ -47,8 +47,6 @@ def top_waits(variant: VariantResult, most: int = 4) -> str:
 def server_work(variant: VariantResult) -> tuple[str, str, str]:
     """Format WAL and full-page images per transaction, and the buffer hit ratio; "n/a: reason" if unknown."""
     work = variant.work
-    if work is None:
-        return NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE
     reasons = iter(work.gaps)
 
     def cell(figure: Estimate | None, text: Callable[[float], str]) -> str:

@@ -64,8 +64,6 @@ def _blocks(report: Report) -> list[Table]:
     rows = []
     for variant in report.analysis.variants:
         of = variant.ceiling
-        if of is None:
-            continue
         if of.unavailable is not None or of.one_client_per_s is None or of.flush_median_ns is None:
             rows.append((variant_name(variant), f"{NOT_AVAILABLE}: {of.unavailable}", "", "", ""))
             continue

@@ -1,10 +1,8 @@
 """The disclosure list: which practices of good benchmarking this run follows, derived from its bundle."""
 
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
 from typing import NamedTuple
 
-from plinth.common.libpq import ConninfoError, parameters
 from plinth.model.analysis import Analysis
 from plinth.model.contents import BundleContents
 from plinth.model.figures import number, percent
@@ -190,24 +188,7 @@ def _is_here(contents: BundleContents, variant: Variant) -> bool | None:
     if connection is None:
         return True
     facts = contents.servers.get(variant.id)
-    if facts is not None and facts.on_this_machine is not None:
-        return facts.on_this_machine
-    # Older bundles: a host that names this machine, regardless of the environment.
-    try:
-        given = parameters(connection)
-    except ConninfoError:
-        return None
-    hosts = ",".join(filter(None, (given.get("hostaddr"), given.get("host")))).split(",")
-    return True if any(map(_names_this_machine, hosts)) else None
-
-
-def _names_this_machine(host: str) -> bool:
-    if host == "localhost" or host.startswith(("/", "@")):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return None if facts is None else facts.on_this_machine
 
 
 def _idle_machine(contents: BundleContents, analysis: Analysis) -> _Score:
