@@ -521,3 +521,11 @@ def test_a_byte_order_mark_and_line_ends_of_windows_are_no_part_of_a_file(tmp_pa
     path = tmp_path / "x.toml"
     path.write_bytes(b"\xef\xbb\xbf" + VALID.replace("\n", "\r\n").encode())
     assert read_text(path) == VALID
+
+
+def test_levels_need_to_be_valid_only_with_those_that_they_are_combined_with():
+    """The driver that the file has outside of its matrix is in no variant; with it, no number of threads may be given."""
+    text = VALID.replace('builtin = "tpcb-like"', 'builtin = "tpcb-like"\ndriver = "psycopg"').replace(
+        '"workload.clients" = [1, 16]', 'workload.driver = ["plinth"]\nworkload.threads = [1, 2]'
+    )
+    assert load(text).matrix["workload.threads"] == [1, 2]

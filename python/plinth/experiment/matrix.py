@@ -57,10 +57,13 @@ def check_matrix(document: dict[str, Any], known: list[Problem]) -> list[Problem
                 hint="leave out levels, or ask in several experiments with fewer factors each",
             )
         ]
+    together = [] if known else _check_together(document, factors)
+    # Levels are examined one by one only to tell which one is wrong: what is valid in all combinations needs no more.
+    is_valid = not (known or together) and all(factors.values())
     problems = _same_keys(factors)
     for factor, levels in factors.items():
-        problems += _check_factor(document, factor, levels, known)
-    return problems if problems or known else _check_together(document, factors)
+        problems += _check_factor(document, factor, levels, None if is_valid else known)
+    return problems or together
 
 
 def _same_keys(factors: Iterable[str]) -> list[Problem]:
@@ -100,7 +103,9 @@ def _of_table(combination: Mapping[str, Any], table: str | int) -> str:
     return " with ".join(f"{factor} = {level!r}" for factor, level in (told or combination).items())
 
 
-def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], known: list[Problem]) -> list[Problem]:
+def _check_factor(
+    document: dict[str, Any], factor: str, levels: list[Any], known: list[Problem] | None
+) -> list[Problem]:
     path: list[str | int] = ["matrix", factor]
     first, *rest = factor_path(factor)
     if first not in FACTOR_PARTS or (first == "storage" and len(rest) < 2):
@@ -160,19 +165,13 @@ def _check_storage_factor(document: dict[str, Any], factor: str, levels: list[An
     return None
 
 
-def _check_level(document: dict[str, Any], factor: str, level: Any, known: list[Problem]) -> list[Problem]:
+def _check_level(document: dict[str, Any], factor: str, level: Any, known: list[Problem] | None) -> list[Problem]:
+    """Return the problems that a level causes, those between storages among them; `known` is None if the experiment is valid with it."""
     changed = with_levels(document, {factor: level})
-    if factor_path(factor)[0] == "storage" and factor != "storage":
-        return _check_storage_level(document, changed, factor, level, known)
-    return _problems_of_level(changed, factor, level, known)
-
-
-def _check_storage_level(
-    document: dict[str, Any], changed: dict[str, Any], factor: str, level: Any, known: list[Problem]
-) -> list[Problem]:
-    """Return problems of storages, separately and combined, that a level causes."""
-    if problems := _problems_of_level(changed, factor, level, known):
+    if known is not None and (problems := _problems_of_level(changed, factor, level, known)):
         return problems
+    if factor_path(factor)[0] != "storage" or factor == "storage":
+        return []
     before = {(tuple(found.path), found.message) for found in _between_storages(document)}
     return [
         Problem(f"level {level!r}: {found.key}: {found.message}", path=["matrix", factor], hint=found.hint)
