@@ -1,4 +1,4 @@
-"""Reads an experiment file: parses it, applies overrides, validates it and reports all problems."""
+"""Reads an experiment file: parses it, applies its published size ([full]) and overrides, validates it and reports all problems."""
 
 import tomllib
 from copy import deepcopy
@@ -11,19 +11,19 @@ from pydantic import ValidationError
 from plinth.common.secrets import may_hold_secrets
 from plinth.experiment.clashes import clash_at
 from plinth.experiment.files import UnreadableFile, is_bundle, read_files, read_text, resolve_paths
-from plinth.experiment.full import at_full_size, check_full, keep_published_levels
 from plinth.experiment.locate import find, locate
 from plinth.experiment.matrix import check_matrix, flatten
-from plinth.experiment.overrides import apply_overrides, override_keys, override_without_secrets
+from plinth.experiment.overrides import apply_overrides, is_kind, override_keys, override_without_secrets, set_key
 from plinth.experiment.problems import problems_of
 from plinth.experiment.published import named_reference
 from plinth.experiment.references import check_references
 from plinth.experiment.secrets import SecretsTaken
-from plinth.experiment.toml_document import NotADocument, parse_toml
+from plinth.experiment.toml_document import NotADocument, list_of, parse_toml, table_at
 from plinth.experiment.toml_text import toml_text
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import ExperimentError, Problem, UsageError
 from plinth.model.experiment import Experiment, factor_path
+from plinth.model.level import same_level
 from plinth.model.published import Reference
 from plinth.model.server_spec import ServerSpec
 from plinth.model.storage import SPECS
@@ -186,3 +186,60 @@ def _placed(problem: Problem, text: str, file: str, overrides: tuple[str, ...]) 
         nested = ["matrix", *str(path[1]).split("."), *path[2:]]
         return problem.at(f"{file}:{find(text, nested) or locate(text, path)}")
     return problem.at(f"{file}:{locate(text, path)}")
+
+
+def at_full_size(document: dict[str, Any]) -> dict[str, Any]:
+    """Apply every key of [full], which is flat, to the raw document. Raises Problem if there is no [full].
+
+    A `kind` among them replaces its table, since another kind has other keys.
+    """
+    full = document.get("full")
+    if not isinstance(full, dict) or not full:
+        raise Problem(
+            "--full: the experiment gives no published size",
+            path=["full"],
+            hint="[full] has the keys that --full replaces; --set replaces any",
+        )
+    changed = deepcopy(document)
+    published = {factor_path(key): value for key, value in full.items()}
+    emptied = {path[:-1]: {} for path in sorted(filter(is_kind, published), key=len)}
+    for path, value in [*emptied.items(), *published.items()]:
+        try:
+            set_key(changed, path, value)
+        except KeyError as barred:
+            raise Problem(f"{barred.args[0]!r} is a value, not a table", path=["full", *path]) from barred
+    return changed
+
+
+def keep_published_levels(document: dict[str, Any], before: dict[str, Any]) -> None:
+    """Keep in [full], in place, the published level of each level that --set left to a factor.
+
+    `before` is the document without --set, which gives a factor's levels and their published ones in the same order, if as
+    many. A level without a published one represents only itself. Both documents are raw and have flat tables.
+    """
+    full = table_at(document, "full")
+    for factor, levels in table_at(document, "matrix").items():
+        written = list_of(table_at(before, "matrix").get(factor))
+        published = list_of(full.get(factor))
+        if published and isinstance(levels, list) and levels != written:
+            pairs = list(zip(written, published, strict=True)) if len(written) == len(published) else []
+            full[factor] = [next((of for ours, of in pairs if same_level(ours, level)), level) for level in levels]
+
+
+def check_full(document: dict[str, Any]) -> list[Problem]:
+    """Return the problems of a valid raw document with flat tables at its full size."""
+    if not document.get("full"):
+        return []
+    try:
+        full = flatten(at_full_size(document), "matrix")
+    except Problem as problem:
+        return [problem]
+    try:
+        Experiment.model_validate(full, by_alias=True, by_name=False)
+    except ValidationError as error:
+        found = problems_of(error, full, Experiment)
+    else:
+        found = [*check_matrix(full, []), *check_references(full)]
+    return [
+        Problem(f"with --full: {problem.key}: {problem.message}", path=["full"], hint=problem.hint) for problem in found
+    ]

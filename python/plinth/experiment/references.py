@@ -5,15 +5,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from plinth.common.nearest import nearest
-from plinth.experiment.networks import check_network
 from plinth.experiment.storages import check_data_directory, check_storages, valid_storages
 from plinth.experiment.toml_document import list_of, table_at
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
 from plinth.model.level import same_level
+from plinth.model.network import directions_of
 from plinth.model.server_spec import DEFAULT_TABLESPACE
+from plinth.model.standby import PRIMARY
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import mounted_storages
+
+_NETWORK = "network"
 
 
 def check_references(document: dict[str, Any]) -> list[Problem]:
@@ -265,3 +268,60 @@ def _prices(objective: dict[str, Any], storages: dict[str, Any], place: int) -> 
             allowed = ", ".join(storages) or "none, as there is no [storage.NAME]; give one number"
             path: list[str | int] = ["objective", place, "price_per_hour", storage]
             yield Problem(f"storage {storage!r} is not one of: {allowed}", path=path, hint=nearest(storage, storages))
+
+
+def check_network(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
+    """Return the problems of the network of a raw document with a flat matrix."""
+    asked = list(_named_links(document, matrix))
+    actions = list(_changed_links(document))
+    if not asked:
+        return [
+            Problem("there is no [network] that could be changed", path=path, hint="add [network]")
+            for path, _ in actions
+        ]
+    server = table_at(document, "server")
+    nodes = [PRIMARY, *table_at(server, "standby")]
+    if len(nodes) == 1:
+        hint = "add [server.standby.NAME]; clients reach the primary by its socket"
+        return [Problem("there are no standbys that a network could join to the primary", path=asked[0][0], hint=hint)]
+    problems = [
+        problem for path, link in (*asked, *actions) if link and (problem := _problem_of_link(link, path, nodes))
+    ]
+    if server.get("listen") == "tcp" or "server.listen" in matrix:
+        hint = 'leave it out: listen = "unix"'
+        path = ["matrix", "server.listen"] if "server.listen" in matrix else ["server", "listen"]
+        message = "with [network] servers are in network namespaces, where clients reach them by their sockets only"
+        problems.append(Problem(message, path=path, hint=hint))
+    return problems
+
+
+def _named_links(document: dict[str, Any], matrix: dict[str, Any]) -> Iterator[tuple[list[str | int], str | None]]:
+    """Yield where a network is asked for, each with the link that is named there."""
+    table = document.get(_NETWORK)
+    if table is not None:
+        yield [_NETWORK], None
+        for name in table_at(table, "link"):
+            yield [_NETWORK, "link", name], name
+    for factor in matrix:
+        first, *rest = factor_path(factor)
+        if first == _NETWORK:
+            yield ["matrix", factor], rest[1] if rest[:1] == ["link"] and len(rest) > 1 else None
+
+
+def _changed_links(document: dict[str, Any]) -> Iterator[tuple[list[str | int], str | None]]:
+    for number, action in enumerate(list_of(table_at(document, "measure").get("action"))):
+        if isinstance(action, dict) and action.get("do") == _NETWORK:
+            link = action.get("link")
+            yield ["measure", "action", number], link if isinstance(link, str) else None
+
+
+def _problem_of_link(link: str, path: list[str | int], nodes: list[str]) -> Problem | None:
+    try:
+        directions = directions_of(link)
+    except ValueError as error:
+        return Problem(str(error), path=path)
+    unknown = next((node for node in directions[0] if node not in nodes), None)
+    if unknown is None:
+        return None
+    message = f"{link}: {unknown!r} is not one of: {', '.join(nodes)}"
+    return Problem(message, path=path, hint=nearest(unknown, nodes))

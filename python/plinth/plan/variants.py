@@ -1,4 +1,4 @@
-"""Expands factors to variants, and finds the clusters that variants share.
+"""Expands factors to variants, each storage whose fields are factors to one for each level, and finds the clusters that variants share.
 
 The id of a variant is what its files are called, and what people type; it says every level.
 """
@@ -7,13 +7,13 @@ import hashlib
 import itertools
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec
-from plinth.model.experiment import Experiment, with_levels
+from plinth.model.experiment import Experiment, factors_of_storages, with_levels
 from plinth.model.figures import number
 from plinth.model.level import Level, level_label, level_text, levels_label
 from plinth.model.patroni import PatroniSpec
@@ -22,9 +22,8 @@ from plinth.model.replay import PlannedRecording
 from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import upstream_first
 from plinth.model.storage import StorageSpec
-from plinth.model.storage_graph import mounted_storages
+from plinth.model.storage_graph import closure, factors_by_storage, mounted_storages
 from plinth.model.workload import WorkloadSpec
-from plinth.plan.storages import ConcreteStorages
 
 _LETTERS_OF_NAMES = 40
 """Names of factors are shortened until they have no more together: that is the same for every level."""
@@ -33,6 +32,9 @@ _LETTERS_OF_WORDS = (sys.maxsize, 4, 1, 0)
 _MOST_LETTERS = 120
 """Levels that are longer together, such as SQL, are cut: a file name has at most 255 bytes, its ending among them."""
 _HASH_LETTERS = 8
+_LONGEST_STORAGE_NAME = 40
+_Key = tuple[str, tuple[tuple[str, Level], ...]]
+"""A storage and the levels of the factors that change it."""
 
 
 def variant_id(levels: Mapping[str, Level], fallback: str, taken: Collection[str]) -> str:
@@ -250,3 +252,56 @@ def _with_connections(variants: list[Variant]) -> list[Variant]:
 DEFAULT_MAX_CONNECTIONS = 100
 SPARE_CONNECTIONS = 20
 """Connections for superuser_reserved_connections, Plinth's control connections and the observer."""
+
+
+class ConcreteStorages:
+    """The storages of all variants by name; a storage with factors is replaced by one for each level."""
+
+    def __init__(self, matrix: Mapping[str, object], names: Iterable[str]) -> None:
+        self.specs: dict[str, StorageSpec] = {}
+        self._factors = factors_of_storages(matrix)
+        self._taken = set(names)
+        self._names: dict[_Key, str] = {}
+
+    def of(self, resolved: Mapping[str, StorageSpec], levels: Mapping[str, Level]) -> dict[str, str]:
+        """Map names in the file to names in the variant of `levels`, whose storages are `resolved`."""
+        touched = factors_by_storage(resolved, self._factors)
+        names = {name: self._name(name, {f: levels[f] for f in touched[name]}) for name in resolved}
+        for name, spec in resolved.items():
+            self.specs.setdefault(names[name], _renamed(spec, names))
+        return names
+
+    def without_effect(self, resolved: Mapping[str, StorageSpec], used: Iterable[str]) -> set[str]:
+        """Return the factors that do not affect the storages `used`."""
+        touched = factors_by_storage(resolved, self._factors)
+        return set(self._factors) - {factor for name in closure(resolved, used) for factor in touched[name]}
+
+    def _name(self, name: str, levels: Mapping[str, Level]) -> str:
+        key = (name, tuple(levels.items()))
+        if not levels:
+            return name
+        if key not in self._names:
+            words = (re.sub(r"[^A-Za-z0-9]+", "-", level_text(level)).strip("-") for level in levels.values())
+            wanted = "-".join([name, *filter(None, words)])[:_LONGEST_STORAGE_NAME]
+            endings = itertools.chain([""], (f"-{n}" for n in itertools.count(2)))
+            free = (f"{wanted[: _LONGEST_STORAGE_NAME - len(ending)]}{ending}" for ending in endings)
+            self._names[key] = next(candidate for candidate in free if candidate not in self._taken)
+            self._taken.add(self._names[key])
+        return self._names[key]
+
+
+def _renamed(spec: StorageSpec, names: Mapping[str, str]) -> StorageSpec:
+    """Return the storage with its references renamed."""
+    document: Any = spec.model_dump(by_alias=True, exclude_none=True)
+    for reference in spec.references():
+        document = _replaced(document, reference.key, names[reference.name])
+    return type(spec).model_validate(document, by_alias=True, by_name=False)
+
+
+def _replaced(value: Any, key: tuple[str | int, ...], name: str) -> Any:
+    if not key:
+        return name
+    first, rest = key[0], key[1:]
+    if isinstance(first, str):
+        return {**value, first: _replaced(value[first], rest, name)}
+    return (*value[:first], _replaced(value[first], rest, name), *value[first + 1 :])
