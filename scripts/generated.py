@@ -35,7 +35,7 @@ from plinth.model.endurance import DriveSpec, Endurance
 from plinth.model.experiment import Experiment, MeasureSpec
 from plinth.model.forecast import Forecast
 from plinth.model.live import LiveProtocol
-from plinth.model.load_config import LoadConfig
+from plinth.model.load_config import LedgerFiles, LoadConfig, LoadScript, Rate, Recording, Stage
 from plinth.model.objective import Objective
 from plinth.model.patroni import PatroniSpec
 from plinth.model.plan import Plan
@@ -309,6 +309,46 @@ def security_page() -> str:
     return "\n".join([f"{before}{WAYS_BEGIN}", "", *rows, "", f"{WAYS_END}{after}"])
 
 
+def engine_limits() -> str:
+    """Return the module of the load engine with the defaults and bounds of its configuration, which its model declares."""
+
+    def most(model: type[BaseModel], key: str) -> Any:
+        return model.model_json_schema()["properties"][key]["maximum"]
+
+    bounds: dict[str, tuple[str, Any]] = {
+        "MOST_CLIENTS": ("usize", most(LoadConfig, "clients")),
+        "LONGEST_S": ("f64", most(LoadConfig, "stop_timeout_s")),
+        "MOST_TPS": ("f64", most(Stage, "to_tps")),
+        "MOST_FIRST_NUMBER": ("u64", most(LedgerFiles, "first_number")),
+        "MOST_CLASSES": ("usize", most(Recording, "classes")),
+        "MOST_SPEED": ("f64", most(Recording, "speed")),
+    }
+    defaults: dict[str, tuple[type[BaseModel], str]] = {
+        "max_tries": (LoadConfig, "u32"),
+        "check_variables": (LoadConfig, "bool"),
+        "connect_timeout_s": (LoadConfig, "f64"),
+        "stop_timeout_s": (LoadConfig, "f64"),
+        "weight": (LoadScript, "u32"),
+        "first_number": (LedgerFiles, "u64"),
+        "classes": (Recording, "usize"),
+        "arrivals": (Rate, "Distribution"),
+    }
+
+    def literal(kind: str, value: Any) -> str:
+        if kind == "Distribution":
+            return f"{kind}::{value.title()}"
+        return str(value).lower() if kind == "bool" else f"{float(value):_}" if kind == "f64" else f"{value:_}"
+
+    texts = [f"pub(crate) const {name}: {kind} = {literal(kind, value)};\n" for name, (kind, value) in bounds.items()]
+    for key, (model, kind) in defaults.items():
+        value = literal(kind, model.model_fields[key].default)
+        texts.append(f"\npub(crate) fn {key}() -> {kind} {{\n    {value}\n}}\n")
+    made = (
+        "//! Defaults and greatest values of a configuration. Made by scripts/generated.py of plinth.model.load_config."
+    )
+    return f"{made}\n\nuse crate::arrivals::Distribution;\n\n{''.join(texts)}"
+
+
 def generated() -> dict[str, str]:
     """Return every generated file: path below the root -> text."""
     return {
@@ -324,6 +364,7 @@ def generated() -> dict[str, str]:
         "docs/reference/forecast.schema.json": schema_text(Forecast.model_json_schema()),
         "docs/reference/live.schema.json": schema.schema_text(LiveProtocol),
         "docs/reference/load.schema.json": schema_text(LoadConfig.model_json_schema()),
+        "crates/load/src/limits.rs": engine_limits(),
         "docs/reference/report.schema.json": schema.schema_text(),
         "docs/reference/published.schema.json": schema_text(Reference.model_json_schema(by_alias=True)),
         "docs/reference/experiment.md": experiment_reference(),

@@ -81,7 +81,7 @@ TWO = packed([(1, 10, 20, 0, 1), (2, 30, 40, 0, 1)])
         ((), "there is no ledger"),
         ((b"",), "does not begin with PLINTHLG"),
         ((header(magic=b"PLINTHLX") + TWO,), "does not begin with PLINTHLG"),
-        ((header(version=3) + TWO,), "has format version 3; 1 to 2 can be read"),
+        ((header(version=2) + TWO,), "has format version 2; 1 can be read"),
         ((header()[:16] + struct.pack("<I", 40) + header()[20:],), "(64, 40) bytes, not (64, 32)"),
         ((header() + TWO[:-1],), "ends within a record"),
         ((header() + TWO[:32] + bytes(32) + TWO[32:],), "a hole at record 1"),

@@ -14,7 +14,8 @@ use plinth_config::ConfigError;
 use plinth_script::Prng;
 use serde::Deserialize;
 
-use crate::seconds::{LONGEST_S, nanoseconds};
+use crate::limits::{self, LONGEST_S, MOST_TPS};
+use crate::seconds::nanoseconds;
 use dense::Dense;
 
 /// An open loop: transactions are due at times of their own, however long others take.
@@ -22,7 +23,7 @@ use dense::Dense;
 #[serde(deny_unknown_fields)]
 pub struct Rate {
     /// How arrivals are spread.
-    #[serde(default = "poisson")]
+    #[serde(default = "limits::arrivals")]
     pub arrivals: Distribution,
     /// One after the other from the start of measuring; the first one's first rate holds during the warm-up, the last
     /// one's last rate until the end.
@@ -51,13 +52,6 @@ pub struct Stage {
     #[serde(default)]
     pub duration_s: Option<f64>,
 }
-
-fn poisson() -> Distribution {
-    Distribution::Poisson
-}
-
-/// Far above what a client can do.
-const HIGHEST_TPS: f64 = 1e9;
 
 /// Above this, arrivals of a process are [`dense`]: pgbench's rounding is 0.04 % wrong there, and one by one they take a hundredth
 /// of the time that they span.
@@ -90,9 +84,9 @@ impl Rate {
         }
         for (index, stage) in self.stages.iter().enumerate() {
             for tps in [stage.from_tps, stage.to_tps] {
-                if !(0.0..=HIGHEST_TPS).contains(&tps) {
+                if !(0.0..=MOST_TPS).contains(&tps) {
                     return wrong(format!(
-                        "got {tps}, allowed are transactions per second from 0 to {HIGHEST_TPS}"
+                        "got {tps}, allowed are transactions per second from 0 to {MOST_TPS}"
                     ));
                 }
             }

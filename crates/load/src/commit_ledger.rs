@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use plinth_config::ConfigError;
 use serde::Deserialize;
 
+use crate::limits::{self, MOST_FIRST_NUMBER};
 pub(crate) use added::with_ledger;
 use file::{RecordFile, SLOT_BYTES};
 
@@ -20,11 +21,8 @@ use file::{RecordFile, SLOT_BYTES};
 pub(crate) const CLIENT_VARIABLE: &str = "plinth_ledger_client";
 pub(crate) const NUMBER_VARIABLE: &str = "plinth_ledger_number";
 
-/// Numbers are a `bigint` in the database; this leaves every load room to count on.
-const GREATEST_FIRST_NUMBER: u64 = 1 << 52;
-
 const MAGIC: &[u8; 8] = b"PLINTHLG";
-const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 1;
 const HEADER_BYTES: usize = 2 * SLOT_BYTES;
 /// Where the header says that the load has ended.
 const HAS_ENDED_AT: u64 = 24;
@@ -37,12 +35,8 @@ pub struct LedgerConfig {
     /// be there yet.
     pub folder: String,
     /// The number of each client's first transaction; later loads on the same tables continue where another has ended.
-    #[serde(default = "one")]
+    #[serde(default = "limits::first_number")]
     pub first_number: u64,
-}
-
-fn one() -> u64 {
-    1
 }
 
 impl LedgerConfig {
@@ -50,9 +44,9 @@ impl LedgerConfig {
         if self.folder.is_empty() {
             return Err(ConfigError::new("ledger", "got an empty folder"));
         }
-        if !(1..=GREATEST_FIRST_NUMBER).contains(&self.first_number) {
+        if !(1..=MOST_FIRST_NUMBER).contains(&self.first_number) {
             let message = format!(
-                "got a first_number of {}, allowed is from 1 to {GREATEST_FIRST_NUMBER}",
+                "got a first_number of {}, allowed is from 1 to {MOST_FIRST_NUMBER}",
                 self.first_number
             );
             return Err(ConfigError::new("ledger", message));

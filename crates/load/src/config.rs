@@ -1,4 +1,4 @@
-//! What a run is to do. Defaults and bounds are those of `plinth.model.load_config`, which `tests/schema.rs` checks.
+//! What a run is to do. Defaults and bounds are those of `plinth.model.load_config` ([`crate::limits`]).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,12 +11,13 @@ use serde::Deserialize;
 use crate::arrivals::Rate;
 use crate::commit_ledger::LedgerConfig;
 use crate::deck::MOST_CARDS;
+use crate::limits::{self, LONGEST_S, MOST_CLIENTS};
 use crate::log::LogConfig;
 use crate::pacing;
 use crate::part::Part;
 use crate::protocol::Protocol;
 use crate::recording::ReplayConfig;
-use crate::seconds::{LONGEST_S, nanoseconds};
+use crate::seconds::nanoseconds;
 use crate::source::TransactionSource;
 
 /// A load: who connects where and runs what, and for how long.
@@ -64,7 +65,7 @@ pub struct Config {
     pub seed: u64,
     /// How often a transaction is tried when it fails with a serialization failure or a deadlock;
     /// 0 for as often as the duration and the latency limit allow.
-    #[serde(default = "one")]
+    #[serde(default = "limits::max_tries")]
     pub max_tries: u32,
     /// Each transaction gets a connection of its own: pgbench's `--connect`.
     #[serde(default)]
@@ -86,7 +87,7 @@ pub struct Config {
     /// A variable that nothing sets, or a name that no variable can have, is an error before anything begins; otherwise only
     /// of the client that reaches it, as in pgbench, where an unset parameter of the extended and the prepared protocol is a
     /// null.
-    #[serde(default = "yes")]
+    #[serde(default = "limits::check_variables")]
     pub check_variables: bool,
     /// An aborted client ends the run.
     #[serde(default)]
@@ -110,10 +111,10 @@ pub struct Config {
     #[serde(default)]
     pub part: Option<Part>,
     /// How long one connection may take.
-    #[serde(default = "ten_seconds")]
+    #[serde(default = "limits::connect_timeout_s")]
     pub connect_timeout_s: f64,
     /// How long running transactions may take after a stop.
-    #[serde(default = "ten_seconds")]
+    #[serde(default = "limits::stop_timeout_s")]
     pub stop_timeout_s: f64,
 }
 
@@ -131,21 +132,6 @@ pub struct ShellUser {
     #[serde(default)]
     pub discards_output: bool,
 }
-
-fn yes() -> bool {
-    true
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn ten_seconds() -> f64 {
-    10.0
-}
-
-/// No server takes more: PostgreSQL's greatest `max_connections`.
-const MOST_CLIENTS: usize = 262_143;
 
 impl Config {
     /// Checks everything that can be known without parsing scripts.

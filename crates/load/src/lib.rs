@@ -24,6 +24,7 @@ mod errors;
 mod events;
 mod gset;
 mod latencies;
+mod limits;
 mod link;
 mod log;
 mod pacing;

@@ -6,7 +6,8 @@
 use plinth_config::ConfigError;
 use plinth_script::Prng;
 
-use crate::seconds::{LONGEST_S, nanoseconds};
+use crate::limits::LONGEST_S;
+use crate::seconds::nanoseconds;
 use crate::source::TransactionSource;
 
 /// The longest think time, in means.

@@ -7,6 +7,7 @@ use plinth_config::ConfigError;
 use plinth_log::ReplayFile;
 use serde::Deserialize;
 
+use crate::limits::{self, MOST_CLASSES, MOST_SPEED};
 use crate::report::{Labels, ScriptLabel};
 
 /// How a recorded workload is replayed.
@@ -26,18 +27,12 @@ pub struct ReplayConfig {
     #[serde(default)]
     pub read_only: bool,
     /// How many classes of statements have figures of their own: those with the most time when they were recorded.
-    #[serde(default = "default_classes")]
+    #[serde(default = "limits::classes")]
     pub classes: usize,
-}
-
-fn default_classes() -> usize {
-    100
 }
 
 /// The recording begins this long after the load, so that sessions that were open before it are connected.
 pub(crate) const LEAD_NS: u64 = 1_000_000_000;
-const MOST_CLASSES: usize = 10_000;
-const MOST_SPEED: f64 = 1e6;
 /// Longer texts of classes are cut.
 const MAX_LABEL_CHARS: usize = 1_000;
 const OTHERS: &str = "(other statements)";

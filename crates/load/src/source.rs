@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::compiled::CompiledWorkload;
+use crate::limits;
 
 /// A script, or a transaction that is compiled in, and how often it is chosen.
 #[derive(Debug, Clone, Deserialize)]
@@ -17,7 +18,7 @@ pub struct TransactionSource {
     #[serde(default, rename = "native")]
     pub compiled: Option<CompiledWorkload>,
     /// Its share among all scripts' weights; 0 for never.
-    #[serde(default = "one")]
+    #[serde(default = "limits::weight")]
     pub weight: u32,
     /// How long a client waits before each, which is no part of its latency: the keying time of a terminal.
     #[serde(default)]
@@ -28,8 +29,4 @@ pub struct TransactionSource {
     /// The client does not wait for its end: its think time counts from when it was due.
     #[serde(default)]
     pub deferred: bool,
-}
-
-fn one() -> u32 {
-    1
 }

@@ -1,7 +1,7 @@
 """The load engine's configuration: the JSON that `plinth._native.LoadRun` takes.
 
-Defaults and bounds are declared here. docs/reference/load.schema.json is made of them, and crates/load/tests/schema.rs holds
-the engine's own to it.
+Defaults and bounds are declared here. docs/reference/load.schema.json and crates/load/src/limits.rs are made of them, and
+crates/load/tests/schema.rs holds the engine to the former.
 """
 
 from collections.abc import Sequence
@@ -102,7 +102,11 @@ _JSON_SCHEMA_WORDS = {
 }
 MAX_CLIENTS = 262_143
 """PostgreSQL's greatest `max_connections`: MAX_BACKENDS of postmaster.h."""
+MAX_THREADS = 1024
+"""Of what people ask for; the engine itself has no limit."""
 MAX_TPS = 1e9
+MAX_SPEED = 1e6
+"""Times of a recording are divided by this at most."""
 
 
 def bounds(**limits: float) -> dict[str, JsonValue]:
@@ -213,7 +217,7 @@ class Recording(Finite):
 
     file: str = Field(description="The replay file, which `plinth replay prepare` makes.")
     speed: float | None = Field(
-        json_schema_extra=bounds(gt=0, le=1e6),
+        json_schema_extra=bounds(gt=0, le=MAX_SPEED),
         default=None,
         description="Times of the recording are divided by this, and latency counts from then; None: each session begins its next "
         "statement when the one before has ended.",

@@ -13,12 +13,11 @@ from plinth.model.base import Frozen
 from plinth.model.commit_ledger import LedgerCheck
 from plinth.model.durability import Damage, IntegrityCheck
 from plinth.model.figures import percent
-from plinth.model.load_config import MAX_CLIENTS
+from plinth.model.load_config import MAX_CLIENTS, MAX_THREADS
 from plinth.model.units import format_count, format_duration
 
 PROTOCOL_VERSION = 1
 WITNESS_VERSION = 1
-MAX_THREADS = 1024
 _Text = Annotated[str, Field(max_length=256)]
 
 LoadEnd = Literal["complete", "interrupted", "load failed", "server lost"]

@@ -11,7 +11,7 @@ from plinth.model.base import Frozen, Names
 from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.files import MOST_WEIGHT, Files, weighted
-from plinth.model.load_config import MAX_CLIENTS, MAX_TPS
+from plinth.model.load_config import MAX_CLIENTS, MAX_SPEED, MAX_THREADS, MAX_TPS, Arrivals, Protocol
 from plinth.model.tpcc_options import TpccOptions
 from plinth.model.units import DurationS
 
@@ -96,7 +96,7 @@ class WorkloadSpec(TpccOptions):
         "recorded, and a class of statements, which differ in constants only, is a type of transaction.",
         examples=["log/postgresql-*.json"],
     )
-    speed: Annotated[float, Field(gt=0, le=1e6)] | Literal["closed"] = Field(
+    speed: Annotated[float, Field(gt=0, le=MAX_SPEED)] | Literal["closed"] = Field(
         default=1.0,
         description="Of replay: times of the recording are divided by this, and latency counts from then (an open loop); closed: "
         "each session begins its next statement when the one before has ended.",
@@ -136,7 +136,7 @@ class WorkloadSpec(TpccOptions):
     threads: int | None = Field(
         default=None,
         ge=1,
-        le=1024,
+        le=MAX_THREADS,
         description="Threads of the load engine. Default: one for each core, at most 8 and at most clients.",
         examples=[2],
     )
@@ -145,9 +145,7 @@ class WorkloadSpec(TpccOptions):
         description="Who the clients are: plinth, the load engine; psycopg and sqlalchemy, programs in Python with a process for "
         "each client, in a closed loop and of scripts of SQL and \\set only.",
     )
-    protocol: Literal["simple", "extended", "prepared"] = Field(
-        default="prepared", description="How statements are sent."
-    )
+    protocol: Protocol = Field(default="prepared", description="How statements are sent.")
     max_tries: int = Field(
         default=1, ge=1, description="Tries of a transaction after a serialization failure or deadlock; 1 is no retry."
     )
@@ -158,7 +156,7 @@ class WorkloadSpec(TpccOptions):
         "start of measuring. Default: a client begins when it has finished.",
         examples=[500],
     )
-    arrivals: Literal["poisson", "uniform"] = Field(
+    arrivals: Arrivals = Field(
         default="poisson",
         description="With rate: poisson, independent of one another as of many users, or uniform, evenly spaced.",
     )

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAGIC = b"PLINTHLG"
-FORMAT_VERSION = 2
-_FIRST_VERSION = 1  # without prepared transactions
+_FORMAT_VERSION = 1
 _HEADER = [
     ("magic", "S8"),
     ("version", "<u4"),
@@ -209,9 +208,9 @@ def header_of(start: bytes, where: str) -> "np.void":
     if len(start) < HEADER_BYTES or start[: len(_MAGIC)] != _MAGIC:
         raise RunError("this is no ledger: it does not begin with PLINTHLG", where=where, hint=_HINT)
     read = np.frombuffer(start[:HEADER_BYTES], header)[0]
-    if not _FIRST_VERSION <= read["version"] <= FORMAT_VERSION:
+    if read["version"] != _FORMAT_VERSION:
         raise RunError(
-            f"the ledger has format version {read['version']}; {_FIRST_VERSION} to {FORMAT_VERSION} can be read",
+            f"the ledger has format version {read['version']}; {_FORMAT_VERSION} can be read",
             where=where,
             hint="read it with the version of Plinth that wrote it",
         )
