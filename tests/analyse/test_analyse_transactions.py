@@ -85,7 +85,7 @@ def test_each_trial_has_them_for_the_csv() -> None:
     assert point.transactions[1].latency_p99_ns == 4_000_000
 
 
-def test_a_trial_of_before_outcomes_were_kept_has_its_latencies() -> None:
+def test_a_trial_whose_outcomes_are_missing_has_its_latencies() -> None:
     contents = edit_trial(mixed((300,)), 1, scripts=())
     transfer = types_of(analyse(contents))[TRANSFER]
     assert (transfer.done, transfer.failed, transfer.retried) == (300, None, None)

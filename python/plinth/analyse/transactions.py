@@ -72,7 +72,7 @@ def _latency(contents: TrialContents, name: str) -> Buckets:
 
 
 def _totals(contents: TrialContents, name: str) -> Totals | None:
-    """Return the outcomes of a type; None where it had none."""
+    """Return the outcomes of a type; None where the bundle lacks them: its histograms still tell what was done."""
     return next((one.measured for one in contents.trial.scripts if one.name == name), None)
 
 
