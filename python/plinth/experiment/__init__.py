@@ -2,11 +2,10 @@
 
 from plinth.experiment.examples import Example, example, example_names
 from plinth.experiment.files import is_bundle
-from plinth.experiment.full_template import full_template
 from plinth.experiment.published import packaged_references, read_reference
 from plinth.experiment.read import ParsedExperiment, read_experiment, read_experiment_text
 from plinth.experiment.rights import KEYS, confirmations
-from plinth.experiment.template import json_schema, template
+from plinth.experiment.template import full_template, json_schema, template
 
 __all__ = [
     "KEYS",
