@@ -26,7 +26,7 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from plinth.fleet.executors import Executor
+from plinth.fleet.executors.executor import Executor
 from plinth.fleet.executors.local import LocalExecutor
 from plinth.fleet.load import FleetLoad
 from plinth.load import Load, LoadConfig, LoadDriver, LoadScript, Rate

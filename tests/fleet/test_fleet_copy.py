@@ -13,7 +13,8 @@ from pydantic import TypeAdapter
 
 from fleets import running_agents
 from plinth.fleet.copying import FleetCopy
-from plinth.fleet.executors import Executor, executor_of
+from plinth.fleet.executors import executor_of
+from plinth.fleet.executors.executor import Executor
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Interrupted, RunError

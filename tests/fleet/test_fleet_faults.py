@@ -23,7 +23,8 @@ from own_sshd import Sshd
 from plinth.fleet import agent as agent_of_fleet
 from plinth.fleet.agent import serve
 from plinth.fleet.check import check_fleet
-from plinth.fleet.executors import NotStarted, executor_of
+from plinth.fleet.executors import executor_of
+from plinth.fleet.executors.executor import NotStarted
 from plinth.fleet.load import FleetLoad
 from plinth.fleet.protocol import Done, Link, Polled, Request
 from plinth.model.connection import Connection
@@ -127,7 +128,7 @@ def test_all_hosts_that_cannot_be_reached_are_named(sshd: Sshd, tmp_path: Path) 
 def test_another_version_is_refused_before_anything_connects(
     fleet: MakeFleet, config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plinth.fleet.versions.__version__", "99.0")
+    monkeypatch.setattr("plinth.fleet.check.__version__", "99.0")
     with pytest.raises(MissingCapability, match="other versions than this one") as refused:
         fleet(FleetSpec(address="local", machines=1), config()).start()
     assert [line.partition(":")[0] for line in refused.value.details] == ["this machine", "local-1"]

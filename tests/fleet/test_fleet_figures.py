@@ -14,7 +14,8 @@ import pytest
 from pydantic import BaseModel
 
 from fleets import MakeConfig
-from plinth.fleet.executors import Started, executor_of
+from plinth.fleet.executors import executor_of
+from plinth.fleet.executors.executor import Started
 from plinth.fleet.figures import check_figures
 from plinth.fleet.load import FleetLoad
 from plinth.fleet.merge import add_histograms

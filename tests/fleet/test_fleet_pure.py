@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from plinth.fleet.asking import ClockOffset, Exchange, clock_offset
+from plinth.fleet.check import check_drivers, check_versions
 from plinth.fleet.merge import SecondHistograms, add_histograms, merged_totals
 from plinth.fleet.protocol import Hello, Request
 from plinth.fleet.split import clients_of, parts_of, threads_of_fleet
-from plinth.fleet.versions import check_drivers, check_versions
 from plinth.load import LoadConfig, LoadScript
 from plinth.load.drivers.aggregates import highest_of_buckets
 from plinth.model.connection import Connection

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from both import Both
 from fleets import running_agents
-from plinth.fleet.executors import NotStarted, executor_of
+from plinth.fleet.executors import executor_of
+from plinth.fleet.executors.executor import NotStarted
 from plinth.fleet.executors.ray import _connected
 from plinth.fleet.executors.ray_driver import _of_own_users
 from plinth.fleet.executors.ray_messages import Placed, Versions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.fleet.executors import Started
+from plinth.fleet.executors.executor import Started
 from plinth.model.errors import RunError
 from plinth.model.host import HostSpec
 from plinth.run.hosts import link

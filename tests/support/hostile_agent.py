@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from plinth import __version__
-from plinth.fleet.executors import Started
+from plinth.fleet.executors.executor import Started
 from plinth.fleet.protocol import Hello, Link
 from plinth.model.errors import RunError
 

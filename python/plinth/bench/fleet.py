@@ -9,8 +9,8 @@ from functools import partial
 from types import FrameType
 from typing import TypeVar
 
+from plinth.bench.events import as_libpq
 from plinth.bench.failure import BenchFailure
-from plinth.bench.libpq_messages import as_libpq
 from plinth.fleet.executors import executor_of
 from plinth.fleet.load import FleetLoad
 from plinth.load.engine import OF_ENGINE

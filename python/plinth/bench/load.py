@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from plinth.bench.events import EventPrinter
+from plinth.bench.events import EventPrinter, as_libpq
 from plinth.bench.failure import BenchFailure
 from plinth.bench.fleet_options import fleet_words
-from plinth.bench.libpq_messages import as_libpq
 from plinth.bench.lossless import raw_of, text_of
 from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import CommandOutcome, Counts, Latency, Outcome, ScriptOutcome

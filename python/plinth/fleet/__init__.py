@@ -20,6 +20,6 @@ task.py         what all agents do together: opened, polled, closed
 load.py         `FleetLoad`, a `plinth.load.LoadDriver`
 copying.py      `FleetCopy`: the rows of a dataset, sent by all machines
 ledger.py       commit ledgers, collected from all
-executors/      how agents are started: on this machine, by ssh, by Ray
+executors/      how agents are started: on this machine, by ssh, by Ray; executor.py is what they have in common
 check.py        whether the machines of a fleet can drive a load
 """

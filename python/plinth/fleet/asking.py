@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
-from plinth.fleet.executors import NotStarted, Started
+from plinth.fleet.executors.executor import NotStarted, Started
 from plinth.fleet.figures import check_figures
 from plinth.fleet.protocol import (
     ANSWER_TIMEOUT_S,

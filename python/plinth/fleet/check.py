@@ -1,13 +1,16 @@
 """Whether the machines of a fleet can drive a load: versions, clocks, cores, and whether each reaches the server."""
 
+import platform
 import time
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from plinth import __version__
 from plinth.fleet.asking import ClockOffset, ask_all, greet, measure_clocks
-from plinth.fleet.executors import Executor
-from plinth.fleet.protocol import Hello, Reached, Request
-from plinth.fleet.versions import version_problems
+from plinth.fleet.executors.executor import Executor
+from plinth.fleet.protocol import PROTOCOL_VERSION, Hello, Reached, Request
 from plinth.model.connection import Connection
+from plinth.model.errors import MissingCapability
 from plinth.model.load import MAX_CLOCK_ERROR_NS, MAX_SKEW_NS
 
 _REACH_TIMEOUT_S = 10.0
@@ -70,3 +73,39 @@ def _unreached(error: str) -> str:
     if error.startswith("cannot log in"):
         return f"the server does not let it in ({error}): look at user, password and pg_hba.conf of the server"
     return f"it does not reach the server ({error}): look at listen_addresses and the firewall of the server"
+
+
+def version_problems(hellos: Mapping[str, Hello]) -> dict[str, str]:
+    """Return the machines, by name, whose versions differ from this one's, each with what it has."""
+    ours = _versions(PROTOCOL_VERSION, __version__, platform.python_version())
+    theirs = {name: _versions(one.protocol, one.plinth, one.python) for name, one in hellos.items()}
+    return {name: versions for name, versions in theirs.items() if versions != ours}
+
+
+def check_versions(hellos: Mapping[str, Hello]) -> None:
+    """Raise MissingCapability, with the list, where a machine's versions differ from this one's."""
+    if different := version_problems(hellos):
+        raise MissingCapability(
+            "the machines of the fleet have other versions than this one",
+            where="fleet",
+            details=[
+                f"this machine: {_versions(PROTOCOL_VERSION, __version__, platform.python_version())}",
+                *(f"{name}: {versions}" for name, versions in different.items()),
+            ],
+            hint="install the same wheel under the same Python everywhere; `plinth fleet check` shows all of them",
+        )
+
+
+def check_drivers(drivers: Mapping[str, str | None]) -> None:
+    """Raise MissingCapability, with the list, where not all machines have the same versions of a driver's packages."""
+    if len(set(drivers.values())) > 1:
+        raise MissingCapability(
+            "the machines of the fleet have different versions of the driver",
+            where="workload.driver",
+            details=[f"{name}: {driver}" for name, driver in drivers.items()],
+            hint="install the same packages everywhere",
+        )
+
+
+def _versions(protocol: int, plinth: str, python: str) -> str:
+    return f"plinth {plinth}, Python {python}" + ("" if protocol == PROTOCOL_VERSION else f", protocol {protocol}")

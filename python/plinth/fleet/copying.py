@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plinth.fleet.asking import ask_all, ask_each, greet
-from plinth.fleet.executors import Executor, Started
+from plinth.fleet.check import check_versions
+from plinth.fleet.executors.executor import Executor, Started
 from plinth.fleet.protocol import Copied, Done, Request
 from plinth.fleet.task import FleetTask
-from plinth.fleet.versions import check_versions
 from plinth.model.errors import RunError
 from plinth.model.load import BulkProgress, BulkResult
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plinth.fleet.asking import ask_each
-from plinth.fleet.executors import Started
+from plinth.fleet.executors.executor import Started
 from plinth.fleet.protocol import LedgerPiece, Request
 from plinth.fleet.split import threads_of
 from plinth.model.load_config import LoadConfig

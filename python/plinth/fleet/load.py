@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 from plinth.fleet.asking import ClockOffset, ask_all, ask_each, greet, measure_clocks, named
-from plinth.fleet.executors import Executor, Started
+from plinth.fleet.check import check_drivers, check_versions
+from plinth.fleet.executors.executor import Executor, Started
 from plinth.fleet.ledger import collect_ledgers
 from plinth.fleet.merge import SecondHistograms, add_histograms, merged_result, merged_second
 from plinth.fleet.protocol import Collected, Done, Hello, Measuring, Polled, Request
 from plinth.fleet.recording import send_recording
 from plinth.fleet.split import clients_of, parts_of
 from plinth.fleet.task import POLL_S, FleetTask
-from plinth.fleet.versions import check_drivers, check_versions
 from plinth.model.errors import RunError
 from plinth.model.histogram import Buckets
 from plinth.model.load import (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plinth.fleet.asking import ask_all
-from plinth.fleet.executors import Started
+from plinth.fleet.executors.executor import Started
 from plinth.fleet.protocol import Done, Request
 from plinth.model.errors import MissingCapability
 from plinth.system import cancel

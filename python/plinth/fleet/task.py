@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Generic, Protocol, TypeVar
 
 from plinth.fleet.asking import ask_all
-from plinth.fleet.executors import Executor, Started
+from plinth.fleet.executors.executor import Executor, Started
 from plinth.fleet.protocol import Done, Request
 from plinth.model.errors import RunError
 from plinth.system import cancel

@@ -5,7 +5,8 @@ from typing import Any
 
 from plinth.fleet.check import check_fleet
 from plinth.fleet.copying import FleetCopy
-from plinth.fleet.executors import Executor, executor_of
+from plinth.fleet.executors import executor_of
+from plinth.fleet.executors.executor import Executor
 from plinth.fleet.load import FleetLoad
 from plinth.load import LoadConfig
 from plinth.model.errors import MissingCapability, Problem

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from plinth.experiment import ParsedExperiment
 from plinth.fleet.check import MachineCheck, check_fleet
-from plinth.fleet.executors import NotStarted, executor_of
+from plinth.fleet.executors import executor_of
+from plinth.fleet.executors.executor import NotStarted
 from plinth.model.errors import RunError, UsageError
 from plinth.system.conninfo import resolve
 from plinth.system.log_file import LogFile

@@ -11,8 +11,7 @@ import pytest
 
 from both import PGBENCH, Both
 from plinth.bench.command_line import OPTIONS, OURS
-from plinth.bench.events import EventPrinter
-from plinth.bench.libpq_messages import as_libpq
+from plinth.bench.events import EventPrinter, as_libpq
 from plinth.bench.options import BenchOptions
 
 NOWHERE = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"})

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from plinth.fleet.executors import Started
+from plinth.fleet.executors.executor import Started
 from plinth.fleet.protocol import AGENT_END_TIMEOUT_S, Link
 from plinth.system.log_file import LogFile
 from plinth.system.process import Child, wait_or_kill

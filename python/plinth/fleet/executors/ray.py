@@ -14,7 +14,7 @@ from functools import partial
 from time import monotonic
 from typing import TypeVar
 
-from plinth.fleet.executors import NotStarted, Started
+from plinth.fleet.executors.executor import NotStarted, Started
 from plinth.fleet.executors.ray_messages import Answer, Placed, Problem, RayEnded, RayOrder, Versions
 from plinth.fleet.protocol import Link
 from plinth.model.base import Frozen

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from plinth.fleet.executors import Started
+from plinth.fleet.executors.executor import Started
 from plinth.fleet.protocol import AGENT_END_TIMEOUT_S, Link
 from plinth.model.errors import RunError
 from plinth.model.fleet import FleetSpec

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from plinth.fleet.executors import Started
+from plinth.fleet.executors.executor import Started
 from plinth.fleet.executors.ssh import ssh_command, unreached
 from plinth.fleet.protocol import Link
 from plinth.model.errors import PlinthError
