@@ -5,11 +5,14 @@ Standard error is also that of commands that run for hours, and whose reader may
 
 import os
 import sys
-from typing import IO, Any, Never, cast
+from typing import IO, TYPE_CHECKING, Any, Never, cast
 
 from rich.console import Console
 
 from plinth.common.terminal import ShowingConsole
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class _OutputConsole(ShowingConsole):
@@ -26,6 +29,17 @@ def output_console() -> Console:
 def error_console(*, soft_wrap: bool = False) -> Console:
     """Return the console of standard error, for progress, notes and errors."""
     return ShowingConsole(file=stderr(), highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap)
+
+
+def plain_table(*titles: str, dim: bool = False) -> "Table":
+    """Return a table without lines whose cells are wrapped, with dim titles and wider gaps if `dim`."""
+    from rich.table import Table
+
+    padding, style = ((0, 2, 0, 0), "dim") if dim else ((0, 1), None)
+    table = Table(box=None, pad_edge=False, padding=padding, header_style=style)
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    return table
 
 
 def stderr() -> IO[str]:

@@ -3,9 +3,9 @@
 import textwrap
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from plinth.cli.console import plain_table
 from plinth.model.doctor import MACHINE, SEVERITIES, Examination, Finding, Noise, Severity
 from plinth.model.figures import percent
 from plinth.report.text import ratio
@@ -39,7 +39,7 @@ def show_noise(noise: Noise, console: Console) -> None:
     """Print the rates and the smallest detectable differences by number of trials."""
     console.print(Text(f"\nNoise, in {noise.path}", style="bold"), soft_wrap=True)
     repeats = list(dict.fromkeys(one.repeats for work in noise.works for one in work.expected))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table(dim=True)
     for title in ("work", "a second", "A/A", *(f"{n} trials" for n in repeats)):
         table.add_column(title, justify="left" if title == "work" else "right", no_wrap=title != "work")
     for work in noise.works:

@@ -1,18 +1,16 @@
 """The command endurance: how much drive life a workload consumes."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from plinth.cli.console import output_console
-from plinth.cli.options import AsJson
-from plinth.cli.printing import print_json
+from plinth.cli.options import AsJson, Bundle
+from plinth.cli.printing import print_result
 from plinth.model.errors import UsageError
 
 
 def endurance(
-    bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
+    bundle: Bundle,
     /,
     *,
     tps: Annotated[
@@ -50,10 +48,7 @@ def endurance(
     from plinth.tasks.endurance import endurance_of_bundle
 
     account = endurance_of_bundle(bundle, tps, _size("--tbw", tbw), pe_cycles, _size("--capacity", capacity), waf)
-    if as_json:
-        print_json(account.model_dump_json(indent=1))
-    else:
-        show_endurance(account, output_console())
+    print_result(account, as_json, show_endurance)
     return 0
 
 

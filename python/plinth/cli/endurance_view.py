@@ -1,9 +1,9 @@
 """Prints how much drive life a workload consumes."""
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from plinth.cli.console import plain_table
 from plinth.model.endurance import Endurance, VariantEndurance
 from plinth.model.figures import number
 from plinth.model.units import format_decimal_size
@@ -34,7 +34,7 @@ def show_endurance(account: Endurance, console: Console) -> None:
 def _show_variant(variant: VariantEndurance, account: Endurance, console: Console) -> None:
     rate = f" at {figure(variant.tps, number)} transactions/s ({account.rate})" if variant.tps else ""
     console.print(Text(variant.label, style="bold").append(rate, style="not bold"), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table(dim=True)
     table.add_column("written", overflow="fold", min_width=_LEAST)
     for title in ("per transaction", "per day", "amplification; life"):
         table.add_column(title, justify="right", no_wrap=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from plinth.cli.console import output_console
+from plinth.cli.console import output_console, plain_table
 from plinth.cli.options import AsJson, Overrides, SshConfig, Yes, checked_ssh_config
-from plinth.cli.printing import print_json, print_plain
+from plinth.cli.printing import print_errors, print_json, print_plain
 
 if TYPE_CHECKING:
     from plinth.fleet.check import MachineCheck
@@ -104,12 +104,10 @@ def _not_started_as_json(name: str, problem: str) -> dict[str, object]:
 
 
 def _show(found: "FleetFound") -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("machine", "host", "cores", "plinth", "Python", "clock known to", "wall clock", "server"):
-        table.add_column(title, overflow="fold")
+    titles = ("machine", "host", "cores", "plinth", "Python", "clock known to", "wall clock", "server")
+    table = plain_table(*titles, dim=True)
     for one in found.machines:
         hello = one.hello
         table.add_row(
@@ -126,9 +124,7 @@ def _show(found: "FleetFound") -> None:
     for one in found.machines:
         for problem in one.problems:
             print_plain(f"{one.name}: {problem}")
-    for name, error in found.not_started.items():
-        for line in (f"{name}: {error}", *error.details, *([f"hint: {error.hint}"] if error.hint else [])):
-            print_plain(line)
+    print_errors(found.not_started)
     well = sum(not one.problems for one in found.machines)
     print_plain(f"{well} of {len(found.machines) + len(found.not_started)} machines can drive a load together")
 

@@ -1,16 +1,15 @@
 """The command forecast: what a run would do on other drives."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from plinth.cli.options import AsJson
-from plinth.cli.printing import print_json
+from plinth.cli.options import AsJson, Bundle
+from plinth.cli.printing import print_result
 
 
 def forecast(
-    bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
+    bundle: Bundle,
     /,
     *,
     profile: Annotated[
@@ -35,14 +34,10 @@ def forecast(
 
     See docs/guides/forecast.md for what it rests on, and how far it was off.
     """
-    from plinth.cli.console import output_console
     from plinth.cli.forecast_view import show_forecast
     from plinth.tasks.forecast import forecast_of_bundle
 
     asked = tuple(name.strip() for listed in profile for name in listed.split(",") if name.strip())
     found = forecast_of_bundle(bundle, asked, variant)
-    if as_json:
-        print_json(found.model_dump_json(indent=1))
-    else:
-        show_forecast(found, output_console())
+    print_result(found, as_json, show_forecast)
     return 0

@@ -1,9 +1,9 @@
 """Prints what a run would do on other drives."""
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from plinth.cli.console import plain_table
 from plinth.model.figures import number, percent
 from plinth.model.forecast import DriveForecast, Forecast
 from plinth.report.text import figure, latency
@@ -17,7 +17,7 @@ def show_forecast(of: Forecast, console: Console) -> None:
     console.print(Text(measured, style="bold"), soft_wrap=True)
     parts = ", ".join(f"{name} {percent(share)}" for name, share in of.parts.items() if share >= 0.005)
     console.print(Text(f"  a transaction's time: {parts}"), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table(dim=True)
     for title in ("drive", "transactions/s", "p99"):
         table.add_column(title, no_wrap=True)
     table.add_column("limit", overflow="fold")

@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from plinth.cli.console import output_console
 from plinth.cli.options import AsJson
-from plinth.cli.printing import print_json
+from plinth.cli.printing import print_result
 from plinth.common.shown import shown
 
 if TYPE_CHECKING:
@@ -43,10 +42,7 @@ def history(
     from plinth.tasks.history import history_of
 
     found = history_of(directory, with_answers=not no_answers)
-    if as_json:
-        print_json(found.model_dump_json(indent=1))
-    else:
-        _show(found, output_console())
+    print_result(found, as_json, _show)
     return 0
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from plinth.cli.console import output_console
+from plinth.cli.console import output_console, plain_table
 from plinth.cli.options import AsJson, Full, Overrides, SshConfig, Yes, checked_ssh_config
-from plinth.cli.printing import print_json, print_plain
+from plinth.cli.printing import print_errors, print_json, print_plain
 
 if TYPE_CHECKING:
     from plinth.tasks.hosts import HostFound, HostsFound
@@ -90,14 +90,12 @@ def _as_json(one: "HostFound") -> dict[str, object]:
 
 
 def _show(found: "HostsFound") -> None:
-    from rich.table import Table
     from rich.text import Text
 
     from plinth.model.units import format_size
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("host", "machine", "cores", "memory", "servers run as", "servers at", "clock known to"):
-        table.add_column(title, overflow="fold")
+    titles = ("host", "machine", "cores", "memory", "servers run as", "servers at", "clock known to")
+    table = plain_table(*titles, dim=True)
     for one in found.hosts:
         table.add_row(
             Text(one.name),
@@ -114,7 +112,5 @@ def _show(found: "HostsFound") -> None:
             print_plain(f"{one.name}: {note}")
         for finding in one.examination.at_least("warning"):
             print_plain(f"{one.name}: {finding.severity}: {finding.saw}: {finding.why}")
-    for name, error in found.not_started.items():
-        for line in (f"{name}: {error}", *error.details, *([f"hint: {error.hint}"] if error.hint else [])):
-            print_plain(line)
+    print_errors(found.not_started)
     print_plain(f"{len(found.hosts)} of {len(found.hosts) + len(found.not_started)} hosts were reached")

@@ -71,6 +71,8 @@ SshConfig = Annotated[
         "experiment can name one.",
     ),
 ]
+Bundle = Annotated[Path, Parameter(help="Folder of the bundle.")]
+NoProgressBar = Annotated[bool, Parameter(help="No progress bar.")]
 Yes = Annotated[bool, Parameter(name="--yes", help="Take the experiment of a bundle without asking; for scripts.")]
 AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON on stdout.")]
 DryRun = Annotated[

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plinth.cli.console import output_console
 from plinth.cli.options import (
     AllowWrites,
     AsJson,
@@ -19,7 +18,7 @@ from plinth.cli.options import (
     checked_ssh_config,
     with_shortcuts,
 )
-from plinth.cli.printing import print_json
+from plinth.cli.printing import print_result
 
 
 def plan(
@@ -67,10 +66,7 @@ def plan(
             hosts=hosts,
         )
         error = find_obstacles(made, bundle, loaded.connections, hosts=hosts).error()
-    if as_json:
-        print_json(made.model_dump_json(indent=1))
-    else:
-        show_plan(made, output_console())
+    print_result(made, as_json, show_plan)
     if error is None:
         return 0
     show_error(error)

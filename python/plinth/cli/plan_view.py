@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from plinth.cli.console import plain_table
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import FIRST_LOOK, MeasureSpec
 from plinth.model.factors import Design, design_of
@@ -122,8 +123,7 @@ def _variants(plan: Plan) -> RenderableType:
         for name, value in described[0].items()
         if len(described) > 1 and all(other[name] == value for other in described)
     }
-    table = Table(box=None, pad_edge=False)
-    table.add_column("  variant", overflow="fold")
+    table = plain_table("  variant")
     varied = [name for name in described[0] if name not in common]
     numeric = {"clients", *(factor.title for factor in design.factors if factor.unit is not None)}
     for name in varied:
@@ -193,7 +193,7 @@ def _differing_settings(plan: Plan) -> Table | None:
     differing = [name for name in names if len({str(v.asked.get(name)) for v in plan.variants}) > 1]
     if not differing:
         return None
-    table = Table(box=None, pad_edge=False)
+    table = plain_table()
     table.add_column("  variant")
     for name in differing:
         table.add_column(name)
@@ -252,9 +252,7 @@ def _repeated_steps(plan: Plan) -> set[str]:
 
 
 def _destructive_targets(plan: Plan) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("  disk", "model", "size", "for storage", "allowed by", "as things are now"):
-        table.add_column(title, overflow="fold")
+    table = plain_table("  disk", "model", "size", "for storage", "allowed by", "as things are now")
     for device in plan.destructive_targets:
         table.add_row(
             f"  {device.id}" + (f" ({device.name})" if device.name else ""),
@@ -273,7 +271,7 @@ def _budget(plan: Plan) -> str:
 
 
 def _needs(plan: Plan) -> Table:
-    table = Table(box=None, pad_edge=False)
+    table = plain_table()
     table.add_column("  what")
     table.add_column("where")
     table.add_column("needed", justify="right")

@@ -5,13 +5,19 @@ Consoles (`plinth.cli.console`) do the same for tables and coloured text.
 
 import shlex
 import sys
-from collections.abc import Iterable
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from plinth.common.shown import ascii_json, shown, shown_as_json
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from plinth.model.errors import PlinthError
     from plinth.model.step import Step
+
+Result = TypeVar("Result", bound="BaseModel")
 
 
 def print_plain(text: str, *, end: str = "\n", file: IO[str] | None = None, flush: bool = False) -> None:
@@ -28,9 +34,26 @@ def print_steps(title: str, steps: "Iterable[Step]") -> None:
             print_plain(shlex.join(step.argv))
 
 
+def print_errors(errors: "Mapping[str, PlinthError]") -> None:
+    """Print errors with what each is about, their details and hints."""
+    for name, error in errors.items():
+        for line in (f"{name}: {error}", *error.details, *([f"hint: {error.hint}"] if error.hint else [])):
+            print_plain(line)
+
+
 def print_rendered(text: str) -> None:
     """Print rendered text to standard output. Its colour sequences are kept; other control characters are already escaped."""
     print(text, end="")
+
+
+def print_result(found: "Result", as_json: bool, show: "Callable[[Result, Console], None]") -> None:
+    """Print a result as JSON, or else by `show` on the console of standard output."""
+    if as_json:
+        print_json(found.model_dump_json(indent=1))
+        return
+    from plinth.cli.console import output_console
+
+    show(found, output_console())
 
 
 def print_json(document: str, *, end: str = "\n", flush: bool = False) -> None:

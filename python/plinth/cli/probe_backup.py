@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from plinth.cli.changes import validated
-from plinth.cli.console import error_console, output_console
-from plinth.cli.options import AsJson
-from plinth.cli.printing import print_json
+from plinth.cli.console import error_console
+from plinth.cli.options import AsJson, NoProgressBar
+from plinth.cli.printing import print_result
 from plinth.cli.probe_fsync import FAILED, progress
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def backup(
     ] = ("none",),
     pg: Annotated[int, Parameter(name="--pg", help="Major version of the server.")] = 18,
     as_json: AsJson = False,
-    quiet: Annotated[bool, Parameter(help="No progress bar.")] = False,
+    quiet: NoProgressBar = False,
 ) -> int:
     """Measure how fast pg_basebackup copies a server that runs in PATH: what it takes to make a standby, or a backup.
 
@@ -81,10 +81,7 @@ def backup(
         found = probe_backup(
             path, to, options, advance, lambda text: errors.print(f"note: {text}", markup=False, soft_wrap=True)
         )
-    if as_json:
-        print_json(found.model_dump_json(indent=1))
-    else:
-        print_backup(found, output_console())
+    print_result(found, as_json, print_backup)
     return FAILED if any(result.unavailable for result in found.results) else 0
 
 

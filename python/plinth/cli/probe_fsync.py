@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from plinth.cli.console import error_console, output_console
-from plinth.cli.options import AsJson, block_size_of, seconds_of
+from plinth.cli.options import AsJson, NoProgressBar, block_size_of, seconds_of
 from plinth.cli.printing import print_json
 from plinth.common.nearest import nearest
 from plinth.model.choices import (
@@ -63,7 +63,7 @@ def fsync(
     ] = format_block_size(WAL_BLOCK_BYTES),
     rounds: Annotated[int, Parameter(help="Rounds that the seconds are divided into; they show the noise.")] = 3,
     as_json: AsJson = False,
-    quiet: Annotated[bool, Parameter(help="No progress bar.")] = False,
+    quiet: NoProgressBar = False,
 ) -> int:
     """Measure how long PATHS take to make a write durable: what PostgreSQL waits for at each commit.
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plinth.cli.console import output_console
-from plinth.cli.options import AsJson, seconds_of
-from plinth.cli.printing import print_json
+from plinth.cli.options import AsJson, NoProgressBar, seconds_of
+from plinth.cli.printing import print_result
 from plinth.cli.probe_fsync import FAILED, progress, selected_values
 from plinth.model.choices import DEFAULT_IO_SHAPES, IO_SHAPES, IoShape
 from plinth.model.errors import UsageError
@@ -47,7 +46,7 @@ def io(
         ),
     ] = None,
     as_json: AsJson = False,
-    quiet: Annotated[bool, Parameter(help="No progress bar.")] = False,
+    quiet: NoProgressBar = False,
 ) -> int:
     """Measure PATH by fio, in the shapes that PostgreSQL's I/O has.
 
@@ -85,10 +84,7 @@ def io(
             advance(job.name)
 
         found = probe_io(path, kind, jobs, size_bytes, duration_s, report_job)
-    if as_json:
-        print_json(found.model_dump_json(indent=1))
-    else:
-        print_io(found, output_console())
+    print_result(found, as_json, print_io)
     return FAILED if any(result.unavailable for result in found.results) else 0
 
 

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from plinth.cli.console import output_console
-from plinth.cli.options import AsJson
-from plinth.cli.printing import print_json
+from plinth.cli.options import AsJson, NoProgressBar
+from plinth.cli.printing import print_result
 from plinth.model.errors import UsageError
 
 _NOTHING = 1
@@ -29,19 +28,22 @@ replay = App(
     help_format="plaintext",
 )
 
+Logs = Annotated[tuple[Path, ...], Parameter(help="Files, or patterns in quotes; also compressed: .gz, .zst.")]
+LogLinePrefix = Annotated[
+    str | None,
+    Parameter(help="The server's setting, for a plain log. Default: that of PostgreSQL, or of Debian's packages."),
+]
+
 
 @replay.command
 def check(
-    logs: Annotated[tuple[Path, ...], Parameter(help="Files, or patterns in quotes; also compressed: .gz, .zst.")],
+    logs: Logs,
     /,
     *,
-    log_line_prefix: Annotated[
-        str | None,
-        Parameter(help="The server's setting, for a plain log. Default: that of PostgreSQL, or of Debian's packages."),
-    ] = None,
+    log_line_prefix: LogLinePrefix = None,
     classes: Annotated[int, Parameter(help="How many classes of statements to list.")] = 10,
     as_json: AsJson = False,
-    quiet: Annotated[bool, Parameter(help="No progress bar.")] = False,
+    quiet: NoProgressBar = False,
 ) -> int:
     """Say what LOGS hold: sessions, statements, durations, and what of them can be replayed.
 
@@ -63,25 +65,19 @@ def check(
     files = log_files(logs)
     with reading_log(quiet)(files) as advance:
         found = check_log(files, log_line_prefix, classes, advance)
-    if as_json:
-        print_json(found.model_dump_json(indent=1))
-    else:
-        show_check(found, output_console())
+    print_result(found, as_json, show_check)
     return 0 if found.statements.replayable else _NOTHING
 
 
 @replay.command
 def prepare(
-    logs: Annotated[tuple[Path, ...], Parameter(help="Files, or patterns in quotes; also compressed: .gz, .zst.")],
+    logs: Logs,
     /,
     *,
     output: Annotated[
         Path, Parameter(name=["--output", "-o"], help="The replay file, which its owner alone may read.")
     ],
-    log_line_prefix: Annotated[
-        str | None,
-        Parameter(help="The server's setting, for a plain log. Default: that of PostgreSQL, or of Debian's packages."),
-    ] = None,
+    log_line_prefix: LogLinePrefix = None,
     user: Annotated[tuple[str, ...], Parameter(help="Only sessions of this user; may be repeated.")] = (),
     database: Annotated[tuple[str, ...], Parameter(help="Only sessions of this database; may be repeated.")] = (),
     application: Annotated[
@@ -94,7 +90,7 @@ def prepare(
     end: Annotated[str | None, Parameter(help="Only statements that began before.")] = None,
     overwrite: Annotated[bool, Parameter(help="Replace FILE if it is there.")] = False,
     as_json: AsJson = False,
-    quiet: Annotated[bool, Parameter(help="No progress bar.")] = False,
+    quiet: NoProgressBar = False,
 ) -> int:
     """Write what can be replayed of LOGS to a replay file, in the order of time: `[workload] replay` of an experiment.
 
@@ -118,8 +114,5 @@ def prepare(
         prepared = prepare_replay(
             files, output, log_line_prefix=log_line_prefix, chosen=chosen, overwrite=overwrite, progress=advance
         )
-    if as_json:
-        print_json(prepared.model_dump_json(indent=1))
-    else:
-        show_prepared(prepared, output, output_console())
+    print_result(prepared, as_json, lambda prepared, console: show_prepared(prepared, output, console))
     return 0 if prepared.written.statements else _NOTHING

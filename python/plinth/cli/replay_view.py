@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from plinth.cli.console import error_console
+from plinth.cli.console import error_console, plain_table
 from plinth.common.shown import shown
 from plinth.model.figures import percent
 from plinth.model.replay import (
@@ -144,7 +143,7 @@ def _example(one: LogPlace) -> str:
 
 
 def _show_classes(check: LogCheck, console: Console) -> None:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table(dim=True)
     for title in ("statements", "time", "mean", "longest"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("class", overflow="fold")

@@ -1,16 +1,22 @@
 """The command report."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plinth.cli.objectives import FailOnObjectives, gated_objectives, require_objectives
-from plinth.cli.options import AsJson
+from plinth.cli.gate import FailOnObjectives, gated_objectives, require_objectives
+from plinth.cli.options import AsJson, Bundle
 from plinth.cli.output_file import Junit, check_folder, write_text
 from plinth.cli.printing import print_json, print_plain
 from plinth.cli.results import REPORT_OUTPUT, Results, show_summary, show_whole, write_html
-from plinth.model.errors import UsageError
+from plinth.model.errors import RunError, UsageError
+from plinth.system.failures import from_os_error
+
+if TYPE_CHECKING:
+    from plinth.model.report import Report
+
 
 Html = Annotated[bool, Parameter(name="--html", help="Write one HTML file that opens offline.")]
 Markdown = Annotated[bool, Parameter(name="--markdown", help="Print Markdown.")]
@@ -48,7 +54,7 @@ Output = Annotated[
 
 
 def report(
-    bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
+    bundle: Bundle,
     /,
     *,
     html: Html = False,
@@ -85,7 +91,6 @@ def report(
     if svg is not None or png is not None:
         if any((html, markdown, csv, full, plots, output)):
             raise UsageError("--svg and --png go with each other and with --json only")
-        from plinth.cli.chart_files import write_charts
 
         results = _results_of(bundle)
         require_objectives(results.contents.plan.experiment.objectives, fail_on, junit)
@@ -135,3 +140,45 @@ def _results_of(bundle: Path) -> "Results":
 
     contents, analysis = analyse_bundle(bundle)
     return Results(contents, analysis, bundle)
+
+
+def write_charts(report: "Report", bundle: Path, svg: Path | None, png: Path | None, as_json: bool) -> None:
+    """Write every chart of the report of `bundle` to the given directories, and print the path and title of each.
+
+    Files are written under a temporary name and renamed, so that a symbolic link of that name is replaced, not followed.
+    Raises RunError when there is nothing to draw.
+    """
+    from plinth.bundle.files import BundleFolder
+    from plinth.report.charts import draw_charts, png_of
+
+    folders = {
+        form: _created_folder(folder, form) for form, folder in (("svg", svg), ("png", png)) if folder is not None
+    }
+    drawings = draw_charts(report)
+    if not drawings:
+        raise RunError(
+            "there is no chart to write: no trial of this run was measured",
+            where=str(bundle),
+            hint="`plinth report BUNDLE` says what failed; `plinth resume BUNDLE` runs the trials that are missing",
+        )
+    index: list[dict[str, str]] = []
+    for form, folder in folders.items():
+        opened = BundleFolder(folder)
+        for drawing in drawings:
+            name = f"{drawing.name}.{form}"
+            opened.write_durably(name, drawing.svg if form == "svg" else png_of(drawing))
+            index.append({"file": str(folder / name), "title": drawing.title})
+    if as_json:
+        print_json(json.dumps(index, indent=1, ensure_ascii=False))
+        return
+    for entry in index:
+        print_plain(f"{entry['file']}: {entry['title']}")
+
+
+def _created_folder(folder: Path, form: str) -> Path:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        hint = f"--{form} names another folder for them"
+        raise from_os_error(error, "write the charts", folder, hint=hint) from error
+    return folder

@@ -1,11 +1,10 @@
 """The command resume."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from plinth.cli.options import AsJson, Destroy, SshConfig, checked_ssh_config
+from plinth.cli.options import AsJson, Bundle, Destroy, SshConfig, checked_ssh_config
 from plinth.cli.run import Quiet, RunPlots, check_forms, conclude, results_of
 
 More = Annotated[
@@ -18,7 +17,7 @@ More = Annotated[
 
 
 def resume(
-    bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
+    bundle: Bundle,
     /,
     *,
     more: More = None,

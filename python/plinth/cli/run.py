@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from plinth import exit_codes
-from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
+from plinth.cli.gate import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
 from plinth.cli.options import (
     AllowWrites,
     AsJson,

@@ -1,8 +1,6 @@
 """The command servers."""
 
-from rich.table import Table
-
-from plinth.cli.console import output_console
+from plinth.cli.console import output_console, plain_table
 from plinth.cli.options import AsJson
 from plinth.cli.printing import print_json
 
@@ -22,7 +20,7 @@ def servers(*, as_json: AsJson = False) -> int:
     if as_json:
         print_json("[" + ",".join(installation.model_dump_json() for installation in survey.installations) + "]")
         return 0
-    table = Table(box=None, pad_edge=False)
+    table = plain_table()
     for title in ("version", "origin", "bindir"):
         table.add_column(title, no_wrap=title == "version", overflow="fold")
     for installation in survey.installations:

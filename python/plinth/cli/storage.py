@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from plinth.cli.console import error_console, output_console
+from plinth.cli.console import error_console, output_console, plain_table
 from plinth.cli.options import AsJson, Destroy, DryRun, Overrides, Yes
-from plinth.cli.printing import print_json, print_plain, print_steps
+from plinth.cli.printing import print_plain, print_result, print_steps
 
 if TYPE_CHECKING:
     from plinth.model.facts import Fact, StorageFacts
@@ -65,10 +65,7 @@ def describe(
     from plinth.storage import describe as facts_of
 
     facts = facts_of(path)
-    if as_json:
-        print_json(facts.model_dump_json(indent=1))
-    else:
-        output_console().print(_tree(facts))
+    print_result(facts, as_json, lambda facts, console: console.print(_tree(facts)))
     return 0
 
 
@@ -172,10 +169,8 @@ def _list_kinds(console: Console) -> None:
 
 
 def _available(title: str, available: "list[Availability]") -> Table:
-    table = Table(box=None, pad_edge=False)
     described = any(one.description for one in available)
-    for column in (title, *(("what it is",) if described else ()), "needs", "here"):
-        table.add_column(column, overflow="fold")
+    table = plain_table(title, *(("what it is",) if described else ()), "needs", "here")
     for one in available:
         missing = "\n".join(one.missing)
         table.add_row(
@@ -191,9 +186,7 @@ def _list_storages(file: Path, overrides: tuple[str, ...], console: Console) -> 
     from plinth.experiment import read_experiment
     from plinth.tasks.standalone import storages_of
 
-    table = Table(box=None, pad_edge=False)
-    for column in ("storage", "kind", "stored on", "as", "where"):
-        table.add_column(column, overflow="fold")
+    table = plain_table("storage", "kind", "stored on", "as", "where")
     for name, made in storages_of(read_experiment(file, overrides)).items():
         table.add_row(
             Text(name, style="bold"),

@@ -1,14 +1,10 @@
 """The command verify."""
 
-from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
-
+from plinth.cli.options import Bundle
 from plinth.cli.printing import print_plain
 
 
-def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) -> int:
+def verify(bundle: Bundle, /) -> int:
     """Check that a bundle was not changed after its run: every file exists and has the checksum in the seal.
 
     Links, FIFOs, sockets and devices are refused: a run leaves none.
