@@ -5,9 +5,9 @@ Sources, objects and metrics are those of plinth.observe; counters of the load e
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from plinth.model.report import Panel
+from plinth.model.report import Panel, Unit
 from plinth.model.trial import machine_of, source_on
 from plinth.model.waits import BACKENDS, ON_CPU, wait_of
 from plinth.model.waits import SOURCE as WAITS
@@ -55,75 +55,66 @@ CREDITS = "volume_credits"
 READ_YOUR_WRITES = "read_your_writes"
 LOAD = "load"
 
+
+def time_panel(
+    id: str,
+    title: str,
+    unit: Unit,
+    note: str,
+    shape: Literal["lines", "stack"] = "lines",
+    scale: Literal["linear", "log"] = "linear",
+) -> Panel:
+    """Return a panel; `note` says what is shown, and where it was read."""
+    return Panel(id=id, title=title, unit=unit, shape=shape, scale=scale, note=note)
+
+
 PANELS = (
-    Panel(id="tps", title="Transactions", unit="per_s", shape="lines", note="As counted by the load engine."),
-    Panel(
-        id="latency",
-        title="Latency",
-        unit="ns",
-        shape="lines",
-        scale="log",
-        note="Percentiles of the transactions that ended in each second.",
+    time_panel("tps", "Transactions", "per_s", "As counted by the load engine."),
+    time_panel("latency", "Latency", "ns", "Percentiles of the transactions that ended in each second.", scale="log"),
+    time_panel(
+        "device_bytes",
+        "Device throughput",
+        "bytes_per_s",
+        "Of the devices below data, WAL and tablespaces, from /proc/diskstats.",
     ),
-    Panel(
-        id="device_bytes",
-        title="Device throughput",
-        unit="bytes_per_s",
-        shape="lines",
-        note="Of the devices below data, WAL and tablespaces, from /proc/diskstats.",
+    time_panel(
+        "device_ops",
+        "Device writes and flushes",
+        "per_s",
+        "Requests completed by the devices; a flush empties the device's own cache.",
     ),
-    Panel(
-        id="device_ops",
-        title="Device writes and flushes",
-        unit="per_s",
-        shape="lines",
-        note="Requests completed by the devices; a flush empties the device's own cache.",
+    time_panel(
+        "device_busy",
+        "Device utilisation",
+        "fraction",
+        "Share of time with at least one request in flight, like %util of iostat; an SSD at 100 % may have capacity left.",
     ),
-    Panel(
-        id="device_busy",
-        title="Device utilisation",
-        unit="fraction",
-        shape="lines",
-        note="Share of time with at least one request in flight, like %util of iostat; an SSD at 100 % may have capacity left.",
+    time_panel("cpu_mode", "Host CPU by mode", "cores", "All cores, from /proc/stat.", shape="stack"),
+    time_panel(
+        "cpu_group", "CPU by process group", "cores", "User and system time, from /proc/PID/stat.", shape="stack"
     ),
-    Panel(id="cpu_mode", title="Host CPU by mode", unit="cores", shape="stack", note="All cores, from /proc/stat."),
-    Panel(
-        id="cpu_group",
-        title="CPU by process group",
-        unit="cores",
+    time_panel("memory", "Dirty memory", "bytes", "Written by programs but not yet to storage, from /proc/meminfo."),
+    time_panel("wal", "WAL written", "bytes_per_s", "Advance of the WAL insert position."),
+    time_panel(
+        "waits",
+        "Wait events of backends",
+        "count",
+        "Active backends by wait event, sampled ten times a second; CPU: not waiting.",
         shape="stack",
-        note="User and system time, from /proc/PID/stat.",
-    ),
-    Panel(
-        id="memory",
-        title="Dirty memory",
-        unit="bytes",
-        shape="lines",
-        note="Written by programs but not yet to storage, from /proc/meminfo.",
-    ),
-    Panel(id="wal", title="WAL written", unit="bytes_per_s", shape="lines", note="Advance of the WAL insert position."),
-    Panel(
-        id="waits",
-        title="Wait events of backends",
-        unit="count",
-        shape="stack",
-        note="Active backends by wait event, sampled ten times a second; CPU: not waiting.",
     ),
 )
 CREDIT_PANELS = (
-    Panel(
-        id="credits",
-        title="Volume credits left",
-        unit="count",
-        shape="lines",
-        note="Requests beyond its baseline that a volume still serves at once, as the emulated disk says.",
+    time_panel(
+        "credits",
+        "Volume credits left",
+        "count",
+        "Requests beyond its baseline that a volume still serves at once, as the emulated disk says.",
     ),
-    Panel(
-        id="bytes_credits",
-        title="Volume credits left, in bytes",
-        unit="bytes",
-        shape="lines",
-        note="Bytes beyond its baseline that a volume still transfers at once, as the emulated disk says.",
+    time_panel(
+        "bytes_credits",
+        "Volume credits left, in bytes",
+        "bytes",
+        "Bytes beyond its baseline that a volume still transfers at once, as the emulated disk says.",
     ),
 )
 """Of volumes with a burst."""

@@ -11,10 +11,9 @@ import numpy as np
 
 from plinth.model.contents import TrialContents
 from plinth.model.figures import NOT_AVAILABLE
-from plinth.model.report import Panel
 from plinth.model.standby import WAIT_TIMEOUT_S
 from plinth.model.units import format_count, format_decimal_size, format_duration
-from plinth.report.catalogue import READ_YOUR_WRITES, Line, Reading, is_of_replication, standby_of
+from plinth.report.catalogue import READ_YOUR_WRITES, Line, Reading, is_of_replication, standby_of, time_panel
 from plinth.report.series import Floats
 
 TIMED = {"write": "written", "flush": "flushed", "replay": "replayed"}
@@ -23,28 +22,22 @@ STEPS = {"sent": "sent", **TIMED}
 
 
 LAG_PANELS = (
-    Panel(
-        id="lag",
-        title="Replication lag",
-        unit="ns",
-        shape="lines",
-        scale="log",
-        note="From the primary's flush of WAL until it heard that the standby has written, flushed, replayed it; a hole: nothing was behind. "
+    time_panel(
+        "lag",
+        "Replication lag",
+        "ns",
+        "From the primary's flush of WAL until it heard that the standby has written, flushed, replayed it; a hole: nothing was behind. "
         "Waited for (19 and later): how long a session there waits with WAIT FOR LSN to see what was committed before.",
+        scale="log",
     ),
-    Panel(
-        id="lag_bytes",
-        title="Replication lag in WAL",
-        unit="bytes",
-        shape="lines",
-        note="WAL that the primary has written and not yet sent to the standby, or that the standby has not yet written, flushed, replayed.",
+    time_panel(
+        "lag_bytes",
+        "Replication lag in WAL",
+        "bytes",
+        "WAL that the primary has written and not yet sent to the standby, or that the standby has not yet written, flushed, replayed.",
     ),
-    Panel(
-        id="retained",
-        title="Retained WAL",
-        unit="bytes",
-        shape="lines",
-        note="WAL that the primary keeps for each slot, from pg_replication_slots.",
+    time_panel(
+        "retained", "Retained WAL", "bytes", "WAL that the primary keeps for each slot, from pg_replication_slots."
     ),
 )
 WAIT = "wait_s"

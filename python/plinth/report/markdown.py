@@ -4,17 +4,21 @@ from plinth.common.shown import shown
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.report import Report
 from plinth.report.markdown_text import blocks, bullets, plain, section, table
+from plinth.report.ranking_table import LATENCY, empty_columns, row_texts
 from plinth.report.sections import SECTIONS
-from plinth.report.text import (
-    client_cpu,
-    commits,
-    latency_pair,
-    rate,
-    ratio_notes,
-    ratio_of,
-    variant_name,
-    verdict,
-)
+from plinth.report.text import ratio_notes, verdict
+
+_HEADS = {
+    "#": "Rank",
+    "variant": "Variant",
+    "group": "Group",
+    "tps": "tps, median [interval]",
+    "ratio": "Ratio to baseline",
+    LATENCY: "Latency p50 / p99",
+    "client CPU": "Client CPU per transaction",
+    "commits": "Commits",
+    "verdict": "Verdict",
+}
 
 
 def render_markdown(report: Report) -> str:
@@ -38,34 +42,12 @@ def ranking_table(report: Report) -> str:
     """Return the table of all variants: throughput, ratio, latency, cost, safety and verdict."""
     analysis = report.analysis
     comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
-    grouped = any(variant.group for variant in analysis.variants)
+    empty = empty_columns(analysis)
+    heads = {name: head for name, head in _HEADS.items() if name not in empty}
     rows = []
     for variant in analysis.variants:
         comparison = comparisons.get(variant.id)
-        rows.append(
-            (
-                str(variant.rank or NOT_AVAILABLE),
-                variant_name(variant),
-                *([variant.group or ""] if grouped else []),
-                rate(variant.tps),
-                ratio_of(comparison) if comparison else "",
-                latency_pair(variant.latency),
-                client_cpu(variant),
-                commits(variant),
-                verdict(comparison),
-            )
-        )
-    heads = (
-        "Rank",
-        "Variant",
-        *(["Group"] if grouped else []),
-        "tps, median [interval]",
-        "Ratio to baseline",
-        "Latency p50 / p99",
-        "Client CPU per transaction",
-        "Commits",
-        "Verdict",
-    )
-    if analysis.sweep is not None and all(variant.rank is None for variant in analysis.variants):
-        return table(heads[1:], [row[1:] for row in rows])  # levels of a numeric factor have no rank
-    return table(heads, rows)
+        texts = row_texts(variant, comparison)
+        texts |= {"#": str(variant.rank or NOT_AVAILABLE), "verdict": verdict(comparison)}
+        rows.append([texts[name] for name in heads])
+    return table(tuple(heads.values()), rows)

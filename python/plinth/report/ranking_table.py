@@ -1,4 +1,5 @@
-"""The ranked table of a terminal: as wide as there is room, and never without safety."""
+"""The ranked table of all variants, which terminals and Markdown show; on a terminal as wide as there is room, and never without
+safety."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -39,8 +40,8 @@ class _Layout(NamedTuple):
     without: frozenset[str] = frozenset()
 
 
-_LATENCY = "p50 / p99"
-_GIVEN_UP = ("client CPU", "ceiling", "group", _LATENCY, "verdict", "ratio")
+LATENCY = "p50 / p99"
+_GIVEN_UP = ("client CPU", "ceiling", "group", LATENCY, "verdict", "ratio")
 """Columns to omit on narrow terminals, in this order. Safety is never omitted: a fast figure without it would mislead."""
 
 
@@ -49,7 +50,7 @@ def _layouts(analysis: Analysis) -> list[_Layout]:
     between_drivers = any("workload.driver" in variant.levels for variant in analysis.variants)
     order = (*_GIVEN_UP[1:], _GIVEN_UP[0]) if between_drivers else _GIVEN_UP
     if any(variant.open_loop is not None for variant in analysis.variants):  # whose latency is what differs
-        order = (*(column for column in order if column != _LATENCY), _LATENCY)
+        order = (*(column for column in order if column != LATENCY), LATENCY)
     stacked = [_Layout(stacked=True, without=frozenset(order[:count])) for count in range(len(order) + 1)]
     return [_Layout(), *stacked]
 
@@ -66,7 +67,7 @@ _COLUMNS = (
     _Column("group", wraps=True),
     _Column("tps", "right"),
     _Column("ratio"),
-    _Column(_LATENCY, "right"),
+    _Column(LATENCY, "right"),
     _Column("client CPU", "right"),
     _Column("ceiling", "right"),
     _Column("commits", wraps=True),
@@ -90,20 +91,44 @@ def print_answer(analysis: Analysis, console: Console) -> Table:
     return table
 
 
-def fitting_table(analysis: Analysis, width: int) -> Table:
-    """Return the first layout in which no word has to be broken; else the narrowest, with broken labels."""
-    comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
-    # Without a probe the ceiling is unknown; levels of a numeric factor have no rank.
+def empty_columns(analysis: Analysis) -> set[str]:
+    """Return the columns that say nothing: without a probe the ceiling is unknown; levels of a numeric factor have no rank."""
     empty = set() if any(_has_ceiling(variant) for variant in analysis.variants) else {"ceiling"}
     if analysis.sweep is not None and all(variant.rank is None for variant in analysis.variants):
         empty.add("#")
     if not any(variant.group for variant in analysis.variants):
         empty.add("group")
+    return empty
+
+
+def row_texts(variant: VariantResult, comparison: Comparison | None) -> dict[str, str]:
+    """Return the cells of a variant's row by their columns."""
+    return {
+        "#": str(variant.rank or "-"),
+        "variant": variant_name(variant),
+        "group": variant.group or "",
+        "tps": rate(variant.tps),
+        "ratio": ratio_of(comparison) if comparison else "",
+        LATENCY: latency_pair(variant.latency),
+        "client CPU": client_cpu(variant),
+        "ceiling": ceiling(variant.ceiling),
+        "commits": commits(variant),
+        "verdict": short_verdict(comparison) if comparison else "",
+    }
+
+
+def fitting_table(analysis: Analysis, width: int) -> Table:
+    """Return the first layout in which no word has to be broken; else the narrowest, with broken labels."""
+    comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
+    empty = empty_columns(analysis)
+    rows = [(one, comparison := comparisons.get(one.id), row_texts(one, comparison)) for one in analysis.variants]
     layouts = _layouts(analysis)
     for layout in layouts:
         columns = [column for column in _COLUMNS if column.name not in layout.without | empty]
-        rows = [_cells(variant, comparisons.get(variant.id), layout) for variant in analysis.variants]
-        shown = [[cell for cell, column in zip(row, _COLUMNS, strict=True) if column in columns] for row in rows]
+        shown = [
+            [_cell(column.name, texts[column.name], variant, comparison, layout) for column in columns]
+            for variant, comparison, texts in rows
+        ]
         widths, spare = _widths(columns, shown, width)
         if spare >= 0 or layout is layouts[-1]:
             return _table(columns, shown, widths)
@@ -137,19 +162,19 @@ def _table(columns: Sequence[_Column], rows: Sequence[Sequence[Text]], widths: S
     return table
 
 
-def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layout) -> tuple[Text, ...]:
-    return (
-        Text(str(variant.rank or "-")),
-        Text(variant_name(variant), style="bold"),
-        Text(variant.group or ""),
-        _figure(rate(variant.tps), layout),
-        _figure(ratio_of(comparison) if comparison else "", layout),
-        Text(latency_pair(variant.latency)),
-        Text(client_cpu(variant)),
-        _share(ceiling(variant.ceiling), layout),
-        Text(commits(variant), style=safety_style(variant.safety)),
-        Text(short_verdict(comparison), style=_VERDICT_STYLES[comparison.verdict]) if comparison else Text(""),
-    )
+def _cell(column: str, text: str, variant: VariantResult, comparison: Comparison | None, layout: _Layout) -> Text:
+    match column:
+        case "tps" | "ratio":
+            return _figure(text, layout)
+        case "ceiling":
+            return _share(text, layout)
+        case "variant":
+            return Text(text, style="bold")
+        case "commits":
+            return Text(text, style=safety_style(variant.safety))
+        case "verdict" if comparison:
+            return Text(text, style=_VERDICT_STYLES[comparison.verdict])
+    return Text(text)
 
 
 def safety_style(safety: Safety) -> str:

@@ -1,9 +1,8 @@
 """Renders compared runs for a terminal and as Markdown."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
 from plinth.common.shown import shown
@@ -12,6 +11,7 @@ from plinth.model.choices import Metric
 from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.run_comparison import RunsComparison, RunsRatio
 from plinth.report.markdown_text import bullets, plain, section, table
+from plinth.report.sections.section import Table
 from plinth.report.text import figure, latency, ratio
 
 _METRICS: dict[Metric, str] = {
@@ -24,9 +24,7 @@ _STYLES = {"better": "green", "worse": "bold red", "undecided": "dim", "faster":
 _NARROWEST = 40
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 OF_STATEMENTS = "Replayed statements, mean time"
-_STATEMENT_HEADS = ("variant", "statement", "before", "after", "ratio", "verdict")
 _MOST_STATEMENTS = 20
-_RATIO_HEADS = ("variant", "figure", "before", "after", "ratio", "verdict")
 
 
 def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -> str:
@@ -36,7 +34,7 @@ def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -
         for line in run_lines(compared):
             console.print(Text(line, style="dim"))
         console.print()
-        console.print(_grid(ratio_heads(compared), ratio_rows(compared)))
+        console.print(_grid(ratio_table(compared)))
         console.print()
         console.print(Text(compared.answer, style="bold"))
         for one in compared.ratios:
@@ -44,10 +42,10 @@ def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -
                 console.print(Text(one.sentence, style="yellow"))
         if compared.differences:
             console.print(Text("\nWhat differs:", style="dim"))
-            console.print(_grid(difference_heads(compared), difference_rows(compared)))
+            console.print(_grid(difference_table(compared)))
         if compared.statements:
             console.print(Text(f"\n{OF_STATEMENTS}:", style="dim"))
-            console.print(_grid(statement_heads(compared), statement_rows(compared, _MOST_STATEMENTS)))
+            console.print(_grid(statement_table(compared, _MOST_STATEMENTS)))
             further = len(compared.statements) - _MOST_STATEMENTS
             if further > 0:
                 console.print(Text(f"and {further:,} more, with --markdown", style="dim"))
@@ -65,16 +63,10 @@ def render_runs_markdown(compared: RunsComparison) -> str:
     parts = [
         "# Runs compared",
         plain(compared.answer),
-        table(ratio_heads(compared), ratio_rows(compared)),
-        section(
-            OF_STATEMENTS,
-            table(statement_heads(compared), statement_rows(compared)) if compared.statements else "",
-        ),
+        table(*ratio_table(compared)),
+        section(OF_STATEMENTS, table(*statement_table(compared)) if compared.statements else ""),
         section("Not compared", bullets([*refused, *unmatched])),
-        section(
-            "What differs",
-            table(difference_heads(compared), difference_rows(compared)) if compared.differences else "",
-        ),
+        section("What differs", table(*difference_table(compared)) if compared.differences else ""),
         section("Caveats", bullets(compared.caveats)),
         section("Runs", bullets(run_lines(compared))),
     ]
@@ -95,15 +87,10 @@ def run_lines(compared: RunsComparison) -> list[str]:
     ]
 
 
-def ratio_heads(compared: RunsComparison) -> tuple[str, ...]:
-    """Return the header of the table of ratios."""
-    return _RATIO_HEADS if len(compared.runs) == 2 else ("run", *_RATIO_HEADS)
-
-
-def ratio_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
-    """Return a row for each variant and metric; with more than two runs it begins with the run's letter."""
+def ratio_table(compared: RunsComparison) -> Table:
+    """Return a row for each variant and metric."""
     rows = [(run_letter(one.run), one.variant, _METRICS[one.metric], *_ratio_cells(one)) for one in compared.ratios]
-    return rows if len(compared.runs) > 2 else [row[1:] for row in rows]
+    return _of_runs(compared, ("variant", "figure", "before", "after", "ratio", "verdict"), rows)
 
 
 def _ratio_cells(one: RunsRatio) -> tuple[str, str, str, str]:
@@ -113,13 +100,8 @@ def _ratio_cells(one: RunsRatio) -> tuple[str, str, str, str]:
     return (figure(one.before, text), figure(one.after, text), ratio(one.ratio), one.verdict or NOT_AVAILABLE)
 
 
-def statement_heads(compared: RunsComparison) -> tuple[str, ...]:
-    """Return the header of the table of replayed statements."""
-    return _STATEMENT_HEADS if len(compared.runs) == 2 else ("run", *_STATEMENT_HEADS)
-
-
-def statement_rows(compared: RunsComparison, most: int | None = None) -> list[tuple[str, ...]]:
-    """Return a row for each class of replayed statements, of the first `most`; with more than two runs it begins with the run's letter."""
+def statement_table(compared: RunsComparison, most: int | None = None) -> Table:
+    """Return a row for each class of replayed statements, of the first `most`."""
     rows = [
         (
             run_letter(one.run),
@@ -132,32 +114,38 @@ def statement_rows(compared: RunsComparison, most: int | None = None) -> list[tu
         )
         for one in compared.statements[:most]
     ]
-    return rows if len(compared.runs) > 2 else [row[1:] for row in rows]
+    return _of_runs(compared, ("variant", "statement", "before", "after", "ratio", "verdict"), rows)
 
 
-def difference_heads(compared: RunsComparison) -> tuple[str, ...]:
-    """Return the header of the table of differences."""
-    return ("what", "name", *(run_letter(place) for place in range(len(compared.runs))), "of")
+def _of_runs(compared: RunsComparison, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
+    """Return a table whose rows begin with a run's letter; of two runs it is left out."""
+    if len(compared.runs) == 2:
+        return Table(heads, [row[1:] for row in rows])
+    return Table(("run", *heads), rows)
 
 
-def difference_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
+def difference_table(compared: RunsComparison) -> Table:
     """Return a row for each difference, with its value in each run."""
     missing = f"{NOT_AVAILABLE}: not recorded"
-    return [
-        (
-            one.kind,
-            one.name,
-            *(missing if value is None else value for value in one.values),
-            ", ".join(one.variants) or "all",
-        )
-        for one in compared.differences
-    ]
+    heads = ("what", "name", *(run_letter(place) for place in range(len(compared.runs))), "of")
+    return Table(
+        heads,
+        [
+            (
+                one.kind,
+                one.name,
+                *(missing if value is None else value for value in one.values),
+                ", ".join(one.variants) or "all",
+            )
+            for one in compared.differences
+        ],
+    )
 
 
-def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for head in heads:
+def _grid(of: Table) -> Grid:
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in of.heads:
         grid.add_column(head, overflow="fold")
-    for row in rows:
+    for row in of.rows:
         grid.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     return grid

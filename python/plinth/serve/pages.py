@@ -8,16 +8,7 @@ from plinth.common.shown import shown
 from plinth.model.history import ListedBundle
 from plinth.model.live import LivePage
 from plinth.model.run_comparison import RunsComparison
-from plinth.report.runs import (
-    OF_STATEMENTS,
-    difference_heads,
-    difference_rows,
-    ratio_heads,
-    ratio_rows,
-    run_lines,
-    statement_heads,
-    statement_rows,
-)
+from plinth.report.runs import OF_STATEMENTS, difference_table, ratio_table, run_lines, statement_table
 from plinth.serve.catalogue import CataloguedBundle, Listing
 
 _HEAD = (
@@ -73,12 +64,12 @@ def comparison_page(root: str, compared: RunsComparison) -> str:
         "Runs compared",
         (
             f"<main>{back(root)}<h1>Runs compared</h1>\n<p><strong>{text(compared.answer)}</strong></p>\n",
-            _table(ratio_heads(compared), ratio_rows(compared)),
+            _table(*ratio_table(compared)),
             f"<h2>{OF_STATEMENTS}</h2>" if compared.statements else "",
-            _table(statement_heads(compared), statement_rows(compared)) if compared.statements else "",
+            _table(*statement_table(compared)) if compared.statements else "",
             _list("Not compared", [*refused, *unmatched]),
             "<h2>What differs</h2>" if compared.differences else "",
-            _table(difference_heads(compared), difference_rows(compared)) if compared.differences else "",
+            _table(*difference_table(compared)) if compared.differences else "",
             _list("Caveats", compared.caveats),
             _list("Runs", run_lines(compared)),
             "</main>",

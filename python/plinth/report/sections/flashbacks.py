@@ -1,6 +1,5 @@
 """Snapshots and what going back to them restored, by variant, in words."""
 
-from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
@@ -9,7 +8,7 @@ from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.flashback import Flashback, FlashbackText
 from plinth.model.units import format_count, format_duration
 from plinth.report.sections.outages import promise_of
-from plinth.report.sections.section import Section, by_variant, sentences_of, table_of
+from plinth.report.sections.section import Section, by_variant, other_damage, sentences_of, table_of
 
 
 def flashback_texts(contents: BundleContents) -> tuple[FlashbackText, ...]:
@@ -57,13 +56,8 @@ def _commits(flashbacks: Sequence[Flashback]) -> str:
 
 
 def _damage(flashbacks: Sequence[Flashback]) -> str:
-    counts: Counter[str] = Counter()
-    for one in flashbacks:
-        for damage in one.damage:
-            if damage.kind != "lost commit":
-                counts[damage.kind] += damage.count
-    if counts:
-        return "; ".join(f"{kind}: {count:,}" for kind, count in counts.items())
+    if found := other_damage(damage for one in flashbacks for damage in one.damage):
+        return found
     checks = (check for one in flashbacks for check in one.checks)
     not_run = list(dict.fromkeys(f"{check.name}: {check.not_run}" for check in checks if check.not_run))
     return "no other damage" + (f" (not checked: {'; '.join(not_run)})" if not_run else "")

@@ -1,12 +1,10 @@
 """What the server and its commits made of each error of storage."""
 
-from collections import Counter
-
 from plinth.model.contents import BundleContents
 from plinth.model.figures import NOT_AVAILABLE
 from plinth.model.io_error import IoErrorResult, IoErrorText
 from plinth.model.units import format_duration
-from plinth.report.sections.section import Section, sentences_of, table_of
+from plinth.report.sections.section import Section, other_damage, sentences_of, table_of
 
 _ANSWERS = {"waits": "waits, logs nothing", "nothing": "notices nothing"}
 _BACK = {
@@ -58,13 +56,7 @@ def _commits(one: IoErrorResult) -> str:
 
 
 def _damage(one: IoErrorResult) -> str:
-    counts: Counter[str] = Counter()
-    for damage in one.damage:
-        if damage.kind != "lost commit":
-            counts[damage.kind] += damage.count
-    return "; ".join(f"{kind}: {count:,}" for kind, count in counts.items()) or (
-        "none" if one.failure is None else NOT_AVAILABLE
-    )
+    return other_damage(one.damage) or ("none" if one.failure is None else NOT_AVAILABLE)
 
 
 def _sentence(one: IoErrorText) -> str:

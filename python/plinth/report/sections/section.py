@@ -1,5 +1,6 @@
 """What a section of a report is: its title, its note, its tables and its lines of a terminal, for every form of the report."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
@@ -7,6 +8,7 @@ from typing import Literal, NamedTuple, TypeVar
 from rich.text import Text
 
 from plinth.model.contents import BundleContents
+from plinth.model.durability import Damage
 from plinth.model.report import Report
 from plinth.model.trial import Trial
 
@@ -102,6 +104,15 @@ def by_variant(contents: BundleContents, parts: Callable[[Trial], Iterable[T]]) 
         own = [part for one in contents.trials if one.trial.variant == variant.id for part in parts(one.trial)]
         if own:
             yield variant.label, own
+
+
+def other_damage(found: Iterable[Damage]) -> str:
+    """Return each kind of damage but lost commits, with how much there is of it; empty for none."""
+    counts: Counter[str] = Counter()
+    for damage in found:
+        if damage.kind != "lost commit":
+            counts[damage.kind] += damage.count
+    return "; ".join(f"{kind}: {count:,}" for kind, count in counts.items())
 
 
 def entry(subject: str, sentence: str, style: str = "", *, aside: str = "") -> Entry:
