@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from native_server import Server
 from plinth.load import Load
 from plinth.load.drivers import DriverLoad, check_driver
-from plinth.load.drivers.aggregates import highest_of_buckets
-from plinth.load.drivers.timeline import Timeline
+from plinth.load.drivers.aggregates import Timeline, highest_of_buckets
 from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, RunError, UsageError
 from plinth.model.experiment import Driver, WorkloadSpec

@@ -4,15 +4,44 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plinth.load.drivers.messages import Batch, ClientError
-from plinth.load.drivers.timeline import Timeline
 from plinth.model.histogram import HIGHEST_NS, LOWEST_BITS, NARROWEST_BITS, Buckets, nearest_rank
-from plinth.model.load import Histogram, LoadError, Second, Totals
+from plinth.model.load import Histogram, LoadError, Phase, Second, Totals
+
+_SECOND_NS = 1_000_000_000
+
+
+class Timeline(NamedTuple):
+    """The rows of a load: one second each, starting again at the end of the warm-up, as in the load engine."""
+
+    warmup_ns: int
+
+    @property
+    def warmup_rows(self) -> int:
+        """Number of rows of the warm-up; the last may be shorter than a second."""
+        return -(-self.warmup_ns // _SECOND_NS)
+
+    def row(self, t_ns: int) -> int:
+        """Return the row that contains an instant."""
+        if t_ns < self.warmup_ns:
+            return t_ns // _SECOND_NS
+        return self.warmup_rows + (t_ns - self.warmup_ns) // _SECOND_NS
+
+    def start_ns(self, row: int) -> int:
+        """Return the start of a row."""
+        if row < self.warmup_rows:
+            return row * _SECOND_NS
+        return self.warmup_ns + (row - self.warmup_rows) * _SECOND_NS
+
+    def phase(self, row: int) -> Phase:
+        """Return whether a row belongs to the measured phase."""
+        return "warmup" if row < self.warmup_rows else "measure"
+
 
 Times = NDArray[np.int64]
 

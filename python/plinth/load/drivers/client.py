@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 import psycopg
 
 from plinth._native import EngineError, ScriptDraws
+from plinth.load.drivers.aggregates import Timeline
 from plinth.load.drivers.messages import Batch, ClientError, Ended, Go, Order, Ready
 from plinth.load.drivers.sessions import Session, open_session
-from plinth.load.drivers.timeline import Timeline
 from plinth.system import cancel
 from plinth.system.runner import die_with_parent
 

@@ -13,11 +13,10 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
 from plinth._native import ScriptDraws
-from plinth.load.drivers.aggregates import Aggregates
+from plinth.load.drivers.aggregates import Aggregates, Timeline
 from plinth.load.drivers.client import run_client
 from plinth.load.drivers.messages import Batch, ClientError, Ended, Go, Order, Ready, Started
 from plinth.load.drivers.sessions import versions
-from plinth.load.drivers.timeline import Timeline
 from plinth.model.load import EngineCost, LoadProgress, LoadResult, Phase, ScriptTotals, Second
 
 _TICK_S = 0.1
