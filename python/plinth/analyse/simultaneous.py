@@ -40,10 +40,7 @@ GROUPS_EACH = 2
 
 @dataclass(frozen=True)
 class Together:
-    """Variants that are compared with one another in one figure: logarithms of the counted trials of each, by block.
-
-    At least two variants, with MIN_TRIALS trials each.
-    """
+    """At least two variants to be compared: logarithms of their counted trials, at least MIN_TRIALS of each, by block."""
 
     logs: tuple[LogsByBlock, ...]
 

@@ -96,10 +96,7 @@ def nopm_of(trials: Iterable[float | None], seed: int) -> Estimate | None:
 
 
 def efficiency_of(nopm: Estimate | None, workload: WorkloadSpec, dataset: DatasetSpec) -> Estimate | None:
-    """Return NOPM in parts of the most that the specification's pacing allows: the same interval in another unit.
-
-    None without that pacing.
-    """
+    """Return NOPM in parts of the most that the specification's pacing allows; None without that pacing."""
     if nopm is None or workload.pacing != "spec" or not isinstance(dataset, TpccDataset):
         return None
     warehouses = dataset.warehouses

@@ -240,10 +240,7 @@ class Measured:
 
 
 def judge_trials(contents: BundleContents) -> dict[str, Measured]:
-    """Return every variant of the plan by id, in the plan's order, with the trials that the bundle has of it.
-
-    Raises RunError for a trial of a variant that the plan does not have.
-    """
+    """Return every variant of the plan by id, in its order, with its trials. Raises RunError for one of another variant."""
     by_variant: dict[str, list[JudgedTrial]] = {variant.id: [] for variant in contents.plan.variants}
     variants = {variant.id: variant for variant in contents.plan.variants}
     for trial in sorted(contents.trials, key=lambda trial: trial.trial.number):

@@ -58,10 +58,7 @@ def draw_charts(report: Report) -> list[Drawing]:
 
 
 def png_of(drawing: Drawing) -> bytes:
-    """Render a drawing as PNG at twice its size. Glyphs that Inter lacks come from the fonts of the machine.
-
-    Raises MissingCapability when resvg-py is not installed.
-    """
+    """Render a drawing as PNG at twice its size. Glyphs that Inter lacks come from the fonts of the machine."""
     resvg = _required("resvg_py", "resvg-py")
     with resources.as_file(resources.files("plinth.report") / _FONT) as font:
         return bytes(

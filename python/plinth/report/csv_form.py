@@ -94,10 +94,7 @@ def render_csv(report: Report) -> str:
 
 
 def render_section_csv(report: Report, section: str) -> str:
-    """Return the tables of a section, given by its id, as documents show them; an empty line is between two of them.
-
-    Raises UsageError for a section that has no table in this report, and names those that have one.
-    """
+    """Return the tables of a section, given by its id, with an empty line between them. Raises UsageError if it has none."""
     tables = {
         one.id: found
         for one in SECTIONS

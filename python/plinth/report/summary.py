@@ -42,10 +42,7 @@ class Summary(NamedTuple):
 
 
 def render_summary(report: Report, *, width: int, color: bool) -> Summary:
-    """Render table, answer, safety, what the experiment asks for beyond throughput, and the heaviest warnings.
-
-    The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
-    """
+    """Render table, answer, safety, what is asked for beyond throughput, and the heaviest warnings, in at least 40 columns."""
     analysis = report.analysis
     console = text_console(max(width, NARROWEST), color=color)
     with console.capture() as capture:

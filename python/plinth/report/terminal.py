@@ -16,10 +16,7 @@ _REST = "see the HTML report"
 
 
 def render_terminal(report: Report, *, width: int, color: bool) -> str:
-    """Render table, answer, noise floor, every section, notices and warnings.
-
-    The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
-    """
+    """Render table, answer, noise floor, every section, notices and warnings, in at least 40 columns."""
     analysis = report.analysis
     console = text_console(max(width, NARROWEST), color=color)
     with console.capture() as capture:

@@ -109,10 +109,7 @@ class Pages:
         return HTMLResponse(page, headers={"Content-Security-Policy": LIVE_POLICY})
 
     async def live_events(self, request: Request) -> Response:
-        """Return the stream that the live page shows.
-
-        A browser that connects again sends its place as a header; a page that was hidden meanwhile sends it in the address.
-        """
+        """Return the stream of the live page; a browser that connects again sends its place, in a header or the address."""
         folder = await run_in_threadpool(self._folder_of, request.path_params["key"])
         after = request.headers.get("last-event-id") or request.query_params.get("after")
         return self.streams.response(folder, after)

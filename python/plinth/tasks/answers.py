@@ -27,10 +27,7 @@ class _CachedAnswer(Frozen):
 
 
 def answer_of(folder: BundleFolder) -> BundleAnswer:
-    """Return the answer of a bundle's analysis; from the cache when none of its files has changed since.
-
-    Raises what the analysis does of a bundle that cannot be read.
-    """
+    """Return the answer of a bundle's analysis; from the cache when none of its files has changed since."""
     real_path = os.path.realpath(folder.path)
     file = cache_dir() / "answers" / f"{hashlib.sha256(os.fsencode(real_path)).hexdigest()}.json"
     state = bundle_state(folder)

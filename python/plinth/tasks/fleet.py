@@ -26,8 +26,6 @@ def check_machines(
     """Return what is found of each machine. `server` is a connection string; without it the experiment's external server has to be
     reached, and of a managed one, which does not run now, it is not asked. `ssh_config` is the configuration of ssh that the
     command line names.
-
-    Raises UsageError of an experiment without a fleet, RunError where no agent can be started or one does not answer.
     """
     fleet, connection = loaded.experiment.fleet, loaded.experiment.server.connection
     if fleet is None:

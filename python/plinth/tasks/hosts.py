@@ -48,10 +48,7 @@ class HostsFound(NamedTuple):
 def check_hosts(
     loaded: ParsedExperiment, bundle: Path, ssh_config: Path | None = None, destroy: Collection[str] | None = None
 ) -> HostsFound:
-    """Start an agent on each host, ask it, plan the experiment there, and end the agents. Nothing is changed there.
-
-    Raises UsageError of an experiment without hosts.
-    """
+    """Start an agent on each host, ask it, plan the experiment there, and end the agents. Nothing is changed there."""
     specs = loaded.experiment.host
     if not specs:
         raise UsageError(

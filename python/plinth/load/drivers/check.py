@@ -13,10 +13,7 @@ _TAKEN = ("SQL", "set")
 
 
 def check_driver(workload: WorkloadSpec, scripts: Sequence[TransactionText], variables: Mapping[str, str]) -> None:
-    """Raises MissingCapability without the packages of the workload's driver, and UsageError for a script that it cannot run.
-
-    `variables` are those that are set from outside.
-    """
+    """Raise MissingCapability without the driver's packages, and UsageError for a script that it cannot run."""
     if workload.driver == "plinth":
         return
     if workload.driver == "sqlalchemy":

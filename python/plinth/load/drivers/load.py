@@ -52,10 +52,7 @@ class DriverLoad:
         self._result: LoadResult | None = None
 
     def start(self) -> None:
-        """Connect all clients and return when the load runs, or the clients of a part are connected.
-
-        Raises RunError if no client connects.
-        """
+        """Return when the load runs, or the clients of a part are connected. Raises RunError if no client connects."""
         ours, theirs = Pipe()
         with theirs:
             number = theirs.fileno()
