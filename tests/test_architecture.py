@@ -13,7 +13,6 @@ import grimp
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "plinth"
 CIRCLES = {
-    frozenset({"fleet.executors", "fleet.executors.local", "fleet.executors.ray", "fleet.executors.ssh"}),
     frozenset({"server.layout", "server.unpack_backup"}),
     frozenset(
         {

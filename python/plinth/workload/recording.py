@@ -107,7 +107,7 @@ def _prepared(spec: WorkloadSpec, files: Sequence[Path], reading: ReadingLog) ->
 
 
 def _known_left_out(beside: Path) -> OutOfReplay | None:
-    """Return what the replay file of the cache that this is beside leaves out; None where that is not known."""
+    """Return what the replay file of the cache next to this one leaves out; None where that is not known."""
     try:
         return OutOfReplay.model_validate_json(read_small_file(beside))
     except (OSError, ValueError):
