@@ -99,6 +99,7 @@ def dumps() -> Iterator[Path]:
             argv = [f"{server.installation.bindir}/pg_dump", *words, "postgres"]
             subprocess.run(argv, cwd=server.folder, env=environment, check=True)
         (server.folder / "shop.dir").chmod(0o755)  # pg_dump makes it for its owner alone
+        server.stop()  # its files are compared, and its background writer would change them
         yield server.folder
     finally:
         server.remove()

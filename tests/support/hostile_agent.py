@@ -71,7 +71,7 @@ def _usual(request: dict[str, Any], state: dict[str, int]) -> tuple[dict[str, An
         case "collect":
             return {"result": _RESULT, "usage": {"engine_busy": 0.5, "host_busy": 0.5}}, b""
         case "ledger":
-            head = (b"PLINTHLG", 2, 64, 32, state["number"], 1, 2, 1, 1)  # without a record: docs/internals/ledger.md
+            head = (b"PLINTHLG", 1, 64, 32, state["number"], 1, 2, 1, 1)  # without a record: docs/internals/ledger.md
             return {"thread": state["number"], "files": 1, "is_last": True}, struct.pack("<8sIIIIB3xIQQ16x", *head)
         case "copied":
             return {"state": "ended", "result": _COPIED}, b""
