@@ -1,7 +1,7 @@
 """Whether a server recovers from a power cut or a snapshot, and what is looked for then: its commits, then everything else it stores."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth.model.base import SettingValue
@@ -94,10 +94,28 @@ class Findings:
         self, planned: PlannedCut, *, started_unix_ns: int, failure: str | None, points: tuple[int, ...] = ()
     ) -> PowerCut:
         """Return the cut with all findings; `failure` is the reason when the check could not be completed."""
-        same = {one.name: getattr(self, one.name) for one in fields(self) if one.name in PowerCut.model_fields}
-        lost = {"disks": self.lost.disks, "reports": self.lost.reports}
-        about = {"points": points, "started_unix_ns": started_unix_ns, "failure": failure}
-        return PowerCut(**planned.model_dump(), **about, **lost, **same)
+        return PowerCut(
+            **planned.model_dump(),
+            points=points,
+            started_unix_ns=started_unix_ns,
+            disks=self.lost.disks,
+            reports=self.lost.reports,
+            after_s=self.after_s,
+            acknowledged=self.acknowledged,
+            unanswered=self.unanswered,
+            lost_time_s=self.lost_time_s,
+            lost_wal_bytes=self.lost_wal_bytes,
+            timeline=self.timeline,
+            recovery_s=self.recovery_s,
+            mounted_s=self.mounted_s,
+            recovery=self.recovery,
+            before=self.before,
+            prepared=self.prepared,
+            damage=tuple(self.damage),
+            checks=tuple(self.checks),
+            settings=self.settings,
+            failure=failure,
+        )
 
     def refuse(self, evidence: tuple[str, ...]) -> None:
         """Record that a file system could not be mounted, or that the server did not start."""
