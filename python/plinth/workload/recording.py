@@ -15,6 +15,7 @@ from plinth.model.errors import UsageError
 from plinth.model.replay import OutOfReplay, PlannedRecording, RecordedClass
 from plinth.model.workload import SessionFilter, WorkloadSpec
 from plinth.system.confinement import Brought
+from plinth.system.failures import from_os_error
 from plinth.system.owner import server_owner
 from plinth.system.paths import cache_dir, ensure
 from plinth.system.regular_file import read_small_file
@@ -86,10 +87,10 @@ def _is_current(output: Path) -> bool:
 def _prepared(spec: WorkloadSpec, files: Sequence[Path], reading: ReadingLog) -> tuple[Path, OutOfReplay]:
     chosen = _chosen(spec.sessions)
     output = _place(files, [spec.log_line_prefix, spec.model_dump(mode="json")["sessions"]])
-    beside = output.with_suffix(".json")
-    if _is_current(output) and (left_out := _known_left_out(beside)) is not None:
+    reasons = output.with_suffix(".json")  # why the replay leaves out what it does
+    if _is_current(output) and (left_out := _known_left_out(reasons)) is not None:
         os.utime(output)
-        os.utime(beside)
+        os.utime(reasons)
         return output, left_out
     with reading(files) as progress:
         prepared = prepare_replay(
@@ -102,23 +103,26 @@ def _prepared(spec: WorkloadSpec, files: Sequence[Path], reading: ReadingLog) ->
             hint="plinth replay check says why",
         )
     left_out = OutOfReplay.of(prepared)
-    _keep_left_out(beside, left_out)
+    _keep_left_out(reasons, left_out)
     return output, left_out
 
 
-def _known_left_out(beside: Path) -> OutOfReplay | None:
-    """Return what the replay file of the cache next to this one leaves out; None where that is not known."""
+def _known_left_out(file: Path) -> OutOfReplay | None:
+    """Return what the replay file next to this one leaves out; None where that is not known."""
     try:
-        return OutOfReplay.model_validate_json(read_small_file(beside))
+        return OutOfReplay.model_validate_json(read_small_file(file))
     except (OSError, ValueError):
         return None
 
 
-def _keep_left_out(beside: Path, left_out: OutOfReplay) -> None:
-    """Keep it in one step, since another run may read it meanwhile."""
-    with tempfile.NamedTemporaryFile(dir=beside.parent, prefix=beside.name, delete=False) as file:
-        file.write(left_out.model_dump_json().encode())
-    Path(file.name).replace(beside)
+def _keep_left_out(file: Path, left_out: OutOfReplay) -> None:
+    """Write the file in one step, since another run may read it meanwhile. Raises PlinthError."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=file.name, delete=False) as written:
+            written.write(left_out.model_dump_json().encode())
+        Path(written.name).replace(file)
+    except OSError as error:
+        raise from_os_error(error, "keep what the replay leaves out", file) from error
 
 
 def _own(file: Path) -> Path:
