@@ -17,7 +17,7 @@ const MAX_OPEN_SESSIONS: usize = 1 << 18;
 pub(crate) struct Assembler {
     sessions: HashMap<SessionKey, Session>,
     count: u32,
-    /// Memory for open statements, of all sessions.
+    /// Memory that the open statements of all sessions take.
     held_bytes: usize,
 }
 

@@ -101,7 +101,7 @@ _REFUSED = re.compile(r"^cannot connect to (\S+): (.*?)(?: \(os error \d+\))?; i
 
 
 def as_libpq(message: str) -> str:
-    """Return an error as libpq words it: of a server, a refused login, a server that is not there; other messages as they are."""
+    """Return the message of a server, a refused login or a refused connection in libpq's words; any other message unchanged."""
     if login := _LOGIN.match(message):
         return f"connection to server {_place(login[1])} failed: {_servers(login[2])}"
     if refused := _REFUSED.match(message):

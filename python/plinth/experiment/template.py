@@ -207,7 +207,7 @@ def _mark(line: str, is_written: object) -> str:
 
 
 def _name(path: str, model: type[BaseModel]) -> str:
-    """Return the name of a table in a table of any names: of a storage its kind."""
+    """Return an example of a name that the user chooses, such as that of a standby; a storage is named after its kind."""
     (kind, *_) = _kinds(model) or ("",)
     return _STORAGES.get(kind, kind) if path == "storage" else _NAMES[path]
 

@@ -416,7 +416,7 @@ class UsageWatch:
     _last: _Look | None = None
 
     def look(self, is_measuring: bool, processes: Sequence[int] = ()) -> None:
-        """Look, if the load is measured now. `processes` are a driver's own, of which the first only waits for the others."""
+        """Take a look if the load is being measured. `processes` are those of a driver; the first only waits for the others."""
         if not is_measuring:
             return
         look = _look(processes[1:])

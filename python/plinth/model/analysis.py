@@ -32,7 +32,7 @@ class LatencyPercentiles(Frozen):
     mean_ns: float
     count: int
     stddev_ns: float = Field(
-        description="Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits."
+        description="Standard deviation, as pgbench prints it, computed from the histogram's buckets, which are exact to three digits."
     )
 
 

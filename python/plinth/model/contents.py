@@ -36,7 +36,7 @@ class BundleContents:
     name, of those that were probed; `datasets` by cluster, of those that were looked at once loaded; `standbys` by variant and
     node, as in "memory.a"; `backups` are those that standbys were made by.
 
-    `wear` is None of a run that did not finish, `doctor` of one that ended before it could look.
+    `wear` is None if the run did not finish, `doctor` if it ended before the machine was examined.
     """
 
     path: str

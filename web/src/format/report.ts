@@ -392,7 +392,7 @@ export interface LatencyPercentiles {
   mean_ns: number;
   count: number;
   /**
-   * Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits.
+   * Standard deviation, as pgbench prints it, computed from the histogram's buckets, which are exact to three digits.
    */
   stddev_ns: number;
 }

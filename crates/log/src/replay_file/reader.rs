@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::format::{
+use super::{
     HAS_BEGINNING, HAS_DURATION, HAS_END, HAS_FAILED, HAS_OWN_TEXT, HAS_SQLSTATE, HEADER_BYTES,
     IS_EXTENDED, IS_PREPARED, MAGIC, VERSION,
 };
@@ -115,7 +115,7 @@ pub struct RecordedStatement<'a> {
     pub sqlstate: Option<[u8; 5]>,
     /// Whether it was an execution of a prepared statement with a name.
     pub is_prepared: bool,
-    /// Its parameters, for [`parameters`]; None of the simple protocol.
+    /// Its parameters, for [`parameters`]; None with the simple protocol.
     pub parameters: Option<(u16, &'a [u8])>,
 }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use super::format::{
+use super::{
     HAS_BEGINNING, HAS_DURATION, HAS_END, HAS_FAILED, HAS_OWN_TEXT, HAS_SQLSTATE, HEADER_BYTES,
     IS_EXTENDED, IS_PREPARED, MAGIC, VERSION,
 };
@@ -336,7 +336,7 @@ struct Interned {
 }
 
 impl Interned {
-    /// Returns the number of a text; None of a new one for which there is no room.
+    /// Returns the number of a text; None if the text is new and there is no room for it.
     fn number(&mut self, text: &[u8], max_bytes: usize) -> Option<u64> {
         if let Some(&number) = self.numbers.get(text) {
             return Some(number);
