@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from children import run_in_child
 from plinth.storage.devices.block_device import BY_ID, BY_PARTUUID, device_number
 from plinth.storage.guards import RequestedDevice
+from plinth.storage.guards.uses import opened_by
 from waiting import wait_until
 
 MIB = 2**20
@@ -98,6 +99,12 @@ def wait_for_detached(node: Path) -> None:
     wait_until(lambda: not Path(f"/sys/block/{node.name}/loop").exists(), f"{node} to be detached")
 
 
+def wait_for_others(node: Path) -> None:
+    """Wait until nobody else has a new loop device open: the losetup of another test may have found the same one free, and been too late."""
+    number = {device_number(node.stat().st_rdev): node.name}
+    wait_until(lambda: not opened_by(number)[0], f"{node} to be closed by others")
+
+
 @contextmanager
 def loop_device(image: Path, size_bytes: int = 0) -> Iterator[Path]:
     """A loop device on `image`, which is made of that size when one is given."""
@@ -106,6 +113,7 @@ def loop_device(image: Path, size_bytes: int = 0) -> Iterator[Path]:
             file.truncate(size_bytes)
     node = Path(command("losetup", "--show", "--find", image))
     try:
+        wait_for_others(node)
         yield node
     finally:
         command("losetup", "--detach", node)
