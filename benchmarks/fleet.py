@@ -51,13 +51,12 @@ class Bench(NamedTuple):
     """Where loads run."""
 
     connection: Connection
-    address: str
     executor: MakeExecutor
     pairs: int
 
     def fleet(self, config: LoadConfig, agents: int) -> "_Timed":
         """Return a load by as many agents."""
-        return _Timed(config, self.executor(agents), self.address)
+        return _Timed(config, self.executor(agents))
 
 
 class _Timed(FleetLoad):
@@ -81,10 +80,9 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.on == "ray" and not asked.inside:
         return _in_a_cluster()
-    address = "auto" if asked.on == "ray" else "local"
     with new_servers({"fsync": False, "max_connections": 300}) as start, tempfile.TemporaryDirectory() as folder:
         log = LogFile(Path(folder) / "agents.log")
-        bench = Bench(start().connection, address, _executor(address, log), asked.pairs)
+        bench = Bench(start().connection, _executor(asked.on, log), asked.pairs)
         right = True
         if 1 in asked.only:
             _one_agent(bench)
@@ -102,13 +100,13 @@ def _in_a_cluster() -> int:
         return subprocess.call(made[0].argv(sys.executable, *sys.argv, "--inside"))
 
 
-def _executor(address: str, log: LogFile) -> MakeExecutor:
-    if address == "local":
+def _executor(on: str, log: LogFile) -> MakeExecutor:
+    if on != "ray":
         return lambda agents: LocalExecutor(agents, Runner(), log)
     from plinth.fleet.executors.ray import RayExecutor
 
     def on_ray(agents: int) -> Executor:
-        spec = FleetSpec(address=address, machines=min(agents, _MACHINES))
+        spec = FleetSpec(executor="ray", machines=min(agents, _MACHINES))
         return RayExecutor(spec, Runner(), log, agents)
 
     return on_ray

@@ -47,7 +47,7 @@ aa = false
 probe = "0s"
 
 [fleet]
-address = "auto"
+executor = "ray"
 machines = 3
 """
 _NO_ROOT = "error: only root can make network namespaces\nhint: sudo make try-fleet\n"

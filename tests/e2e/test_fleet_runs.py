@@ -8,7 +8,7 @@ import pytest
 from fleets import running_agents
 from waiting import wait_until
 
-FLEET = '[fleet]\naddress = "local"\nmachines = 2\n'
+FLEET = '[fleet]\nexecutor = "local"\nmachines = 2\n'
 MEASURE = """\
 [measure]
 warmup = "1s"
@@ -97,7 +97,7 @@ def _agent(before):
 
 
 KILL = 'restore = "auto"\n[[measure.action]]\nat = "1s"\ndo = "kill"\n'
-SSH = '[fleet]\naddress = "ssh"\nhosts = ["client1"]\n'
+SSH = '[fleet]\nexecutor = "ssh"\nhosts = ["client1"]\n'
 
 
 @pytest.mark.parametrize(

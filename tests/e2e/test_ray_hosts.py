@@ -79,7 +79,7 @@ def test_a_server_is_made_and_measured_on_a_machine_of_the_cluster(cluster, scra
 
 def test_a_fleet_in_the_same_cluster_is_not_on_the_host(cluster, scratch):
     """It begins with machines other than the head, of which the host is the only one."""
-    done = _start(cluster, scratch, cluster[1].address, more='[fleet]\naddress = "auto"\nmachines = 1\n')
+    done = _start(cluster, scratch, cluster[1].address, more='[fleet]\nexecutor = "ray"\nmachines = 1\n')
     said, _ = done.communicate(timeout=180)
     assert done.returncode in (0, 3), said
     (trial,) = [json.loads(path.read_text()) for path in (scratch / "bundle").glob("trials/*/trial.json")]
@@ -88,14 +88,14 @@ def test_a_fleet_in_the_same_cluster_is_not_on_the_host(cluster, scratch):
 
 
 def test_a_fleet_that_needs_the_host_too_is_refused(cluster, scratch):
-    done = _start(cluster, scratch, cluster[1].address, more='[fleet]\naddress = "auto"\nmachines = 2\n')
+    done = _start(cluster, scratch, cluster[1].address, more='[fleet]\nexecutor = "ray"\nmachines = 2\n')
     said, _ = done.communicate(timeout=120)
     assert done.returncode == 1
     assert "the Ray cluster has 1 machine for a fleet, next to 1 host of the run, and 2 are" in " ".join(said.split())
 
 
 def test_a_check_of_the_fleet_takes_the_same_machines(cluster, scratch):
-    more = '[fleet]\naddress = "auto"\nmachines = 1\n'
+    more = '[fleet]\nexecutor = "ray"\nmachines = 1\n'
     (scratch / "x.toml").write_text(f'{TEXT}node = "{cluster[1].address}"\n{more}')
     found = cluster[0].run(PLINTH, "fleet", "check", str(scratch / "x.toml"), "--json")
     assert [one["name"] for one in json.loads(found)] == [cluster[0].name]

@@ -90,7 +90,7 @@ def test_it_reads_no_published_results_outside_of_it(project, bundle):
         assert "reference: the bundle does not hold the reference" in done.stderr and "TOML" not in done.stderr
 
 
-FLEET = '[fleet]\naddress = "ssh"\nhosts = ["nosuch.invalid"]\ncommand = "/tmp/x"\n'
+FLEET = '[fleet]\nexecutor = "ssh"\nhosts = ["nosuch.invalid"]\ncommand = "/tmp/x"\n'
 
 
 @pytest.mark.parametrize("words", [("run",), ("fleet", "check")])

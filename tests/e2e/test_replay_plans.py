@@ -70,7 +70,7 @@ def test_a_trial_is_as_long_as_the_recording(written) -> None:
         ([("shop.log", "a**.log")], "is no path and no pattern"),
         ([('"shop.log"', '"x.toml"')], "none of its first 1000 lines"),
         (
-            [("[measure]", '[fleet]\naddress = "local"\nmachines = 2\n[measure]')],
+            [("[measure]", '[fleet]\nexecutor = "local"\nmachines = 2\n[measure]')],
             "1 session at one time for 2 machines: each machine needs one at least",
         ),
         ([("[workload]", "[workload]\nclients = 4\nrate = 5")], "clients, rate: not with replay"),

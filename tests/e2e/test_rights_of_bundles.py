@@ -33,7 +33,7 @@ REFERENCE = next(
 DEVICE = {"kind": "device", "serial": "s", "size": "1GB"}
 HOST = {"address": "ssh://one.invalid"}
 ON_HOST = {"kind": "directory", "host": "one"}
-FLEET = {"address": "ssh", "hosts": ["one.invalid"]}
+FLEET = {"executor": "ssh", "hosts": ["one.invalid"]}
 SQL = {"dataset": {"kind": "sql", "schema": "one.sql"}}
 
 

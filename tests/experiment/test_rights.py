@@ -83,9 +83,13 @@ def test_a_new_key_of_text_would_be_seen() -> None:
             ["/dev/disk/by-id/one"],
         ),
         ('[server]\nbindir = "/opt/bin"', ["/opt/bin"]),
-        ('[fleet]\naddress = "ray://head:10001"\nmachines = 2', ['Ray cluster at "ray://head:10001"']),
         (
-            '[fleet]\naddress = "ssh"\nhosts = ["a", "b"]\ncommand = "/tmp/x"',
+            '[fleet]\nexecutor = "ray"\nray_address = "ray://head:10001"\nmachines = 2',
+            ['Ray cluster at "ray://head:10001"'],
+        ),
+        ('[fleet]\nexecutor = "ray"\nmachines = 2', ["joins the Ray cluster of this machine"]),
+        (
+            '[fleet]\nexecutor = "ssh"\nhosts = ["a", "b"]\ncommand = "/tmp/x"',
             ['"a" by ssh', '"b" by ssh', 'the command "/tmp/x"'],
         ),
     ],

@@ -82,14 +82,14 @@ def spec(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Fle
     """A fleet of three machines, by each executor; of hosts with the user's own configuration of ssh."""
     match request.param:
         case "local":
-            return FleetSpec(address="local", machines=3)
+            return FleetSpec(executor="local", machines=3)
         case "ssh":
             sshd: Sshd = request.getfixturevalue("sshd")
             command = str(Path(sys.executable).with_name("plinth"))
             monkeypatch.setenv("PATH", f"{sshd.programs}:{os.environ['PATH']}")
-            return FleetSpec(address="ssh", hosts=HOSTS, command=command)
+            return FleetSpec(executor="ssh", hosts=HOSTS, command=command)
         case _:
-            return FleetSpec(address=request.getfixturevalue("ray_address"), machines=3)
+            return FleetSpec(executor="ray", ray_address=request.getfixturevalue("ray_address"), machines=3)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def fleet(tmp_path: Path) -> MakeFleet:
 
     def make(spec: FleetSpec, config: LoadConfig, ssh_config: Path | None = None) -> FleetLoad:
         executor = executor_of(spec, Runner(), LogFile(tmp_path / "agents.log"), ssh_config)
-        return FleetLoad(config, executor, spec.address)
+        return FleetLoad(config, executor)
 
     return make
 

@@ -36,7 +36,7 @@ def experiment(tmp_path: Path, sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> P
     file = tmp_path / "fleet.toml"
     command = Path(sys.executable).with_name("plinth")
     file.write_text(
-        f'{EXPERIMENT}[fleet]\naddress = "ssh"\nhosts = ["client1", "nosuch.invalid"]\ncommand = "{command}"\n'
+        f'{EXPERIMENT}[fleet]\nexecutor = "ssh"\nhosts = ["client1", "nosuch.invalid"]\ncommand = "{command}"\n'
     )
     monkeypatch.setenv("PATH", f"{sshd.programs}:{os.environ['PATH']}")
     return file
@@ -92,9 +92,9 @@ def test_a_configuration_of_ssh_is_named_on_the_command_line(
 @pytest.mark.parametrize(
     ("fleet", "config", "words"),
     [
-        ('address = "local"\nmachines = 1', "x.toml", "no hosts that are reached by ssh"),
-        ('address = "ssh"\nhosts = ["client1"]', "nowhere", "there is no such file"),
-        ('address = "ssh"\nhosts = ["client1"]', ".", "there is no such file"),
+        ('executor = "local"\nmachines = 1', "x.toml", "no hosts that are reached by ssh"),
+        ('executor = "ssh"\nhosts = ["client1"]', "nowhere", "there is no such file"),
+        ('executor = "ssh"\nhosts = ["client1"]', ".", "there is no such file"),
     ],
 )
 def test_a_configuration_of_ssh_that_nothing_would_read_is_an_error(

@@ -62,7 +62,7 @@ def test_an_agent_that_is_killed_leaves_no_ledger_behind(
 ) -> None:
     before, others = running_agents(), _folders_of_agents()
     load = fleet(
-        FleetSpec(address="local", machines=2), config(SOURCE, ledger={"folder": str(folder)}, duration_s=600.0)
+        FleetSpec(executor="local", machines=2), config(SOURCE, ledger={"folder": str(folder)}, duration_s=600.0)
     )
     load.start()
     assert not load.wait(0.3)

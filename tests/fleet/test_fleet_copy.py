@@ -34,7 +34,7 @@ from plinth.workload.bulk import bulk_loader, copy
 NUMBERS = {"kind": "numbers", "rows": 300_000, "streams": 2}
 PARTITIONED = {**NUMBERS, "partitions": 5}
 TPCB = {"kind": "tpcb", "scale": 3, "streams": 2}
-LOCAL = FleetSpec(address="local", machines=3)
+LOCAL = FleetSpec(executor="local", machines=3)
 SUMS = {
     "numbers": "SELECT count(*), count(DISTINCT number), sum(operator * number % 9973) FROM numbers",
     "tpcb": "SELECT count(*), count(DISTINCT aid), sum(aid::bigint * bid % 9973) FROM pgbench_accounts",

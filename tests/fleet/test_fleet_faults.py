@@ -71,8 +71,8 @@ def test_an_agent_that_is_killed_or_stopped_is_named(
 
 def test_clients_of_a_driver_end_with_their_agent(config: MakeConfig, tmp_path: Path) -> None:
     before, clients = running_agents(), driver_processes()
-    executor = executor_of(FleetSpec(address="local", machines=2), Runner(), LogFile(tmp_path / "log"))
-    load = FleetLoad(config("SELECT pg_sleep(0.01);", duration_s=600.0), executor, "local", "psycopg")
+    executor = executor_of(FleetSpec(executor="local", machines=2), Runner(), LogFile(tmp_path / "log"))
+    load = FleetLoad(config("SELECT pg_sleep(0.01);", duration_s=600.0), executor, "psycopg")
     load.start()
     assert not load.wait(0.3)
     assert len(driver_processes() - clients) == 2 * (1 + 3)
@@ -86,7 +86,7 @@ def test_clients_of_a_driver_end_with_their_agent(config: MakeConfig, tmp_path: 
 def test_a_machine_that_does_not_reach_the_server_is_named(
     fleet: MakeFleet, config: MakeConfig, connection: Connection
 ) -> None:
-    spec = FleetSpec(address="local", machines=1)
+    spec = FleetSpec(executor="local", machines=1)
     load = fleet(spec, config(connection=replace(connection, host="127.0.0.1", port=1)))
     with pytest.raises(RunError, match="refused") as failed:
         load.start()
@@ -109,7 +109,7 @@ def test_a_machine_that_does_not_reach_the_server_is_named(
 def test_a_check_says_why_a_machine_does_not_reach_the_server_and_where_to_look(
     tmp_path: Path, connection: Connection, changes: dict[str, object], words: str
 ) -> None:
-    executor = executor_of(FleetSpec(address="local", machines=1), Runner(), LogFile(tmp_path / "log"))
+    executor = executor_of(FleetSpec(executor="local", machines=1), Runner(), LogFile(tmp_path / "log"))
     (found,) = check_fleet(executor, replace(connection, **changes))
     (problem,) = found.problems
     assert re.match(words, problem), problem
@@ -117,7 +117,7 @@ def test_a_check_says_why_a_machine_does_not_reach_the_server_and_where_to_look(
 
 def test_all_hosts_that_cannot_be_reached_are_named(sshd: Sshd, tmp_path: Path) -> None:
     hosts = ("nosuch1.invalid", "client1", "nosuch2.invalid")
-    spec = FleetSpec(address="ssh", hosts=hosts, command=str(Path(sys.executable).with_name("plinth")))
+    spec = FleetSpec(executor="ssh", hosts=hosts, command=str(Path(sys.executable).with_name("plinth")))
     with pytest.raises(RunError, match=r"no agent could be started on nosuch1.invalid: ") as failed:
         check_fleet(executor_of(spec, Runner(), LogFile(tmp_path / "log"), sshd.config), None)
     (other,) = failed.value.details
@@ -130,12 +130,12 @@ def test_another_version_is_refused_before_anything_connects(
 ) -> None:
     monkeypatch.setattr("plinth.fleet.check.__version__", "99.0")
     with pytest.raises(MissingCapability, match="other versions than this one") as refused:
-        fleet(FleetSpec(address="local", machines=1), config()).start()
+        fleet(FleetSpec(executor="local", machines=1), config()).start()
     assert [line.partition(":")[0] for line in refused.value.details] == ["this machine", "local-1"]
 
 
 def test_a_host_without_plinth_says_what_its_shell_said(sshd: Sshd, fleet: MakeFleet, config: MakeConfig) -> None:
-    spec = FleetSpec(address="ssh", hosts=("client1",), command="/nowhere/plinth")
+    spec = FleetSpec(executor="ssh", hosts=("client1",), command="/nowhere/plinth")
     with pytest.raises(RunError, match="the agent on machine client1 is lost") as failed:
         fleet(spec, config(), sshd.config).start()
     assert any("/nowhere/plinth" in line for line in failed.value.details)
@@ -167,7 +167,7 @@ def test_a_host_that_is_not_known_or_does_not_know_us_is_refused(
     lines = sshd.config.read_text().splitlines()
     other = tmp_path / "config"
     other.write_text("\n".join(f"  {key} {value}" if line.strip().startswith(key) else line for line in lines))
-    executor = executor_of(FleetSpec(address="ssh", hosts=("client1",)), Runner(), LogFile(tmp_path / "log"), other)
+    executor = executor_of(FleetSpec(executor="ssh", hosts=("client1",)), Runner(), LogFile(tmp_path / "log"), other)
     with pytest.raises(NotStarted, match=f"no agent could be started on client1: .*{words}") as refused:
         check_fleet(executor, None)
     assert refused.value.hint is not None and hint in refused.value.hint
@@ -179,7 +179,7 @@ def test_a_host_whose_key_has_changed_is_refused_with_a_warning(sshd: Sshd, tmp_
     known.write_text(f"[127.0.0.1]:{sshd.port} {(tmp_path / 'other.pub').read_text()}")
     config = tmp_path / "config"
     config.write_text(sshd.config.read_text().replace(str(sshd.known_hosts), str(known)))
-    executor = executor_of(FleetSpec(address="ssh", hosts=("client1",)), Runner(), LogFile(tmp_path / "log"), config)
+    executor = executor_of(FleetSpec(executor="ssh", hosts=("client1",)), Runner(), LogFile(tmp_path / "log"), config)
     with pytest.raises(NotStarted, match="Host key verification failed") as refused:
         check_fleet(executor, None)
     assert refused.value.hint is not None and "is not the one in known_hosts" in refused.value.hint
@@ -192,7 +192,7 @@ def test_a_configuration_of_the_user_that_asks_or_forwards_changes_nothing(sshd:
         f"PermitLocalCommand yes\nLocalCommand touch {ran}\nLocalForward {tmp_path}/forwarded {tmp_path}/nowhere\n"
         f"RemoteCommand touch {ran}\nForwardAgent yes\nBatchMode no\nLogLevel QUIET\n{sshd.config.read_text()}"
     )
-    spec = FleetSpec(address="ssh", hosts=("client1",), command=str(Path(sys.executable).with_name("plinth")))
+    spec = FleetSpec(executor="ssh", hosts=("client1",), command=str(Path(sys.executable).with_name("plinth")))
     (found,) = check_fleet(executor_of(spec, Runner(), LogFile(tmp_path / "log"), config), None)
     assert found.problems == ()
     assert not ran.exists() and not (tmp_path / "forwarded").exists()
@@ -203,7 +203,7 @@ def test_a_host_is_reached_by_way_of_another(sshd: Sshd, tmp_path: Path) -> None
     config.write_text(
         f"Host client1\n  ProxyCommand ssh -F {sshd.config} -W 127.0.0.1:%p client2\n{sshd.config.read_text()}"
     )
-    spec = FleetSpec(address="ssh", hosts=("client1",), command=str(Path(sys.executable).with_name("plinth")))
+    spec = FleetSpec(executor="ssh", hosts=("client1",), command=str(Path(sys.executable).with_name("plinth")))
     (found,) = check_fleet(executor_of(spec, Runner(), LogFile(tmp_path / "log"), config), None)
     assert found.problems == ()
 
@@ -212,7 +212,7 @@ def test_a_clock_that_jumps_while_the_load_runs_excludes_the_trial(
     sshd: Sshd, fleet: MakeFleet, config: MakeConfig, tmp_path: Path
 ) -> None:
     clock = JumpingClock(tmp_path)
-    spec = FleetSpec(address="ssh", hosts=HOSTS[:2], command=str(clock.command))
+    spec = FleetSpec(executor="ssh", hosts=HOSTS[:2], command=str(clock.command))
     load = fleet(spec, config(duration_s=2.0), sshd.config)
     load.start()
     assert not load.wait(0.5)

@@ -236,7 +236,7 @@ class Relayed:
     """Agents of this machine, the last of which has its replies changed on the way: as another's machine may send them."""
 
     def __init__(self, log: LogFile, change: Callable[[str, Message], Message]) -> None:
-        self._real = executor_of(FleetSpec(address="local", machines=2), Runner(), log)
+        self._real = executor_of(FleetSpec(executor="local", machines=2), Runner(), log)
         self._change = change
 
     @contextmanager
@@ -306,14 +306,14 @@ def test_a_trial_with_figures_that_no_agent_sends_fails_with_the_machine(
     change: Callable[[str, Message], Message], config: MakeConfig, tmp_path: Path
 ) -> None:
     log = LogFile(tmp_path / "log")
-    load = FleetLoad(config("SELECT pg_sleep(0.01);", duration_s=2.0), Relayed(log, change), "local")
+    load = FleetLoad(config("SELECT pg_sleep(0.01);", duration_s=2.0), Relayed(log, change))
     with pytest.raises(RunError, match="machine local-2 "):
         load.start()
         while not load.wait(0.5):
             pass
     with pytest.raises(RunError):
         load.result()
-    honest = FleetLoad(config(), Relayed(log, lambda _, reply: reply), "local")  # as the next trial is
+    honest = FleetLoad(config(), Relayed(log, lambda _, reply: reply))  # as the next trial is
     honest.start()
     while not honest.wait(0.5):
         pass

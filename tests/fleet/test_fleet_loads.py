@@ -71,7 +71,7 @@ def test_an_open_loop_has_its_arrivals_once_and_its_seconds_together(
 ) -> None:
     asked = config(_INSERT, rate=Rate.constant(200), warmup_s=1.0, duration_s=2.0)
     result, seconds = _run(fleet(spec, asked))
-    of_one, _ = _run(fleet(FleetSpec(address="local", machines=1), asked))
+    of_one, _ = _run(fleet(FleetSpec(executor="local", machines=1), asked))
     assert result.totals.scheduled == of_one.totals.scheduled, "the same arrivals, whoever serves them"
     assert len(_drawn(connection)) == result.totals.done + of_one.totals.done
     assert tuple(seconds) == result.series and [one.phase for one in seconds[:3]] == ["warmup", "measure", "measure"]
@@ -103,7 +103,7 @@ def test_clients_of_a_driver_are_dealt_to_the_machines(
     log = LogFile(tmp_path / "log")
     alone, _ = _run(DriverLoad(driver, config(_INSERT), Runner(), log))
     by_one = _drawn_by_each(connection)
-    load = FleetLoad(config(_INSERT, warmup_s=0.5), executor_of(spec, Runner(), log), spec.address, driver)
+    load = FleetLoad(config(_INSERT, warmup_s=0.5), executor_of(spec, Runner(), log), driver)
     result, seconds = _run(load)
     by_fleet = _drawn_by_each(connection)
     assert sorted(by_one) == sorted(by_fleet) == [*range(6)]
@@ -167,7 +167,7 @@ def test_merged_seconds_are_the_engine_s_own(config: MakeConfig) -> None:
 
 @pytest.mark.long
 def test_a_warm_up_of_open_length_ends_with_the_same_second_everywhere(fleet: MakeFleet, config: MakeConfig) -> None:
-    load = fleet(FleetSpec(address="local", machines=2), config(warmup_s=0.0, warmup_max_s=30.0))
+    load = fleet(FleetSpec(executor="local", machines=2), config(warmup_s=0.0, warmup_max_s=30.0))
     load.start()
     assert not load.wait(0.3)
     warmup_ns = load.begin_measuring()
@@ -178,7 +178,7 @@ def test_a_warm_up_of_open_length_ends_with_the_same_second_everywhere(fleet: Ma
 
 
 def test_a_stop_ends_all_and_keeps_what_was_done(fleet: MakeFleet, config: MakeConfig) -> None:
-    load = fleet(FleetSpec(address="local", machines=2), config(duration_s=600.0))
+    load = fleet(FleetSpec(executor="local", machines=2), config(duration_s=600.0))
     load.start()
     load.wait(0.5)
     load.stop()
@@ -192,7 +192,7 @@ def test_a_machine_that_is_done_waits_for_the_others_longer_than_its_lease(
 ) -> None:
     source = "\\if :client_id = 0\nSELECT pg_sleep(12);\n\\endif\nSELECT 1;"
     load = fleet(
-        FleetSpec(address="local", machines=2), config(source, duration_s=None, transactions_per_client=1, clients=2)
+        FleetSpec(executor="local", machines=2), config(source, duration_s=None, transactions_per_client=1, clients=2)
     )
     load.start()
     while not load.wait(1.0):

@@ -177,15 +177,15 @@ def test_a_trial_in_which_a_clock_jumped_is_excluded() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"address": "ssh"}, "needs hosts"),
-        ({"address": "ssh", "hosts": ["a"], "machines": 2}, "there are 1 hosts"),
-        ({"address": "ssh", "hosts": ["a", "a"]}, "named twice"),
-        ({"address": "ssh", "hosts": ["-oProxyCommand=x"]}, "is no host"),
-        ({"address": "ssh", "hosts": ["a b"]}, "is no host"),
-        ({"address": "ssh", "hosts": ["a"], "command": "plinth; rm x"}, "path of plinth alone"),
-        ({"address": "local", "hosts": ["a"]}, 'only with address = "ssh"'),
-        ({"address": "slurm"}, 'allowed: "local", "ssh", "auto"'),
-        ({"address": "local", "machines": 0}, "greater than or equal to 1"),
+        ({"executor": "ssh"}, "needs hosts"),
+        ({"executor": "ssh", "hosts": ["a"], "machines": 2}, "there are 1 hosts"),
+        ({"executor": "ssh", "hosts": ["a", "a"]}, "named twice"),
+        ({"executor": "ssh", "hosts": ["-oProxyCommand=x"]}, "is no host"),
+        ({"executor": "ssh", "hosts": ["a b"]}, "is no host"),
+        ({"executor": "ssh", "hosts": ["a"], "command": "plinth; rm x"}, "path of plinth alone"),
+        ({"executor": "local", "hosts": ["a"]}, 'only with executor = "ssh"'),
+        ({"executor": "slurm"}, "'local', 'ssh' or 'ray'"),
+        ({"executor": "local", "machines": 0}, "greater than or equal to 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given: dict[str, object], words: str) -> None:

@@ -73,7 +73,7 @@ def drive(change: Change, folder: Path | None = None) -> LoadResult:
     config = LoadConfig.model_validate(
         {"connection": NOWHERE, "scripts": scripts, "clients": 2, "threads": 1, "duration_s": 1.0, "ledger": ledger}
     )
-    load = FleetLoad(config, HostileAgents(change), "local")
+    load = FleetLoad(config, HostileAgents(change))
     try:
         load.start()
         while not load.wait(1.0):

@@ -86,11 +86,12 @@ def test_an_agent_that_is_killed_is_said_to_be() -> None:
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"address": "auto"}, "needs machines"),
-        ({"address": "ray://head:10001"}, "needs machines"),
-        ({"address": "ray://head", "machines": 2}, 'allowed: "local", "ssh", "auto"'),
-        ({"address": "rayz", "machines": 2}, 'allowed: "local", "ssh", "auto"'),
-        ({"address": "auto", "machines": 2, "hosts": ["a"]}, 'only with address = "ssh"'),
+        ({"executor": "ray"}, "needs machines"),
+        ({"executor": "ray", "ray_address": "ray://head:10001"}, "needs machines"),
+        ({"executor": "ray", "ray_address": "ray://head", "machines": 2}, 'allowed: "auto"'),
+        ({"executor": "ray", "ray_address": "ray", "machines": 2}, 'allowed: "auto"'),
+        ({"executor": "ssh", "ray_address": "ray://head:1", "hosts": ["a"]}, 'ray_address: only with executor = "ray"'),
+        ({"executor": "ray", "machines": 2, "hosts": ["a"]}, 'only with executor = "ssh"'),
     ],
 )
 def test_what_a_fleet_on_ray_has_to_say(keys: dict[str, object], words: str) -> None:
@@ -119,7 +120,7 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert refused.code == 1 and "--fleet on Ray needs the Python package ray, which is not installed" in refused.err
     assert "hint: pip install 'pgplinth[fleet]'" in refused.err
     with pytest.raises(MissingCapability, match="a fleet on Ray needs the Python package ray"):
-        executor_of(FleetSpec(address="auto", machines=1), Runner(), LogFile(tmp_path / "log"))
+        executor_of(FleetSpec(executor="ray", machines=1), Runner(), LogFile(tmp_path / "log"))
 
 
 def test_root_joins_no_cluster_of_this_machine_that_another_user_names(

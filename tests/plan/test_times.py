@@ -153,8 +153,8 @@ def test_the_machines_of_a_fleet_begin_together_in_each_trial() -> None:
         e = experiment(**ONE, matrix={"storage": ["disk"]}, measure=MEASURE, workload={"builtin": "tpcb-like"}, **fleet)
         return plan_of(e, places={"disk": StoragePlace(), "wal": StoragePlace()}).estimated_s
 
-    assert of(fleet={"address": "local", "machines": 1}) - of() == approx(3 * 4.0)
-    assert of(fleet={"address": "auto", "machines": 1}) - of() == approx(3 * 7.0)
+    assert of(fleet={"executor": "local", "machines": 1}) - of() == approx(3 * 4.0)
+    assert of(fleet={"executor": "ray", "machines": 1}) - of() == approx(3 * 7.0)
 
 
 def test_trials_that_end_with_a_budget_take_no_longer_than_it_but_one_block_at_least() -> None:

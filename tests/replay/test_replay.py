@@ -148,8 +148,8 @@ def test_machines_of_a_fleet_share_the_sessions(
     config = LoadConfig(
         connection=connection(server, "replayed"), replay=Recording(file=str(file), **way), clients=CLIENTS, threads=1
     )
-    executor = executor_of(FleetSpec(address="local", machines=2), Runner(), LogFile(tmp_path / "agents.log"))
-    load = FleetLoad(config, executor, "local")
+    executor = executor_of(FleetSpec(executor="local", machines=2), Runner(), LogFile(tmp_path / "agents.log"))
+    load = FleetLoad(config, executor)
     load.start()
     while not load.wait(0.2):
         load.progress()
@@ -170,14 +170,14 @@ def test_a_recording_that_an_agent_cannot_keep_is_told(
     config = LoadConfig(
         connection=connection(server, "replayed"), replay=Recording(file=str(tmp_path / "absent")), clients=2
     )
-    executor = executor_of(FleetSpec(address="local", machines=2), Runner(), LogFile(tmp_path / "agents.log"))
+    executor = executor_of(FleetSpec(executor="local", machines=2), Runner(), LogFile(tmp_path / "agents.log"))
     with pytest.raises(PlinthError, match="cannot read the replay file"):
-        FleetLoad(config, executor, "local").start()
+        FleetLoad(config, executor).start()
     cut = tmp_path / "cut.replay"
     cut.write_bytes(file.read_bytes()[:-1])
     config = config.model_copy(update={"replay": Recording(file=str(cut))})
     with pytest.raises(PlinthError, match="cut off"):
-        FleetLoad(config, executor, "local").start()
+        FleetLoad(config, executor).start()
 
 
 def test_figures_are_by_class_and_next_to_those_of_the_recording(

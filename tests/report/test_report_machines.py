@@ -30,7 +30,7 @@ def machine(name: str, done: int, **fields: object) -> MachineTrial:
 
 
 def trial(number: int, excluded: str | None, *machines: MachineTrial) -> SimpleNamespace:
-    fleet = FleetTrial(address="ssh", machines=machines, skew_ns=0, messages=1, sent_bytes=1, received_bytes=1)
+    fleet = FleetTrial(machines=machines, skew_ns=0, messages=1, sent_bytes=1, received_bytes=1)
     made = Trial(
         number=number,
         block=1,

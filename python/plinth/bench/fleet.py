@@ -44,7 +44,7 @@ class FleetRun:
     def __enter__(self) -> "FleetRun":
         with ExitStack() as stack, _failures():
             executor = executor_of(self._fleet, Runner(), stack.enter_context(log_in_memory()))
-            self._load = FleetLoad(self._config, executor, self._fleet.address)
+            self._load = FleetLoad(self._config, executor)
             stack.callback(self._load.close)
             self._left = stack.pop_all()
         return self

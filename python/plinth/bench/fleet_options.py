@@ -43,8 +43,8 @@ def fleet_words(fleet: "FleetSpec") -> str:
     """Return the machines of the fleet, for messages."""
     from plinth.model.units import format_count
 
-    if fleet.is_on_ray:
-        which = "of this machine" if fleet.address == "auto" else f"at {fleet.address}"
+    if fleet.executor == "ray":
+        which = "of this machine" if fleet.ray_address == "auto" else f"at {fleet.ray_address}"
         return f"{format_count(fleet.number_of_machines, 'machine')} of the Ray cluster {which}"
     if not fleet.is_remote:
         return f"{fleet.number_of_machines} processes of this machine"
@@ -59,12 +59,12 @@ def _fleet_of(machines: str, command: str | None) -> "FleetSpec":
 
     given = _given(machines)
     if command is not None:
-        if given["address"] != "ssh":
+        if given["executor"] != "ssh":
             raise BenchFailure(
                 "--fleet-command is the command on the hosts of --fleet, and "
                 + (
                     "processes of this machine have"
-                    if given["address"] == "local"
+                    if given["executor"] == "local"
                     else "machines of a Ray cluster need"
                 )
                 + " none",
@@ -88,16 +88,17 @@ def _given(machines: str) -> dict[str, object]:
     from plinth.model.fleet import MAX_MACHINES, RAY_ADDRESS
 
     if machines.strip().lstrip("+-").isdecimal():
-        return {"address": "local", "machines": option_int(machines, "--fleet", 1, MAX_MACHINES)}
+        return {"executor": "local", "machines": option_int(machines, "--fleet", 1, MAX_MACHINES)}
     number, at, address = machines.partition("@")
     if at and number.isdecimal() and RAY_ADDRESS.fullmatch(address):
-        return {"address": address, "machines": option_int(number, "--fleet", 1, MAX_MACHINES)}
+        given = option_int(number, "--fleet", 1, MAX_MACHINES)
+        return {"executor": "ray", "ray_address": address, "machines": given}
     if RAY_ADDRESS.fullmatch(machines):
         raise BenchFailure(
             f"--fleet={machines} does not say how many machines of the Ray cluster are to drive the load",
             hint=f"--fleet=3@{machines} is three of them.",
         )
-    return {"address": "ssh", "hosts": machines.split(",")}
+    return {"executor": "ssh", "hosts": machines.split(",")}
 
 
 def _require_means(fleet: "FleetSpec") -> None:
@@ -106,7 +107,7 @@ def _require_means(fleet: "FleetSpec") -> None:
     from plinth.system.runner import Runner
 
     try:
-        if fleet.is_on_ray:
+        if fleet.executor == "ray":
             require_package("ray", "--fleet on Ray")
         else:
             Runner().require("ssh")

@@ -20,14 +20,14 @@ _EXAMPLE = """
 In an experiment:
 
   [fleet]
-  address = "ssh"
+  executor = "ssh"
   hosts = ["client1", "client2", "bench@client3"]
   command = "/opt/plinth/bin/plinth"
 
 or, with a Ray cluster that this machine belongs to:
 
   [fleet]
-  address = "auto"
+  executor = "ray"
   machines = 3
 """
 

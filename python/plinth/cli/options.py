@@ -103,10 +103,10 @@ def checked_ssh_config(ssh_config: Path | None, experiment: "Experiment") -> Pat
     if ssh_config is None:
         return None
     fleet = experiment.fleet
-    if not experiment.host and (fleet is None or fleet.address != "ssh"):
+    if not experiment.host and (fleet is None or fleet.executor != "ssh"):
         raise UsageError(
             "--ssh-config: the experiment has no hosts that are reached by ssh",
-            hint='leave it out, or add [host.NAME], or [fleet] with address = "ssh" and hosts',
+            hint='leave it out, or add [host.NAME], or [fleet] with executor = "ssh" and hosts',
         )
     if not ssh_config.exists() or ssh_config.is_dir():
         raise UsageError("--ssh-config: there is no such file", where=str(ssh_config))

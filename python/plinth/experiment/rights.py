@@ -128,7 +128,7 @@ def _host(address: str, experiment: Experiment) -> str:
 
 
 def _address(address: str, experiment: Experiment) -> str:
-    if experiment.fleet is None or not experiment.fleet.is_on_ray:
+    if experiment.fleet is None or experiment.fleet.executor != "ray":
         return ""  # processes of this machine, or hosts, each of which has a line of its own
     which = "of this machine" if address == "auto" else f"at {quoted(address)}"
     return f"joins the Ray cluster {which}, whose machines can then run code here with your rights"
@@ -301,7 +301,7 @@ KEYS: Mapping[str, KeyRights] = {
     "objective.where.NAME": _harmless(_COMPARED),
     "prices.currency": _harmless(_COMPARED),
     "prices.storage.NAME.currency": _harmless(_COMPARED),
-    "fleet.address": KeyRights(
+    "fleet.ray_address": KeyRights(
         "confirmed",
         "an address that is connected to",
         "you",

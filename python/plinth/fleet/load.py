@@ -69,11 +69,10 @@ class FleetLoad(FleetTask[_Machine]):
     Of a driver other than the load engine each client is a process.
     """
 
-    def __init__(self, config: LoadConfig, executor: Executor, address: str, driver: Driver = "plinth") -> None:
+    def __init__(self, config: LoadConfig, executor: Executor, driver: Driver = "plinth") -> None:
         super().__init__(executor)
         self._config = config if driver == "plinth" else config.model_copy(update={"threads": config.clients})
         self._driver: Driver = driver
-        self._address = address
         self._t0_ns: int | None = None
         self._t0_unix_ns = 0
         self._histograms: dict[int, SecondHistograms] = {}
@@ -246,7 +245,6 @@ class FleetLoad(FleetTask[_Machine]):
         elapsed_ns = time.monotonic_ns() - (self._t0_ns or 0) + LEAD_NS
         links = [one.started.link for one in self._machines]
         return FleetTrial(
-            address=self._address,
             machines=machines,
             skew_ns=max(known) - min(known) if len(known) == len(starts) else None,
             clock_moved_limit_ns=MAX_SKEW_NS + round(elapsed_ns * MAX_DRIFT),

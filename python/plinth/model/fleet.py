@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,7 +12,6 @@ MAX_MACHINES = 1000
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9._:%\[\]-]+")
 _COMMAND = re.compile(r"[A-Za-z0-9_.~/+-]+")
 RAY_ADDRESS = re.compile(r"auto|ray://[A-Za-z0-9._:%\[\]-]+:[0-9]{1,5}")
-_ADDRESSES = '"local", "ssh", "auto" for the Ray cluster of this machine, "ray://HOST:PORT" for another'
 
 
 def is_option(word: str) -> bool:
@@ -35,11 +34,16 @@ class FleetSpec(Frozen):
             "use your own ~/.ssh/config, or name another with --ssh-config FILE on the command line",
         )
     }
-    address: str = Field(
-        description='How machines are reached. "local": processes on this machine; "ssh": the hosts, by OpenSSH; "auto": machines of the '
-        'Ray cluster that this one belongs to; "ray://HOST:PORT": those of another, by its Ray Client server.',
-        examples=["ssh", "auto", "ray://head:10001"],
-        json_schema_extra={"pattern": "^(local|ssh|auto|ray://.+:[0-9]+)$"},
+    executor: Literal["local", "ssh", "ray"] = Field(
+        description='What starts the agents: "local" starts processes on this machine, "ssh" uses the hosts, by OpenSSH, and "ray" uses '
+        "machines of a Ray cluster.",
+        examples=["ssh", "ray"],
+    )
+    ray_address: str = Field(
+        default="auto",
+        description='The Ray cluster: "auto" is the one that this machine belongs to, "ray://HOST:PORT" another, by its Ray Client server.',
+        examples=["ray://head:10001"],
+        json_schema_extra={"pattern": "^(auto|ray://.+:[0-9]+)$"},
     )
     machines: int | None = Field(
         default=None,
@@ -62,23 +66,18 @@ class FleetSpec(Frozen):
     @property
     def is_remote(self) -> bool:
         """Whether machines may be others than this one."""
-        return self.address != "local"
-
-    @property
-    def is_on_ray(self) -> bool:
-        """Whether Ray places the agents."""
-        return self.address not in ("local", "ssh")
+        return self.executor != "local"
 
     @property
     def number_of_machines(self) -> int:
         """How many machines drive the load."""
-        return self.machines or (len(self.hosts) if self.address == "ssh" else 1)
+        return self.machines or (len(self.hosts) if self.executor == "ssh" else 1)
 
-    @field_validator("address")
+    @field_validator("ray_address")
     @classmethod
-    def _address_is_known(cls, address: str) -> str:
-        if address not in ("local", "ssh") and not RAY_ADDRESS.fullmatch(address):
-            raise ValueError(f"allowed: {_ADDRESSES}")
+    def _ray_address_is_known(cls, address: str) -> str:
+        if not RAY_ADDRESS.fullmatch(address):
+            raise ValueError('allowed: "auto" for the Ray cluster of this machine, "ray://HOST:PORT" for another')
         return address
 
     @field_validator("hosts")
@@ -97,18 +96,15 @@ class FleetSpec(Frozen):
         return command
 
     @model_validator(mode="after")
-    def _hosts_go_with_ssh(self) -> "FleetSpec":
-        if self.address == "ssh":
+    def _keys_go_with_the_executor(self) -> "FleetSpec":
+        for key, executor in (("hosts", "ssh"), ("command", "ssh"), ("ray_address", "ray")):
+            if self.executor != executor and getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f'{key}: only with executor = "{executor}"')
+        if self.executor == "ssh":
             if not self.hosts:
-                raise ValueError('address = "ssh" needs hosts')
+                raise ValueError('executor = "ssh" needs hosts')
             if self.machines is not None and self.machines > len(self.hosts):
                 raise ValueError(f"machines: got {self.machines}, but there are {len(self.hosts)} hosts")
-            return self
-        given = ["hosts"] if self.hosts else []
-        if self.command != "plinth":
-            given.append("command")
-        if given:
-            raise ValueError(f'{", ".join(given)}: only with address = "ssh"')
-        if self.is_on_ray and self.machines is None:
-            raise ValueError(f'address = "{self.address}" needs machines: how many of the cluster drive the load')
+        if self.executor == "ray" and self.machines is None:
+            raise ValueError('executor = "ray" needs machines: how many of the cluster drive the load')
         return self

@@ -70,7 +70,6 @@ class MachineTrial(Frozen):
 class FleetTrial(Frozen):
     """How the machines of a fleet drove a trial."""
 
-    address: str
     machines: tuple[MachineTrial, ...]
     skew_ns: int | None = Field(
         description="Between the first and the last machine's first start; None where a machine served no client."

@@ -69,7 +69,7 @@ _LEAST_COMMIT_S = 0.5e-3
 def _fleet_start_s(experiment: Experiment) -> float:
     if experiment.fleet is None:
         return 0.0
-    return _RAY_START_S if experiment.fleet.is_on_ray else _FLEET_START_S
+    return _RAY_START_S if experiment.fleet.executor == "ray" else _FLEET_START_S
 
 
 def estimated_s(

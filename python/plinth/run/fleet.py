@@ -61,7 +61,7 @@ def fleet_load(
     fleet: FleetSpec, driver: Driver, config: LoadConfig, runner: Runner, log: LogFile, context: RunContext
 ) -> FleetLoad:
     """Return the load of one trial, whose agents are started with it and end with it."""
-    return FleetLoad(config, _executor(fleet, runner, log, context), fleet.address, driver)
+    return FleetLoad(config, _executor(fleet, runner, log, context), driver)
 
 
 def fleet_loader(
@@ -150,6 +150,6 @@ def copying_words(fleet: FleetSpec | None) -> str:
 
 def _machines(fleet: FleetSpec) -> str:
     which = ", ".join(fleet.hosts[: fleet.number_of_machines]) or (
-        f"Ray, {fleet.address}" if fleet.is_on_ray else fleet.address
+        f"Ray, {fleet.ray_address}" if fleet.executor == "ray" else fleet.executor
     )
     return f"{format_count(fleet.number_of_machines, 'machine')} ({which})"

@@ -32,7 +32,7 @@ def check_machines(
         raise UsageError(
             "the experiment has no fleet",
             where=loaded.file,
-            hint='[fleet] with address = "ssh" and hosts = ["client1"]',
+            hint='[fleet] with executor = "ssh" and hosts = ["client1"]',
         )
     if server is None and connection is not None:
         server = loaded.connections.get(connection, connection)

@@ -18,7 +18,7 @@ def executor_of(
     configuration starts commands, so no experiment names one. `not_on`: names or addresses of machines of a Ray cluster that have other
     work.
     """
-    match fleet.address:
+    match fleet.executor:
         case "local":
             from plinth.fleet.executors.local import LocalExecutor
 
@@ -27,7 +27,7 @@ def executor_of(
             from plinth.fleet.executors.ssh import SshExecutor
 
             return SshExecutor(fleet, runner, log, ssh_config)
-        case _:
+        case "ray":
             from plinth.fleet.executors.ray import RayExecutor
 
             return RayExecutor(fleet, runner, log, not_on=not_on)

@@ -51,12 +51,12 @@ class RayExecutor:
     def __init__(
         self, fleet: FleetSpec, runner: Runner, log: LogFile, agents: int | None = None, not_on: Sequence[str] = ()
     ) -> None:
-        require_package("ray", "a fleet on Ray", where="fleet.address")
+        require_package("ray", "a fleet on Ray", where="fleet.executor")
         machines = fleet.number_of_machines
         number = agents or machines
         self._agents = _RayAgents(
             RayOrder(
-                address=fleet.address,
+                address=fleet.ray_address,
                 machines=machines,
                 agents=number,
                 not_on=tuple(not_on),
@@ -173,10 +173,10 @@ class _Driver:
         while (line := self._line()) is None:
             left_s = deadline - monotonic()
             if left_s <= 0:
-                raise RunError(f"Ray did not answer within {timeout_s:g} s", where="fleet.address")
+                raise RunError(f"Ray did not answer within {timeout_s:g} s", where="fleet.ray_address")
             if cancel.poll({self._connection.fileno(): select.POLLIN}, left_s) and not self._receive():
                 last_lines = self._log.tail(_PIECE_BYTES).splitlines()[-10:]
-                raise RunError("the process that talks to Ray has ended", where="fleet.address", details=last_lines)
+                raise RunError("the process that talks to Ray has ended", where="fleet.ray_address", details=last_lines)
         return _read(Answer, line)
 
     def _listen(self) -> None:
@@ -233,7 +233,7 @@ def _unreached(placed: Placed, error: BaseException) -> RunError:
     reason = str(error) or type(error).__name__
     return RunError(
         f"the agent on machine {placed.name} cannot be reached at {placed.address}, port {placed.port}: {reason}",
-        where="fleet.address",
+        where="fleet.ray_address",
         hint="the coordinator connects to each machine at the address that Ray knows it by, as Ray's machines do",
     )
 
@@ -254,7 +254,7 @@ def _check(problems: Sequence[Problem]) -> None:
 
 def _error(problem: Problem) -> PlinthError:
     kind = MissingCapability if problem.kind == "missing" else RunError
-    return kind(problem.message, where="fleet.address", hint=problem.hint, details=problem.details)
+    return kind(problem.message, where="fleet.ray_address", hint=problem.hint, details=problem.details)
 
 
 def _check_versions(answer: Answer) -> None:
@@ -263,7 +263,7 @@ def _check_versions(answer: Answer) -> None:
     if different := [one for one in answer.placed if one.versions != ours]:
         raise MissingCapability(
             "the machines of the Ray cluster have other versions than this one",
-            where="fleet.address",
+            where="fleet.ray_address",
             details=[f"this machine: {ours}", *(f"{one.name}: {one.versions}" for one in different)],
             hint="install the same wheels under the same Python everywhere",
         )
