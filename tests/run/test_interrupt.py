@@ -104,3 +104,15 @@ def test_a_storage_that_broke_cancels_a_trial_and_what_follows_continues():
         signal.raise_signal(signal.SIGINT)  # not held back: this is not the way out
         cancel.sleep(60)
     assert held_back == []
+
+
+def test_what_is_held_back_is_told_by_another_thread_than_the_one_that_writes():
+    writing, told = threading.Lock(), []
+
+    def tell(text: str) -> None:
+        with writing:
+            told.append(text)
+
+    with InterruptGuard(tell) as guard, guard.shielded(), writing:
+        signal.raise_signal(signal.SIGINT)
+    assert len(told) == 1

@@ -16,13 +16,14 @@ class InterruptGuard:
     """While it is entered, the first signal cancels the work with Interrupted; `held_back` is told of later ones.
 
     The journal is written before each step, so that work may end at any of its waits. What was made is undone within
-    `shielded`, where nothing is cancelled. Other threads end all work by `stop`.
+    `shielded`, where nothing is cancelled. Other threads end all work by `stop`, and another calls `held_back`.
     """
 
     def __init__(self, held_back: Callable[[str], None]) -> None:
         self._held_back = held_back
         self._is_shielded = False
         self._left = ExitStack()
+        self._telling: list[threading.Thread] = []
 
     def __enter__(self) -> "InterruptGuard":
         self._token = self._left.enter_context(cancel.scope())
@@ -35,6 +36,8 @@ class InterruptGuard:
         return self
 
     def __exit__(self, *raised: object) -> bool | None:
+        for thread in self._telling:
+            thread.join()
         return self._left.__exit__(*raised)  # type: ignore[arg-type]
 
     @contextmanager
@@ -55,7 +58,10 @@ class InterruptGuard:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name
         if self._is_shielded or self._token.is_cancelled:
-            self._held_back(f"{name}: still undoing what this run made; `plinth clean` would have to do it otherwise")
+            text = f"{name}: still undoing what this run made; `plinth clean` would have to do it otherwise"
+            # By another thread: this one may be writing to the same stream, which cannot be entered twice.
+            self._telling.append(threading.Thread(target=self._held_back, args=[text]))
+            self._telling[-1].start()
         else:
             self._token.cancel(Interrupted(f"interrupted by {name}"))
 
