@@ -26,7 +26,7 @@ from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.installations.find import find_installation, find_installations
 from plinth.server.layout import ServerLayout
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -85,7 +85,7 @@ def server(
     folder: Path,
     scale: int | None,
     settings: Mapping[str, SettingValue] = SETTINGS,
-) -> Iterator[Server]:
+) -> Iterator[LocalServer]:
     """Yield a server of our own on a Unix socket, with pgbench's tables of that scale."""
     journal = Journal.create(f"bench-{installation.major}-{os.getpid()}", UNDO_HANDLERS)
     storage = folder / f"storage-{installation.major}"
@@ -93,7 +93,7 @@ def server(
     spec = ServerSpec.model_validate({"listen": "unix"})
     log = LogFile(folder / f"postgres-{installation.major}.log")
     layout = ServerLayout(journal.run_id, "bench", installation, owner, spec, storage / "data", log)
-    cluster = Server(layout, Runner(), journal)
+    cluster = LocalServer(layout, Runner(), journal)
     cluster.initdb()
     cluster.start(settings)
     try:

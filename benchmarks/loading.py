@@ -25,7 +25,7 @@ from engine_sides import found, libpq_environment
 from engine_vs_pgbench import installations, server
 from loading_child import loaded
 from loading_report import PAGES, Load, text, write
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from plinth.system.owner import Owner, server_owner
 from results import machine_kind
@@ -44,7 +44,9 @@ COLUMNS = "number bigint NOT NULL, operator smallint, region smallint"
 class Bench:
     """The loads of one server."""
 
-    def __init__(self, cluster: Server, bindir: Path, folder: Path, options: argparse.Namespace, owner: Owner) -> None:
+    def __init__(
+        self, cluster: LocalServer, bindir: Path, folder: Path, options: argparse.Namespace, owner: Owner
+    ) -> None:
         self.cluster = cluster
         self.to = cluster.connection
         self.bindir = bindir

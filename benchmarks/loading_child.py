@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 
 
-def loaded(cluster: Server, dataset: dict[str, Any]) -> dict[str, Any]:
+def loaded(cluster: LocalServer, dataset: dict[str, Any]) -> dict[str, Any]:
     """Return the figures of one load; the server is stopped and started when the loader asks. Raises SystemExit when it fails."""
     argv = [sys.executable, str(Path(__file__).with_name("loading_once.py"))]
     asked = {"connection": cluster.connection.for_engine(), "dataset": dataset}

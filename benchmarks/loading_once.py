@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.run.loading import DatasetSession, TaskClock
+from plinth.run.local_host import HOST
 from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of
 
@@ -42,7 +43,7 @@ asked = json.loads(sys.stdin.readline())
 target = TypeAdapter(Connection).validate_python(asked["connection"])
 dataset = dataset_of(TypeAdapter(DatasetSpec).validate_python(asked["dataset"]))
 clock = TaskClock(lambda _: None)
-with OfParent(connect_unpinned(target), target) as server:
+with OfParent(connect_unpinned(target), target, HOST) as server:
     before = resource.getrusage(resource.RUSAGE_SELF)
     began = time.monotonic()
     dataset.populate(server, clock.report)

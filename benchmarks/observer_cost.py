@@ -23,7 +23,7 @@ from plinth.observe.processes import RunProcesses  # noqa: E402
 from plinth.run.undo import UNDO_HANDLERS  # noqa: E402
 from plinth.server.installations.find import find_installation  # noqa: E402
 from plinth.server.layout import ServerLayout  # noqa: E402
-from plinth.server.server import Server  # noqa: E402
+from plinth.server.server import LocalServer  # noqa: E402
 from plinth.system.database import connect_unpinned  # noqa: E402
 from plinth.system.directory import make_directory  # noqa: E402
 from plinth.system.journal import Journal  # noqa: E402
@@ -35,7 +35,7 @@ from servers import server_folder  # noqa: E402
 INTERVAL_S = 0.5
 
 
-def measure(cluster: Server, ticks: int) -> dict[str, float]:
+def measure(cluster: LocalServer, ticks: int) -> dict[str, float]:
     """Return microseconds a tick, by who used them."""
     observer = Observer(
         cluster.connection,
@@ -67,7 +67,7 @@ def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
         layout = ServerLayout(
             journal.run_id, "c", installation, owner, ServerSpec(), storage / "c", LogFile(folder / "server.log")
         )
-        cluster = Server(layout, runner, journal)
+        cluster = LocalServer(layout, runner, journal)
         cluster.initdb()
         cluster.start({"fsync": False})
         stack.callback(cluster.crash)

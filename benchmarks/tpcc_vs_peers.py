@@ -25,7 +25,7 @@ from loading_child import loaded
 from plinth.model.connection import Connection
 from plinth.model.tpcc_notice import NOTICE
 from plinth.model.workload import WorkloadSpec
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from plinth.system.owner import server_owner
 from plinth.workload import scripts_of
@@ -50,7 +50,7 @@ MOST_CPU_OF_GO_TPC = 0.4
 """Client CPU a transaction by statements, in parts of go-tpc's."""
 
 
-def plinth_load(cluster: Server, warehouses: int, loader: str) -> dict[str, Any]:
+def plinth_load(cluster: LocalServer, warehouses: int, loader: str) -> dict[str, Any]:
     """Return the figures of one load, keys and consistency conditions included."""
     return loaded(cluster, {"kind": "tpcc", "warehouses": warehouses, "seed": SEED, "loader": loader})
 
@@ -189,7 +189,7 @@ def main() -> None:
 
 
 def _of_server(
-    version: str, cluster: Server, peer: Path | str, options: argparse.Namespace
+    version: str, cluster: LocalServer, peer: Path | str, options: argparse.Namespace
 ) -> tuple[str, dict[str, Any]]:
     to = cluster.connection
     loads: dict[str, list[dict[str, Any]]] = {}
@@ -213,7 +213,7 @@ def _of_server(
     return text, {"loads": loads, "runs": runs}
 
 
-def _many(cluster: Server, few: list[dict[str, Any]], options: argparse.Namespace) -> str:
+def _many(cluster: LocalServer, few: list[dict[str, Any]], options: argparse.Namespace) -> str:
     """Load many warehouses by pages once: its speed in parts of that of few, and the loader's memory."""
     _empty(cluster.connection)
     load = plinth_load(cluster, options.many, "pages")

@@ -12,30 +12,6 @@ import grimp
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "plinth"
-CIRCLES = {
-    frozenset({"server.layout", "server.unpack_backup"}),
-    frozenset(
-        {
-            "server.integrity.server_files",
-            "server.replication.pg_rewind",
-            "server.replication.promotion",
-            "server.replication.standby",
-            "server.server",
-        }
-    ),
-    frozenset({"run.checks.hosts", "run.checks.patroni", "run.host", "run.loading"}),
-    frozenset(
-        {
-            "run.hosts.files_there",
-            "run.hosts.host_run",
-            "run.hosts.link",
-            "run.hosts.methods",
-            "run.hosts.undo",
-            "run.undo",
-        }
-    ),
-}
-"""Modules of the package that still import one another in a circle."""
 PURE_CRATES = ("wire", "script", "tpcc")
 PURE_PLACES = (
     *(f"{crate}/src" for crate in PURE_CRATES),
@@ -150,8 +126,7 @@ def circles_of(graph: grimp.ImportGraph) -> set[frozenset[str]]:
 def test_no_modules_form_a_circle():
     """Imports within functions and under TYPE_CHECKING count, and those of packages."""
     graph = grimp.build_graph("plinth", exclude_type_checking_imports=False, cache_dir=None)
-    found = circles_of(graph)
-    assert {frozenset(name.removeprefix("plinth.") for name in circle) for circle in found} == CIRCLES
+    assert circles_of(graph) == set()
     graph.add_import(importer="plinth.common.nearest", imported="plinth.run.listener")
     graph.add_import(importer="plinth.run.listener", imported="plinth.common.nearest")
     assert frozenset({"plinth.common.nearest", "plinth.run.listener"}) in circles_of(graph)
@@ -300,7 +275,7 @@ RUNS_ITSELF = {
     "server/installations/reachable.py:_libraries",
     "tasks/probe_backup.py:_back_up",
     # Patroni and etcd in PATH, of which Patroni starts servers.
-    "run/checks/patroni.py:_require_program",
+    "server/replication/patroni_machine.py:_require_program",
     "server/replication/patroni_machine.py:_start",
     "server/replication/patroni_machine.py:end",
     # A function of the check's, and no process.

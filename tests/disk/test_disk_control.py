@@ -13,7 +13,7 @@ import pytest
 from emulated_disks import KEEP_SIZE, MIB, PUNCH_HOLE, ZERO_RANGE, ServedDisk, fallocate, open_direct, served
 from plinth.model.disk import DropFraction, EioFault, IgnoreFlush, LateFlush, Physics
 from plinth.model.errors import RunError, UsageError
-from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_control import LocalDiskControl
 
 PAGE = 8192
 
@@ -118,9 +118,9 @@ def test_too_many_clients_get_an_error(shared: ServedDisk):
 
 def test_no_daemon_is_an_error_that_says_so(tmp_path: Path):
     with pytest.raises(RunError, match="is not running"):
-        DiskControl(tmp_path / "nobody").status()
+        LocalDiskControl(tmp_path / "nobody").status()
     with pytest.raises(UsageError, match="a Unix socket's path has at most 107"):
-        DiskControl(tmp_path / ("x" * 120)).status()
+        LocalDiskControl(tmp_path / ("x" * 120)).status()
 
 
 def test_the_status_counts_what_was_done(disk: ServedDisk):

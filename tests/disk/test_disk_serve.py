@@ -12,7 +12,7 @@ from emulated_disks import LABEL, MIB, ServedDisk, run, served
 from plinth.model.disk import DiskConfig
 from plinth.model.errors import RunError
 from plinth.storage.devices import disk_daemon
-from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_control import LocalDiskControl
 from plinth.storage.devices.disk_daemon import kill_daemon, serve_command
 from plinth.storage.devices.fuse import abort
 from plinth.system.mounts import mount_of, mounts
@@ -81,7 +81,7 @@ def test_after_kill_9_the_mount_is_dead_and_can_be_unmounted(disk: ServedDisk):
 
 def test_a_daemon_that_hangs_is_distinguished_from_one_that_is_gone_and_its_connection_is_aborted(disk: ServedDisk):
     disk.signal(signal.SIGSTOP)
-    hasty = DiskControl(disk.control.path, timeout_s=0.2)
+    hasty = LocalDiskControl(disk.control.path, timeout_s=0.2)
     with pytest.raises(RunError, match="hangs"):
         hasty.status()
     # Readers block now, until the connection is aborted.

@@ -8,7 +8,8 @@ import pytest
 
 from false_hosts import Lies, error, false_host, result
 from lying_host import failed_with_nothing, false_end, log_without_end, many_commands
-from plinth.run.hosts.limits import MAX_COMMANDS_BYTES, MAX_LOG_BYTES
+from plinth.run.hosts.limits import MAX_LOG_BYTES
+from plinth.run.run_bundle import MAX_COMMANDS_BYTES
 
 EXPERIMENT = """\
 spec = 1

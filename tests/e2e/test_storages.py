@@ -11,7 +11,7 @@ import pytest
 from every_kind import KINDS, LEVELS, experiment
 from leftovers import nothing_left as nothing_is_left
 from plinth.model.disk import EioFault
-from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_control import LocalDiskControl
 from plinth.storage.devices.disk_daemon import daemons
 from waiting import wait_until
 
@@ -95,12 +95,12 @@ def _end_daemon(how: signal.Signals) -> Callable[[Path], object]:
 
 def _give_eio(folder: Path) -> None:
     """From now on no flush and no write succeeds."""
-    control = DiskControl(folder / "control")
+    control = LocalDiskControl(folder / "control")
     control.arm(EioFault(operation="flush", count=None))
     control.arm(EioFault(operation="write", count=None))
 
 
-def _wait_for_load(disk: DiskControl) -> None:
+def _wait_for_load(disk: LocalDiskControl) -> None:
     """Until commits reach the disk, one after the other, as in a trial and never before."""
     before = disk.status().counters["flushes"]
     wait_until(
@@ -128,7 +128,7 @@ def test_a_disk_that_fails_in_a_trial_fails_that_and_the_others_continue(
     running = project.start("--set", "measure.order=sequential")
     running.wait_for("load tpcb into 2-sound", timeout_s=120)
     (folder,) = project.state.glob("work/*-shaky")
-    _wait_for_load(DiskControl(folder / "control"))
+    _wait_for_load(LocalDiskControl(folder / "control"))
     harm(folder)
     code, said = running.end(timeout_s=240)
     assert code == 1, said

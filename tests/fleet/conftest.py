@@ -15,7 +15,7 @@ from plinth.fleet.load import FleetLoad
 from plinth.load import LoadConfig, LoadScript
 from plinth.model.connection import Connection
 from plinth.model.fleet import FleetSpec
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from ray_machines import CLIENT_PORT, Machine, in_network, machines, start_ray
@@ -32,13 +32,13 @@ def nothing_left() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Server]:
+def cluster() -> Iterator[LocalServer]:
     with new_servers({"fsync": False}) as start:
         yield start()
 
 
 @pytest.fixture(scope="session")
-def connection(cluster: Server) -> Connection:
+def connection(cluster: LocalServer) -> Connection:
     return cluster.connection
 
 
@@ -55,7 +55,7 @@ def short_lead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def ray_cluster(cluster: Server) -> Iterator[list[Machine]]:
+def ray_cluster(cluster: LocalServer) -> Iterator[list[Machine]]:
     """Three machines, each with a raylet. `cluster` is there before, so that they see its socket."""
     with machines() as made:
         start_ray(made)
@@ -63,7 +63,7 @@ def ray_cluster(cluster: Server) -> Iterator[list[Machine]]:
 
 
 @pytest.fixture
-def cluster_to_harm(cluster: Server) -> Iterator[list[Machine]]:
+def cluster_to_harm(cluster: LocalServer) -> Iterator[list[Machine]]:
     """A Ray cluster of one test, which ends parts of it."""
     with machines() as made:
         start_ray(made)

@@ -24,6 +24,7 @@ from plinth.model.progress import Progress, Report
 from plinth.run import fleet as fleet_of_run
 from plinth.run.fleet import fleet_loader
 from plinth.run.loading import DatasetSession
+from plinth.run.local_host import HOST
 from plinth.system import cancel
 from plinth.system.database import connect_unpinned
 from plinth.system.log_file import LogFile
@@ -73,7 +74,7 @@ def _load(
     made = fleet_loader(fleet, Runner(), LogFile(folder / "agents.log"))
     with connect_unpinned(target) as control:
         dataset = dataset_of(TypeAdapter(DatasetSpec).validate_python(spec))
-        dataset.populate(DatasetSession(control, target, fleet=made), report)
+        dataset.populate(DatasetSession(control, target, HOST, fleet=made), report)
         return control.execute(SUMS[spec["kind"]].encode()).fetchone()
 
 

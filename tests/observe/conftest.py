@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from plinth.model.base import SettingValue
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from servers import EVERY_VERSION, StartServer, new_servers
 
 _SETTINGS: dict[str, SettingValue] = {
@@ -25,11 +25,11 @@ def start_server() -> Iterator[StartServer]:
 
 
 @pytest.fixture(scope="session")
-def running(start_server: StartServer) -> Callable[[str], Server]:
+def running(start_server: StartServer) -> Callable[[str], LocalServer]:
     """The one running server of each version, for tests that leave it as it is."""
-    made: dict[str, Server] = {}
+    made: dict[str, LocalServer] = {}
 
-    def server(version: str) -> Server:
+    def server(version: str) -> LocalServer:
         if version not in made:
             made[version] = start_server(version)
         return made[version]
@@ -38,18 +38,18 @@ def running(start_server: StartServer) -> Callable[[str], Server]:
 
 
 @pytest.fixture(scope="session")
-def breakable(start_server: StartServer) -> Server:
+def breakable(start_server: StartServer) -> LocalServer:
     """A server of PostgreSQL 18 for tests that stop or break it; each starts it again if it has to."""
     return start_server("18")
 
 
 @pytest.fixture
-def server(running: Callable[[str], Server]) -> Server:
+def server(running: Callable[[str], LocalServer]) -> LocalServer:
     """A running server of PostgreSQL 18."""
     return running("18")
 
 
 @pytest.fixture(params=EVERY_VERSION)
-def every_server(request: pytest.FixtureRequest, running: Callable[[str], Server]) -> Server:
+def every_server(request: pytest.FixtureRequest, running: Callable[[str], LocalServer]) -> LocalServer:
     """A running server of each version in turn."""
     return running(request.param)

@@ -10,7 +10,7 @@ import pytest
 
 from plinth.model.connection import Connection
 from plinth.server.facts import external_facts
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from watching import watching
 
@@ -30,12 +30,12 @@ NAMES = {"SQL_ASCII": (b"caf\xe9", "caf\\xe9"), "LATIN1": (b"caf\xe9", "café"),
 
 
 @pytest.fixture(scope="module")
-def cluster(start_server: Callable[..., Server]) -> Server:
+def cluster(start_server: Callable[..., LocalServer]) -> LocalServer:
     return start_server("18", shared_preload_libraries="pg_stat_statements")
 
 
 @pytest.fixture(params=["SQL_ASCII", *(pytest.param(name, marks=pytest.mark.long) for name in ("LATIN1", "EUC_JP"))])
-def encoded(request: pytest.FixtureRequest, cluster: Server) -> Iterator[Encoded]:
+def encoded(request: pytest.FixtureRequest, cluster: LocalServer) -> Iterator[Encoded]:
     """With a schema, a table, a role with settings, and statements, all named in bytes that are not UTF-8."""
     encoding = request.param
     name, shown = NAMES[encoding]
@@ -75,7 +75,7 @@ def raw(to: Connection) -> "psycopg.Connection[tuple[object, ...]]":
     return there
 
 
-def test_the_observer_sees_tables_and_statements(cluster: Server, encoded: Encoded) -> None:
+def test_the_observer_sees_tables_and_statements(cluster: LocalServer, encoded: Encoded) -> None:
     with watching(cluster, connection=encoded.to) as watched:
         for source in ("pg_table", "pg_statements"):
             watched.wait_for_readings(source, 2)

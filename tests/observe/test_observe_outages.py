@@ -12,7 +12,7 @@ import pytest
 
 from plinth.observe.processes import RunProcesses
 from plinth.observe.views import VIEWS
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from waiting import wait_until
 from watching import INTERVAL_S, ask, client, watching
 
@@ -21,13 +21,13 @@ OBSERVERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'plint
 
 
 @pytest.fixture
-def cluster(breakable: Server) -> Server:
+def cluster(breakable: LocalServer) -> LocalServer:
     if not breakable.alive():
         breakable.start(breakable.settings)
     return breakable
 
 
-def test_a_killed_server_is_a_gap_and_the_host_is_still_observed(cluster: Server) -> None:
+def test_a_killed_server_is_a_gap_and_the_host_is_still_observed(cluster: LocalServer) -> None:
     with watching(cluster) as watched:
         cluster.crash()
         killed_ns = time.monotonic_ns() - watched.started_ns
@@ -43,7 +43,7 @@ def test_a_killed_server_is_a_gap_and_the_host_is_still_observed(cluster: Server
     assert engine[-1] > killed_ns
 
 
-def test_after_a_crash_restart_the_gap_has_an_end(cluster: Server) -> None:
+def test_after_a_crash_restart_the_gap_has_an_end(cluster: LocalServer) -> None:
     with client(cluster) as victim, watching(cluster) as watched:
         before = watched.observer._session.backend_pid
         os.kill(victim.info.backend_pid, signal.SIGKILL)
@@ -57,7 +57,7 @@ def test_after_a_crash_restart_the_gap_has_an_end(cluster: Server) -> None:
     assert watched.values("process_cpu", "backends", "processes")[-1] == 0, "the observer's new backend is not one"
 
 
-def test_a_server_that_does_not_answer_holds_up_neither_the_host_nor_the_end(server: Server) -> None:
+def test_a_server_that_does_not_answer_holds_up_neither_the_host_nor_the_end(server: LocalServer) -> None:
     with watching(server) as watched:
         stopped = [pid for (pid,) in ask(server, OBSERVERS)]
         assert len(stopped) == 3
@@ -76,7 +76,7 @@ def test_a_server_that_does_not_answer_holds_up_neither_the_host_nor_the_end(ser
     assert watched.seen.cost_cpu_ns > 0
 
 
-def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: Server) -> None:
+def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: LocalServer) -> None:
     cluster.shutdown()
     with watching(cluster, processes=RunProcesses(None)) as watched:
         cluster.start(cluster.settings)
@@ -87,7 +87,7 @@ def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: Server) -
     assert "not known" in watched.reason("cost of the observer's queries")
 
 
-def test_no_room_for_the_observer_is_a_gap(cluster: Server) -> None:
+def test_no_room_for_the_observer_is_a_gap(cluster: LocalServer) -> None:
     few = {"max_connections": 1, "superuser_reserved_connections": 0, "max_wal_senders": 0}
     cluster.shutdown()
     cluster.start(cluster.settings | few)
@@ -105,7 +105,7 @@ def test_no_room_for_the_observer_is_a_gap(cluster: Server) -> None:
     assert "too many clients" in watched.reason("pg_wait")
 
 
-def test_a_database_of_its_own_is_not_the_loads(server: Server) -> None:
+def test_a_database_of_its_own_is_not_the_loads(server: LocalServer) -> None:
     with client(server) as control:
         control.execute("CREATE DATABASE of_load")
     try:
@@ -121,7 +121,7 @@ def test_a_database_of_its_own_is_not_the_loads(server: Server) -> None:
             control.execute("DROP DATABASE of_load")
 
 
-def test_a_strangers_template1_is_left_alone(server: Server) -> None:
+def test_a_strangers_template1_is_left_alone(server: LocalServer) -> None:
     with watching(server, processes=RunProcesses(None)) as watched:
         with client(server, "postgres") as control:
             control.execute("CREATE DATABASE meanwhile")
@@ -129,7 +129,7 @@ def test_a_strangers_template1_is_left_alone(server: Server) -> None:
     assert watched.seen.shares_database
 
 
-def test_a_statement_that_fails_costs_its_source_alone(server: Server) -> None:
+def test_a_statement_that_fails_costs_its_source_alone(server: LocalServer) -> None:
     """The load's database goes away: its row is missing, all other views continue."""
     with client(server) as control:
         control.execute("CREATE DATABASE short_lived")

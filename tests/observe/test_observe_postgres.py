@@ -12,7 +12,7 @@ from plinth.model.waits import ALL
 from plinth.observe.postgres import view_sources
 from plinth.observe.session import Session
 from plinth.observe.views import SLOTS, SLOW_VIEWS, VIEWS, Extension, Traits, build_query
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.log_file import LogFile
 from waiting import wait_until
 from watching import INTERVAL_S, ask, client, major, watching
@@ -21,7 +21,7 @@ TRANSACTIONS = 137
 NOT_LOADED = "pg_stat_statements is not in shared_preload_libraries"
 
 
-def test_every_version_gives_its_metrics_and_says_what_it_lacks(every_server: Server) -> None:
+def test_every_version_gives_its_metrics_and_says_what_it_lacks(every_server: LocalServer) -> None:
     with client(every_server) as control:
         control.execute("CREATE TABLE IF NOT EXISTS written (payload text)")
         control.execute("INSERT INTO written SELECT repeat('x', 100) FROM generate_series(1, 5000)")
@@ -49,7 +49,7 @@ def test_every_version_gives_its_metrics_and_says_what_it_lacks(every_server: Se
         assert watched.values("pg_io", "client backend/wal/normal", "writes")[-1] > 0
 
 
-def wait_for_statistics(cluster: Server) -> None:
+def wait_for_statistics(cluster: LocalServer) -> None:
     """Wait until the views include every session that has ended: before 15 a statistics collector writes them every 500 ms."""
     if major(cluster) >= 15:
         return
@@ -59,7 +59,7 @@ def wait_for_statistics(cluster: Server) -> None:
         wait_until(lambda: control.execute(written, now).fetchall() == [(True,)], "statistics of a later time")
 
 
-def committed_by(cluster: Server, transactions: int) -> float:
+def committed_by(cluster: LocalServer, transactions: int) -> float:
     """By how much xact_commit grows for a session with so many transactions, from its start to its end."""
     wait_for_statistics(cluster)
     with client(cluster, "template1") as control, watching(cluster) as watched:
@@ -74,11 +74,11 @@ def committed_by(cluster: Server, transactions: int) -> float:
     return watched.grown("pg_database", "postgres", "xact_commit")
 
 
-def test_transactions_are_counted_exactly_and_ours_are_not(every_server: Server) -> None:
+def test_transactions_are_counted_exactly_and_ours_are_not(every_server: LocalServer) -> None:
     assert committed_by(every_server, TRANSACTIONS) - committed_by(every_server, 0) == TRANSACTIONS
 
 
-def test_wal_grows_by_what_the_server_itself_measured(every_server: Server) -> None:
+def test_wal_grows_by_what_the_server_itself_measured(every_server: LocalServer) -> None:
     def position(control: object) -> int:
         return int(control.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()[0])  # type: ignore[attr-defined]
 
@@ -95,7 +95,7 @@ def test_wal_grows_by_what_the_server_itself_measured(every_server: Server) -> N
     assert grown > 1_000_000
 
 
-def test_waits_are_reported_by_event_and_ours_are_not_among_them(every_server: Server) -> None:
+def test_waits_are_reported_by_event_and_ours_are_not_among_them(every_server: LocalServer) -> None:
     with client(every_server) as holder, client(every_server) as waiter, client(every_server) as idle:
         holder.execute("SELECT pg_advisory_lock(1)")
         idle.execute("BEGIN")
@@ -116,7 +116,7 @@ def test_waits_are_reported_by_event_and_ours_are_not_among_them(every_server: S
     assert all(1 <= idle <= 2 for idle in watched.values("pg_wait", ALL, "idle"))
 
 
-def test_waits_are_looked_at_ten_times_as_often_as_they_are_reported(server: Server) -> None:
+def test_waits_are_looked_at_ten_times_as_often_as_they_are_reported(server: LocalServer) -> None:
     with client(server) as sleeper, watching(server) as watched:
         sleeper.execute("SELECT pg_sleep(0.55)")
     looks = watched.values("pg_wait", ALL, "looks")
@@ -128,7 +128,7 @@ def test_waits_are_looked_at_ten_times_as_often_as_they_are_reported(server: Ser
     assert seen >= 0.4 * sum(looks)
 
 
-def test_sessions_that_show_nothing_are_a_gap_and_no_smaller_sum(server: Server) -> None:
+def test_sessions_that_show_nothing_are_a_gap_and_no_smaller_sum(server: LocalServer) -> None:
     with client(server) as quiet, watching(server) as watched:
         watched.wait_for_readings("pg_wait", 2)
         quiet.execute("SET track_activities = off")
@@ -143,7 +143,7 @@ def test_sessions_that_show_nothing_are_a_gap_and_no_smaller_sum(server: Server)
     assert {min(1, round(idle)) for idle in watched.values("pg_wait", ALL, "idle")} == {1}
 
 
-def standby_of(cluster: Server) -> pq.abc.PGconn:
+def standby_of(cluster: LocalServer) -> pq.abc.PGconn:
     """A connection as a standby has, for which the server is first told to take such."""
     rules = cluster.layout.data_directory / "pg_hba.conf"
     if "replication" not in rules.read_text():
@@ -162,7 +162,7 @@ def standby_of(cluster: Server) -> pq.abc.PGconn:
     return made[-1]
 
 
-def test_a_standby_a_slot_and_a_copy_under_way_are_reported(every_server: Server) -> None:
+def test_a_standby_a_slot_and_a_copy_under_way_are_reported(every_server: LocalServer) -> None:
     slot = "SELECT pg_create_physical_replication_slot('kept', true)"
     with client(every_server) as control, client(every_server) as copying:
         control.execute("CREATE TABLE IF NOT EXISTS streamed (payload text)")
@@ -198,7 +198,7 @@ def test_a_standby_a_slot_and_a_copy_under_way_are_reported(every_server: Server
 
 
 @pytest.fixture
-def session(server: Server) -> Iterator[Session]:
+def session(server: LocalServer) -> Iterator[Session]:
     session = Session(server.connection, local=True)
     yield session
     session.close()
@@ -213,7 +213,7 @@ def test_what_is_refused_of_queries_in_one_round_trip_takes_nothing_with_it(sess
         assert list(answers.values()) == [[("1",)], [("postgres", None)], []]
 
 
-def test_what_is_seldom_there_is_found_a_few_ticks_after_it_came(session: Session, server: Server) -> None:
+def test_what_is_seldom_there_is_found_a_few_ticks_after_it_came(session: Session, server: LocalServer) -> None:
     (slots,) = view_sources(session, [SLOTS])
     assert slots.read().readings == []
     with client(server) as control:
@@ -225,7 +225,7 @@ def test_what_is_seldom_there_is_found_a_few_ticks_after_it_came(session: Sessio
     assert found == [set()] * 4 + [{"late"}] * 2
 
 
-def test_statements_are_reported_where_the_extension_is_loaded(start_server: Callable[..., Server]) -> None:
+def test_statements_are_reported_where_the_extension_is_loaded(start_server: Callable[..., LocalServer]) -> None:
     server = start_server("18", shared_preload_libraries="pg_stat_statements")
     with client(server) as load:
         with watching(server) as watched:
@@ -240,7 +240,7 @@ def test_statements_are_reported_where_the_extension_is_loaded(start_server: Cal
     assert calls[-1].value == TRANSACTIONS
 
 
-def test_checkpoints_are_events_from_the_log(every_server: Server) -> None:
+def test_checkpoints_are_events_from_the_log(every_server: LocalServer) -> None:
     with client(every_server) as control:
         control.execute("CREATE TABLE IF NOT EXISTS dirty (n int)")
         control.execute("INSERT INTO dirty SELECT generate_series(1, 10000)")
@@ -257,7 +257,7 @@ def test_checkpoints_are_events_from_the_log(every_server: Server) -> None:
     assert 0 <= int(written[1]) - pages <= 10, "the log counts the few SLRU pages too"
 
 
-def test_checkpoints_are_counted_where_there_is_no_log(every_server: Server) -> None:
+def test_checkpoints_are_counted_where_there_is_no_log(every_server: LocalServer) -> None:
     with client(every_server) as control:
         with watching(every_server) as watched:
             control.execute("CHECKPOINT")
@@ -265,7 +265,7 @@ def test_checkpoints_are_counted_where_there_is_no_log(every_server: Server) -> 
     assert [event.text for event in watched.seen.events if event.kind == "checkpoint_start"] == ["counted: requested"]
 
 
-def test_a_log_that_cannot_be_read_is_a_gap_and_checkpoints_are_counted(server: Server) -> None:
+def test_a_log_that_cannot_be_read_is_a_gap_and_checkpoints_are_counted(server: LocalServer) -> None:
     with (
         client(server) as control,
         watching(server, log=LogFile(server.layout.log.path.with_suffix(".none"))) as watched,

@@ -24,7 +24,7 @@ from plinth.observe.processes import (
     children_by_search,
     group_of_title,
 )
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from waiting import wait_until
 from watching import ask, client, watching
 
@@ -64,7 +64,7 @@ def test_group_of_title(title: str, group: str | None) -> None:
     assert group_of_title(title.encode().replace(b" -D ", b"\0-D\0")) == group
 
 
-def test_groups_are_those_that_the_server_itself_shows(every_server: Server) -> None:
+def test_groups_are_those_that_the_server_itself_shows(every_server: LocalServer) -> None:
     """Against pg_stat_activity, which has every process but postmaster and logger."""
     groups = {"client backend": "backends", "io worker": "io workers", "autovacuum launcher": "autovacuum"}
     with client(every_server):
@@ -79,7 +79,7 @@ def test_groups_are_those_that_the_server_itself_shows(every_server: Server) -> 
         assert found[pid] == expected, kind
 
 
-def test_children_are_found_by_search_where_the_kernel_does_not_list_them(server: Server) -> None:
+def test_children_are_found_by_search_where_the_kernel_does_not_list_them(server: LocalServer) -> None:
     pid = server.postmaster_pid
     assert pid is not None
     listed = Path(f"/proc/{pid}/task/{pid}/children")
@@ -187,7 +187,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_an_observer_that_has_ended_keeps_no_file_open(server: Server) -> None:
+def test_an_observer_that_has_ended_keeps_no_file_open(server: LocalServer) -> None:
     """An experiment has one for each trial."""
     gc.collect()
     before = open_files()
@@ -224,7 +224,7 @@ def cpu_of(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
-def test_work_in_a_backend_is_its_groups(every_server: Server) -> None:
+def test_work_in_a_backend_is_its_groups(every_server: LocalServer) -> None:
     with client(every_server) as load:
         before = cpu_of(load.info.backend_pid)
         with watching(every_server) as watched:
@@ -257,7 +257,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("has_schedstat", [True, False])
 def test_a_process_is_read_when_it_has_run_or_where_that_is_unknown(
-    server: Server, reads: list[str], has_schedstat: bool
+    server: LocalServer, reads: list[str], has_schedstat: bool
 ) -> None:
     processes = Processes(RunProcesses(server.postmaster_pid))
     processes._has_schedstat = has_schedstat
@@ -281,7 +281,7 @@ def test_a_process_is_read_when_it_has_run_or_where_that_is_unknown(
         assert tick() == files
 
 
-def test_backends_that_came_and_went_between_readings_are_counted(server: Server) -> None:
+def test_backends_that_came_and_went_between_readings_are_counted(server: LocalServer) -> None:
     burned = 0.0
     with watching(server, interval_s=30) as watched:
         for _ in range(3):
@@ -302,7 +302,7 @@ def burn(seconds: float) -> None:
         sum(range(1000))
 
 
-def test_work_in_this_process_is_the_load_engines(server: Server) -> None:
+def test_work_in_this_process_is_the_load_engines(server: LocalServer) -> None:
     with watching(server) as watched:
         worker = threading.Thread(target=burn, args=(BURNED_S,))
         worker.start()
@@ -313,7 +313,7 @@ def test_work_in_this_process_is_the_load_engines(server: Server) -> None:
     assert watched.grown("process_cpu", "observer", "user_s") < 0.2
 
 
-def test_an_engine_in_another_process_and_its_end(server: Server) -> None:
+def test_an_engine_in_another_process_and_its_end(server: LocalServer) -> None:
     script = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\ninput()"
     engine = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
     try:
@@ -329,7 +329,7 @@ def test_an_engine_in_another_process_and_its_end(server: Server) -> None:
     assert "No such" in watched.reason("process_cpu: load engine"), "file, or process where the file was kept open"
 
 
-def test_a_process_of_the_run_is_no_neighbour(server: Server) -> None:
+def test_a_process_of_the_run_is_no_neighbour(server: LocalServer) -> None:
     """A daemon that serves an emulated disk works for the run, and so do its children."""
     busy = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\nprint(flush=True)\ninput()"
     script = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', sys.argv[1]])"
@@ -348,7 +348,7 @@ def test_a_process_of_the_run_is_no_neighbour(server: Server) -> None:
     assert counted >= before - 0.02 >= 0.27
 
 
-def test_bytes_written_by_a_backend_are_its_groups(server: Server) -> None:
+def test_bytes_written_by_a_backend_are_its_groups(server: LocalServer) -> None:
     with client(server) as load:
         load.execute("CREATE TABLE copied (payload text)")
         with watching(server) as watched:
@@ -379,7 +379,7 @@ def test_what_may_not_be_read_is_a_gap(in_child: Callable[..., object]) -> None:
 
 
 def test_one_process_that_may_not_be_read_takes_its_group_along(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sum that lacks one process would be a wrong sum."""
     (checkpointer,) = ask(server, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")[0]

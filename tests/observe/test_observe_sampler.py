@@ -9,9 +9,9 @@ import pytest
 
 from plinth.observe.gaps import Outages
 from plinth.observe.latest import latest_figures
-from plinth.observe.sampler import Sampler, stop_all, to_samples
+from plinth.observe.sampler import LocalSampler, stop_all, to_samples
 from plinth.observe.source import Reading, Readout, Unreadable
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from waiting import wait_until
 from watching import client, watching
 
@@ -66,16 +66,16 @@ class Looked:
         return Readout([Reading("all", "look", look) for look in since], missing)
 
 
-def run_repeatedly_sampled(source: Looked, looks: int, t0_ns: int) -> Sampler:
-    sampler = Sampler("it", [], t0_ns=t0_ns, interval_s=0.1, repeatedly_sampled=[source], samples_per_interval=5)
+def run_repeatedly_sampled(source: Looked, looks: int, t0_ns: int) -> LocalSampler:
+    sampler = LocalSampler("it", [], t0_ns=t0_ns, interval_s=0.1, repeatedly_sampled=[source], samples_per_interval=5)
     sampler.start()
     wait_until(lambda: source.looks >= looks, f"{looks} looks")
     assert stop_all([sampler], 1.0) == []
     return sampler
 
 
-def run(source: Scripted, looks: int, interval_s: float, t0_ns: int | None = None) -> Sampler:
-    sampler = Sampler("it", [source], t0_ns=time.monotonic_ns() if t0_ns is None else t0_ns, interval_s=interval_s)
+def run(source: Scripted, looks: int, interval_s: float, t0_ns: int | None = None) -> LocalSampler:
+    sampler = LocalSampler("it", [source], t0_ns=time.monotonic_ns() if t0_ns is None else t0_ns, interval_s=interval_s)
     sampler.start()
     wait_until(lambda: source.looks >= looks, f"{looks} readings")
     assert stop_all([sampler], 1.0) == []
@@ -218,14 +218,14 @@ def test_the_figures_of_the_moment() -> None:
     assert latest_figures(found, 60 * S, 2.0) == {}, "old figures are not shown"
 
 
-def test_during_a_load_python_does_not_look_through_the_whole_program_for_garbage(server: Server) -> None:
+def test_during_a_load_python_does_not_look_through_the_whole_program_for_garbage(server: LocalServer) -> None:
     with watching(server):
         assert gc.get_freeze_count() > 0
     assert gc.get_freeze_count() == 0
 
 
 @pytest.mark.long
-def test_the_cost_stays_small(server: Server) -> None:
+def test_the_cost_stays_small(server: LocalServer) -> None:
     """16 clients at a look a second cost well under 1 % of a core (measured apart); here 20 looks bound the cost of one."""
     clients = [client(server) for _ in range(16)]
     with watching(server) as watched:
@@ -240,6 +240,8 @@ def test_the_cost_stays_small(server: Server) -> None:
 
 @pytest.mark.parametrize("off_ns", [-9_000_000, -1_500_000, 0, 1_500_000, 9_000_000])
 def test_a_phase_that_is_corrected_by_less_than_half_a_step_leaves_the_intervals_end(off_ns: int) -> None:
-    sampler = Sampler("s", [], t0_ns=off_ns, interval_s=0.2, repeatedly_sampled=[Looked()], samples_per_interval=10)
+    sampler = LocalSampler(
+        "s", [], t0_ns=off_ns, interval_s=0.2, repeatedly_sampled=[Looked()], samples_per_interval=10
+    )
     ends = [step for step in range(30) if sampler._ends_interval(step * 20_000_000)]
     assert ends == [9, 19, 29]

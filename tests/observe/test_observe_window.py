@@ -8,9 +8,9 @@ import pytest
 
 from plinth.analyse.window import measured_phase
 from plinth.model.trial import Trial
-from plinth.observe.sampler import Sampler, stop_all
+from plinth.observe.sampler import LocalSampler, stop_all
 from plinth.observe.source import Reading, Readout
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from sampled import by_metric
 from waiting import wait_until
 from watching import Watched, ask, client, major, watching
@@ -19,7 +19,7 @@ S = 1_000_000_000
 FAR_S = 60
 
 
-def write(cluster: Server, messages: int) -> None:
+def write(cluster: LocalServer, messages: int) -> None:
     """WAL of about 10 kB a message, by a session that ends, and so has reported all of it."""
     with client(cluster) as session:
         session.autocommit = True
@@ -27,7 +27,7 @@ def write(cluster: Server, messages: int) -> None:
             session.execute("SELECT pg_logical_emit_message(false, 'plinth', repeat('x', 10000))")
 
 
-def wal(cluster: Server) -> tuple[int, int | None]:
+def wal(cluster: LocalServer) -> tuple[int, int | None]:
     """The position in the WAL, and the bytes of pg_stat_wal where there is one."""
     ((position,),) = ask(cluster, "SELECT pg_current_wal_insert_lsn() - '0/0'")
     counted = ask(cluster, "SELECT wal_bytes FROM pg_stat_wal") if major(cluster) >= 14 else [(None,)]
@@ -38,7 +38,7 @@ def wait_for_reading(watched: Watched, at_ns: int) -> None:
     wait_until(lambda: watched.live("pg_wal")[-1][0] >= at_ns, "a reading at the phase's end")
 
 
-def test_wal_of_the_phase_is_what_the_server_says_at_its_ends(every_server: Server) -> None:
+def test_wal_of_the_phase_is_what_the_server_says_at_its_ends(every_server: LocalServer) -> None:
     """A warm-up of less than a reading's interval that writes 50 times as much, and as much after the end."""
     with watching(every_server, interval_s=1.0) as watched:
         write(every_server, 500)
@@ -78,7 +78,7 @@ class Counting:
 def test_a_sampler_reads_at_both_ends_and_leaves_out_the_tick_next_to_one() -> None:
     """Ticks every 0.2 s; the phase of 0.5 s begins out of step with them."""
     source, t0_ns = Counting(), time.monotonic_ns()
-    sampler = Sampler("it", [source], t0_ns=t0_ns, interval_s=0.2)
+    sampler = LocalSampler("it", [source], t0_ns=t0_ns, interval_s=0.2)
     sampler.start()
     assert sampler.wait_for_first(5)
     begin_ns, end_ns = t0_ns + S * 33 // 100, t0_ns + S * 83 // 100
@@ -95,7 +95,7 @@ def test_a_sampler_reads_at_both_ends_and_leaves_out_the_tick_next_to_one() -> N
 
 def test_a_correction_of_the_phase_moves_its_readings() -> None:
     source, t0_ns = Counting(), time.monotonic_ns()
-    sampler = Sampler("it", [source], t0_ns=t0_ns, interval_s=FAR_S)
+    sampler = LocalSampler("it", [source], t0_ns=t0_ns, interval_s=FAR_S)
     sampler.start()
     assert sampler.wait_for_first(5)
     sampler.measure(t0_ns + 40 * S, t0_ns + 50 * S)

@@ -14,6 +14,7 @@ import pytest
 
 from false_hosts import error, false_host, result
 from plinth import exit_codes
+from plinth.common.untrusted import Room
 from plinth.model.errors import Interrupted, MissingCapability, Refused, Reported, RunError, UsageError
 from plinth.model.facts import Installation, StorageFacts
 from plinth.model.host import HostSpec
@@ -21,19 +22,19 @@ from plinth.model.progress import Progress
 from plinth.model.server_spec import ServerSpec
 from plinth.observe.host_sampler import SOURCES, HostRequest
 from plinth.run.failures import Failures
-from plinth.run.host import HOST as HOST_HERE
 from plinth.run.hosts import limits, link, remote_sampler, remote_server, undo
 from plinth.run.hosts.agreement import Asked
 from plinth.run.hosts.answers import Wrong, untyped
 from plinth.run.hosts.calls import CallError, Method
-from plinth.run.hosts.limits import LOG_PIECE_BYTES, MAX_COMMANDS_BYTES, Allowance, Room
+from plinth.run.hosts.limits import LOG_PIECE_BYTES, Allowance
 from plinth.run.hosts.methods import METHODS
 from plinth.run.hosts.remote_host import RemoteHost
 from plinth.run.hosts.remote_patroni import RemotePatroniMachine
 from plinth.run.hosts.remote_sampler import RemoteSampler
 from plinth.run.hosts.remote_server import RemoteServer
 from plinth.run.hosts.undo import HOST_UNDO, host_step
-from plinth.run.run_bundle import CommandLog
+from plinth.run.local_host import HOST as HOST_HERE
+from plinth.run.run_bundle import MAX_COMMANDS_BYTES, CommandLog
 from plinth.server.layout import ServerLayout
 from plinth.system import cancel
 from plinth.system.framed_tls import ProtocolError
@@ -303,7 +304,7 @@ def test_any_value_in_any_place_of_a_result_is_taken_or_refused(name: str) -> No
     assert refused > len(VALUES) / 2
 
 
-class Model(limits.Room):
+class Model(Room):
     """Something that the table could name."""
 
     def nothing_said(self):
@@ -322,7 +323,7 @@ class Model(limits.Room):
 @pytest.mark.parametrize("name", ["nothing_said", "anything", "any_table", "within"])
 def test_a_method_whose_result_cannot_be_checked_is_not_taken_into_the_table(name) -> None:
     with pytest.raises(TypeError, match=f"Model.{name}: a host's result must have a type"):
-        Method.of(inspect.getattr_static(Model, name), {}, 1.0)
+        Method.of(inspect.getattr_static(Model, name), {}, 1.0, "work")
 
 
 REQUEST = HostRequest(t0_ns=0, interval_s=60, devices=())

@@ -11,7 +11,7 @@ from plinth.model.errors import BudgetSpent, MissingCapability, UsageError
 from plinth.model.facts import Fact, StackNode, StorageFacts
 from plinth.model.wear import SmartReading
 from plinth.run import write_budget
-from plinth.run.host import ServerHost
+from plinth.run.local_host import LocalHost
 from plinth.run.write_budget import WriteBudget, written_bytes
 
 GB = 10**9
@@ -182,5 +182,5 @@ def test_the_kernel_counts_what_is_written(tmp_path) -> None:
     """Of the format of /proc/diskstats as it is here; a line of 2.6.25 to 4.17 had less after it."""
     old = tmp_path / "diskstats"
     old.write_text(" 253  0 vda 1 2 3 4 5 6 700 8 0 10 11\n")
-    assert written_bytes({None: ServerHost(tmp_path)}) == {"vda": 700 * 512}
+    assert written_bytes({None: LocalHost(tmp_path)}) == {"vda": 700 * 512}
     assert written_bytes()

@@ -12,7 +12,7 @@ from plinth.model.plan import Variant
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.run.faults.recovery_check import CutState, Findings, check_recovered, start_server
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from plinth.workload.dataset import Dataset
 from plinth.workload.survival import Survival
@@ -59,7 +59,7 @@ def cluster():
         yield start("18")
 
 
-def checked(cluster: Server, dataset: Dataset, found: Findings | None = None) -> Findings:
+def checked(cluster: LocalServer, dataset: Dataset, found: Findings | None = None) -> Findings:
     with connect_unpinned(cluster.connection) as control:
         row = control.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
     found = found or Findings()
@@ -68,7 +68,7 @@ def checked(cluster: Server, dataset: Dataset, found: Findings | None = None) ->
     return found
 
 
-def checked_with(cluster: Server, planted: str, dataset: Dataset | None = None) -> Findings:
+def checked_with(cluster: LocalServer, planted: str, dataset: Dataset | None = None) -> Findings:
     """What is found after these statements in the server, which is started and stopped."""
     cluster.start({"fsync": False})
     with connect_unpinned(cluster.connection) as control:

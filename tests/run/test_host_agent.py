@@ -10,12 +10,15 @@ import pytest
 from plinth.fleet.protocol import Link
 from plinth.run.hosts.agent import HostAgent
 from plinth.run.hosts.protocol import Answer, Lane, Request
+from plinth.run.undo import UNDO_HANDLERS
 
 
 @pytest.fixture
 def coordinator(state_dir) -> Iterator[Link]:
     ours, theirs = socket.socketpair()
-    agent = threading.Thread(target=lambda: HostAgent(Link(theirs), "192.0.2.1 50000 192.0.2.11 22").serve())
+    agent = threading.Thread(
+        target=lambda: HostAgent(Link(theirs), "192.0.2.1 50000 192.0.2.11 22", UNDO_HANDLERS).serve()
+    )
     agent.start()
     link = Link(ours)
     yield link

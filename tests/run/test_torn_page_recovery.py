@@ -20,7 +20,7 @@ from plinth.server.installations.find import find_installation
 from plinth.server.integrity.amcheck import check_checksums, check_database
 from plinth.server.integrity.torn_pages import PAGE_BYTES, TornPlace
 from plinth.server.layout import ServerLayout
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.storage.devices.disk_recording import read_recording
 from plinth.system.database import connect_unpinned
 from plinth.system.directory import make_directory
@@ -59,7 +59,7 @@ def recorded(folder: Path, journal: Journal, settings: dict[str, bool]) -> tuple
             point / "storage" / "data",
             LogFile(folder / "server.log"),
         )
-        cluster = Server(layout, runner, journal)
+        cluster = LocalServer(layout, runner, journal)
         cluster.initdb()
         cluster.start({**settings, "autovacuum": False})
         with connect_unpinned(cluster.connection) as control:
@@ -127,7 +127,9 @@ def test_one_torn_page_is_named_without_full_page_images_and_repaired_with_them(
     found = Findings()
     with served(image, "sata-ssd", SIZE_BYTES, image=source) as disk, disk.filesystem(made=True) as mounted:
         data = mounted / layout.data_directory.relative_to(point)
-        cluster = Server(replace(layout, data_directory=data, log=LogFile(image / "server.log")), Runner(), journal)
+        cluster = LocalServer(
+            replace(layout, data_directory=data, log=LogFile(image / "server.log")), Runner(), journal
+        )
         found.lost = PowerLoss(("disk",), (), (TornPlace(mounted, torn),))
         if start_server(cluster, {**settings, "autovacuum": False}, found):
             with connect_unpinned(cluster.connection) as control:

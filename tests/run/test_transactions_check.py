@@ -11,7 +11,7 @@ from plinth.model.load import LoadResult, Totals
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.run.trial.checks import EndedTransactions, ended_transactions, transactions_check
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from plinth.workload.written import await_sessions
 from servers import new_servers
@@ -31,18 +31,18 @@ WORKLOAD = WorkloadSpec.model_validate({"builtin": "simple-update", "clients": 1
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Iterator[LocalServer]:
     with new_servers(EAGER) as start:
         yield start()
 
 
 @pytest.fixture
-def control(server: Server) -> Iterator["psycopg.Connection"]:
+def control(server: LocalServer) -> Iterator["psycopg.Connection"]:
     with connect_unpinned(server.connection) as control:
         yield control
 
 
-def do(server: Server, control: "psycopg.Connection", statements: Iterable[str]) -> None:
+def do(server: LocalServer, control: "psycopg.Connection", statements: Iterable[str]) -> None:
     """In a session that has ended then: only so is everything reported that it did."""
     to = dataclasses.replace(server.connection, application_name="load")
     with connect_unpinned(to) as session:
@@ -60,7 +60,7 @@ def check(ended: EndedTransactions, done: int) -> Check:
     return transactions_check(ended, load_of(done), WORKLOAD, exclusive=True)
 
 
-def test_what_autovacuum_commits_is_not_taken_for_anothers(server: Server, control: "psycopg.Connection") -> None:
+def test_what_autovacuum_commits_is_not_taken_for_anothers(server: LocalServer, control: "psycopg.Connection") -> None:
     do(server, control, (f"CREATE TABLE of_load_{number} (id int)" for number in range(TABLES)))
     began = ended_transactions(control, WORKLOAD)
     for round_of_load in range(4):
@@ -75,7 +75,7 @@ def test_what_autovacuum_commits_is_not_taken_for_anothers(server: Server, contr
 
 
 def test_transactions_of_another_are_found_and_those_that_lack_too(
-    server: Server, control: "psycopg.Connection"
+    server: LocalServer, control: "psycopg.Connection"
 ) -> None:
     control.execute("ALTER SYSTEM SET autovacuum = off")
     control.execute("SELECT pg_reload_conf()")

@@ -22,7 +22,7 @@ from plinth.run.provision.provisioner import Provisioner
 from plinth.run.trial.trial import Clock, TrialOutput, TrialRunner
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.run.write_budget import WriteBudget
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system import cancel
 from plinth.system.database import connect_unpinned
 from plinth.system.journal import Journal
@@ -233,13 +233,13 @@ class Listener:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Iterator[LocalServer]:
     with new_servers(SETTINGS) as start:
         yield start()
 
 
 @pytest.fixture
-def provision(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provisioned]:
+def provision(server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provisioned]:
     monkeypatch.setenv("PLINTH_STATE_DIR", str(tmp_path / "state"))
     context = RunContext("r", {None: HOST}, {None: server.layout.owner}, tmp_path)
     (planned,) = PLAN.clusters

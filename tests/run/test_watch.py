@@ -6,7 +6,7 @@ import time
 import pytest
 
 from plinth.model.errors import StorageBroken
-from plinth.run.host import ServerHost
+from plinth.run.local_host import LocalHost
 from plinth.run.provision.storage_watch import StorageWatch, Watched
 
 HANG_S = 0.3
@@ -37,7 +37,7 @@ def disk(tmp_path):
 
 @pytest.fixture
 def watch(disk):
-    watch = StorageWatch(host=ServerHost(disk.path.parent), hang_s=HANG_S, interval_s=0.01)
+    watch = StorageWatch(host=LocalHost(disk.path.parent), hang_s=HANG_S, interval_s=0.01)
     yield watch
     watch.close()
 

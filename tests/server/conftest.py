@@ -12,7 +12,7 @@ from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.layout import ServerLayout
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.directory import label_of, make_directory, remove_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -105,7 +105,7 @@ def running(
     runner: Runner,
     session_folder: Path,
     session_journal: Journal,
-) -> Iterator[Server]:
+) -> Iterator[LocalServer]:
     """A server of PostgreSQL 18 for tests that do not mind others; see `server`."""
     storage = session_folder / "shared"
     layout = ServerLayout(
@@ -117,21 +117,21 @@ def running(
         storage / "data",
         LogFile(storage / "log"),
     )
-    server = Server(layout, runner, session_journal)
+    server = LocalServer(layout, runner, session_journal)
     server.initdb()
     yield server
     server.shutdown()
 
 
 @pytest.fixture
-def server(running: Server) -> Server:
+def server(running: LocalServer) -> LocalServer:
     """A server that runs with default settings."""
     running.apply({})
     return running
 
 
 MakeLayout = Callable[..., ServerLayout]
-MakeServer = Callable[..., Server]
+MakeServer = Callable[..., LocalServer]
 
 
 @pytest.fixture
@@ -160,15 +160,17 @@ def make_layout(
 
 
 @pytest.fixture
-def make_server(make_layout: MakeLayout, running: Server, runner: Runner, journal: Journal) -> Iterator[MakeServer]:
+def make_server(
+    make_layout: MakeLayout, running: LocalServer, runner: Runner, journal: Journal
+) -> Iterator[MakeServer]:
     """A new server with its data directory, not started; of version 18. It is stopped at the end."""
-    made: list[Server] = []
+    made: list[LocalServer] = []
 
-    def make(**spec: object) -> Server:
+    def make(**spec: object) -> LocalServer:
         layout = make_layout(**spec)
         running.shutdown()
         runner.run(["cp", "-a", str(running.layout.data_directory), str(layout.data_directory)], owner=layout.owner)
-        made.append(Server(layout, runner, journal))
+        made.append(LocalServer(layout, runner, journal))
         return made[-1]
 
     yield make

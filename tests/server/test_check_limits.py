@@ -6,14 +6,14 @@ import pytest
 
 from plinth.server.integrity.amcheck import check_database, check_unlogged
 from plinth.server.integrity.check_limits import limited, timeout_reason
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 
 SETTINGS = {"max_prepared_transactions": 5}
 
 
 @pytest.fixture
-def server(make_server: Callable[..., Server]) -> Server:
+def server(make_server: Callable[..., LocalServer]) -> LocalServer:
     made = make_server()
     made.start(SETTINGS)
     with connect_unpinned(made.connection) as control:
@@ -24,7 +24,7 @@ def server(make_server: Callable[..., Server]) -> Server:
     return made
 
 
-def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(server: Server):
+def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(server: LocalServer):
     with connect_unpinned(server.connection) as control:
         control.execute("BEGIN")
         control.execute("INSERT INTO t VALUES (1)")
@@ -39,7 +39,7 @@ def test_checks_that_wait_for_a_prepared_transaction_are_not_made_and_say_so(ser
         assert str(waited.not_run).startswith(expected)
 
 
-def test_a_session_that_holds_the_lock_is_named_with_its_process(server: Server):
+def test_a_session_that_holds_the_lock_is_named_with_its_process(server: LocalServer):
     with connect_unpinned(server.connection) as other, connect_unpinned(server.connection) as control:
         other.execute("BEGIN")
         other.execute("LOCK TABLE t, u IN ACCESS EXCLUSIVE MODE")
@@ -54,7 +54,7 @@ def test_a_session_that_holds_the_lock_is_named_with_its_process(server: Server)
         other.execute("ROLLBACK")
 
 
-def test_a_statement_that_takes_too_long_is_ended_and_other_errors_are_no_timeouts(server: Server):
+def test_a_statement_that_takes_too_long_is_ended_and_other_errors_are_no_timeouts(server: LocalServer):
     import psycopg
 
     with connect_unpinned(server.connection) as control, limited(control, statement_timeout_s=0.05):
@@ -67,7 +67,7 @@ def test_a_statement_that_takes_too_long_is_ended_and_other_errors_are_no_timeou
         assert timeout_reason(control, missing.value, "missing") is None
 
 
-def test_how_long_a_statement_may_take_depends_on_the_size_of_the_database(server: Server):
+def test_how_long_a_statement_may_take_depends_on_the_size_of_the_database(server: LocalServer):
     with connect_unpinned(server.connection) as control:
         small = control.execute("SELECT pg_database_size(current_database())").fetchone()
         assert small is not None

@@ -16,7 +16,7 @@ from plinth.server.integrity.fingerprint import compare_fingerprint, take_finger
 from plinth.server.integrity.page_pointers import read_pointers
 from plinth.server.integrity.transaction_status import check_transaction_status
 from plinth.server.prewarm import RelationReader, relations
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.conninfo import keywords
 from plinth.system.database import connect
 from plinth.system.foreign_code import NOT_READ
@@ -40,13 +40,13 @@ def canaries() -> Iterator[Path]:
 
 
 @pytest.fixture(params=["debian", "18"], scope="module")
-def own(request: pytest.FixtureRequest) -> Iterator[Server]:
+def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server that these tests may spoil."""
     with new_servers({}) as start:
         yield start(request.param)
 
 
-def test_no_check_runs_code_of_others_as_a_superuser(own: Server, canaries: Path) -> None:
+def test_no_check_runs_code_of_others_as_a_superuser(own: LocalServer, canaries: Path) -> None:
     major = own.layout.installation.major
     with closing(connect(own.control)) as control:
         make_role(control, RESTORING_ROLE, None)
@@ -80,7 +80,7 @@ def test_no_check_runs_code_of_others_as_a_superuser(own: Server, canaries: Path
     assert all(check.not_run is None for check in integrity.checks if check.name.startswith(("verify", "bt_index")))
 
 
-def test_errors_of_replayed_statements_are_not_logged_by_a_role_without_rights(own: Server) -> None:
+def test_errors_of_replayed_statements_are_not_logged_by_a_role_without_rights(own: LocalServer) -> None:
     with closing(connect(own.control)) as control:
         make_role(control, RESTORING_ROLE, None)
         leave_statements_out_of_log(control, RESTORING_ROLE)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect
 
 BREAKS = """\
@@ -38,14 +38,14 @@ ENDED = "control.execute('SELECT pg_terminate_backend(pg_backend_pid())')"
     ],
     ids=["at rest", "in a transaction", "in a block of a transaction", "in a statement that was interrupted"],
 )
-def test_a_connection_that_breaks_leaves_nothing_on_stderr(server: Server, block: str, raised: str) -> None:
+def test_a_connection_that_breaks_leaves_nothing_on_stderr(server: LocalServer, block: str, raised: str) -> None:
     program = BREAKS.format(block=block)
     words = [sys.executable, "-c", program, json.dumps(server.connection.for_engine())]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == (f"{raised} True\n", "")
 
 
-def test_names_of_another_encoding_are_shown(server: Server) -> None:
+def test_names_of_another_encoding_are_shown(server: LocalServer) -> None:
     """Roles are shared by all databases, in the bytes of the one that they were made in."""
     with closing(connect(server.connection)) as control:
         control.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")

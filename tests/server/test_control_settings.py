@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plinth.model.errors import MissingCapability
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.control_settings import SETTINGS, SUPERUSER_SETTINGS, applying, as_options
 from plinth.system.database import connect, connect_unpinned
 from servers import new_servers
@@ -54,13 +54,13 @@ OTHERWISE = {
 
 
 @pytest.fixture(params=["debian", "18"], scope="module")
-def own(request: pytest.FixtureRequest) -> Iterator[Server]:
+def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server that these tests may spoil."""
     with new_servers({}) as start:
         yield start(request.param)
 
 
-def test_a_control_session_begins_with_the_table_whatever_was_set(own: Server) -> None:
+def test_a_control_session_begins_with_the_table_whatever_was_set(own: LocalServer) -> None:
     wanted = applying(own.layout.installation.major, superuser=True)
     assert set(OTHERWISE) == {one.name for one in (*SETTINGS, *SUPERUSER_SETTINGS)}, "each is set otherwise"
     with closing(connect(own.control)) as control:
@@ -76,7 +76,7 @@ def test_a_control_session_begins_with_the_table_whatever_was_set(own: Server) -
     assert {name: found[name].replace(", ", ",") for name in wanted} == wanted
 
 
-def test_sessions_as_they_are_set_have_what_was_set(own: Server) -> None:
+def test_sessions_as_they_are_set_have_what_was_set(own: LocalServer) -> None:
     """The control."""
     with closing(connect(own.control)) as control:
         control.execute("ALTER ROLE postgres SET search_path = shadow, public")
@@ -84,7 +84,7 @@ def test_sessions_as_they_are_set_have_what_was_set(own: Server) -> None:
         assert session.execute("SHOW search_path").fetchone() == ("shadow, public",)
 
 
-def test_own_settings_of_a_session_come_after_the_table(own: Server) -> None:
+def test_own_settings_of_a_session_come_after_the_table(own: LocalServer) -> None:
     with closing(connect(own.control, own={"statement_timeout": "5000"})) as control:
         assert control.execute("SHOW statement_timeout").fetchone() == ("5s",)
 
@@ -93,7 +93,7 @@ def test_values_with_blanks_are_escaped() -> None:
     assert as_options({"a": "read committed", "b": r"\x"}) == r"-c a=read\ committed -c b=\\x"
 
 
-def test_a_place_that_drops_options_is_refused(own: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_drops_options_is_refused(own: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """As by a pooler, which is played by a connection whose options are left out."""
     from plinth.system import database
 

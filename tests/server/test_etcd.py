@@ -9,7 +9,7 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.port import LOCALHOST
 from plinth.server.replication.etcd import EtcdMember
 from plinth.server.replication.etcd_client import EtcdClient
-from plinth.server.replication.patroni_machine import PatroniMachine, patroni_folder
+from plinth.server.replication.patroni_machine import LocalPatroniMachine, patroni_folder
 from plinth.system.certificates import new_identity
 from plinth.system.framed_tls import tls_context
 from plinth.system.http import HttpsDaemon
@@ -26,10 +26,10 @@ COMMANDS: list[CommandRecord] = []
 
 
 @pytest.fixture
-def machine(scratch: Path, state_dir: Path) -> Iterator[PatroniMachine]:
+def machine(scratch: Path, state_dir: Path) -> Iterator[LocalPatroniMachine]:
     journal, owner = Journal.create("etcds", UNDO_HANDLERS), server_owner()
     folder = patroni_folder(journal.label, "c")
-    made = PatroniMachine(
+    made = LocalPatroniMachine(
         "c", folder, {}, owner, lambda name: LogFile(scratch / name), Runner(COMMANDS.append), journal
     )
     made.begin(IDENTITY.certificate, IDENTITY.key)
@@ -39,7 +39,7 @@ def machine(scratch: Path, state_dir: Path) -> Iterator[PatroniMachine]:
     assert not folder.exists() and list(work_dir().iterdir()) == []
 
 
-def _started(machine: PatroniMachine) -> tuple[EtcdMember, ...]:
+def _started(machine: LocalPatroniMachine) -> tuple[EtcdMember, ...]:
     members = tuple(
         EtcdMember(
             name=f"{number}",
@@ -54,7 +54,7 @@ def _started(machine: PatroniMachine) -> tuple[EtcdMember, ...]:
     return members
 
 
-def test_two_of_three_go_on_and_nobody_else_is_answered(machine: PatroniMachine, scratch: Path) -> None:
+def test_two_of_three_go_on_and_nobody_else_is_answered(machine: LocalPatroniMachine, scratch: Path) -> None:
     members = _started(machine)
     context = tls_context("client", IDENTITY, IDENTITY.certificate)
     client = EtcdClient(members, context)

@@ -17,8 +17,8 @@ from native_server import HBA, Server
 from plinth.model.errors import PlinthError
 from plinth.model.facts import Installation
 from plinth.model.server_spec import ServerSpec
-from plinth.server.layout import ServerLayout
-from plinth.server.unpack_backup import BackupSource, unpack_backup
+from plinth.server.layout import BackupSource, ServerLayout
+from plinth.server.unpack_backup import unpack_backup
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner

@@ -15,7 +15,7 @@ from plinth.server.integrity.page_pointers import check_pointers, read_pointers
 from plinth.server.integrity.pages import relation_files
 from plinth.server.integrity.table_scan import scan
 from plinth.server.integrity.transaction_status import check_transaction_status
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from servers import StartServer, new_servers
 
@@ -40,7 +40,7 @@ def start() -> Iterator[StartServer]:
 
 
 @pytest.fixture(scope="module", params=["18", pytest.param("debian", marks=pytest.mark.long)])
-def server(request: pytest.FixtureRequest, start: StartServer) -> Server:
+def server(request: pytest.FixtureRequest, start: StartServer) -> LocalServer:
     """PostgreSQL 18 and 15, without checksums of pages."""
     return start(request.param)
 
@@ -49,7 +49,7 @@ def server(request: pytest.FixtureRequest, start: StartServer) -> Server:
 class Planted:
     """A server with two tables, of which a fingerprint is taken, and its files while it is stopped."""
 
-    server: Server
+    server: LocalServer
     before: Fingerprint | None = None
     not_run: dict[str, str] = field(default_factory=dict)
 
@@ -107,7 +107,7 @@ class Planted:
 
 
 @pytest.fixture
-def planted(server: Server) -> Iterator[Planted]:
+def planted(server: LocalServer) -> Iterator[Planted]:
     if not server.alive():
         server.start(_SETTINGS)
     yield Planted(server)
@@ -296,7 +296,7 @@ def test_a_page_of_another_database_is_found(planted: Planted):
     assert any(one.startswith("public.o_pkey: ") for one in found["index and heap disagree"])
 
 
-def test_a_zeroed_page_of_pg_xact_contradicts_the_hint_bits(server: Server, start: StartServer):
+def test_a_zeroed_page_of_pg_xact_contradicts_the_hint_bits(server: LocalServer, start: StartServer):
     """On a separate server, since nothing repairs it."""
     own = Planted(start("18" if server.layout.installation.major == 18 else "debian"))
     own.begin("SELECT count(*) FROM t", "VACUUM FREEZE")

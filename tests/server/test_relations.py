@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plinth.server.prewarm import RelationReader, relations
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from servers import new_servers
 
@@ -14,7 +14,7 @@ ROWS = 20_000
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Iterator[LocalServer]:
     """With shared buffers that hold all of it, which are empty after `restart`."""
     with new_servers({"shared_buffers": "64MB", "autovacuum": False}) as start:
         server = start()
@@ -30,13 +30,13 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def restart(server: Server) -> None:
+def restart(server: LocalServer) -> None:
     settings = server.settings
     server.shutdown()
     server.start(settings)
 
 
-def test_tables_come_first_with_their_toast_and_files(server: Server) -> None:
+def test_tables_come_first_with_their_toast_and_files(server: LocalServer) -> None:
     with connect_unpinned(server.connection) as control:
         found = relations(control, "public")
         everywhere = relations(control)
@@ -51,7 +51,7 @@ def test_tables_come_first_with_their_toast_and_files(server: Server) -> None:
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_what_was_read_is_in_shared_buffers(server: Server, installed: bool) -> None:
+def test_what_was_read_is_in_shared_buffers(server: LocalServer, installed: bool) -> None:
     restart(server)
     with connect_unpinned(server.connection) as control:
         control.execute("DROP EXTENSION IF EXISTS pg_prewarm")

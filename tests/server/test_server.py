@@ -13,7 +13,7 @@ from plinth.model.errors import RunError
 from plinth.model.facts import Installation
 from plinth.server.layout import MEMORY, ServerLayout
 from plinth.server.processes import serving
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.server.settings.probe import OWNED, configuration_files
 from plinth.system.database import connect_unpinned
 from plinth.system.journal import Journal
@@ -22,10 +22,10 @@ from plinth.system.runner import CommandRecord, Runner
 from servers import EVERY_VERSION
 
 MakeLayout = Callable[..., ServerLayout]
-MakeServer = Callable[..., Server]
+MakeServer = Callable[..., LocalServer]
 
 
-def ask(server: Server, query: str) -> object:
+def ask(server: LocalServer, query: str) -> object:
     """The first column of the query's only row."""
     with connect_unpinned(server.connection) as control:
         row = control.execute(query).fetchone()  # type: ignore[arg-type]
@@ -40,7 +40,7 @@ def test_life_of_a_server(
 ) -> None:
     ran: list[CommandRecord] = []
     layout = make_layout(version, data_checksums=checksums, wal_segment_size_mb=4)
-    server = Server(layout, Runner(ran.append), journal)
+    server = LocalServer(layout, Runner(ran.append), journal)
     server.initdb()
     assert not server.alive()
     server.start({"shared_buffers": "32MB", "wal_buffers": -1, "fsync": False})
@@ -79,7 +79,7 @@ def test_life_of_a_server(
     assert [command for command in done if command in planned] == planned, "what ran is what the plan says"
 
 
-def test_a_server_starts_again_with_its_data(server: Server) -> None:
+def test_a_server_starts_again_with_its_data(server: LocalServer) -> None:
     with connect_unpinned(server.connection) as control:
         control.execute("create table kept as select 42 as answer")
     server.shutdown()
@@ -89,7 +89,7 @@ def test_a_server_starts_again_with_its_data(server: Server) -> None:
         control.execute("drop table kept")
 
 
-def test_stop_is_quiet_when_nothing_runs(server: Server) -> None:
+def test_stop_is_quiet_when_nothing_runs(server: LocalServer) -> None:
     server.shutdown()
     server.shutdown()
     assert not server.alive()
@@ -97,7 +97,7 @@ def test_stop_is_quiet_when_nothing_runs(server: Server) -> None:
         server.check_alive()
 
 
-def test_settings_are_applied_by_reload_or_restart_as_needed(server: Server) -> None:
+def test_settings_are_applied_by_reload_or_restart_as_needed(server: LocalServer) -> None:
     server.shutdown()
     assert server.apply({"work_mem": "8MB"}) == ("start", ("work_mem",))
     first = server.postmaster_pid
@@ -112,7 +112,7 @@ def test_settings_are_applied_by_reload_or_restart_as_needed(server: Server) -> 
     assert ask(server, "show shared_buffers") == "64MB"
 
 
-def test_settings_of_an_extension_come_with_its_library(server: Server) -> None:
+def test_settings_of_an_extension_come_with_its_library(server: LocalServer) -> None:
     asked = {"shared_preload_libraries": "pg_stat_statements, auto_explain", "pg_stat_statements.max": 200}
     assert server.apply(asked).how == "restart"
     assert ask(server, "show pg_stat_statements.max") == "200"
@@ -138,7 +138,7 @@ def test_settings_of_an_extension_come_with_its_library(server: Server) -> None:
 )
 @pytest.mark.parametrize("how", ["start", "apply"])
 def test_what_was_not_taken_is_an_error(
-    server: Server, asked: Mapping[str, str | int], complaint: str, how: str
+    server: LocalServer, asked: Mapping[str, str | int], complaint: str, how: str
 ) -> None:
     if how == "start":
         server.shutdown()
@@ -148,14 +148,14 @@ def test_what_was_not_taken_is_an_error(
     assert caught.value.where is not None and "pg_settings" in caught.value.where
 
 
-def test_every_setting_that_was_not_taken_is_named(server: Server) -> None:
+def test_every_setting_that_was_not_taken_is_named(server: LocalServer) -> None:
     with pytest.raises(RunError) as caught:
         server.apply({"work_mem": "100.5kB", "maintenance_work_mem": "64MB", "a.b": 1})
     assert caught.value.message.startswith("2 settings were not taken: work_mem:")
     assert [line.partition(":")[0] for line in caught.value.details] == ["a.b"]
 
 
-def test_what_was_not_taken_is_an_error_again(server: Server) -> None:
+def test_what_was_not_taken_is_an_error_again(server: LocalServer) -> None:
     for _ in range(2):
         with pytest.raises(RunError, match="work_mem: asked"):
             server.apply({"work_mem": "100.5kB"})
@@ -179,7 +179,7 @@ def test_what_was_not_taken_is_an_error_again(server: Server) -> None:
         ("transaction_buffers", 0),
     ],
 )
-def test_what_was_taken_in_another_spelling(server: Server, name: str, value: str | float) -> None:
+def test_what_was_taken_in_another_spelling(server: LocalServer, name: str, value: str | float) -> None:
     server.apply({name: value})
     if name == "log_line_prefix":
         assert ask(server, "show log_line_prefix") == value
@@ -196,7 +196,7 @@ def test_a_change_behind_our_back_is_seen(make_server: MakeServer) -> None:
     assert server.alive()
 
 
-def test_a_reload_of_what_needs_a_restart_is_an_error(server: Server) -> None:
+def test_a_reload_of_what_needs_a_restart_is_an_error(server: LocalServer) -> None:
     with pytest.raises(RunError, match=r"shared_buffers: asked '64MB', got .* waits for a restart"):
         server.reload({"shared_buffers": "64MB"})
 
@@ -241,7 +241,7 @@ def test_inherited_variables_lead_nowhere(make_server: MakeServer, monkeypatch: 
     assert os.environ["PGSERVICE"] == "nothing", "the environment stays as it was"
 
 
-def test_settings_that_plinth_owns_are_settings(server: Server) -> None:
+def test_settings_that_plinth_owns_are_settings(server: LocalServer) -> None:
     with connect_unpinned(server.connection) as control:
         known = {name for (name,) in control.execute("select name from pg_settings")}
     newer = set(configuration_files(19)) - set(configuration_files(server.layout.installation.major))
@@ -294,7 +294,7 @@ def test_what_was_written_without_fsync_is_synced_before_a_server_that_relies_on
 ) -> None:
     """Its checkpoints flush only what they write themselves: a power cut would lose the rest of an honest disk's data."""
     ran: list[CommandRecord] = []
-    server = Server(make_layout("18"), Runner(ran.append), journal)
+    server = LocalServer(make_layout("18"), Runner(ran.append), journal)
     server.initdb()
 
     def syncs() -> int:

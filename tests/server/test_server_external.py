@@ -20,7 +20,7 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.external.schema import schema_of
 from plinth.server.layout import ServerLayout
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.clean import clean
 from plinth.system.database import connect_unpinned
 from plinth.system.journal import Journal
@@ -32,9 +32,9 @@ PASSWORD = "it's secret"
 MakeLayout = Callable[..., ServerLayout]
 
 
-def start(layout: ServerLayout, runner: Runner, journal: Journal, **settings: str | bool) -> Server:
+def start(layout: ServerLayout, runner: Runner, journal: Journal, **settings: str | bool) -> LocalServer:
     """A server with a user bench, who has a password and may make schemas in the database bench alone."""
-    server = Server(layout, runner, journal)
+    server = LocalServer(layout, runner, journal)
     server.initdb()
     server.start(settings)
     with connect_unpinned(server.connection) as control:
@@ -51,7 +51,7 @@ def host(
     runner: Runner,
     session_folder: Path,
     session_journal: Journal,
-) -> Iterator[Server]:
+) -> Iterator[LocalServer]:
     """An external server: TCP, scram-sha-256."""
     storage = session_folder / "shared"
     layout = ServerLayout(
@@ -69,7 +69,7 @@ def host(
 
 
 @pytest.fixture
-def at_host(host: Server) -> Connection:
+def at_host(host: LocalServer) -> Connection:
     """How user bench reaches it."""
     return replace(host.connection, user="bench", database="bench", password=PASSWORD)
 
@@ -88,7 +88,7 @@ def reached(server: ExternalServer) -> Connection:
     return replace(server.connection, options=None, tls=Tls())
 
 
-def schemas(host: Server) -> set[str]:
+def schemas(host: LocalServer) -> set[str]:
     with connect_unpinned(replace(host.connection, database="bench")) as control:
         return {name for (name,) in control.execute("select nspname from pg_namespace where nspname like 'plinth%'")}
 
@@ -125,7 +125,7 @@ class TestWhereAConnectionStringLeads:
         assert reached(server) == at_host
         server.check_alive()
 
-    def test_socket_directory(self, host: Server) -> None:
+    def test_socket_directory(self, host: LocalServer) -> None:
         sockets = str(host.layout.socket_directory)
         server = ExternalServer(f"host={sockets} port={host.connection.port} user=bench dbname=bench", "r")
         assert reached(server).host == sockets
@@ -153,7 +153,7 @@ class TestWhereAConnectionStringLeads:
             ExternalServer("host=/nowhere user=bench", "r")
 
 
-def test_our_schema_is_made_and_dropped(host: Server, string: str, journal: Journal) -> None:
+def test_our_schema_is_made_and_dropped(host: LocalServer, string: str, journal: Journal) -> None:
     server = ExternalServer(string, "ramdisk-1.x")
     server.open(journal)
     assert schemas(host) == {"plinth_ramdisk-1.x"}
@@ -185,7 +185,9 @@ def test_our_tables_go_before_others_of_the_same_name(string: str, at_host: Conn
         theirs.execute("drop table public.pgbench_accounts")
 
 
-def test_a_schema_of_that_name_is_left_alone(host: Server, string: str, at_host: Connection, journal: Journal) -> None:
+def test_a_schema_of_that_name_is_left_alone(
+    host: LocalServer, string: str, at_host: Connection, journal: Journal
+) -> None:
     with connect_unpinned(at_host) as theirs:
         theirs.execute("create schema plinth_r")
     try:
@@ -200,7 +202,7 @@ def test_a_schema_of_that_name_is_left_alone(host: Server, string: str, at_host:
 
 @pytest.mark.parametrize(("comment", "found"), [("null", ""), ("'mine now'", "but 'mine now'")])
 def test_a_schema_without_our_label_is_not_dropped(
-    host: Server, string: str, at_host: Connection, journal: Journal, comment: str, found: str
+    host: LocalServer, string: str, at_host: Connection, journal: Journal, comment: str, found: str
 ) -> None:
     server = ExternalServer(string, "r")
     server.open(journal)
@@ -232,7 +234,7 @@ def test_facts_with_gaps_for_what_we_may_not_see(string: str) -> None:
     assert "listen_addresses" in {setting.name for setting in facts.settings}
 
 
-def test_a_server_that_goes_away(string: str, host: Server) -> None:
+def test_a_server_that_goes_away(string: str, host: LocalServer) -> None:
     server = ExternalServer(string, "r")
     assert server.alive()
     host.shutdown()
@@ -255,7 +257,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_clean_drops_what_a_killed_plinth_left(host: Server, string: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clean_drops_what_a_killed_plinth_left(host: LocalServer, string: str, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = subprocess.run(
         [sys.executable, "-c", _DIES_WITH_A_SCHEMA, string], capture_output=True, text=True, check=False
     )
@@ -338,7 +340,7 @@ class TestTls:
         server.close(journal)
 
 
-def test_of_several_hosts_the_one_that_takes_us(host: Server, at_host: Connection) -> None:
+def test_of_several_hosts_the_one_that_takes_us(host: LocalServer, at_host: Connection) -> None:
     sockets = str(host.layout.socket_directory)
     string = conninfo(at_host).replace(f"host={at_host.host}", f"host=/nowhere,{sockets}")
     assert reached(ExternalServer(string, "r")).host == sockets

@@ -13,7 +13,7 @@ from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.layout import ServerLayout
 from plinth.server.processes import serving
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.server.tablespaces import check_wal_directory
 from plinth.system.clean import clean
 from plinth.system.database import connect_unpinned
@@ -44,7 +44,7 @@ def elsewhere(layout: ServerLayout, other: Path) -> ServerLayout:
 @pytest.mark.parametrize("version", ["debian", "18"])
 def test_wal_and_tablespaces_stand_where_they_were_asked_for(version, make_layout: MakeLayout, journal, runner, other):
     layout = elsewhere(make_layout(version), other)
-    server = Server(layout, runner, journal)
+    server = LocalServer(layout, runner, journal)
     server.initdb()
     server.start({})
     try:
@@ -68,7 +68,7 @@ def test_wal_and_tablespaces_stand_where_they_were_asked_for(version, make_layou
         assert place.stat().st_size > 0
 
 
-def test_a_server_without_is_as_it_always_was(running: Server):
+def test_a_server_without_is_as_it_always_was(running: LocalServer):
     running.apply({})
     facts = running.facts()
     assert facts.wal_directory is None
@@ -112,7 +112,7 @@ def test_killed_while_it_runs_all_of_it_is_cleaned(folder, state_dir, owner, ins
             wal_directory=storages[1] / "c.wal",
             tablespaces={"bulk": storages[2] / "c.bulk"},
         )
-        server = Server(layout, runner, journal)
+        server = LocalServer(layout, runner, journal)
         server.initdb()
         server.start({})
         server.make_tablespaces()
@@ -134,7 +134,7 @@ def test_a_tablespace_of_another_user_is_left_alone(make_layout: MakeLayout, jou
     layout = replace(make_layout(), tablespaces={"bulk": other / "taken"})
     (other / "taken").mkdir()
     (other / "taken" / "precious").write_text("")
-    server = Server(layout, runner, journal)
+    server = LocalServer(layout, runner, journal)
     with pytest.raises(PlinthError, match="there already"):
         server.initdb()
     assert journal.undo_steps(f"server.{layout.name}.", runner) == ()

@@ -19,7 +19,7 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import server as server_module
 from plinth.server.layout import ServerLayout
 from plinth.server.processes import serving
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.clean import clean
 from plinth.system.database import connect_unpinned
 from plinth.system.directory import make_directory
@@ -29,7 +29,7 @@ from plinth.system.process import all_exit
 from plinth.system.runner import Runner
 
 MakeLayout = Callable[..., ServerLayout]
-MakeServer = Callable[..., Server]
+MakeServer = Callable[..., LocalServer]
 
 
 def end(pid: int) -> None:
@@ -47,7 +47,7 @@ def test_a_directory_that_holds_something(make_layout: MakeLayout, journal: Jour
     layout.data_directory.mkdir()
     (layout.data_directory / "mine").write_text("precious")
     with pytest.raises(RunError) as caught:
-        Server(layout, runner, journal).initdb()
+        LocalServer(layout, runner, journal).initdb()
     assert "initdb failed with exit code 1" in caught.value.message
     assert (layout.data_directory / "mine").read_text() == "precious"
 
@@ -70,7 +70,7 @@ def test_a_socket_path_that_is_too_long(
     make_layout: MakeLayout, runner: Runner, journal: Journal, folder: Path
 ) -> None:
     root = folder / ("long" * 20)
-    server = Server(replace(make_layout(), socket_root=root), runner, journal)
+    server = LocalServer(replace(make_layout(), socket_root=root), runner, journal)
     with pytest.raises(UsageError) as caught:
         server.start({})
     assert "has at most 107" in caught.value.message
@@ -87,7 +87,7 @@ def test_a_socket_path_that_is_too_long(
     ],
 )
 def test_a_server_that_does_not_come_up_shows_its_log(
-    server: Server, session_journal: Journal, settings: Mapping[str, str | int], last_words: str
+    server: LocalServer, session_journal: Journal, settings: Mapping[str, str | int], last_words: str
 ) -> None:
     server.shutdown()
     with pytest.raises(RunError) as caught:
@@ -147,7 +147,7 @@ def test_two_servers_in_one_data_directory(make_server: MakeServer, runner: Runn
     with pytest.raises(Refused, match=rf"the server runs already \(pid {first.postmaster_pid}\)"):
         first.start({})
     with pytest.raises(Refused, match="another server runs in this data directory"):
-        Server(first.layout, runner, journal).start({})
+        LocalServer(first.layout, runner, journal).start({})
     first.check_alive()
 
 
@@ -203,7 +203,7 @@ from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.installations.find import find_installation
 from plinth.server.layout import ServerLayout
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
@@ -213,14 +213,14 @@ run_id, data = sys.argv[1], Path(sys.argv[2])
 owner, runner = server_owner(), Runner()
 installation = find_installation(18, None, owner, runner)
 layout = ServerLayout(run_id, "c", installation, owner, ServerSpec(), data, LogFile(data.parent.with_suffix(".log")))
-server = Server(layout, runner, Journal.create(run_id, UNDO_HANDLERS))
+server = LocalServer(layout, runner, Journal.create(run_id, UNDO_HANDLERS))
 server.start({})
 print(server.postmaster_pid, layout.socket_directory, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_clean_stops_what_a_killed_plinth_left(server: Server, folder: Path, owner: Owner, runner: Runner) -> None:
+def test_clean_stops_what_a_killed_plinth_left(server: LocalServer, folder: Path, owner: Owner, runner: Runner) -> None:
     server.shutdown()
     storage = folder / "storage"
     make_directory(storage, "plinth-killed", owner)

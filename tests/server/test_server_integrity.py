@@ -7,16 +7,16 @@ import pytest
 
 from plinth.model.durability import Damage
 from plinth.server.integrity.amcheck import check_checksums, check_database, check_unlogged
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from plinth.system.runner import Runner
 
 PAGE_BYTES = 8192
-MakeServer = Callable[..., Server]
+MakeServer = Callable[..., LocalServer]
 
 
 @pytest.fixture
-def server(make_server: MakeServer) -> Server:
+def server(make_server: MakeServer) -> LocalServer:
     """With a table of several pages, all visible and frozen, and its key; stopped."""
     made = make_server()
     made.start({"autovacuum": False})
@@ -28,7 +28,7 @@ def server(make_server: MakeServer) -> Server:
     return made
 
 
-def file_of(server: Server, relation: str) -> Path:
+def file_of(server: LocalServer, relation: str) -> Path:
     """The main fork of a relation; the server is stopped afterwards."""
     server.start({"autovacuum": False})
     with connect_unpinned(server.connection) as control:
@@ -38,7 +38,7 @@ def file_of(server: Server, relation: str) -> Path:
     return server.layout.data_directory / str(row[0])
 
 
-def checked(server: Server) -> dict[str, Damage]:
+def checked(server: LocalServer) -> dict[str, Damage]:
     """What is found in the running server, by kind."""
     server.start({"autovacuum": False, "ignore_checksum_failure": False})
     with connect_unpinned(server.connection) as control:
@@ -48,13 +48,13 @@ def checked(server: Server) -> dict[str, Damage]:
     return {damage.kind: damage for damage in integrity.damage}
 
 
-def test_a_sound_server_has_no_damage(server: Server, runner: Runner):
+def test_a_sound_server_has_no_damage(server: LocalServer, runner: Runner):
     assert checked(server) == {}
     whole = check_checksums(server.layout, server.layout.installation, runner, enabled=True)
     assert whole.damage == () and whole.checks[0].not_run is None
 
 
-def test_a_page_with_a_wrong_byte_is_a_checksum_failure(server: Server, runner: Runner):
+def test_a_page_with_a_wrong_byte_is_a_checksum_failure(server: LocalServer, runner: Runner):
     file = file_of(server, "t")
     with file.open("r+b") as opened:
         opened.seek(PAGE_BYTES + 5000)
@@ -65,7 +65,7 @@ def test_a_page_with_a_wrong_byte_is_a_checksum_failure(server: Server, runner: 
     assert "block 1" in whole.damage[0].evidence[0]
 
 
-def test_an_index_that_lacks_rows_disagrees_with_its_table(server: Server):
+def test_an_index_that_lacks_rows_disagrees_with_its_table(server: LocalServer):
     file = file_of(server, "t_pkey")
     before = file.read_bytes()
     server.start({"autovacuum": False})
@@ -78,7 +78,7 @@ def test_an_index_that_lacks_rows_disagrees_with_its_table(server: Server):
     assert "lacks matching index tuple" in found.evidence[0]
 
 
-def test_a_page_that_the_map_wrongly_calls_visible_is_found(server: Server):
+def test_a_page_that_the_map_wrongly_calls_visible_is_found(server: LocalServer):
     visibility = file_of(server, "t").with_name(file_of(server, "t").name + "_vm")
     before = visibility.read_bytes()
     server.start({"autovacuum": False})
@@ -89,7 +89,7 @@ def test_a_page_that_the_map_wrongly_calls_visible_is_found(server: Server):
     assert "pg_check_visible" in checked(server)["visibility map wrong"].evidence[0]
 
 
-def test_an_unlogged_table_is_empty_after_a_crash_and_one_that_is_not_is_named(server: Server):
+def test_an_unlogged_table_is_empty_after_a_crash_and_one_that_is_not_is_named(server: LocalServer):
     """The control: one that was filled since the recovery, which the check cannot tell from one that was not emptied."""
     server.start({"autovacuum": False})
     with connect_unpinned(server.connection) as control:
@@ -105,13 +105,13 @@ def test_an_unlogged_table_is_empty_after_a_crash_and_one_that_is_not_is_named(s
     assert damage.evidence[0].startswith("scratch (oid ") and "has 1 rows" in damage.evidence[0]
 
 
-def test_a_table_whose_file_is_gone_is_damaged(server: Server):
+def test_a_table_whose_file_is_gone_is_damaged(server: LocalServer):
     """The server reports it as an error of the system (58P01), as it does a device that fails."""
     file_of(server, "t").unlink()
     assert "t: could not open file" in checked(server)["heap damaged"].evidence[0]
 
 
-def test_an_extension_that_a_damaged_catalogue_refuses_is_damage(server: Server):
+def test_an_extension_that_a_damaged_catalogue_refuses_is_damage(server: LocalServer):
     catalogue = file_of(server, "pg_extension_name_index")
     with catalogue.open("r+b") as opened:
         opened.seek(PAGE_BYTES)
@@ -125,13 +125,13 @@ def test_an_extension_that_a_damaged_catalogue_refuses_is_damage(server: Server)
     assert integrity.checks[0].not_run is not None
 
 
-def test_without_checksums_their_check_is_not_run(server: Server, runner: Runner):
+def test_without_checksums_their_check_is_not_run(server: LocalServer, runner: Runner):
     whole = check_checksums(server.layout, server.layout.installation, runner, enabled=False)
     assert whole.damage == ()
     assert whole.checks[0].not_run is not None and "without data checksums" in whole.checks[0].not_run
 
 
-def test_without_the_program_the_check_of_checksums_is_not_run(server: Server, runner: Runner):
+def test_without_the_program_the_check_of_checksums_is_not_run(server: LocalServer, runner: Runner):
     """Some builds bring nothing but the server."""
     bare = server.layout.installation.model_copy(update={"bindir": "/nonexistent"})
     whole = check_checksums(server.layout, bare, runner, enabled=True)

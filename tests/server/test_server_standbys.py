@@ -6,8 +6,8 @@ import pytest
 
 from plinth.model.errors import PlinthError, RunError
 from plinth.server.replication import standby as module
-from plinth.server.replication.standby import Standby, await_caught_up
-from plinth.server.server import Server
+from plinth.server.replication.standby import LocalStandby, await_caught_up
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from plinth.system.log_file import LogFile
 
@@ -20,7 +20,7 @@ def ignore(progress) -> None:
 def make_standby(folder, runner, journal):
     """A standby of a node, in the same storage; not made yet."""
 
-    def make(upstream: Server, name: str, **places) -> Standby:
+    def make(upstream: LocalServer, name: str, **places) -> LocalStandby:
         data = upstream.layout.data_directory.with_name(name)
         tablespaces = {space: data.with_name(f"{name}.{space}") for space in upstream.layout.tablespaces}
         layout = replace(
@@ -34,12 +34,12 @@ def make_standby(folder, runner, journal):
             tablespaces=tablespaces,
             spec=upstream.layout.spec.model_copy(update={"port": None}),
         )
-        return Standby(replace(layout, **places), upstream, runner, journal)
+        return LocalStandby(replace(layout, **places), upstream, runner, journal)
 
     return make
 
 
-def execute(server: Server, *statements: str):
+def execute(server: LocalServer, *statements: str):
     with connect_unpinned(server.connection) as control:
         for statement in statements:
             done = control.execute(statement.encode())
@@ -50,7 +50,7 @@ def execute(server: Server, *statements: str):
 def test_a_cascade_follows_and_is_read_back(make_layout, make_standby, runner, journal, version):
     layout = make_layout(version, data_checksums=True)
     bulk = layout.data_directory.with_name("bulk")
-    primary = Server(replace(layout, tablespaces={"bulk": bulk}), runner, journal)
+    primary = LocalServer(replace(layout, tablespaces={"bulk": bulk}), runner, journal)
     primary.initdb()
     primary.start({"shared_buffers": "16MB"})
     primary.make_tablespaces()
@@ -89,7 +89,7 @@ def test_a_cascade_follows_and_is_read_back(make_layout, make_standby, runner, j
 
 def test_it_logs_in_by_tcp_with_the_password_of_its_primary(make_layout, make_standby, runner, journal):
     layout = make_layout("18", listen="tcp")
-    primary = Server(layout, runner, journal)
+    primary = LocalServer(layout, runner, journal)
     primary.initdb()
     primary.start({})
     a = make_standby(primary, "a")

@@ -21,7 +21,7 @@ from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.layout import ServerLayout
 from plinth.server.processes import end_server, kill_processes
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.server.settings.dry_start import DryStart
 from plinth.server.settings.probe import SettingsProbe
 from plinth.server.shared_memory import Guarded, remove_memory_of
@@ -38,7 +38,7 @@ SETTINGS = [{}, {"shared_memory_type": "sysv"}, {"dynamic_shared_memory_type": "
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_a_server_that_lost_its_power_leaves_none_though_its_lock_file_is_gone(make_server, settings) -> None:
-    server: Server = make_server()
+    server: LocalServer = make_server()
     server.start({"shared_buffers": "1MB", **settings})
     memory = memory_of(server.postmaster_pid)
     assert len(memory.names()) >= 2
@@ -49,7 +49,7 @@ def test_a_server_that_lost_its_power_leaves_none_though_its_lock_file_is_gone(m
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_a_server_that_is_killed_leaves_none_though_its_lock_file_is_gone(make_server, settings) -> None:
-    server: Server = make_server()
+    server: LocalServer = make_server()
     server.start({"shared_buffers": "1MB", **settings})
     memory = memory_of(server.postmaster_pid)
     (server.layout.data_directory / "postmaster.pid").unlink()
@@ -81,7 +81,7 @@ def test_an_initdb_that_is_killed_leaves_none_of_its_servers(make_layout, runner
     with ThreadPoolExecutor(1) as pool:
         killing = pool.submit(wait_until, lambda: killed_with_its_server(layout.data_directory), "a server of initdb's")
         with pytest.raises(CommandError):
-            Server(layout, runner, journal).initdb()
+            LocalServer(layout, runner, journal).initdb()
         assert killing.result().left() == set()
     assert journal.entries == ()
 
@@ -118,7 +118,7 @@ print(*remove_memory_of(Guarded.from_text(sys.argv[1])), sep="\\n")
 @pytest.mark.skipif(os.geteuid() != 0, reason="it is about root")
 def test_root_who_may_not_administer_the_machine_removes_that_of_its_server(make_server) -> None:
     """As in a container that has CAP_SYS_PTRACE more than Docker's: root may neither read a segment of another user nor remove it."""
-    server: Server = make_server()
+    server: LocalServer = make_server()
     server.start({"shared_buffers": "1MB"})
     memory = memory_of(server.postmaster_pid)
     guarded = Guarded.at(server.layout.data_directory)
@@ -139,7 +139,7 @@ def test_clean_removes_what_a_server_left_whose_data_directory_is_gone(
 
     def run() -> int | None:
         journal = Journal.create("dies", UNDO_HANDLERS)
-        server = Server(layout, Runner(), journal)
+        server = LocalServer(layout, Runner(), journal)
         server.initdb()
         server.start({})
         kill_by_parent.write_text(str(server.postmaster_pid))
@@ -157,7 +157,7 @@ def test_clean_removes_what_a_server_left_whose_data_directory_is_gone(
 
 
 def test_memory_in_use_and_that_of_others_stays(make_server, journal: Journal) -> None:
-    server: Server = make_server()
+    server: LocalServer = make_server()
     server.start({})
     memory = memory_of(server.postmaster_pid)
     guarded = Guarded.at(server.layout.data_directory)
@@ -193,7 +193,7 @@ def test_what_a_journal_notes_is_read_again_and_nothing_else(folder: Path, owner
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_memory_that_another_process_is_reading_is_removed_after_that(make_server, settings) -> None:
     """Another Plinth attaches to each segment that is left, to read whose it is."""
-    server: Server = make_server()
+    server: LocalServer = make_server()
     server.start({"shared_buffers": "1MB", **settings})
     memory = memory_of(server.postmaster_pid)
     libc = ctypes.CDLL(None)
@@ -254,7 +254,7 @@ print(len(removed), time.monotonic() - began)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another PID namespace needs root")
 def test_memory_of_a_server_of_another_pid_namespace_is_neither_waited_for_nor_removed(make_server) -> None:
-    server: Server = make_server()
+    server: LocalServer = make_server()
     server.start({"shared_buffers": "1MB"})
     memory = memory_of(server.postmaster_pid)
     other = str(Guarded.at(server.layout.data_directory)._replace(inode=1))

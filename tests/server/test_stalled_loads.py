@@ -12,8 +12,9 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import NumbersDataset
 from plinth.model.progress import Progress
 from plinth.run.loading import DatasetSession
+from plinth.run.local_host import HOST
 from plinth.run.stall import StallWatch
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of
 
@@ -22,7 +23,7 @@ LOCK = "BEGIN; LOCK TABLE held IN ACCESS EXCLUSIVE MODE"
 
 
 @pytest.fixture
-def held(server: Server) -> Connection:
+def held(server: LocalServer) -> Connection:
     """A server with an empty table `held`."""
     with closing(connect_unpinned(server.connection)) as control:
         control.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE TABLE held (i int)")
@@ -79,7 +80,7 @@ def test_nothing_is_reported_of_a_load_that_proceeds(held: Connection) -> None:
     passed: list[Progress] = []
     with StallWatch("load", held, notes.append, local=True, after_s=5) as stalls:
         report = stalls.passing_on(passed.append)
-        with DatasetSession(connect_unpinned(held), held) as server:
+        with DatasetSession(connect_unpinned(held), held, HOST) as server:
             dataset_of(NumbersDataset(kind="numbers", rows=20_000)).populate(server, report)
     assert notes == []
     assert {progress.task for progress in passed} >= {"load rows", "build keys"}
@@ -113,7 +114,7 @@ def test_a_commit_that_waits_for_a_standby_is_reported_and_the_load_ends_when_it
             pass  # the server reads its files when it comes to it
         control.execute("CHECKPOINT")  # before which the checkpointer has read them, too: then commits wait
     with StallWatch("load into 1-disk", held, end_waiting, local=True, after_s=AFTER_S) as stalls:
-        with DatasetSession(connect_unpinned(held), held) as server:
+        with DatasetSession(connect_unpinned(held), held, HOST) as server:
             dataset_of(NumbersDataset(kind="numbers", rows=100)).populate(
                 server, stalls.passing_on(lambda progress: None)
             )

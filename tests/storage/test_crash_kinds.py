@@ -14,9 +14,9 @@ from leftovers import nothing_left
 from making import from_toml
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.storage import Storage
 from plinth.storage.devices import queue
 from plinth.storage.kinds import zram
+from plinth.storage.protocol import LocalStorage
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.paths import ensure, work_dir
@@ -116,7 +116,7 @@ def kill_when_made(killer: Killer, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Journal, "record", recording)
     for owner, name in (
         (Journal, "record"),
-        (Storage, "_do"),
+        (LocalStorage, "_do"),
         (Runner, "run"),
         (Runner, "spawn"),
         (zram, "write_undo_state"),

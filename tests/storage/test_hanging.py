@@ -18,9 +18,9 @@ from plinth.experiment import read_experiment_text
 from plinth.model.disk import Physics
 from plinth.model.errors import ExperimentError, MissingCapability, RunError
 from plinth.model.storage import DirectoryStorage
-from plinth.run.host import HOST
 from plinth.run.hosts.agreement import Asked
 from plinth.run.hosts.methods import METHODS
+from plinth.run.local_host import HOST
 from plinth.run.planning.make_plan import make_plan
 from plinth.storage import Storage, hanging_places
 from plinth.storage.inspect.describe import describe

@@ -15,7 +15,7 @@ from typing import Any
 from plinth.model.choices import CutMode
 from plinth.model.disk import DiskConfig
 from plinth.model.disk_recording import ImageSource
-from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_control import LocalDiskControl
 from plinth.storage.devices.disk_daemon import daemons, kill_daemon, serve_command
 from plinth.storage.devices.disk_process import DISK_FILE
 from plinth.storage.devices.disk_recording import Recording
@@ -48,7 +48,7 @@ class ServedDisk:
                 **more,
             }
         )
-        self.control = DiskControl(Path(self.config.control))
+        self.control = LocalDiskControl(Path(self.config.control))
         self.process = subprocess.Popen(
             serve_command(self.config), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

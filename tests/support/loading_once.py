@@ -14,6 +14,7 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.progress import Progress, Report
 from plinth.run.loading import DatasetSession
+from plinth.run.local_host import HOST
 from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of, loading
 from plinth.workload.bulk import copy
@@ -53,5 +54,5 @@ with connect_unpinned(target) as control:
         control.execute("CREATE TABLE pgbench_history ()")
         stand_still()
     dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).populate(
-        DatasetSession(control, target), report if step != "load rows" else lambda _: None
+        DatasetSession(control, target, HOST), report if step != "load rows" else lambda _: None
     )

@@ -12,7 +12,8 @@ from plinth.run.hosts import agent
 from plinth.run.hosts.limits import LOG_PIECE_BYTES
 from plinth.run.hosts.methods import METHODS
 from plinth.run.hosts.protocol import Answer
-from plinth.server.server import Server
+from plinth.run.undo import UNDO_HANDLERS
+from plinth.server.server import LocalServer
 from plinth.system.runner import CommandRecord
 
 _BEGUN = threading.Event()
@@ -41,31 +42,31 @@ def false_end() -> None:
 
 def many_commands() -> None:
     """It says of 40 MiB of commands that it has run them, with the first server."""
-    make_directory = Server.initdb
+    make_directory = LocalServer.initdb
 
-    def lie(self: Server, *arguments: Any, **named: Any) -> None:
+    def lie(self: LocalServer, *arguments: Any, **named: Any) -> None:
         record = CommandRecord(("true",), None, 0, 0.1, "x" * 2**17, "")
         for _ in range(320):
             self._runner._record(record)
         make_directory(self, *arguments, **named)
 
-    Server.initdb = lie
+    LocalServer.initdb = lie
 
 
 def failed_with_nothing() -> None:
     """It cannot make a data directory, and says so with an exit code of 0."""
 
-    def lie(self: Server, *_: Any, **__: Any) -> None:
+    def lie(self: LocalServer, *_: Any, **__: Any) -> None:
         error = RunError("no data directory")
         error.exit_code = 0
         raise error
 
-    Server.initdb = lie
+    LocalServer.initdb = lie
 
 
 if __name__ == "__main__":
     lie, plinth, *words = sys.argv[1:]
     if words[0] == "host-agent":
         {one.__name__: one for one in (log_without_end, false_end, many_commands, failed_with_nothing)}[lie]()
-        sys.exit(agent.main(words[1:]))
+        sys.exit(agent.main(words[1:], UNDO_HANDLERS))
     os.execv(plinth, [Path(plinth).name, *words])

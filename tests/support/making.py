@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.storage import StorageSpec
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.storage import Storage, make
+from plinth.storage import make
+from plinth.storage.protocol import LocalStorage
 from plinth.storage.requirements import COREUTILS
 from plinth.system.journal import Journal
 from plinth.system.owner import server_owner
@@ -34,11 +35,11 @@ def host(*, can_mount: bool = True, memory_bytes: int = 2**40) -> HostFacts:
     )
 
 
-def make_all(specs: Mapping[str, StorageSpec], **options: Any) -> dict[str, Storage[Any]]:
+def make_all(specs: Mapping[str, StorageSpec], **options: Any) -> dict[str, LocalStorage[Any]]:
     return make(specs, run_id=RUN_ID, host=host(**options), owner=server_owner(), work_root=work_dir())
 
 
-def from_toml(text: str, **options: Any) -> dict[str, Storage[Any]]:
+def from_toml(text: str, **options: Any) -> dict[str, LocalStorage[Any]]:
     """The storages of an experiment's [storage] tables, each after those that it is built on."""
     adapter: TypeAdapter[StorageSpec] = TypeAdapter(StorageSpec)
     tables = tomllib.loads(text)["storage"]
@@ -51,7 +52,7 @@ class Made:
     def __init__(self) -> None:
         self.runner = Runner()
         self.journal = Journal.create(RUN_ID, UNDO_HANDLERS)
-        self.storages: dict[str, Storage[Any]] = {}
+        self.storages: dict[str, LocalStorage[Any]] = {}
 
     def prepare(self, toml: str, **options: Any) -> dict[str, StorageFacts]:
         self.storages = from_toml(toml, **options)
@@ -80,13 +81,13 @@ def programs_of(argv: Sequence[str]) -> set[str]:
     return ({name} if argv[0] != sys.executable else set()) | (programs_of(started_by_it) if started_by_it else set())
 
 
-def declared_programs(storage: Storage[Any]) -> set[str]:
+def declared_programs(storage: LocalStorage[Any]) -> set[str]:
     """Every program that a storage of its kind may run."""
     required = storage.required().plus(storage.requirements)
     return {*required.programs, *required.optional_programs, *COREUTILS}
 
 
-def programs_run(storage: Storage[Any], journal: Journal) -> set[str]:
+def programs_run(storage: LocalStorage[Any], journal: Journal) -> set[str]:
     """Make a storage, look at it and undo it; what it ran for that. Those that it is built on are there."""
     commands: list[CommandRecord] = []
     runner = Runner(commands.append)
@@ -96,7 +97,7 @@ def programs_run(storage: Storage[Any], journal: Journal) -> set[str]:
     return {program for command in commands for program in programs_of(command.argv)}
 
 
-def check_declared(storage: Storage[Any], journal: Journal) -> None:
+def check_declared(storage: LocalStorage[Any], journal: Journal) -> None:
     """It runs nothing that its kind does not declare, and all that its kind says that none can be made without."""
     ran = programs_run(storage, journal)
     assert ran <= declared_programs(storage), f"{storage.spec.kind} runs what it does not declare"

@@ -17,7 +17,7 @@ from plinth.model.server_spec import ServerSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.installations.find import find_installation, find_installations
 from plinth.server.layout import ServerLayout
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -31,7 +31,7 @@ OLD_VERSIONS = ("13", "14")
 EVERY_VERSION = [*VERSIONS, *(pytest.param(version, marks=pytest.mark.long) for version in OLD_VERSIONS)]
 _OLD_FOLDER = Path(__file__).resolve().parents[1] / "postgres/node_modules"
 _ROOMY_BYTES = 2**30
-StartServer = Callable[..., Server]
+StartServer = Callable[..., LocalServer]
 
 
 def all_installations(owner: Owner, runner: Runner) -> dict[str, Installation]:
@@ -88,15 +88,15 @@ def new_servers(settings: Mapping[str, SettingValue]) -> Iterator[StartServer]:
             found = all_installations(owner, runner)
         storage = folder / "storage"
         make_directory(storage, journal.label, owner)
-        started: list[Server] = []
+        started: list[LocalServer] = []
 
-        def start(version: str = "18", **further: SettingValue) -> Server:
+        def start(version: str = "18", **further: SettingValue) -> LocalServer:
             name = f"c{len(started)}"
             spec = ServerSpec.model_validate({"data_checksums": False})
             layout = ServerLayout(
                 journal.run_id, name, found[version], owner, spec, storage / name, LogFile(folder / f"{name}.log")
             )
-            started.append(Server(layout, runner, journal))
+            started.append(LocalServer(layout, runner, journal))
             started[-1].initdb()
             started[-1].start({**settings, **further})
             return started[-1]

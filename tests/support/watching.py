@@ -12,18 +12,18 @@ from plinth.model.trial import Sample
 from plinth.observe.observer import Observation, Observer
 from plinth.observe.processes import RunProcesses
 from plinth.observe.sampler import Series
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from waiting import wait_until
 
 INTERVAL_S = 0.1
 
 
-def major(cluster: Server) -> int:
+def major(cluster: LocalServer) -> int:
     return cluster.layout.installation.major
 
 
-def ask(cluster: Server, query: str) -> list[tuple[Any, ...]]:
+def ask(cluster: LocalServer, query: str) -> list[tuple[Any, ...]]:
     """All rows of a query in a new connection."""
     with connect_unpinned(cluster.connection) as control:
         return control.execute(query).fetchall()  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ class Watched:
 
 
 @contextmanager
-def watching(cluster: Server, **options: Any) -> Iterator[Watched]:
+def watching(cluster: LocalServer, **options: Any) -> Iterator[Watched]:
     """Observe a server during the block."""
     chosen = {"devices": (), "processes": RunProcesses(cluster.postmaster_pid)}
     chosen |= {"connection": cluster.connection, "interval_s": INTERVAL_S}
@@ -96,7 +96,7 @@ def watching(cluster: Server, **options: Any) -> Iterator[Watched]:
             watched.observation = observer.stop()
 
 
-def client(cluster: Server, database: str | None = None) -> "psycopg.Connection[tuple[Any, ...]]":
+def client(cluster: LocalServer, database: str | None = None) -> "psycopg.Connection[tuple[Any, ...]]":
     """A connection such as a load has."""
     to = cluster.connection
     return connect_unpinned(replace(to, database=database or to.database))

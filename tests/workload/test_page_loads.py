@@ -23,10 +23,11 @@ from plinth.model.tpcc_tables import INDEXES as TPCC_INDEXES
 from plinth.model.tpcc_tables import TABLES as TPCC_TABLES
 from plinth.model.trial import Check
 from plinth.run.loading import DatasetSession
+from plinth.run.local_host import HOST
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.layout import ServerLayout
 from plinth.server.processes import KILL, end_server
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.system.database import connect_unpinned
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -84,10 +85,10 @@ def layout_in(folder: Path, installation: Installation, owner: Owner, **server: 
 
 
 @contextmanager
-def cluster_of(layout: ServerLayout) -> Iterator[Server]:
+def cluster_of(layout: ServerLayout) -> Iterator[LocalServer]:
     """Made if it is not there yet; it runs, and is ended as by a crash."""
     journal = Journal.create(f"pages-{os.getpid()}", UNDO_HANDLERS)
-    cluster = Server(layout, Runner(), journal)
+    cluster = LocalServer(layout, Runner(), journal)
     try:
         if not layout.data_directory.exists():
             cluster.initdb()
@@ -98,9 +99,9 @@ def cluster_of(layout: ServerLayout) -> Iterator[Server]:
         journal.close()
 
 
-def load(cluster: Server, spec: dict[str, Any], session: type[DatasetSession] = DatasetSession) -> list[Progress]:
+def load(cluster: LocalServer, spec: dict[str, Any], session: type[DatasetSession] = DatasetSession) -> list[Progress]:
     reported: list[Progress] = []
-    with session(connect_unpinned(cluster.connection), cluster.connection, cluster) as server:
+    with session(connect_unpinned(cluster.connection), cluster.connection, HOST, cluster) as server:
         dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).populate(server, reported.append)
     return reported
 
@@ -328,11 +329,11 @@ def test_who_interrupts_the_writing_finds_the_server_stopped_and_who_did_not_sta
             raise Interrupted("ended by SIGINT")
 
     with cluster_of(layout_in(folder, installations["18"], owner)) as cluster:
-        with DatasetSession(connect_unpinned(cluster.connection), cluster.connection) as server:
+        with DatasetSession(connect_unpinned(cluster.connection), cluster.connection, HOST) as server:
             with pytest.raises(Refused, match="not ours to stop"):
                 dataset.populate(server, lambda _: None)
         assert cluster.alive()
-        with DatasetSession(connect_unpinned(cluster.connection), cluster.connection, cluster) as server:
+        with DatasetSession(connect_unpinned(cluster.connection), cluster.connection, HOST, cluster) as server:
             with pytest.raises(Interrupted):
                 dataset.populate(server, interrupt)
         assert not cluster.alive()

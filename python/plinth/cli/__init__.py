@@ -65,8 +65,9 @@ def _run(words: list[str]) -> int:
         return serve_as_agent(words[1:])
     if words[0] == "host-agent":  # nor this: the coordinator of a run on other machines starts it
         from plinth.run.hosts.agent import main as serve_as_host_agent
+        from plinth.run.undo import UNDO_HANDLERS
 
-        return serve_as_host_agent(words[1:])
+        return serve_as_host_agent(words[1:], UNDO_HANDLERS)
     if words[0] == "ray-driver":  # neither: it is the executor's process that talks to Ray
         from plinth.fleet.executors.ray_driver import main as drive_ray
 

@@ -289,9 +289,9 @@ def flush_now(socket: Socket, /) -> int:
 
 
 def _control(socket: Path):
-    from plinth.storage.devices.disk_control import DiskControl
+    from plinth.storage.devices.disk_control import LocalDiskControl
 
-    return DiskControl(socket)
+    return LocalDiskControl(socket)
 
 
 def _physics(changes: Sequence[str]) -> "Physics":

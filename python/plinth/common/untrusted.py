@@ -99,3 +99,17 @@ def _table_of_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         raise ValueError("a table has a key twice")
     return table
+
+
+class Room:
+    """A number of bytes that is used up."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.left_bytes = size_bytes
+
+    def take(self, wanted_bytes: int) -> int:
+        """Return how many of so many bytes there is room for, which is then used."""
+        taken = min(wanted_bytes, self.left_bytes)
+        self.left_bytes -= taken
+        return taken

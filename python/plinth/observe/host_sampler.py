@@ -8,7 +8,7 @@ from plinth.observe.diskstats import Devices
 from plinth.observe.host import HostActivity, HostCpu, HostMemory, HostStat
 from plinth.observe.process_sources import ProcessCpu, ProcessDelay, ProcessIo
 from plinth.observe.processes import Processes
-from plinth.observe.sampler import Sampler
+from plinth.observe.sampler import LocalSampler, Sampler
 from plinth.observe.source import Source
 
 SOURCES = tuple(
@@ -43,4 +43,4 @@ def host_sampler(request: HostRequest, listed: Processes) -> Sampler:
         ProcessDelay(listed),
         ProcessIo(listed),
     ]
-    return Sampler("the host", sources, t0_ns=request.t0_ns, interval_s=request.interval_s)
+    return LocalSampler("the host", sources, t0_ns=request.t0_ns, interval_s=request.interval_s)

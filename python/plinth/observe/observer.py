@@ -16,7 +16,7 @@ from plinth.observe.checkpoints import ObservedEvent, ServerLog, counted_checkpo
 from plinth.observe.host_sampler import HostRequest, host_sampler
 from plinth.observe.latest import latest_figures
 from plinth.observe.processes import Processes, RunProcesses
-from plinth.observe.sampler import Sampler, stop_all, to_samples
+from plinth.observe.sampler import LocalSampler, Sampler, stop_all, to_samples
 from plinth.observe.source import Source, Unreadable
 from plinth.system.log_file import LogFile
 
@@ -148,11 +148,11 @@ class Observer:
         ]
         self._begin(*self._frequent)
         if self._further:
-            further = Sampler("the volumes", self._further, t0_ns=self._t0_ns, interval_s=self._interval_s)
+            further = LocalSampler("the volumes", self._further, t0_ns=self._t0_ns, interval_s=self._interval_s)
             self._frequent.append(further)
             self._begin(further)
         if (waits := self._standbys) is not None:
-            of_standbys = Sampler(
+            of_standbys = LocalSampler(
                 "the standbys",
                 [waits],
                 t0_ns=self._t0_ns,
@@ -210,7 +210,7 @@ class Observer:
         interval_s: float,
         repeatedly_sampled: Sequence["WaitProfile"] = (),
     ) -> Sampler:
-        return Sampler(
+        return LocalSampler(
             name,
             sources,
             t0_ns=self._t0_ns,

@@ -2,9 +2,13 @@
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
+from plinth.common.complete import complete
 from plinth.model.base import Gap
 from plinth.model.trial import Sample, source_on
 from plinth.observe.checkpoints import ObservedEvent
@@ -20,50 +24,33 @@ SAME_NS = 1_000_000
 """A phase whose ends move by less is the same."""
 
 
-class Sampler:
-    """Reads `sources` at once, then at every `t0_ns` + k x `interval_s`, and once more when it is stopped.
+class Sampler(ABC):
+    """Reads sources in a thread of its own, until it is ended. `name` is for people: "the host"."""
 
-    Sources in `repeatedly_sampled` are sampled `samples_per_interval` times in each interval. All sources are read
-    with the last of these samples, so that a reading covers one interval. Where reading takes longer than its time,
-    ticks are missed rather than late. `measure` moves the schedule to a measured phase. `interrupt` ends a wait of a source,
-    from another thread; `close` is called at the end, in the sampler's thread. `name` is for people: "the host".
-    """
-
-    def __init__(
-        self,
-        name: str,
-        sources: Sequence[Source],
-        *,
-        t0_ns: int,
-        interval_s: float,
-        repeatedly_sampled: Sequence["WaitProfile"] = (),
-        samples_per_interval: int = 1,
-        interrupt: Callable[[], None] = lambda: None,
-        close: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, name: str, sources: Sequence[Source]) -> None:
         self.name = name
-        self.sources = (*sources, *repeatedly_sampled)
+        self.sources = tuple(sources)
         self.series: dict[str, Series] = {source.name: [] for source in self.sources}
         self.outages = Outages()
         self.start_cpu_ns = 0
         self.cpu_ns = 0
-        self._t0_ns = t0_ns
-        self._repeatedly_sampled = tuple(repeatedly_sampled)
-        self._step_ns = round(interval_s * 1e9 / samples_per_interval)
-        self._interval_ns = self._step_ns * samples_per_interval
-        self._interrupt = interrupt
-        self._close = close
         self._first_read = threading.Event()
         # end() and measure() release this lock. Waiting for an Event would take several times as much CPU, ten times a second.
         self._woken = threading.Lock()
         self._woken.acquire()
         self._is_ending = False
-        self._phase_ns: tuple[int, int] | None = None
-        self._last_tick_ns = 0
-        self._not_examined: set[str] = set()
-        self._missed = 0
-        self._longest_ns = 0
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
+
+    @abstractmethod
+    def _run(self) -> None:
+        """Read until the end, in the thread."""
+
+    @abstractmethod
+    def measure(self, begin_ns: int, end_ns: int) -> None:
+        """Read at the beginning and at the end of a measured phase: intervals count from `begin_ns` from now on.
+
+        May be called again to correct the instants; those less than 1 ms away change nothing. From the thread that calls end().
+        """
 
     @property
     def thread_id(self) -> int | None:
@@ -83,23 +70,13 @@ class Sampler:
         self._is_ending = True
         self._wake()
 
-    def measure(self, begin_ns: int, end_ns: int) -> None:
-        """Read at the beginning and at the end of a measured phase: intervals count from `begin_ns` from now on.
-
-        May be called again to correct the instants; those less than 1 ms away change nothing. From the thread that calls end().
-        """
-        if self._phase_ns is not None and abs(begin_ns - self._phase_ns[0]) < SAME_NS > abs(end_ns - self._phase_ns[1]):
-            return
-        self._phase_ns = (begin_ns, end_ns)
-        self._wake()
-
     def _wake(self) -> None:
         if self._woken.locked():
             self._woken.release()
 
+    @abstractmethod
     def interrupt(self) -> None:
         """Interrupt a source that is waiting."""
-        self._interrupt()
 
     def ended(self, deadline_s: float) -> bool:
         """Wait until the thread has ended, up to `deadline_s` of the monotonic clock."""
@@ -112,12 +89,64 @@ class Sampler:
 
     def gaps(self, t0_ns: int) -> list[Gap]:
         """Return the gaps, with times since `t0_ns`."""
-        gaps = self.outages.gaps(t0_ns)
+        return self.outages.gaps(t0_ns)
+
+
+@complete
+class LocalSampler(Sampler):
+    """Reads `sources` at once, then at every `t0_ns` + k x `interval_s`, and once more when it is stopped.
+
+    Sources in `repeatedly_sampled` are sampled `samples_per_interval` times in each interval. All sources are read
+    with the last of these samples, so that a reading covers one interval. Where reading takes longer than its time,
+    ticks are missed rather than late. `measure` moves the schedule to a measured phase. `interrupt` ends a wait of a source,
+    from another thread; `close` is called at the end, in the sampler's thread.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sources: Sequence[Source],
+        *,
+        t0_ns: int,
+        interval_s: float,
+        repeatedly_sampled: Sequence["WaitProfile"] = (),
+        samples_per_interval: int = 1,
+        interrupt: Callable[[], None] = lambda: None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(name, (*sources, *repeatedly_sampled))
+        self._t0_ns = t0_ns
+        self._repeatedly_sampled = tuple(repeatedly_sampled)
+        self._step_ns = round(interval_s * 1e9 / samples_per_interval)
+        self._interval_ns = self._step_ns * samples_per_interval
+        self._interrupt = interrupt
+        self._close = close
+        self._phase_ns: tuple[int, int] | None = None
+        self._last_tick_ns = 0
+        self._not_examined: set[str] = set()
+        self._missed = 0
+        self._longest_ns = 0
+
+    @override
+    def interrupt(self) -> None:
+        self._interrupt()
+
+    @override
+    def measure(self, begin_ns: int, end_ns: int) -> None:
+        if self._phase_ns is not None and abs(begin_ns - self._phase_ns[0]) < SAME_NS > abs(end_ns - self._phase_ns[1]):
+            return
+        self._phase_ns = (begin_ns, end_ns)
+        self._wake()
+
+    @override
+    def gaps(self, t0_ns: int) -> list[Gap]:
+        gaps = super().gaps(t0_ns)
         if self._missed:
             reason = f"reading all of it once took up to {self._longest_ns / 1e9:.1f} s"
             gaps.append(Gap(what=f"{self._missed} readings of {self.name}", reason=reason))
         return gaps
 
+    @override
     def _run(self) -> None:
         self._tick()
         self.start_cpu_ns = time.thread_time_ns()

@@ -16,12 +16,13 @@ from plinth.model.workload import Driver
 from plinth.run.checks.obstacles import Obstacles, find_obstacles
 from plinth.run.context import RunContext, network_layout
 from plinth.run.fleet import check_machines, fleet_load
-from plinth.run.host import ONLY_THIS, Hosts
+from plinth.run.host import Hosts
 from plinth.run.hosts.undo import host_step
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.io_errors import make_io_errors
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
+from plinth.run.local_host import ONLY_THIS
 from plinth.run.power_cuts.after_trials import AfterTrials
 from plinth.run.power_cuts.power_cuts import make_power_cuts
 from plinth.run.provision.provisioner import Provisioner

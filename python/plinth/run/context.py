@@ -10,9 +10,9 @@ from plinth.model.facts import HostFacts
 from plinth.model.plan import PlannedCluster, PlannedNode
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import in_order
-from plinth.run.host import HOST, ONLY_THIS, Hosts, ServerHost
-from plinth.server.layout import ServerLayout
-from plinth.server.unpack_backup import BackupSource
+from plinth.run.host import Host, Hosts
+from plinth.run.local_host import HOST, ONLY_THIS
+from plinth.server.layout import BackupSource, ServerLayout
 from plinth.storage import Storage
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
@@ -80,7 +80,7 @@ class RunContext:
         """The user who runs servers on this machine."""
         return self.owners[None]
 
-    def host_of(self, what: PlannedNode | Storage) -> ServerHost:
+    def host_of(self, what: PlannedNode | Storage) -> Host:
         """Return the machine of a storage, or of a node, which is where its data directory is."""
         if isinstance(what, PlannedNode):
             storage = what.server.storage

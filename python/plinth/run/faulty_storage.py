@@ -6,7 +6,6 @@ import signal
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from plinth.model.disk import EioFault
 from plinth.model.errors import RunError
 from plinth.model.io_error import PlannedIoError
+from plinth.run.host import Struck
 from plinth.server.layout import ServerLayout
 from plinth.storage import Storage
 from plinth.system import cancel
@@ -27,13 +27,6 @@ _WITHOUT_ITS_LOG = struct.pack("I", 2)
 _WAL_NAME_LENGTH = 24
 _MOST_PLACES = 64
 """Of bad sectors: a disk compares each request with all of them."""
-
-
-@dataclass
-class Struck:
-    """How many requests failed, once the storage works again; None where the error is not of single requests."""
-
-    requests: int | None = None
 
 
 Failing = Callable[[], AbstractContextManager[Struck]]

@@ -23,7 +23,8 @@ from plinth.model.units import format_count
 from plinth.run.faults.power import Power
 from plinth.run.faults.recovery_check import CutState, Findings, check_recovered, restore_power, start_server
 from plinth.run.faults.server_faults import RETRY_CONNECT_S
-from plinth.run.faulty_storage import Failing, Struck
+from plinth.run.faulty_storage import Failing
+from plinth.run.host import Struck
 from plinth.run.power_cuts.after_trials import AfterTrials
 from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for
 from plinth.run.trial.load_config import STOP_TIMEOUT_S

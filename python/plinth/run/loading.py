@@ -13,7 +13,7 @@ from plinth.model.errors import Refused
 from plinth.model.loaded import LoadedDataset, LoadedTable, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
-from plinth.run.host import HOST, ServerHost
+from plinth.run.host import Host
 from plinth.server.external.external_server import ExternalServer
 from plinth.system.database import connect, connect_unpinned
 from plinth.system.runner import Runner
@@ -23,7 +23,7 @@ from plinth.workload.bulk import Loader, MakeFleetLoader, bulk_loader
 if TYPE_CHECKING:
     import psycopg
 
-    from plinth.server.server import Server
+    from plinth.server.node import Server
 
 
 class TaskClock:
@@ -52,9 +52,9 @@ class DatasetSession:
 
     control: "psycopg.Connection[Any]"
     target: Connection
+    host: Host
     server: "Server | None" = None
     fleet: MakeFleetLoader | None = None
-    host: ServerHost = HOST
     control_target: Connection | None = None
     """Where control sessions connect; `control` is one where the data are brought, and otherwise one as the load's."""
 
@@ -108,13 +108,13 @@ class DatasetSession:
 
 
 def dataset_session(
-    dataset: Dataset, server: "Server | ExternalServer", fleet: MakeFleetLoader | None = None, host: ServerHost = HOST
+    dataset: Dataset, server: "Server | ExternalServer", host: Host, fleet: MakeFleetLoader | None = None
 ) -> DatasetSession:
     """Open the session by which a dataset is loaded into a server. Raises psycopg.Error."""
     target, control_target = server.connection, server.control
     control = connect(control_target) if dataset.is_brought else connect_unpinned(target)
     managed = None if isinstance(server, ExternalServer) else server
-    return DatasetSession(control, target, managed, fleet, host, control_target)
+    return DatasetSession(control, target, host, managed, fleet, control_target)
 
 
 def _loaded_tables(dataset: Dataset, server: DatasetServer) -> tuple[tuple[LoadedTable, ...], tuple[Gap, ...]]:

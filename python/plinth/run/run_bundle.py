@@ -8,15 +8,18 @@ from pathlib import Path
 
 from plinth import __version__
 from plinth.bundle import BundleFolder, BundleWriter
+from plinth.common.untrusted import Room
 from plinth.model.errors import PlinthError
 from plinth.model.plan import Plan
-from plinth.run.hosts.limits import MAX_COMMANDS_BYTES, Room
 from plinth.system.directory import for_owner_only
 from plinth.system.log_file import LogFile
 from plinth.system.run_key import create_key, forget_key
 from plinth.system.runner import CommandRecord
 
 _COMMANDS = "logs/commands.jsonl"
+
+MAX_COMMANDS_BYTES = 32 * 2**20
+"""Of the commands of one host in the bundle."""
 
 
 def new_bundle(folder: BundleFolder, plan: Plan, experiment_toml: str) -> BundleWriter:

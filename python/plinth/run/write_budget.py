@@ -15,7 +15,8 @@ from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import StorageFacts
 from plinth.model.units import format_size
 from plinth.model.wear import DiskWear, RunWear, SmartReading
-from plinth.run.host import ONLY_THIS, Hosts
+from plinth.run.host import Hosts
+from plinth.run.local_host import ONLY_THIS
 from plinth.system.runner import Runner
 
 _SECTORS_WRITTEN = 6

@@ -13,7 +13,6 @@ from plinth.model.server_spec import ServerSpec
 from plinth.model.step import Step, Undo
 from plinth.model.units import format_size
 from plinth.server.shared_memory import Guarded
-from plinth.server.unpack_backup import BackupSource
 from plinth.system.cgroup import MemoryGroup, memory_group
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
@@ -30,6 +29,15 @@ SOCKET_PORT = 5432  # the socket's directory is its own, so that only its name h
 def server_step_id(name: str, what: str) -> str:
     """Return the id of a step that makes or starts a server; `name` is `PlannedCluster.id_of` its node."""
     return f"server.{name}.{what}"
+
+
+@dataclass(frozen=True)
+class BackupSource:
+    """A backup, and the database of it that is used."""
+
+    path: Path
+    database: str
+    verify: bool = True
 
 
 @dataclass(frozen=True)

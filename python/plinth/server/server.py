@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
+from plinth.common.complete import complete
 from plinth.common.libpq import make_conninfo
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
@@ -18,9 +21,10 @@ from plinth.model.progress import Progress
 from plinth.model.recovery import Recovery
 from plinth.model.step import Step, Undo
 from plinth.server import port
-from plinth.server.control_file import ControlFileWatch
+from plinth.server.control_file import ControlFileWatch, LocalControlFileWatch
 from plinth.server.facts import managed_facts
 from plinth.server.layout import SOCKET_PORT, SUPERUSER, ServerLayout
+from plinth.server.node import Applied, Server, ShutdownMode, Upstream
 from plinth.server.postmaster import START_TIMEOUT_S, TAIL_LINES, Postmaster
 from plinth.server.processes import (
     IMMEDIATE,
@@ -50,21 +54,10 @@ from plinth.system.runner import Runner
 if TYPE_CHECKING:
     import psycopg
 
-    from plinth.model.outage import Rejoin
     from plinth.server.integrity.server_files import ServerFiles
-    from plinth.server.replication.standby import Standby
-
-ShutdownMode = Literal["fast", "immediate"]
 
 STOP_TIMEOUT_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk
 RELOAD_TIMEOUT_S = 30.0
-
-
-class Applied(NamedTuple):
-    """The action of `Server.apply`, and the lower-case names of the settings that differed."""
-
-    how: Literal["nothing", "start", "reload", "restart"]
-    changed: tuple[str, ...]
 
 
 # Subscriptions of a backup would connect to the original's publisher; its tablespaces are directories where links were.
@@ -78,11 +71,9 @@ _OF_ROLES = ("global", "database", "user", "database user")
 """Sources of what ALTER ROLE and ALTER DATABASE have set (pg_settings.source)."""
 
 
-class Server:
-    """A server that `layout` describes; everything it makes is in `journal` first.
-
-    Not for several threads at once. `settings` are those last requested.
-    """
+@complete
+class LocalServer(Server):
+    """A server of this machine that `layout` describes; everything it makes is in `journal` first."""
 
     def __init__(self, layout: ServerLayout, runner: Runner, journal: Journal) -> None:
         self.layout = layout
@@ -103,33 +94,28 @@ class Server:
         return self.layout.spec.listen_address or port.LOCALHOST
 
     @property
+    @override
     def postmaster_pid(self) -> int | None:
-        """Return the pid of the running postmaster, else None."""
         return self._postmaster.pid if self._postmaster is not None and self._postmaster.alive() else None
 
     @property
-    def connection(self) -> Connection:
-        """Return where the load connects: the socket, or TCP on this host with a password."""
-        return replace(self.superuser_connection, user=self.layout.load_role or SUPERUSER)
-
-    @property
+    @override
     def superuser_connection(self) -> Connection:
-        """Return where a superuser connects in the same way, with the settings of the server, the database and the role."""
         if self.layout.spec.listen == "unix":
             return self._socket
         return replace(self._socket, host=self._address, password=self.password)
 
+    @override
     def client_bindir(self) -> Path:
-        """Return the directory of client programs of the server's version on this machine. Raises MissingCapability."""
         return Path(self.layout.installation.bindir)
 
     @property
+    @override
     def runner(self) -> Runner:
-        """Return what runs commands on this machine."""
         return self._runner
 
     def run_with_servers(
-        self, way: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, upstream: "Server | None" = None
+        self, way: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, upstream: Upstream | None = None
     ) -> None:
         """Run a command that starts servers of its own in the data directory, as initdb and pg_rewind do: killed with it, as by an interrupt,
         they would leave their shared memory. `way` is one of `confinement.WAYS`; `upstream` is what it connects to."""
@@ -147,7 +133,7 @@ class Server:
         argv: Sequence[str],
         directories: Iterable[Path],
         env: Mapping[str, str] | None = None,
-        upstream: "Server | None" = None,
+        upstream: Upstream | None = None,
     ) -> None:
         """Run a program of the installation that fills these directories of this server."""
         connecting: Connecting = {} if upstream is None else connecting_to(self.host_of(upstream))
@@ -156,13 +142,13 @@ class Server:
         )
         self._runner.run_confined(way, argv, view, self.layout.owner, env=env)
 
-    def host_of(self, upstream: "Server") -> str:
+    def host_of(self, upstream: Upstream) -> str:
         """Return how programs of this server's machine reach another server: by its socket, or by its address on another machine."""
         is_apart = upstream.layout.machine != self.layout.machine
         return upstream.connection.host if is_apart else str(upstream.layout.socket_directory)
 
+    @override
     def initdb(self, report: Callable[[Progress], None] = lambda _: None) -> None:
-        """Make the data directory, by initdb or of a backup. `report` is told how far the copying of a backup is."""
         if self.layout.backup is not None:
             unpack_backup(self.layout, self.layout.backup, self._runner, report)
         else:
@@ -181,18 +167,14 @@ class Server:
         for name, directory in self.layout.tablespaces.items():
             self._make_directory(self.layout.directory_step(name), directory)
 
+    @override
     def make_tablespaces(self) -> None:
-        """Make the tablespaces of a running server whose directories `initdb` has made, and read them back."""
         if self.layout.tablespaces:
             with database_errors("make the tablespaces", self.where), connect(self.control) as control:
                 create_tablespaces(control, self.layout)
 
+    @override
     def start(self, settings: Mapping[str, SettingValue], limit_s: float = START_TIMEOUT_S) -> None:
-        """Start with `settings`, wait until connections are taken, and read the settings back.
-
-        Raises RunError with the log's last lines when the server does not come up, StartTooLong when it does not within
-        `limit_s`, and RunError for settings that it does not know or did not take; nothing is left running then.
-        """
         self._check_nothing_runs()
         self._clear_away()
         self._check_port()
@@ -221,11 +203,8 @@ class Server:
             self._journal.record(step)
         group.make()
 
+    @override
     def apply(self, settings: Mapping[str, SettingValue]) -> Applied:
-        """Change to `settings`, with those left out at their defaults: by restart where required, else by reload.
-
-        They are read back; raises as `start` does, and then a reloaded server is left running.
-        """
         if not self.alive():
             self.start(settings)
             return Applied("start", tuple(sorted(map(str.lower, settings))))
@@ -240,8 +219,8 @@ class Server:
         self.reload(settings)
         return Applied("reload", changed)
 
+    @override
     def reload(self, settings: Mapping[str, SettingValue]) -> None:
-        """Write `settings`, have the server read them, and read them back; those that need a restart are an error."""
         self._write(settings)
         self.settings = dict(settings)
         with database_errors("reload the configuration", self.where), connect(self.control) as control:
@@ -268,12 +247,8 @@ class Server:
                     )
         self._check_taken(settings)
 
+    @override
     def shutdown(self, mode: ShutdownMode = "fast") -> None:
-        """Shut down in one of PostgreSQL's modes, which end all connections; nothing when it does not run.
-
-        "fast" writes a checkpoint: raises RunError when it took too long, so that the server was ended without one. "immediate" writes
-        none: the server recovers at its next start.
-        """
         if self._postmaster is None:
             return
         failure: RunError | None = None
@@ -292,20 +267,15 @@ class Server:
         if failure is not None:
             raise failure
 
+    @override
     def wait_out_recovery(self, lost_backend: int | None = None) -> None:
-        """Wait while the running server recovers from the crash of one of its processes; `lost_backend` is the pid of a session
-        that ended with it."""
         conninfo = make_conninfo(
             host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, connect_timeout=2
         )
         self._running.wait_out_recovery(conninfo, lost_backend)
 
+    @override
     def crash(self, just_before: Callable[[], object] = lambda: None, *, restarted_by_other: bool = False) -> int:
-        """Kill all of its processes at once (SIGKILL), and wait until they are gone; nothing when it was not started.
-
-        Returns CLOCK_MONOTONIC in ns when the signals were sent; `just_before` is called right before. `restarted_by_other`: another process,
-        such as Patroni, may start it again, so that the socket's directory and the steps in the journal stay.
-        """
         if self._postmaster is None:
             return monotonic_ns()
         at_ns = crash_processes(self.layout.data_directory, just_before)
@@ -316,12 +286,8 @@ class Server:
             self._clear_away()
         return at_ns
 
+    @override
     def lose_power(self, *, for_good: bool = False) -> None:
-        """Kill it without touching its data directory, whose storage may answer nothing but errors; nothing when it was not started.
-
-        It can be started again. `for_good`: its storage has failed, so that its steps stay in the journal. Raises RunError when processes
-        hang in the kernel.
-        """
         if self._postmaster is None:
             return
         kill_processes(self.layout.data_directory)
@@ -332,63 +298,56 @@ class Server:
         else:
             self._clear_away()
 
-    def rejoin(
-        self, primary: "Server", settings: Mapping[str, SettingValue], *, by_rewind: bool
-    ) -> "tuple[Standby, Rejoin]":
-        """Come back as a standby of a promoted node, once it has ended: see `pg_rewind.rejoin`."""
-        from plinth.server.replication.pg_rewind import rejoin
-
-        return rejoin(self, primary, settings, self._runner, self._journal, by_rewind=by_rewind)
-
+    @override
     def suspend(self) -> int:
-        """Stop all of its processes (SIGSTOP), as they are; returns CLOCK_MONOTONIC in ns just before."""
         return suspend_processes(self.layout.data_directory)
 
+    @override
     def proceed(self) -> None:
-        """Continue its processes after `suspend` (SIGCONT)."""
         continue_processes(self.layout.data_directory)
 
+    @override
     def has_data_directory(self) -> bool:
-        """Return whether its data directory is there. Raises OSError when its storage does not answer."""
         return self.layout.data_directory.is_dir()
 
+    @override
     def watch_control_file(self) -> ControlFileWatch:
-        """Return what sees the next write of its pg_control."""
-        return ControlFileWatch(self.layout.data_directory)
+        return LocalControlFileWatch(self.layout.data_directory)
 
+    @override
     def files(self) -> "ServerFiles":
-        """Return what the checks after a power cut read of its files."""
-        from plinth.server.integrity.server_files import ServerFiles
+        from plinth.server.integrity.server_files import LocalServerFiles
 
-        return ServerFiles(self, self._runner)
+        return LocalServerFiles(self.layout, lambda: self.control, self._runner)
 
+    @override
     def fetch_log(self) -> None:
         """Have what it has logged in the bundle: nothing to do on this machine, where its log is there."""
 
+    @override
     def alive(self) -> bool:
-        """Return whether the postmaster runs."""
         return self._postmaster is not None and self._postmaster.alive()
 
+    @override
     def check_alive(self) -> None:
-        """Raise RunError, with the log's last lines, when the server is gone."""
         self._running.check_alive()
 
+    @override
     def facts(self, asked: Mapping[str, SettingValue] | None = None) -> ServerFacts:
-        """Read the facts that the running server reports; `asked` defaults to the settings last requested."""
         asked = self.settings if asked is None else asked
         with database_errors("read the server's facts", self.where), self._as_set(asked) as control:
             return managed_facts(control, self.layout, asked, self.postmaster_pid)
 
+    @override
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
-        """Return the last lines of the log since the last start."""
         return self._postmaster.log_tail(lines) if self._postmaster is not None else ()
 
+    @override
     def recovery(self) -> Recovery | None:
-        """Return how it recovered when it was last started; None where it had nothing to recover from, or its log does not say."""
         return None if self._postmaster is None else self._postmaster.recovery()
 
+    @override
     def log_crash(self) -> tuple[str, ...]:
-        """Return what was logged of the last crash of a server process since the last start, and after it."""
         return self._postmaster.log_crash() if self._postmaster is not None else ()
 
     @property
@@ -398,13 +357,9 @@ class Server:
         return self._postmaster
 
     @property
+    @override
     def control(self) -> Connection:
-        """Return where control connections go: the socket, which needs no password."""
         return self.as_control(self._socket)
-
-    def as_control(self, to: Connection) -> Connection:
-        """Return a connection of the superuser with those settings of control sessions that need its rights or a newer version."""
-        return replace(to, options=with_settings(to.options, applying(self._major, superuser=True)))
 
     @property
     def _socket(self) -> Connection:
@@ -412,16 +367,16 @@ class Server:
             host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, database=self.layout.database
         )
 
-    @property
-    def _major(self) -> int:
-        return self.layout.installation.major
-
     @contextmanager
     def _as_set(self, asked: Mapping[str, SettingValue]) -> "Iterator[psycopg.Connection[tuple[Any, ...]]]":
         """Open a session that has the settings of the server, the database and the role, to read them; those `asked` for in any case. Its
         queries qualify all names."""
         names = set(_FOR_READING) - {name.lower() for name in asked}
-        ours = {name: value for name, value in applying(self._major, superuser=True).items() if name in names}
+        ours = {
+            name: value
+            for name, value in applying(self.layout.installation.major, superuser=True).items()
+            if name in names
+        }
         with connect_unpinned(replace(self._socket, options=with_settings(None, ours))) as session:
             yield session
 

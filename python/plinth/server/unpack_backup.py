@@ -7,35 +7,22 @@ What is read of it and done with it is in `backup_task.py`, which confined proce
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plinth.common.shown import shown
 from plinth.model.base import Frozen
 from plinth.model.errors import Refused, UsageError
 from plinth.model.facts import Installation
 from plinth.model.progress import Progress
+from plinth.server.layout import BackupSource, ServerLayout
 from plinth.system.confined_task import Task, run_task
 from plinth.system.confinement import Brought, NotReadable, View, holds_system, program_folders, unreadable
 from plinth.system.directory import make_directory_to_fill
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
-if TYPE_CHECKING:
-    from plinth.server.layout import ServerLayout
-
 MANIFEST = "backup_manifest"
 WAL = "pg_wal"
-
-
-@dataclass(frozen=True)
-class BackupSource:
-    """A backup, and the database of it that is used."""
-
-    path: Path
-    database: str
-    verify: bool = True
 
 
 class BackupPath(Frozen):
@@ -94,7 +81,7 @@ def check_backup(source: BackupSource, installation: Installation, owner: Owner,
 
 
 def unpack_backup(
-    layout: "ServerLayout", source: BackupSource, runner: Runner, report: Callable[[Progress], None]
+    layout: ServerLayout, source: BackupSource, runner: Runner, report: Callable[[Progress], None]
 ) -> None:
     """Make the data directory of `layout` from a backup. Raises RunError, Refused, UsageError, MissingCapability."""
     installation, owner = layout.installation, layout.owner

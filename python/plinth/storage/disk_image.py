@@ -14,7 +14,7 @@ from plinth.model.step import Step, Undo
 from plinth.model.storage import FilesystemName
 from plinth.storage.actions import Action, make_folder, make_labelled
 from plinth.storage.devices.block_device import filesystem_uuid
-from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_control import DiskControl, LocalDiskControl
 from plinth.storage.devices.disk_daemon import DISK_FILE, serve_action
 from plinth.storage.devices.loop_device import attach, confirm_attached
 from plinth.storage.filesystem import run_with_kernel_log
@@ -70,7 +70,7 @@ class DiskImage:
 
     def disks(self) -> list[DiskControl]:
         """Return the control of each disk: an image can be cut, too, as in the middle of recovery."""
-        return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._each("control")]
+        return [LocalDiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._each("control")]
 
     def attach(self, runner: Runner, journal: Journal) -> None:
         """Serve the disks as block devices. A failure undoes what was done.

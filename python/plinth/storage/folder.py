@@ -14,13 +14,13 @@ from plinth.storage.actions import Action, label_root, make_folder, make_labelle
 from plinth.storage.guards import held_devices
 from plinth.storage.inspect.describe import raw_facts
 from plinth.storage.preflight import check_new_directory
-from plinth.storage.protocol import Spec, Storage
+from plinth.storage.protocol import LocalStorage, Spec
 from plinth.system.owner import current_user
 from plinth.system.paths import ensure
 from plinth.system.runner import Runner
 
 
-class FolderStorage(Storage[Spec]):
+class FolderStorage(LocalStorage[Spec]):
     """Made in `folder`, and mounted in `folder`/mount unless it is raw."""
 
     @property

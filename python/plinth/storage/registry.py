@@ -10,7 +10,7 @@ from typing import Any
 from plinth.model.facts import HostFacts
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import in_order, raw_storages
-from plinth.storage.protocol import Storage, StorageContext
+from plinth.storage.protocol import LocalStorage, StorageContext
 from plinth.system.owner import Owner
 from plinth.system.undo import UndoHandler, UndoHandlers
 
@@ -29,10 +29,10 @@ _CLASSES = {
 }
 
 
-class _Kinds(Mapping[str, type[Storage[Any]]]):
+class _Kinds(Mapping[str, type[LocalStorage[Any]]]):
     """The class of each kind. A kind's module is imported when it is looked up: a plan needs few of them."""
 
-    def __getitem__(self, name: str) -> type[Storage[Any]]:
+    def __getitem__(self, name: str) -> type[LocalStorage[Any]]:
         module, _, class_name = _CLASSES[name].partition(".")
         return getattr(import_module(f"plinth.storage.kinds.{module}"), class_name)
 
@@ -74,7 +74,7 @@ def make(
     work_root: Path,
     destroy: Collection[str] = (),
     keep: Sequence[Path] = (),
-) -> dict[str, Storage[Any]]:
+) -> dict[str, LocalStorage[Any]]:
     """Return the storages that `specs` describes, each after those that it is built on.
 
     Nothing is touched: `work_root` need not be there yet. What `specs` names must be in it, without cycles. `destroy` are
@@ -82,7 +82,7 @@ def make(
     """
     raw = raw_storages(specs)
     bases = {reference.name for spec in specs.values() for reference in spec.references() if reference.role == "base"}
-    made: dict[str, Storage[Any]] = {}
+    made: dict[str, LocalStorage[Any]] = {}
     for name in in_order(specs):
         context = StorageContext(
             run_id=run_id,

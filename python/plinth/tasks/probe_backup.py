@@ -23,7 +23,7 @@ from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.installations.find import find_installation
 from plinth.server.layout import SUPERUSER, ServerLayout
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.storage import Storage, describe, make
 from plinth.system import cancel
 from plinth.system.database import connect_unpinned, database_errors
@@ -117,7 +117,7 @@ def _check_space(path: Path, into: Path, size_bytes: int) -> None:
             )
 
 
-def _server(source: Storage, options: BackupOptions, runner: Runner, journal: Journal) -> Server:
+def _server(source: Storage, options: BackupOptions, runner: Runner, journal: Journal) -> LocalServer:
     owner = server_owner()
     installation = find_installation(options.version, None, owner, runner)
     compressed = [one for one in options.compressions if one != NO_COMPRESSION]
@@ -137,13 +137,13 @@ def _server(source: Storage, options: BackupOptions, runner: Runner, journal: Jo
     layout = ServerLayout(
         journal.run_id, "probe", installation, owner, ServerSpec(), directory / "data", LogFile(directory / "log")
     )
-    cluster = Server(layout, runner, journal)
+    cluster = LocalServer(layout, runner, journal)
     cluster.initdb()
     cluster.start({"max_wal_size": "256MB", "min_wal_size": "80MB", "autovacuum": "off"})
     return cluster
 
 
-def _fill(cluster: Server, size_bytes: int, tell: Tell) -> None:
+def _fill(cluster: LocalServer, size_bytes: int, tell: Tell) -> None:
     """Fill a table of about that size, in logged pages: unlogged tables are not backed up."""
     rows, piece = size_bytes // _ROW_BYTES, _PIECE_BYTES // _ROW_BYTES
     tell(f"load {format_size(size_bytes)}")
@@ -160,7 +160,7 @@ class _Probe:
     """Backups of a running server: of each kind in turns, so that what changes on the machine meanwhile meets all of them."""
 
     def __init__(
-        self, cluster: Server, source: Storage, target: Storage, options: BackupOptions, runner: Runner
+        self, cluster: LocalServer, source: Storage, target: Storage, options: BackupOptions, runner: Runner
     ) -> None:
         self.warm_reason: str | None = None
         """Why the page cache was not dropped."""
@@ -222,7 +222,7 @@ class _Probe:
 class WalsenderCpu:
     """CPU time of the walsenders of one backup: the postmaster inherits it when they end, and no other session of it ends meanwhile."""
 
-    def __init__(self, cluster: Server) -> None:
+    def __init__(self, cluster: LocalServer) -> None:
         pid = cluster.postmaster_pid
         assert pid is not None, "the server runs"
         self._pid = pid
@@ -263,7 +263,7 @@ def _waited_for_cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def backup_command(cluster: Server, directory: Path, compression: str, max_rate: str | None) -> tuple[str, ...]:
+def backup_command(cluster: LocalServer, directory: Path, compression: str, max_rate: str | None) -> tuple[str, ...]:
     """Return the pg_basebackup command that makes a standby, but without a slot that stays; compressed, into tar files."""
     server = f"host={cluster.layout.socket_directory} port={cluster.port} user={SUPERUSER}"
     compressed = ("--format=plain",) if compression == NO_COMPRESSION else ("--format=tar", f"--compress={compression}")

@@ -12,7 +12,8 @@ from plinth.observe.facts import host_facts
 from plinth.run.checks.destroy import check_destroy, destructive_targets
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS, undo_step
-from plinth.storage import Storage, hanging_places, make
+from plinth.storage import hanging_places, make
+from plinth.storage.protocol import LocalStorage
 from plinth.system import cancel
 from plinth.system.clean import CleanedRun, KeptRun, kept_runs, take_down
 from plinth.system.journal import Journal
@@ -28,7 +29,7 @@ class Prepared(NamedTuple):
     """A standalone storage, and all that it is built on."""
 
     run_id: str
-    storage: Storage[Any]
+    storage: LocalStorage[Any]
     facts: StorageFacts
 
 
@@ -42,12 +43,14 @@ def storage_name(run_id: str) -> str:
     return run_id.removeprefix(_RUN_PREFIX)
 
 
-def storages_of(loaded: ParsedExperiment) -> dict[str, Storage[Any]]:
+def storages_of(loaded: ParsedExperiment) -> dict[str, LocalStorage[Any]]:
     """Return every storage of an experiment, each after what it is built on, as a run would make them. Nothing is touched."""
     return _make(loaded, "RUN")
 
 
-def standalone_storages(loaded: ParsedExperiment, name: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
+def standalone_storages(
+    loaded: ParsedExperiment, name: str, destroy: Collection[str] = ()
+) -> dict[str, LocalStorage[Any]]:
     """Return the storage `name` of an experiment and those that it is built on, each after what it is built on."""
     specs = loaded.experiment.storage
     if name not in specs:
@@ -59,7 +62,7 @@ def standalone_storages(loaded: ParsedExperiment, name: str, destroy: Collection
     return _with_its_layers(_make(loaded, run_id_of(name), destroy), name)
 
 
-def standalone_steps(storages: Mapping[str, Storage[Any]]) -> tuple[list[Step], list[Step]]:
+def standalone_steps(storages: Mapping[str, LocalStorage[Any]]) -> tuple[list[Step], list[Step]]:
     """Return the steps that make these storages, and those that undo them; every command exactly as it will run."""
     steps = [step for storage in storages.values() for step in storage.steps()]
     undoing = (undo_step(step) for step in reversed(steps))
@@ -120,14 +123,14 @@ def teardown_standalone(run: KeptRun, runner: Runner) -> CleanedRun:
     return result.runs[0]
 
 
-def _make(loaded: ParsedExperiment, run_id: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
+def _make(loaded: ParsedExperiment, run_id: str, destroy: Collection[str] = ()) -> dict[str, LocalStorage[Any]]:
     specs = loaded.experiment.storage
     if hanging := hanging_places(specs):
         raise together("the storages cannot be made here", hanging)
     return make(specs, run_id=run_id, host=host_facts(), owner=server_owner(), work_root=work_dir(), destroy=destroy)
 
 
-def _with_its_layers(storages: Mapping[str, Storage[Any]], name: str) -> dict[str, Storage[Any]]:
+def _with_its_layers(storages: Mapping[str, LocalStorage[Any]], name: str) -> dict[str, LocalStorage[Any]]:
     needed = {name}
     for other in reversed(list(storages)):  # each comes after what it is built on
         if other in needed:

@@ -15,6 +15,7 @@ from plinth.model.errors import Refused, RunError
 from plinth.model.experiment import WorkloadSpec
 from plinth.model.progress import Progress
 from plinth.run.loading import DatasetSession
+from plinth.run.local_host import HOST
 from plinth.workload import Dataset, await_sessions, dataset_of, scripts_of
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
@@ -35,7 +36,7 @@ class Place:
         """Load a dataset; its progress is kept."""
         dataset = dataset_of(DATASETS.validate_python(spec))
         self.progress: list[Progress] = []
-        dataset.populate(DatasetSession(self.control, self.target), self.progress.append)
+        dataset.populate(DatasetSession(self.control, self.target, HOST), self.progress.append)
         return dataset
 
     def row(self, query: str) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import RunError
 from plinth.model.progress import Progress
 from plinth.run.loading import DatasetSession
+from plinth.run.local_host import HOST
 from plinth.system.database import database_errors
 from plinth.workload import Dataset, dataset_of, loaded_tables
 
@@ -33,7 +34,7 @@ def load(server: Server, control: psycopg.Connection[Any], **spec: Any) -> tuple
     reported: list[Progress] = []
     dataset = dataset_of(DATASETS.validate_python(spec))
     target = Connection(**server.connection(database="loaded"))
-    dataset.populate(DatasetSession(control, target), reported.append)
+    dataset.populate(DatasetSession(control, target, HOST), reported.append)
     return dataset, reported
 
 

@@ -18,6 +18,7 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.progress import Progress
 from plinth.run.loading import DatasetSession
+from plinth.run.local_host import HOST
 from plinth.system.database import connect_unpinned
 from plinth.workload import dataset_of
 from plinth.workload.loading import gaps
@@ -86,7 +87,7 @@ def resumed(target: Connection, spec: dict[str, Any]) -> list[Progress]:
     reported: list[Progress] = []
     with connect_unpinned(target) as control:
         dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).populate(
-            DatasetSession(control, target), reported.append
+            DatasetSession(control, target, HOST), reported.append
         )
     return reported
 
@@ -225,7 +226,9 @@ def test_a_statement_that_outlives_its_loader_is_waited_for(
                 other.execute("COMMIT")
             reported.append(progress.task)
 
-        dataset_of(TypeAdapter(DatasetSpec).validate_python(TPCB)).populate(DatasetSession(control, target), report)
+        dataset_of(TypeAdapter(DatasetSpec).validate_python(TPCB)).populate(
+            DatasetSession(control, target, HOST), report
+        )
     assert reported[0] == "wait for what a load before has begun"
     assert "load rows" not in reported
     assert row(target, "SELECT count(*) FROM pg_index WHERE indrelid = 'pgbench_accounts'::regclass") == (1,)

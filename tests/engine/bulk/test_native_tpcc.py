@@ -15,6 +15,7 @@ from plinth.model.facts import Installation
 from plinth.model.tpcc_tables import SEED_QUERY, seed_comment, seed_in
 from plinth.model.trial import Check
 from plinth.run.loading import DatasetSession
+from plinth.run.local_host import HOST
 from plinth.system.owner import Owner
 from plinth.workload import Dataset, dataset_of
 from plinth.workload.tpcc_conditions import check_conditions
@@ -38,7 +39,7 @@ class Place:
     def load(self) -> list[str]:
         """Load; the tasks that it reports."""
         tasks: dict[str, None] = {}
-        session = DatasetSession(self.control, self.target)
+        session = DatasetSession(self.control, self.target, HOST)
         self.dataset.populate(session, lambda progress: tasks.update({progress.task: None}))
         return list(tasks)
 

@@ -13,6 +13,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import RunError
 from plinth.model.progress import Progress
 from plinth.run.loading import DatasetSession
+from plinth.run.local_host import HOST
 from plinth.workload import Dataset, dataset_of
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
@@ -55,7 +56,7 @@ class Place:
     def load(self, files: dict[str, str], control: "psycopg.Connection[Any] | None" = None, **spec: Any) -> Dataset:
         dataset = dataset_of(DATASETS.validate_python(SPEC | spec), FILES | files)
         self.progress: list[Progress] = []
-        dataset.populate(DatasetSession(control or self.control, self.target), self.progress.append)
+        dataset.populate(DatasetSession(control or self.control, self.target, HOST), self.progress.append)
         return dataset
 
     def row(self, query: str) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from plinth.model.load import LoadResult
 from plinth.model.load_config import CompiledTransaction
 from plinth.model.workload import WorkloadSpec
 from plinth.run.loading import DatasetSession
+from plinth.run.local_host import HOST
 from plinth.system.owner import Owner
 from plinth.workload import dataset_of, scripts_of
 from plinth.workload.commit_ledger import read_commit_ledger
@@ -38,7 +39,7 @@ class Place:
         server.execute("CREATE DATABASE loaded")
         with self.connect("loaded") as control:
             connection = Connection(**server.connection(database="loaded"))
-            self.dataset.populate(DatasetSession(control, connection), lambda _: None)
+            self.dataset.populate(DatasetSession(control, connection, HOST), lambda _: None)
 
     def connect(self, name: str) -> psycopg.Connection[Any]:
         return psycopg.connect(

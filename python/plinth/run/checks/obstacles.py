@@ -15,8 +15,9 @@ from plinth.model.plan import Need, Plan, PlannedCluster, Variant
 from plinth.run.checks.destroy import destroy_error
 from plinth.run.context import RunContext
 from plinth.run.failures import Failures, lacking_variants
-from plinth.run.host import ONLY_THIS, Hosts
+from plinth.run.host import Hosts
 from plinth.run.interrupt import InterruptGuard
+from plinth.run.local_host import ONLY_THIS
 from plinth.server.external.external_server import check_external, check_options
 from plinth.storage.preflight import check_reachable, nearest_existing
 from plinth.system.owner import Owner

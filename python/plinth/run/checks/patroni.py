@@ -1,28 +1,21 @@
 """Why Patroni cannot conduct the failovers of an experiment."""
 
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
 from itertools import chain
-from pathlib import Path
 
-from plinth.model.errors import MissingCapability, PlinthError, Problem
+from plinth.model.errors import PlinthError, Problem
 from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import Installation
 from plinth.model.fault import FailoverAction, KillAction, server_actions
-from plinth.model.patroni import ETCD, PATRONI, etcd_machines
+from plinth.model.patroni import etcd_machines
 from plinth.model.plan import Variant
 from plinth.model.server_spec import ServerSpec
 from plinth.model.standby import PRIMARY
 from plinth.plan import Expanded
 from plinth.run.checks.hosts import hosts_of_nodes
 from plinth.run.host import Hosts
-from plinth.system.owner import Owner
-from plinth.system.runner import Runner
 
 KEY = "server.failover"
-_PROGRAMS = ("pg_basebackup", "pg_controldata", "pg_ctl", "pg_isready", "pg_rewind")
-"""What Patroni runs, of the server's own installation."""
 
 
 def patroni_problems(measure: MeasureSpec, expanded: Expanded) -> Iterator[Problem]:
@@ -55,47 +48,6 @@ def patroni_errors(
             installation = of_nodes.get((key.id, node), installations.get(key.id))
             needed[machine] += [] if installation is None else [installation]
     return list(chain.from_iterable(hosts[name].patroni_errors(found) for name, found in needed.items()))
-
-
-def program_errors(installations: Sequence[Installation], owner: Owner, runner: Runner) -> list[PlinthError]:
-    """Return, with what installs it, each of Patroni, etcd and PostgreSQL's programs that is not on this machine, or that `owner`, the
-    servers' user, cannot execute.
-    """
-    bindirs = {one.bindir: one for one in installations}
-    found: list[PlinthError] = []
-    for check in (
-        *(partial(_require_program, program, owner, runner) for program in (PATRONI, ETCD)),
-        *(partial(_require_programs, installation) for installation in bindirs.values()),
-    ):
-        try:
-            check()
-        except PlinthError as error:
-            found.append(error)
-    return found
-
-
-def _require_program(program: str, owner: Owner, runner: Runner) -> None:
-    runner.require(program)
-    try:
-        runner.run((program, "--version"), owner=owner)
-    except PlinthError as error:
-        raise MissingCapability(
-            f"{owner.name}, the user of the servers, cannot execute {program}",
-            where=shutil.which(program) or program,
-            details=(error.message, *error.details),
-            hint="install it where every user can read it: by its package, or in a virtual environment below /opt that is first in PATH",
-        ) from error
-
-
-def _require_programs(installation: Installation) -> None:
-    missing = [name for name in _PROGRAMS if not (Path(installation.bindir) / name).is_file()]
-    if missing:
-        raise MissingCapability(
-            f'{KEY} = "patroni" needs {", ".join(missing)} of PostgreSQL {installation.version}, which are not there',
-            where=installation.bindir,
-            hint="Debian and Ubuntu have all programs of a version in the packages postgresql-VERSION and postgresql-client-VERSION; "
-            "choose it by server.version or server.bindir",
-        )
 
 
 def _of_actions(measure: MeasureSpec) -> Iterator[Problem]:

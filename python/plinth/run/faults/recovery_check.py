@@ -21,8 +21,8 @@ from plinth.server.integrity.fingerprint import Fingerprint
 from plinth.server.integrity.server_files import ServerFiles
 from plinth.server.integrity.torn_pages import with_torn_pages
 from plinth.server.integrity.transaction_status import check_transaction_status
+from plinth.server.node import Server
 from plinth.server.postmaster import START_TIMEOUT_S, StartTooLong
-from plinth.server.server import Server
 from plinth.server.written_relations import session_settings
 from plinth.system.database import connect, connect_unpinned, database_errors
 from plinth.system.failures import from_os_error

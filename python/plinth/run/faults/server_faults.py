@@ -33,6 +33,7 @@ from plinth.run.context import addresses_of
 from plinth.run.faults.power import Power
 from plinth.run.faults.recovery_check import inserted_lsn
 from plinth.run.provision.live_cluster import LiveCluster
+from plinth.server.node import Standby
 from plinth.server.replication.patroni import PatroniCluster
 from plinth.server.replication.patroni_machine import PatroniMachine
 from plinth.server.replication.promotion import (
@@ -44,7 +45,6 @@ from plinth.server.replication.promotion import (
     switch_lsn,
     takes_writes,
 )
-from plinth.server.replication.standby import Standby
 from plinth.storage import Storage
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
@@ -354,10 +354,9 @@ class ServerFaults:
         if action.rejoin == "none":
             return
         self._restore_power(old)
-        standby, self.marks.rejoin = self._servers[old].rejoin(
-            self._servers[chosen], self._cluster.as_standby(self._variant, PRIMARY), by_rewind=action.rejoin == "rewind"
+        self._servers[old], self.marks.rejoin = self._cluster.rejoin(
+            old, chosen, self._variant, by_rewind=action.rejoin == "rewind"
         )
-        self._servers[old] = standby
 
     def _let_patroni(self, patroni: PatroniCluster, action: FailoverAction, ended: Event) -> None:
         """Wait until Patroni has promoted a standby, or started the old primary again, and until the old primary is back."""

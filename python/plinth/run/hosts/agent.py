@@ -20,15 +20,16 @@ from plinth.fleet.agent import connection_of_standard_streams
 from plinth.fleet.protocol import ClockReading, Link
 from plinth.model.errors import Interrupted, PlinthError, Reported, RunError, UsageError
 from plinth.model.progress import Progress
-from plinth.run.host import HOST
-from plinth.run.hosts.calls import CallError, Kept
+from plinth.run.hosts.calls import LANES, CallError, Kept, Lane
 from plinth.run.hosts.host_run import HostRun
 from plinth.run.hosts.methods import METHODS
-from plinth.run.hosts.protocol import LANES, Answer, Hello, Lane, Request
+from plinth.run.hosts.protocol import Answer, Hello, Request
 from plinth.run.hosts.sampling import HostSampling
+from plinth.run.local_host import HOST
 from plinth.system import cancel
 from plinth.system.framed_tls import Disconnected, PeerTimeout, parsed
 from plinth.system.process import boot_id
+from plinth.system.undo import UndoHandlers
 
 _FIRST_LEASE_S = 60.0
 """Until the coordinator has said how long it is."""
@@ -39,11 +40,11 @@ _CLOSE_TIMEOUT_S = 5.0
 class HostAgent:
     """Answers one coordinator. Answers are sent by several threads, each whole."""
 
-    def __init__(self, link: Link, ssh_connection: str) -> None:
+    def __init__(self, link: Link, ssh_connection: str, handlers: UndoHandlers) -> None:
         self._link = link
         self._ssh_connection = ssh_connection
         self._sending = threading.Lock()
-        self._run = HostRun(lambda command: self.send(Answer(number=0, command=command)))
+        self._run = HostRun(handlers, lambda command: self.send(Answer(number=0, command=command)))
         self._sampling = HostSampling()
         self._lease_s = _FIRST_LEASE_S
         self._lanes = {lane: _LaneThread(lane, self) for lane in LANES}
@@ -221,11 +222,11 @@ class _LaneThread:
                 self._cancelled.discard(request.number)
 
 
-def main(words: Sequence[str]) -> int:
+def main(words: Sequence[str], handlers: UndoHandlers) -> int:
     """Run the hidden command `plinth host-agent [--detach] [SSH_CONNECTION]`, whose standard streams are the connection to the coordinator.
 
     `--detach`: in a process that outlives the one that started it, such as an actor of Ray, whose children are killed with it. It ends
-    with its connection, once all is undone.
+    with its connection, once all is undone. `handlers` undo it.
     """
     if words[:1] == ["--detach"]:
         words = words[1:]
@@ -234,4 +235,4 @@ def main(words: Sequence[str]) -> int:
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    return HostAgent(Link(connection_of_standard_streams()), " ".join(words)).serve()
+    return HostAgent(Link(connection_of_standard_streams()), " ".join(words), handlers).serve()

@@ -32,6 +32,10 @@ from plinth.system.journal import NotUndone
 
 SUPPLIED = ("runner", "journal", "report")
 """Parameters that are the host's own."""
+Lane = Literal["work", "watch", "observe"]
+"""work: what is done one after the other; watch: looks meanwhile whether storages and servers still work; observe: reads the host while
+a load runs."""
+LANES: tuple[Lane, ...] = ("work", "watch", "observe")
 _KINDS: Mapping[str, type[Reported]] = {
     one.__name__: one for one in (UsageError, MissingCapability, Refused, RunError, Interrupted)
 }
@@ -142,9 +146,10 @@ class Method:
     hints: Mapping[str, Any]
     supplied: tuple[str, ...]
     limit_s: float
+    lane: Lane
 
     @classmethod
-    def of(cls, function: Callable[..., Any], types: Mapping[str, Any], limit_s: float) -> "Method":
+    def of(cls, function: Callable[..., Any], types: Mapping[str, Any], limit_s: float, lane: Lane) -> "Method":
         """Return the method as its annotations have it; `types` are those that its module imports for annotations only. `limit_s` is how
         long an answer or its progress may take. Raises TypeError for one whose results could not be checked."""
         names = list(signature(function).parameters)[1:]
@@ -155,7 +160,7 @@ class Method:
             raise TypeError(
                 f"{function.__qualname__}: a host's result must have a type that can be checked; got {anything}"
             )
-        return cls(function.__name__, function, hints, supplied, limit_s)
+        return cls(function.__name__, function, hints, supplied, limit_s, lane)
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments as JSON has them."""

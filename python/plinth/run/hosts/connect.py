@@ -6,8 +6,9 @@ from pathlib import Path
 
 from plinth.model.errors import PlinthError, together
 from plinth.model.host import HostSpec
-from plinth.run.host import HOST, ONLY_THIS, Hosts, ServerHost
+from plinth.run.host import Host, Hosts
 from plinth.run.interrupt import InterruptGuard
+from plinth.run.local_host import HOST, ONLY_THIS
 from plinth.system.runner import Runner
 
 
@@ -35,7 +36,7 @@ def start_agents(
     from plinth.run.hosts.link import HostLink
     from plinth.run.hosts.remote_host import RemoteHost
 
-    hosts: dict[str | None, ServerHost] = {None: HOST}
+    hosts: dict[str | None, Host] = {None: HOST}
     errors: dict[str, PlinthError] = {}
     for name, spec in specs.items():
         try:

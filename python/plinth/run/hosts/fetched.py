@@ -1,6 +1,6 @@
 """Logs of hosts, in the bundle of the run: as much of them as there is room for, and a note on what is missing."""
 
-from plinth.run.hosts.limits import Room
+from plinth.common.untrusted import Room
 from plinth.run.hosts.link import HostLink
 from plinth.system.log_file import LogFile
 

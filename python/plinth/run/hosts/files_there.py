@@ -1,31 +1,26 @@
-"""What the checks after a power cut read of the files of a server on another host: there, and asked from here."""
+"""What the checks after a power cut read of the files of a server, for a coordinator on another machine."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from plinth.model.errors import RunError
 from plinth.server.integrity.check_limits import limited
 from plinth.server.integrity.findings import Integrity
 from plinth.server.integrity.fingerprint import Fingerprint
-from plinth.server.integrity.server_files import ServerFiles
 from plinth.server.integrity.torn_pages import TornPage, TornPlace
-from plinth.server.server import Server
+from plinth.server.node import Server
 from plinth.system.database import connect, database_errors
-from plinth.system.runner import Runner
 
 if TYPE_CHECKING:
     import psycopg
-
-    from plinth.run.hosts.link import HostLink
 
 
 class FilesThere:
     """The files of a server of this host, for a coordinator. What is large stays here: fingerprints, and the entries of indexes."""
 
-    def __init__(self, server: Server, runner: Runner) -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
-        self._files = ServerFiles(server, runner)
+        self._files = server.files()
         self._fingerprint: Fingerprint | None = None
 
     def take_fingerprint(self) -> None:
@@ -57,7 +52,7 @@ class FilesThere:
         """Verify the checksum of every page."""
         return self._files.check_checksums(enabled)
 
-    def torn_pages(self, places: tuple[TornPlace, ...]) -> list[TornPage]:
+    def torn_pages(self, places: Sequence[TornPlace]) -> list[TornPage]:
         """Return the pages in which one of these writes broke off."""
         return self._files.torn_pages(places)
 
@@ -73,52 +68,3 @@ class FilesThere:
             limited(control),
         ):
             yield control
-
-
-class RemoteFiles(ServerFiles):
-    """The files of a server on another host."""
-
-    def __init__(self, server: Server, link: "HostLink", on: tuple[str, ...]) -> None:
-        super().__init__(server, Runner())
-        self._link = link
-        self._on = on
-
-    def take_fingerprint(self, control: "psycopg.Connection[Any]") -> None:
-        """Have the host keep what the database has now."""
-        self._ask_running(control, "take_fingerprint")
-
-    def compare_fingerprint(self, control: "psycopg.Connection[Any]", before: Fingerprint | None) -> Integrity:
-        """Have the host compare the database with what it has kept."""
-        return self._ask_running(control, "compare_fingerprint")
-
-    def check_other_databases(self, control: "psycopg.Connection[Any]") -> Integrity:
-        """Have the host check the other databases."""
-        return self._ask_running(control, "check_other_databases")
-
-    def read_pointers(self, control: "psycopg.Connection[Any]") -> None:
-        """Have the host read the indexes of the database."""
-        self._ask_running(control, "read_pointers")
-
-    def check_pointers(self) -> tuple[Integrity, ...]:
-        """Have the host compare the entries of all indexes that it has read with the tables."""
-        return self._link.call(self._on, "check_pointers")
-
-    def check_checksums(self, enabled: bool) -> Integrity:
-        """Have the host verify the checksum of every page."""
-        return self._link.call(self._on, "check_checksums", {"enabled": enabled})
-
-    def torn_pages(self, places: Sequence[TornPlace]) -> list[TornPage]:
-        """Return the pages there in which one of these writes broke off."""
-        return self._link.call(self._on, "torn_pages", {"places": tuple(places)})
-
-    def last_commit_before(self, lsn: str) -> str | None:
-        """Return the last commit in WAL there before this LSN."""
-        return self._link.call(self._on, "last_commit_before", {"lsn": lsn})
-
-    def _ask_running(self, control: "psycopg.Connection[Any]", method: str) -> Any:
-        """Call a method that asks the server. Raises psycopg.Error where the server has ended, as its own session shows; that is a finding."""
-        try:
-            return self._link.call(self._on, method)
-        except RunError:
-            control.execute("SELECT")
-            raise

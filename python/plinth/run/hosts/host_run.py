@@ -20,19 +20,21 @@ from plinth.model.standby import PRIMARY
 from plinth.model.step import Step, Undo
 from plinth.model.storage import StorageSpec
 from plinth.run.context import RunContext
-from plinth.run.faulty_storage import Struck, failing
-from plinth.run.host import HOST
+from plinth.run.faulty_storage import failing
+from plinth.run.host import Struck
 from plinth.run.hosts.calls import Kept, KeptSteps
 from plinth.run.hosts.files_there import FilesThere
 from plinth.run.loading import dataset_session, populate_dataset
-from plinth.run.undo import UNDO_HANDLERS
+from plinth.run.local_host import HOST
 from plinth.server.control_file import ControlFileWatch
-from plinth.server.copies.live_snapshot import LiveSnapshot
-from plinth.server.copies.loaded_copy import CopyWay, LoadedCopy, RestoreWay
+from plinth.server.copies.live_snapshot import LocalSnapshot
+from plinth.server.copies.loaded_copy import CopyWay, LocalCopy, RestoreWay
 from plinth.server.layout import ServerLayout
-from plinth.server.replication.patroni_machine import PatroniMachine, patroni_folder
-from plinth.server.replication.standby import ServerElsewhere, Standby
-from plinth.server.server import Server
+from plinth.server.node import Upstream
+from plinth.server.replication.patroni_machine import LocalPatroniMachine, patroni_folder
+from plinth.server.replication.pg_rewind import rejoin
+from plinth.server.replication.standby import LocalStandby, ServerElsewhere
+from plinth.server.server import LocalServer
 from plinth.storage import Storage
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.system import cancel
@@ -43,6 +45,7 @@ from plinth.system.journal import Journal, NotUndone, StillRunning
 from plinth.system.owner import current_user
 from plinth.system.paths import ensure, state_dir
 from plinth.system.runner import CommandRecord, Runner
+from plinth.system.undo import UndoHandlers
 from plinth.workload import dataset_of
 
 _BEFORE_TIMEOUT_S = 60.0
@@ -56,21 +59,22 @@ HostWay = CopyWay | Literal["subvolume", "storage"]
 class HostRun:
     """The storages and servers of a run that are on this host. Nothing is touched before one of them is made."""
 
-    def __init__(self, record: Callable[[CommandRecord], None] | None = None) -> None:
-        """`record` is called with every command that is run for it."""
+    def __init__(self, handlers: UndoHandlers, record: Callable[[CommandRecord], None] | None = None) -> None:
+        """`handlers` undo its steps. `record` is called with every command that is run for it."""
+        self._handlers = handlers
         self.runner = Runner(record)
         self._run_id = ""
         self._specs: dict[str, StorageSpec] = {}
         self._destroy: tuple[str, ...] = ()
         self._context: RunContext | None = None
         self._clusters: dict[str, PlannedCluster] = {}
-        self._servers: dict[tuple[str, str], Server] = {}
+        self._servers: dict[tuple[str, str], LocalServer] = {}
         self._upstreams: dict[tuple[str, str], Connection] = {}
         self._ways: dict[tuple[str, str], dict[str, HostWay]] = {}
         self._files: dict[tuple[str, str], FilesThere] = {}
         self._control_files: dict[tuple[str, str], ControlFileWatch] = {}
-        self._rejoined: dict[tuple[str, str], Standby] = {}
-        self._patronis: dict[str, PatroniMachine] = {}
+        self._rejoined: dict[tuple[str, str], LocalStandby] = {}
+        self._patronis: dict[str, LocalPatroniMachine] = {}
         self._failing = ExitStack()
         self._struck = Struck()
         self._journal: Journal | None = None
@@ -105,7 +109,7 @@ class HostRun:
         self._clusters[cluster.id] = cluster
 
     def check_node(self, cluster: str, node: str) -> None:
-        """Raise what `ServerHost.check_node` raises of a node."""
+        """Raise what `Host.check_node` raises of a node."""
         planned = self._clusters[cluster]
         HOST.check_node(self._layout(cluster, node), planned, self._node(cluster, node))
 
@@ -127,7 +131,7 @@ class HostRun:
     def stream_from(self, cluster: str, node: str, upstream: str, connection: Connection | None) -> None:
         """Have a standby stream from another node, which is on another machine if a connection to it is given."""
         standby = self.server(cluster, node)
-        assert isinstance(standby, Standby), "only standbys stream"
+        assert isinstance(standby, LocalStandby), "only standbys stream"
         standby.stream_from(self._other(cluster, upstream, connection))
 
     def rejoin(
@@ -141,10 +145,12 @@ class HostRun:
     ) -> Rejoin:
         """Bring a server that has ended back as a standby of a promoted node."""
         old, primary = self.server(cluster, node), self._other(cluster, upstream, connection)
-        self._rejoined[cluster, node], how = old.rejoin(primary, settings, by_rewind=by_rewind)
+        self._rejoined[cluster, node], how = rejoin(
+            old, primary, settings, self.runner, self.journal, by_rewind=by_rewind
+        )
         return how
 
-    def rejoined(self, cluster: str, node: str) -> Standby:
+    def rejoined(self, cluster: str, node: str) -> LocalStandby:
         """Return the standby as which a server has come back. What it was before is the server's again in the next trial."""
         return self._rejoined[cluster, node]
 
@@ -152,14 +158,14 @@ class HostRun:
         """Load the dataset of a cluster whose primary is here."""
         server, planned = self.server(cluster, PRIMARY), self._clusters[cluster]
         dataset = dataset_of(planned.dataset)
-        with database_errors("load the dataset", cluster), dataset_session(dataset, server) as session:
+        with database_errors("load the dataset", cluster), dataset_session(dataset, server, HOST) as session:
             return populate_dataset(planned, dataset, session, report)
 
     def restore_by(self, cluster: str, node: str, ways: dict[str, HostWay]) -> None:
         """Say how the files of a node are restored before each trial, by what is stored there."""
         self._ways[cluster, node] = ways
 
-    def copy(self, cluster: str, node: str) -> LoadedCopy:
+    def copy(self, cluster: str, node: str) -> LocalCopy:
         """Return the copy of a node's files as they were after loading."""
         roles = self._node(cluster, node).roles
         ways: dict[str, RestoreWay] = {}
@@ -167,14 +173,14 @@ class HostRun:
             snapshot = self.storage(roles[role]).snapshot() if way == "storage" else way
             assert snapshot is not None, "the plan was checked for it"
             ways[role] = snapshot
-        return LoadedCopy(self._layout(cluster, node), ways, self.runner, self.journal)
+        return LocalCopy(self._layout(cluster, node), ways, self.runner, self.journal)
 
-    def snapshot(self, cluster: str, number: int) -> LiveSnapshot:
+    def snapshot(self, cluster: str, number: int) -> LocalSnapshot:
         """Return a snapshot of a cluster's running primary."""
         name = self._node(cluster, PRIMARY).roles["data"]
         storage = self.storage(name)
         of_storage = None if storage.has_subvolumes() else storage.snapshot(f"snapshot-{number}")
-        return LiveSnapshot(self._layout(cluster, PRIMARY), number, of_storage)
+        return LocalSnapshot(self._layout(cluster, PRIMARY), number, of_storage)
 
     def watch_control_file(self, cluster: str, node: str) -> None:
         """Look at the control file of a server as it is now."""
@@ -187,7 +193,7 @@ class HostRun:
     def files(self, cluster: str, node: str) -> FilesThere:
         """Return what the checks after a power cut read of a server's files."""
         if (cluster, node) not in self._files:
-            self._files[cluster, node] = FilesThere(self.server(cluster, node), self.runner)
+            self._files[cluster, node] = FilesThere(self.server(cluster, node))
         return self._files[cluster, node]
 
     def begin_failing(self, planned: PlannedIoError, cluster: str) -> None:
@@ -201,7 +207,7 @@ class HostRun:
         self._failing.close()
         return self._struck.requests
 
-    def patroni(self, cluster: str) -> PatroniMachine:
+    def patroni(self, cluster: str) -> LocalPatroniMachine:
         """Return Patroni and etcd for those nodes of a cluster that are here."""
         if cluster not in self._patronis:
             context, planned = self._context, self._clusters.get(cluster)
@@ -210,7 +216,7 @@ class HostRun:
             here = [node.name for node in planned.nodes if node.server.storage in context.storages]
             servers = {node: self.server(cluster, node) for node in here}
             folder = patroni_folder(self.journal.label, cluster)
-            self._patronis[cluster] = PatroniMachine(
+            self._patronis[cluster] = LocalPatroniMachine(
                 cluster, folder, servers, context.owner, context.log, self.runner, self.journal
             )
         return self._patronis[cluster]
@@ -233,23 +239,23 @@ class HostRun:
             raise UsageError(f"storage {storage} on this host has no emulated disk {index}")
         return disks[int(index)]
 
-    def server(self, cluster: str, node: str) -> Server:
+    def server(self, cluster: str, node: str) -> LocalServer:
         """Return the server of a node."""
         if (cluster, node) not in self._servers:
             layout = self._layout(cluster, node)
             if layout.upstream is None:
-                self._servers[cluster, node] = Server(layout, self.runner, self.journal)
+                self._servers[cluster, node] = LocalServer(layout, self.runner, self.journal)
             else:
                 upstream = self._upstream(cluster, node)
-                self._servers[cluster, node] = Standby(layout, upstream, self.runner, self.journal)
+                self._servers[cluster, node] = LocalStandby(layout, upstream, self.runner, self.journal)
         return self._servers[cluster, node]
 
-    def _upstream(self, cluster: str, node: str) -> Server:
+    def _upstream(self, cluster: str, node: str) -> Upstream:
         planned = self._node(cluster, node)
         assert planned.upstream is not None, "it is a standby"
         return self._other(cluster, planned.upstream, self._upstreams.get((cluster, node)))
 
-    def _other(self, cluster: str, node: str, connection: Connection | None) -> Server:
+    def _other(self, cluster: str, node: str, connection: Connection | None) -> Upstream:
         """Return another node of a cluster, which is reached by a connection if it is on another machine."""
         if connection is None:
             return self.server(cluster, node)
@@ -301,7 +307,7 @@ class HostRun:
         deadline = time.monotonic() + _BEFORE_TIMEOUT_S
         while True:
             try:
-                if error := clean(UNDO_HANDLERS, run_id).error():
+                if error := clean(self._handlers, run_id).error():
                     raise error
                 return
             except StillRunning:
@@ -312,7 +318,7 @@ class HostRun:
     def _begun(self) -> Journal:
         """Begin the journal. What an agent of the same run has left, whose coordinator was killed, is undone before."""
         self.clean_up(self._run_id)
-        journal = Journal.create(self._run_id, UNDO_HANDLERS)
+        journal = Journal.create(self._run_id, self._handlers)
         folder, label = self._folder, label_of(self._run_id)
         undo = Undo(kind="remove_directory", path=str(folder), label=label)
         journal.record(Step(id="host.logs", title=f"make the directory {folder} for logs of servers", undo=undo))

@@ -10,8 +10,6 @@ MAX_VALUES = 500_000
 MAX_UNASKED_PER_S, MAX_UNASKED_AT_ONCE = 500.0, 20_000
 """Of progress and commands, which no request limits."""
 MAX_UNASKED_BYTES_PER_S, MAX_UNASKED_BYTES_AT_ONCE = 4 * 2**20, 64 * 2**20
-MAX_COMMANDS_BYTES = 32 * 2**20
-"""Of the commands of one host in the bundle."""
 MAX_LOG_BYTES = 64 * 2**20
 """Of one log that is fetched from a host."""
 MAX_LOGS_BYTES = 256 * 2**20
@@ -25,20 +23,6 @@ QUICK_S = 300.0
 """For what only looks at a host, or starts something there."""
 LONG_S = 24 * 3600.0
 """For what takes as long as the data of an experiment need, since the last progress."""
-
-
-class Room:
-    """A number of bytes that is used up."""
-
-    def __init__(self, size_bytes: int) -> None:
-        self.size_bytes = size_bytes
-        self.left_bytes = size_bytes
-
-    def take(self, wanted_bytes: int) -> int:
-        """Return how many of so many bytes there is room for, which is then used."""
-        taken = min(wanted_bytes, self.left_bytes)
-        self.left_bytes -= taken
-        return taken
 
 
 class Allowance:

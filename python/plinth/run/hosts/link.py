@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from plinth import __version__
+from plinth.common.untrusted import Room
 from plinth.fleet.asking import ClockOffset, Exchange, clock_offset
 from plinth.model.base import BUG
 from plinth.model.errors import MissingCapability, Reported, RunError
@@ -34,10 +35,9 @@ from plinth.run.hosts.limits import (
     MAX_UNASKED_BYTES_PER_S,
     MAX_UNASKED_PER_S,
     Allowance,
-    Room,
 )
 from plinth.run.hosts.methods import METHODS
-from plinth.run.hosts.protocol import PROTOCOL_VERSION, Answer, Hello, Kind, Lane, Request, read_answer
+from plinth.run.hosts.protocol import PROTOCOL_VERSION, Answer, Hello, Kind, Request, read_answer
 from plinth.run.hosts.starting import started_agent
 from plinth.system import cancel
 from plinth.system.framed_tls import ProtocolError
@@ -144,8 +144,6 @@ class HostLink:
         on: tuple[str, ...],
         method: str,
         arguments: Mapping[str, Any] | None = None,
-        *,
-        lane: Lane = "work",
         report: Report | None = None,
     ) -> Any:
         """Call a method of an object there, and return its result. Raises what it raises, with the host in it.
@@ -154,7 +152,7 @@ class HostLink:
         """
         known = METHODS[on[0]][method]
         sent = known.arguments(arguments or {})
-        request = Request(number=0, kind="call", lane=lane, on=on, method=method, arguments=sent)
+        request = Request(number=0, kind="call", lane=known.lane, on=on, method=method, arguments=sent)
         answer = self._ask(request, known.limit_s, report)
         try:
             return known.result(Asked(on, arguments or {}), answer.result)

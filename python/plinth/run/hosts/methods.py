@@ -19,20 +19,21 @@ from plinth.model.storage import StorageSpec
 from plinth.model.wear import SmartReading
 from plinth.plan import Expanded
 from plinth.run.checks.settings import SettingsCheck
-from plinth.run.host import ServerHost
-from plinth.run.hosts.calls import CallError, CallErrors, Kept, KeptSteps, Method, ProblemText, ProblemTexts
+from plinth.run.hosts.calls import CallError, CallErrors, Kept, KeptSteps, Lane, Method, ProblemText, ProblemTexts
 from plinth.run.hosts.files_there import FilesThere
 from plinth.run.hosts.host_run import HostRun
 from plinth.run.hosts.limits import LOG_PIECE_BYTES, LONG_S, QUICK_S
 from plinth.run.hosts.sampling import HostSampling
-from plinth.server.copies.live_snapshot import LiveSnapshot
-from plinth.server.copies.loaded_copy import LoadedCopy
+from plinth.run.local_host import LocalHost
+from plinth.server.copies.live_snapshot import LocalSnapshot
+from plinth.server.copies.loaded_copy import LocalCopy
 from plinth.server.prewarm import Relation
-from plinth.server.replication.patroni_machine import PatroniMachine
-from plinth.server.replication.standby import Standby
-from plinth.server.server import Server
+from plinth.server.replication.patroni_machine import LocalPatroniMachine
+from plinth.server.replication.standby import LocalStandby
+from plinth.server.server import LocalServer
 from plinth.storage import Storage
-from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_control import LocalDiskControl
+from plinth.storage.protocol import LocalStorage
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
@@ -75,18 +76,18 @@ class Listening(Frozen):
     password: str = Field(pattern=r"^[!-~]+$", max_length=200, repr=False)
 
 
-def place_texts(host: ServerHost, specs: dict[str, StorageSpec]) -> ProblemTexts:
+def place_texts(host: LocalHost, specs: dict[str, StorageSpec]) -> ProblemTexts:
     """Return a problem for each path of a storage that is no directory."""
     return tuple(map(ProblemText.of, host.place_problems(specs)))
 
 
-def hanging_texts(host: ServerHost, specs: dict[str, StorageSpec]) -> CallErrors:
+def hanging_texts(host: LocalHost, specs: dict[str, StorageSpec]) -> CallErrors:
     """Return an error for each directory that a storage is to be in and that hangs."""
     return tuple(map(CallError.of, host.hanging_places(specs)))
 
 
 def settings_found(
-    host: ServerHost, experiment: Experiment, expanded: Expanded, installations: dict[str, Installation], runner: Runner
+    host: LocalHost, experiment: Experiment, expanded: Expanded, installations: dict[str, Installation], runner: Runner
 ) -> SettingsFound:
     """Ask the installations about the settings of their clusters."""
     check = SettingsCheck(experiment, host.owner(), runner, host.facts().memory_total_bytes)
@@ -114,7 +115,7 @@ def space_of(storage: Storage) -> Space:
     return Space(kind="memory") if isinstance(source, str) else Space(kind="path", name=str(source))
 
 
-def patroni_obstacles(host: ServerHost, installations: tuple[Installation, ...]) -> CallErrors:
+def patroni_obstacles(host: LocalHost, installations: tuple[Installation, ...]) -> CallErrors:
     """Return what keeps Patroni from conducting the servers of these installations there."""
     return tuple(map(CallError.of, host.patroni_errors(installations)))
 
@@ -124,24 +125,24 @@ def undo_of(storage: Storage, runner: Runner, journal: Journal) -> KeptSteps:
     return tuple(map(Kept.of, storage.undo(runner, journal)))
 
 
-def is_whole_of(copy: LoadedCopy) -> bool:
+def is_whole_of(copy: LocalCopy) -> bool:
     """Return whether there is a copy to restore from."""
     return copy.is_whole
 
 
-def listening(server: Server) -> Listening:
+def listening(server: LocalServer) -> Listening:
     """Return how a server is reached over TCP, with the password of this run."""
     reached = server.superuser_connection
     assert reached.port is not None and reached.password is not None, "it listens on TCP"
     return Listening(port=reached.port, password=reached.password)
 
 
-def pid_of(server: Server) -> int | None:
+def pid_of(server: LocalServer) -> int | None:
     """Return the pid of the running postmaster, else None."""
     return server.postmaster_pid
 
 
-def log_piece(server: Server, offset: int) -> Piece:
+def log_piece(server: LocalServer, offset: int) -> Piece:
     """Return the next bytes of a server's log from `offset`; none at its end."""
     file = server.layout.log.to_read()
     if file is None:
@@ -153,116 +154,83 @@ def log_piece(server: Server, offset: int) -> Piece:
 
 _TYPES: Mapping[str, Any] = {
     one.__name__: one
-    for one in (Examination, FsyncCase, FsyncProbe, HostRun, Installation, IoProbe, Relation, Server, SmartReading)
+    for one in (Examination, FsyncCase, FsyncProbe, HostRun, Installation, IoProbe, Relation, SmartReading)
 } | {"IoShape": IoShape, "StorageSpec": StorageSpec}
 """What the modules of these classes import for annotations only."""
 
 
-_LONG = {
-    *("drop_page_cache", "probe_writes", "probe_io", "examine", "settings_found", "resident_bytes"),
-    *(
-        "rejoin",
-        "populate",
-        "await_control_file",
-        "undo_steps",
-        "clean_up",
-        "make",
-        "restore",
-        "end",
-        "take",
-        "go_back",
-        "remove",
-    ),
-    *(
-        "take_fingerprint",
-        "compare_fingerprint",
-        "check_other_databases",
-        "read_pointers",
-        "check_pointers",
-        "check_checksums",
-    ),
-    *(
-        "torn_pages",
-        "last_commit_before",
-        "prepare",
-        "write_failure",
-        "fill_up",
-        "detach",
-        "attach",
-        "undo_of",
-        "power_cut",
-    ),
-    *(
-        "flush_now",
-        "initdb",
-        "back_up",
-        "start",
-        "apply",
-        "shutdown",
-        "wait_out_recovery",
-        "begin_failing",
-        "end_failing",
-    ),
-}
-"""What takes as long as the data need, or as long as the experiment says."""
-
-
-def _methods(*functions: Callable[..., Any]) -> dict[str, Method]:
-    limits_s = {function: LONG_S if function.__name__ in _LONG else QUICK_S for function in functions}
-    return {function.__name__: Method.of(function, _TYPES, limit_s) for function, limit_s in limits_s.items()}
+def _methods(
+    *quick: Callable[..., Any],
+    long: Iterable[Callable[..., Any]] = (),
+    watching: Iterable[Callable[..., Any]] = (),
+    lane: Lane = "work",
+) -> dict[str, Method]:
+    """`long`: what takes as long as the data need, or as the experiment says; `watching`: what is asked while others wait."""
+    made = [
+        *(Method.of(one, _TYPES, QUICK_S, lane) for one in quick),
+        *(Method.of(one, _TYPES, LONG_S, lane) for one in long),
+        *(Method.of(one, _TYPES, QUICK_S, "watch") for one in watching),
+    ]
+    return {method.name: method for method in made}
 
 
 _OF_SERVERS = _methods(
-    Server.initdb,
-    Standby.back_up,
-    Server.make_tablespaces,
-    Server.start,
-    Server.apply,
-    Server.reload,
-    Server.suspend,
-    Server.proceed,
-    Server.shutdown,
-    Server.crash,
-    Server.lose_power,
-    Server.alive,
-    Server.check_alive,
-    Server.facts,
-    Server.log_tail,
-    Server.log_crash,
-    Server.wait_out_recovery,
-    Server.has_data_directory,
-    Server.recovery,
+    LocalServer.make_tablespaces,
+    LocalServer.reload,
+    LocalServer.suspend,
+    LocalServer.proceed,
+    LocalServer.crash,
+    LocalServer.lose_power,
+    LocalServer.alive,
+    LocalServer.check_alive,
+    LocalServer.facts,
+    LocalServer.log_tail,
+    LocalServer.log_crash,
+    LocalServer.has_data_directory,
+    LocalServer.recovery,
     listening,
     pid_of,
     log_piece,
+    long=(
+        LocalServer.initdb,
+        LocalStandby.back_up,
+        LocalServer.start,
+        LocalServer.apply,
+        LocalServer.shutdown,
+        LocalServer.wait_out_recovery,
+    ),
 )
 
 METHODS: Mapping[str, Mapping[str, Method]] = {
     "host": _methods(
-        ServerHost.facts,
-        ServerHost.owner,
-        ServerHost.work_root,
-        ServerHost.load_average,
-        ServerHost.diskstats,
-        ServerHost.smart,
-        ServerHost.read_bytes,
-        ServerHost.stopped_processes,
-        ServerHost.free_space,
-        ServerHost.round_trip_ns,
-        ServerHost.storage_of,
-        ServerHost.resident_bytes,
-        ServerHost.may_drop_page_cache,
-        ServerHost.drop_page_cache,
-        ServerHost.servers_at_once,
-        ServerHost.installation,
-        ServerHost.version_of,
-        ServerHost.examine,
-        ServerHost.probe_writes,
-        ServerHost.probe_io,
+        LocalHost.facts,
+        LocalHost.owner,
+        LocalHost.work_root,
+        LocalHost.load_average,
+        LocalHost.smart,
+        LocalHost.read_bytes,
+        LocalHost.free_space,
+        LocalHost.round_trip_ns,
+        LocalHost.storage_of,
+        LocalHost.may_drop_page_cache,
+        LocalHost.servers_at_once,
+        LocalHost.installation,
+        LocalHost.version_of,
         place_texts,
         hanging_texts,
         patroni_obstacles,
-        settings_found,
+        long=(
+            LocalHost.resident_bytes,
+            LocalHost.drop_page_cache,
+            LocalHost.examine,
+            LocalHost.probe_writes,
+            LocalHost.probe_io,
+            settings_found,
+        ),
+        watching=(
+            LocalHost.diskstats,
+            LocalHost.stopped_processes,
+        ),
     ),
     "run": _methods(
         HostRun.define,
@@ -273,65 +241,90 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         HostRun.open_port,
         HostRun.close_port,
         HostRun.stream_from,
-        HostRun.rejoin,
-        HostRun.populate,
         HostRun.restore_by,
-        HostRun.begin_failing,
-        HostRun.end_failing,
         HostRun.watch_control_file,
-        HostRun.await_control_file,
-        HostRun.undo_steps,
-        HostRun.clean_up,
+        long=(
+            HostRun.rejoin,
+            HostRun.populate,
+            HostRun.begin_failing,
+            HostRun.end_failing,
+            HostRun.await_control_file,
+            HostRun.undo_steps,
+            HostRun.clean_up,
+        ),
     ),
-    "copy": _methods(LoadedCopy.check, LoadedCopy.make, LoadedCopy.restore, is_whole_of),
+    "copy": _methods(
+        LocalCopy.check,
+        is_whole_of,
+        long=(
+            LocalCopy.make,
+            LocalCopy.restore,
+        ),
+    ),
     "patroni": _methods(
-        PatroniMachine.free_port,
-        PatroniMachine.begin,
-        PatroniMachine.start_etcd,
-        PatroniMachine.start_patroni,
-        PatroniMachine.kill,
-        PatroniMachine.runs,
-        PatroniMachine.log,
-        PatroniMachine.logs,
-        PatroniMachine.end,
+        LocalPatroniMachine.free_port,
+        LocalPatroniMachine.begin,
+        LocalPatroniMachine.start_etcd,
+        LocalPatroniMachine.start_patroni,
+        LocalPatroniMachine.kill,
+        LocalPatroniMachine.runs,
+        LocalPatroniMachine.log,
+        LocalPatroniMachine.logs,
+        long=(LocalPatroniMachine.end,),
     ),
-    "snapshot": _methods(LiveSnapshot.record, LiveSnapshot.take, LiveSnapshot.go_back, LiveSnapshot.remove),
+    "snapshot": _methods(
+        LocalSnapshot.record,
+        long=(
+            LocalSnapshot.take,
+            LocalSnapshot.go_back,
+            LocalSnapshot.remove,
+        ),
+    ),
     "files": _methods(
-        FilesThere.take_fingerprint,
-        FilesThere.compare_fingerprint,
-        FilesThere.check_other_databases,
-        FilesThere.read_pointers,
-        FilesThere.check_pointers,
-        FilesThere.check_checksums,
-        FilesThere.torn_pages,
-        FilesThere.last_commit_before,
+        long=(
+            FilesThere.take_fingerprint,
+            FilesThere.compare_fingerprint,
+            FilesThere.check_other_databases,
+            FilesThere.read_pointers,
+            FilesThere.check_pointers,
+            FilesThere.check_checksums,
+            FilesThere.torn_pages,
+            FilesThere.last_commit_before,
+        )
     ),
     "storage": _methods(
-        Storage.prepare,
-        Storage.facts,
-        Storage.failure,
-        Storage.write_failure,
-        Storage.hangs,
-        Storage.force_detach,
-        Storage.fill_up,
-        Storage.end_faults,
-        Storage.detach,
-        Storage.attach,
-        Storage.destructive_target,
+        LocalStorage.facts,
+        LocalStorage.hangs,
+        LocalStorage.end_faults,
+        LocalStorage.destructive_target,
         obstacle_of,
         space_of,
-        undo_of,
+        long=(
+            LocalStorage.prepare,
+            LocalStorage.write_failure,
+            LocalStorage.fill_up,
+            LocalStorage.detach,
+            LocalStorage.attach,
+            undo_of,
+        ),
+        watching=(
+            LocalStorage.failure,
+            LocalStorage.force_detach,
+        ),
     ),
     "disk": _methods(
-        DiskControl.status,
-        DiskControl.set_physics,
-        DiskControl.reset_credits,
-        DiskControl.arm,
-        DiskControl.clear_faults,
-        DiskControl.set_lie,
-        DiskControl.power_cut,
-        DiskControl.power_on,
-        DiskControl.flush_now,
+        LocalDiskControl.status,
+        LocalDiskControl.set_physics,
+        LocalDiskControl.reset_credits,
+        LocalDiskControl.arm,
+        LocalDiskControl.clear_faults,
+        LocalDiskControl.set_lie,
+        LocalDiskControl.power_on,
+        long=(
+            LocalDiskControl.power_cut,
+            LocalDiskControl.flush_now,
+        ),
+        lane="watch",
     ),
     "server": _OF_SERVERS,
     "rejoined": _OF_SERVERS,
@@ -339,10 +332,11 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         HostSampling.begin,
         HostSampling.readings,
         HostSampling.measure,
-        HostSampling.end,
         HostSampling.gaps,
         HostSampling.events,
         HostSampling.cpu_ns,
+        long=(HostSampling.end,),
+        lane="observe",
     ),
 }
 """By what they are called on."""

@@ -27,17 +27,13 @@ from plinth.fleet.protocol import ClockReading
 from plinth.model.base import Frozen
 from plinth.model.host import check_listen_address
 from plinth.model.progress import Progress
-from plinth.run.hosts.calls import CallError, KeptSteps
+from plinth.run.hosts.calls import CallError, KeptSteps, Lane
 from plinth.run.hosts.limits import MAX_VALUES
 from plinth.system.framed_tls import ProtocolError, parsed
 from plinth.system.runner import CommandRecord
 
 PROTOCOL_VERSION = 2
 Kind = Literal["hello", "clock", "call", "cancel", "end"]
-Lane = Literal["work", "watch", "observe"]
-"""work: what is done one after the other; watch: looks meanwhile whether storages and servers still work; observe: reads the host while
-a load runs."""
-LANES: tuple[Lane, ...] = ("work", "watch", "observe")
 
 
 class Request(Frozen):

@@ -3,6 +3,9 @@
 import time
 from typing import Any
 
+from typing_extensions import override
+
+from plinth.common.complete import complete
 from plinth.model.base import Gap
 from plinth.model.errors import Reported
 from plinth.observe.checkpoints import ObservedEvent
@@ -31,6 +34,7 @@ class _Source:
         raise Unreadable("it is read on its host")
 
 
+@complete
 class RemoteSampler(Sampler):
     """Fetches once every interval what the host has read; it begins to read as this is made."""
 
@@ -45,19 +49,21 @@ class RemoteSampler(Sampler):
             raise link.break_off(
                 f"sampler.begin: got {shown_value(' '.join(names))}; allowed are {', '.join(SOURCES)}, each once"
             )
-        super().__init__(
-            f"host {link.name}", list(map(_Source, sources)), t0_ns=request.t0_ns, interval_s=request.interval_s
-        )
+        super().__init__(f"host {link.name}", list(map(_Source, sources)))
         self._interval_s = request.interval_s
         self._asked_ns: tuple[int, int] | None = None
         self._events: list[ObservedEvent] = []
         self._readings = 0
 
     def _ask(self, method: str, **arguments: Any) -> Any:
-        return self._link.call(("sampler",), method, arguments, lane="observe")
+        return self._link.call(("sampler",), method, arguments)
 
+    @override
+    def interrupt(self) -> None:
+        """Do nothing: an answer that does not come has a limit of its own."""
+
+    @override
     def measure(self, begin_ns: int, end_ns: int) -> None:
-        """Have the host read at the beginning and at the end of a measured phase."""
         asked = (begin_ns, end_ns)
         if self._asked_ns is None or any(
             abs(new - old) >= SAME_NS for new, old in zip(asked, self._asked_ns, strict=True)
@@ -66,12 +72,13 @@ class RemoteSampler(Sampler):
             offset_ns = self._clock.offset_ns
             self._ask("measure", begin_ns=begin_ns + offset_ns, end_ns=end_ns + offset_ns)
 
+    @override
     def events(self) -> list[ObservedEvent]:
         """Return when sources were lost and found again, the host itself among them."""
         return [*super().events(), *self._events]
 
+    @override
     def gaps(self, t0_ns: int) -> list[Gap]:
-        """Return the gaps, with times since `t0_ns`."""
         known = f"the clock of the host is known to within {self._clock.error_ns / 1e3:.0f} us"
         reason = f"it is on another machine; {known}"
         absent = Gap(what=f"{LOAD_ENGINE} among the processes of {self.name}", reason=reason)
@@ -81,6 +88,7 @@ class RemoteSampler(Sampler):
             return [*super().gaps(t0_ns), Gap(what=self.name, reason=error.message), absent]
         return [*super().gaps(t0_ns), *there, absent]
 
+    @override
     def _run(self) -> None:
         self._first_read.set()
         while not self._is_ending:

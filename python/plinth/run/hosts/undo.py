@@ -13,6 +13,7 @@ from plinth.fleet.executors.ssh import SSH_FAILED, ssh_command
 from plinth.model.errors import Refused, RunError, UsageError
 from plinth.model.host import HostSpec
 from plinth.model.step import Step, Undo
+from plinth.run.host import agent_step_id
 from plinth.system import cancel
 from plinth.system.clean import CleanOptions, left_behind
 from plinth.system.directory import label_of
@@ -62,11 +63,11 @@ def host_step(name: str, spec: HostSpec, run_id: str, ssh_config: str | None) ->
     """Return the step that notes that a host has a part of a run."""
     if spec.node is not None:
         on_ray = Undo(kind=KIND_ON_RAY, path=shlex.join((name, spec.address, spec.node)), label=label_of(run_id))
-        return Step(id=step_id(name), title=f"start an agent on host {name}", undo=on_ray)
+        return Step(id=agent_step_id(name), title=f"start an agent on host {name}", undo=on_ray)
     port = "" if spec.ssh.port is None else str(spec.ssh.port)
     place = _Place(spec.ssh.destination, spec.remote_command, port, ssh_config or "", name)
     return Step(
-        id=step_id(name),
+        id=agent_step_id(name),
         title=f"start an agent on host {name}",
         undo=Undo(
             kind=KIND,
@@ -74,11 +75,6 @@ def host_step(name: str, spec: HostSpec, run_id: str, ssh_config: str | None) ->
             label=label_of(run_id),
         ),
     )
-
-
-def step_id(name: str) -> str:
-    """Return the id of the step of a host."""
-    return f"host.{name}.agent"
 
 
 def given_up_hosts(names: Sequence[str], run_id: str | None, options: CleanOptions) -> tuple[str, ...]:
@@ -103,7 +99,7 @@ def given_up_hosts(names: Sequence[str], run_id: str | None, options: CleanOptio
                 where="--forget-host",
                 hint=f"name the run: plinth clean {having[0]} --forget-host {shlex.quote(name)}",
             )
-    return tuple(map(step_id, names))
+    return tuple(map(agent_step_id, names))
 
 
 def what_is_given_up(step: Step) -> str:

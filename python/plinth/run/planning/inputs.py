@@ -11,7 +11,7 @@ from plinth.model.fleet import FleetSpec
 from plinth.plan import PlanInputs, StoragePlace, memory_of
 from plinth.run.checks.destroy import destructive_targets
 from plinth.run.context import RunContext
-from plinth.run.host import ServerHost
+from plinth.run.host import Host
 from plinth.run.planning.steps import PlanSteps
 from plinth.run.provision.restoring import Restoring
 from plinth.storage import Storage
@@ -57,7 +57,7 @@ def without_steps(inputs: PlanInputs) -> PlanInputs:
     )
 
 
-def _place(storage: Storage, host: ServerHost, restoring: Restoring) -> StoragePlace:
+def _place(storage: Storage, host: Host, restoring: Restoring) -> StoragePlace:
     """Return how fast a storage is, where its space comes from, and how much of it there is for the server's user."""
     source = storage.needs_from()
     place = StoragePlace(
@@ -71,7 +71,7 @@ def _place(storage: Storage, host: ServerHost, restoring: Restoring) -> StorageP
         case None:
             return place
         case str():
-            available_bytes = storage.host.memory_available_bytes
+            available_bytes = storage.context.host.memory_available_bytes
             memory = memory_of(host.name)
             return replace(place, key=memory, where=memory, available_bytes=available_bytes)
         case Path():

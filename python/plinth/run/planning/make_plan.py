@@ -36,8 +36,9 @@ from plinth.run.checks.settings import SettingsCheck, at_its_factor, unique
 from plinth.run.checks.snapshots import snapshot_problems
 from plinth.run.context import RunContext, addresses_of, backup_of, network_layout
 from plinth.run.fleet import fleet_problems
-from plinth.run.host import ONLY_THIS, Hosts
+from plinth.run.host import Hosts
 from plinth.run.interrupt import InterruptGuard
+from plinth.run.local_host import ONLY_THIS
 from plinth.run.planning.inputs import plan_inputs, without_steps
 from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.load_config import check_load
@@ -376,7 +377,7 @@ class _Planner:
             own = expanded._replace(clusters=clusters, variants=variants)
             of_clusters = {cluster: one for cluster, one in installations.items() if cluster in ids}
             if variants:
-                lacks, wrong = host.settings_findings(self._settings, self.loaded.experiment, own, of_clusters)
+                lacks, wrong = host.settings_findings(self._settings.findings, self.loaded.experiment, own, of_clusters)
                 lacking |= lacks
                 problems += wrong
         return lacking, problems

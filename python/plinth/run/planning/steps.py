@@ -15,7 +15,7 @@ from plinth.model.step import Step
 from plinth.model.units import format_count
 from plinth.run.context import RunContext
 from plinth.run.fleet import copying_words, machines_words
-from plinth.run.host import ServerHost
+from plinth.run.host import Host
 from plinth.run.provision.restoring import Restoring
 from plinth.run.trial.snapshots import live_snapshot
 from plinth.run.undo import undo_step
@@ -88,7 +88,7 @@ class PlanSteps:
             for step in steps
         ]
 
-    def _copies(self, cluster: PlannedCluster) -> list[tuple[CopySteps, ServerHost]]:
+    def _copies(self, cluster: PlannedCluster) -> list[tuple[CopySteps, Host]]:
         """Return the copies of a cluster's files as they are after loading, which `measure.restore` keeps and puts back."""
         if not cluster.restored:
             return []

@@ -20,7 +20,7 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.run.failures import reason_of
 from plinth.run.faults.recovery_check import CutState, Findings, check_recovered, name_torn_pages, start_server
-from plinth.run.host import HOST
+from plinth.run.local_host import HOST
 from plinth.run.power_cuts.cut_moments import Window, moments_during_load, prepare_moment, windows_of
 from plinth.run.power_cuts.power_cut import CutSubject, await_first_commit, run_for
 from plinth.run.power_cuts.recorded_disks import (
@@ -35,7 +35,7 @@ from plinth.run.power_cuts.recorded_disks import (
 )
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.server.integrity.fingerprint import Fingerprint
-from plinth.server.server import Server
+from plinth.server.node import Server
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.database import connect, connect_unpinned, database_errors

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.load import LoadDriver
 from plinth.model.durability import CutMoment
-from plinth.server.server import Server
+from plinth.server.node import Server
 from plinth.system import cancel
 from plinth.system.database import connect, connect_unpinned
 

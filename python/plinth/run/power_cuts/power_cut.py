@@ -25,7 +25,7 @@ from plinth.run.faults.recovery_check import (
 from plinth.run.power_cuts.cut_moments import during_moment, is_during_load, prepare_moment
 from plinth.run.trial.load_config import STOP_TIMEOUT_S
 from plinth.server.integrity.fingerprint import Fingerprint
-from plinth.server.server import Server
+from plinth.server.node import Server
 from plinth.system import cancel
 from plinth.system.database import connect, connect_unpinned, database_errors
 from plinth.system.runner import Runner

@@ -14,7 +14,7 @@ from plinth.model.durability import PlannedCut, PowerCut
 from plinth.model.errors import PlinthError
 from plinth.run.faults.power import PowerLoss, torn_place
 from plinth.server.layout import ServerLayout
-from plinth.server.server import Server
+from plinth.server.server import LocalServer
 from plinth.storage import Storage
 from plinth.storage.devices.disk_recording import Recording, read_recording
 from plinth.storage.kinds.emulated import Emulated
@@ -179,7 +179,7 @@ class ServerImage:
         self._runner = runner
         self._journal = journal
         data_directory = self._place_of(layout.data_directory)
-        self.server = Server(
+        self.server = LocalServer(
             replace(
                 layout,
                 name=f"{layout.name}.{name}",

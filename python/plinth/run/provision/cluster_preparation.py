@@ -10,8 +10,8 @@ from plinth.run.loading import dataset_session
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.stall import StallWatch
 from plinth.server.external.external_server import ExternalServer
+from plinth.server.node import Server
 from plinth.server.replication.standby import base_backup
-from plinth.server.server import Server
 from plinth.server.settings.probe import STANDBY_SETTINGS
 from plinth.system.database import database_errors
 from plinth.workload import dataset_of, settings_while_loading
@@ -119,7 +119,7 @@ class ClusterPreparation:
         dataset = dataset_of(planned.dataset, self._plan.dataset_files)
         with (
             database_errors("load the dataset", planned.id),
-            dataset_session(dataset, server, fleet, cluster.host) as session,
+            dataset_session(dataset, server, cluster.host, fleet) as session,
         ):
             if isinstance(server, ExternalServer):
                 server.check_makes_in_schema(session.control)

@@ -9,18 +9,19 @@ from plinth.model.base import SettingValue
 from plinth.model.disk import DiskCredits
 from plinth.model.errors import PlinthError
 from plinth.model.facts import ServerFacts
+from plinth.model.outage import Rejoin
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant
 from plinth.model.standby import StandbyFacts
 from plinth.model.trial import Restored
 from plinth.run.context import RunContext
-from plinth.run.host import ServerHost
+from plinth.run.host import Host
 from plinth.run.listener import Listener
 from plinth.run.provision.restoring import loaded_copies
 from plinth.server.copies.loaded_copy import LoadedCopy
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.layout import server_step_id
-from plinth.server.replication.standby import Standby, await_caught_up, settings_of_standby
-from plinth.server.server import Server
+from plinth.server.node import Server, Standby
+from plinth.server.replication.standby import await_caught_up, settings_of_standby
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
@@ -35,7 +36,7 @@ class Node(NamedTuple):
     name: str
     server: Server | ExternalServer
     facts: ServerFacts
-    host: ServerHost
+    host: Host
     """The machine that Plinth has started it on; of an external server this one, which it may not be on."""
     postmaster_pid: int | None
     """On its host. None: it is an external server."""
@@ -114,6 +115,20 @@ class LiveCluster:
         """Return what a node gets while it is a standby, as a former primary is after a failover."""
         of_cluster = [one.settings for one in self.plan.variants if one.cluster == self.planned.id]
         return settings_of_standby(variant.settings, variant.standby_settings.get(node, {}), of_cluster)
+
+    def rejoin(self, old: str, primary: str, variant: Variant, *, by_rewind: bool) -> tuple[Standby, Rejoin]:
+        """Bring a node, once its server has ended, back as a standby of a promoted one, on its machine."""
+        node = next(one for one in self.planned.nodes if one.name == old)
+        return self.context.host_of(node).rejoin(
+            self.planned,
+            node,
+            self.servers[old],
+            self.servers[primary],
+            self.as_standby(variant, PRIMARY),
+            by_rewind,
+            self.runner,
+            self.journal,
+        )
 
     def activate(self, variant: Variant, *, fresh: bool = False) -> Topology:
         """Have the servers run with the settings of a variant, which are read back.

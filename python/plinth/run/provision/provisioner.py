@@ -12,8 +12,7 @@ from plinth.model.probe_io import IoMoment
 from plinth.network.namespaces import NetworkLayout
 from plinth.run.context import RunContext
 from plinth.run.failures import Failures, lacking_variants, reason_of
-from plinth.run.host import ServerHost
-from plinth.run.hosts.undo import step_id
+from plinth.run.host import Host, agent_step_id
 from plinth.run.listener import Listener
 from plinth.run.provision.cluster_preparation import ClusterPreparation
 from plinth.run.provision.live_cluster import LiveCluster
@@ -237,11 +236,11 @@ class Provisioner:
         for item in kept:
             self._listener.note(f"{item}; tried again at the end")
 
-    def _end_host(self, host: ServerHost) -> tuple[NotUndone, ...]:
+    def _end_host(self, host: Host) -> tuple[NotUndone, ...]:
         """Have an agent undo all and end: nothing is left then of which the journal here has to know."""
         kept = host.end()
         for entry in self._journal.entries:
-            if host.name is not None and not kept and entry.step.id == step_id(host.name):
+            if host.name is not None and not kept and entry.step.id == agent_step_id(host.name):
                 self._journal.mark_undone(entry)
         return kept
 

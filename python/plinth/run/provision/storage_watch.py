@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from plinth.model.errors import PlinthError, StorageBroken
-from plinth.run.host import HOST, ServerHost
+from plinth.run.host import Host
+from plinth.run.local_host import HOST
 
 HANG_S = 60.0
 """So long nothing ends while something is under way; a healthy disk, however slow, ends something every second."""
@@ -42,7 +43,7 @@ class _State(NamedTuple):
 class StorageWatch:
     """Looks in a thread once a second at what was added, those below first, until `close`."""
 
-    def __init__(self, *, host: ServerHost = HOST, hang_s: float = HANG_S, interval_s: float = _INTERVAL_S) -> None:
+    def __init__(self, *, host: Host = HOST, hang_s: float = HANG_S, interval_s: float = _INTERVAL_S) -> None:
         self._host = host
         self._hang_s = hang_s
         self._interval_s = interval_s

@@ -16,7 +16,7 @@ from plinth.server.external.external_server import external_step
 from plinth.server.layout import MEMORY, ServerLayout
 from plinth.server.processes import serving
 from plinth.server.replication.patroni_machine import PATRONI_STEPS
-from plinth.storage import Storage
+from plinth.storage.protocol import LocalStorage
 from plinth.system.clean import CleanedRun, CleanResult, pending_journals
 from plinth.system.directory import found_label
 from plinth.system.failures import from_os_error
@@ -37,7 +37,11 @@ def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) 
         return Journal.create(plan.run_id, UNDO_HANDLERS)
     journal.own()
     with journal.ending_hung_daemons():
-        marked = [storage for storage in context.used_storages(plan.clusters) if journal.has(storage.step_id("made"))]
+        marked = [
+            storage
+            for storage in context.used_storages(plan.clusters)
+            if isinstance(storage, LocalStorage) and journal.has(storage.step_id("made"))
+        ]
         reason = next((why for storage in marked if (why := _why_not(storage, runner))), None)
         if reason is not None:
             listener.note(f"everything is made again: {reason}")
@@ -52,7 +56,7 @@ def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) 
     return journal
 
 
-def _why_not(storage: Storage, runner: Runner) -> str | None:
+def _why_not(storage: LocalStorage, runner: Runner) -> str | None:
     """Return why a storage that was made cannot be used any more; None when it can."""
     try:
         failure = storage.failure() or (None if storage.is_raw else storage.write_failure(runner))

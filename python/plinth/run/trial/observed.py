@@ -8,7 +8,7 @@ from plinth.model.trial import DeviceIo, Sample
 from plinth.observe.observer import Observer, OtherMachine
 from plinth.observe.processes import RunProcesses
 from plinth.observe.volume_credits import VolumeCredits
-from plinth.run.host import HOST
+from plinth.run.local_host import HOST
 from plinth.run.provision.live_cluster import LiveCluster, Topology
 
 _SOURCE = "device"

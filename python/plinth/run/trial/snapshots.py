@@ -18,7 +18,7 @@ from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
 if TYPE_CHECKING:
-    from plinth.server.server import Server
+    from plinth.server.node import Server
 
 
 @dataclass(frozen=True)

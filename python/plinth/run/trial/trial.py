@@ -49,7 +49,7 @@ from plinth.run.trial.snapshots import TrialSnapshots
 from plinth.run.trial.warmup import WarmupWatch
 from plinth.run.trial.write_watch import WriteWatch
 from plinth.server.external.external_server import ExternalServer
-from plinth.server.server import Server
+from plinth.server.node import Server
 from plinth.system import cancel
 from plinth.system.control_settings import with_settings
 from plinth.system.database import connect, connect_unpinned, database_errors

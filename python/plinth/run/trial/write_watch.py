@@ -9,7 +9,7 @@ from plinth.model.errors import PlinthError
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Variant
 from plinth.model.write_facts import SettingSeen, WriteFacts, WrittenRelation
-from plinth.run.host import ServerHost
+from plinth.run.host import Host
 from plinth.server.written_relations import (
     Counters,
     StoredRelation,
@@ -42,7 +42,7 @@ class WriteWatch:
         storages: Sequence[StorageFacts],
         actions: Sequence[Action],
         *,
-        host: ServerHost | None,
+        host: Host | None,
     ) -> None:
         """`variables` are those that the dataset sets for scripts, `storages` those of the cluster, `actions` those of each trial;
         `host` is the machine of the server's directories; None: of an external server, it is not known."""
@@ -139,7 +139,7 @@ class WriteWatch:
             )
         return tuple(found)
 
-    def _place(self, host: ServerHost, directory: str) -> tuple[str | None, StorageFacts | None]:
+    def _place(self, host: Host, directory: str) -> tuple[str | None, StorageFacts | None]:
         """Return the storage that a directory is on; or what is there, of one that is on none."""
         try:
             found = host.storage_of(directory, self._storages)

@@ -5,11 +5,15 @@ files have to be in one of them.
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from typing_extensions import override
+
+from plinth.common.complete import complete
 from plinth.model.progress import Progress
 from plinth.model.step import Step
 from plinth.server.copies.loaded_copy import remove_snapshot
@@ -19,8 +23,8 @@ from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
 
-@dataclass(frozen=True)
-class LiveSnapshot:
+@dataclass
+class LiveSnapshot(ABC):
     """Snapshot `number` of a server; constructing it touches nothing."""
 
     layout: ServerLayout
@@ -75,16 +79,45 @@ class LiveSnapshot:
         paths = (str(self.path), str(self.replaced))
         return self._step("remove", title, ("rm", "-rf", "--one-file-system", "--", *paths))
 
+    @abstractmethod
     def record(self, journal: Journal) -> None:
         """Note in the journal that it is taken next."""
-        journal.record(self.taking())
 
+    @abstractmethod
     def take(self, runner: Runner) -> None:
         """Take it now. Raises PlinthError when the storage refuses it."""
-        self._run(self.taking(), runner)
 
+    @abstractmethod
     def go_back(self, runner: Runner, report: Callable[[Progress], None]) -> float:
         """Put the files of the server, which has ended, back to it. Returns how long it took, in s. Raises PlinthError."""
+
+    @abstractmethod
+    def remove(self, runner: Runner, journal: Journal) -> None:
+        """Remove it, if it was recorded."""
+
+    def _step(self, what: str, title: str, argv: Sequence[str]) -> Step:
+        return self.layout.step(f"snapshot-{self.number}.{what}", title, argv)
+
+    def _of_storage(self, what: str, title: str, argv: tuple[str, ...]) -> Step:
+        """Return a step of the user who makes storages."""
+        suffix = "" if what == "snapshot" else f".{what}"
+        return Step(id=self.layout.step_id(f"snapshot-{self.number}{suffix}"), title=title, argv=argv)
+
+
+@complete
+class LocalSnapshot(LiveSnapshot):
+    """A snapshot of a server of this machine."""
+
+    @override
+    def record(self, journal: Journal) -> None:
+        journal.record(self.taking())
+
+    @override
+    def take(self, runner: Runner) -> None:
+        self._run(self.taking(), runner)
+
+    @override
+    def go_back(self, runner: Runner, report: Callable[[Progress], None]) -> float:
         steps = self.going_back()
         began = time.monotonic()
         for done, step in enumerate(steps):
@@ -92,8 +125,8 @@ class LiveSnapshot:
             self._run(step, runner)
         return time.monotonic() - began
 
+    @override
     def remove(self, runner: Runner, journal: Journal) -> None:
-        """Remove it, if it was recorded."""
         mark = self.taking().id
         if not journal.has(mark):
             return
@@ -107,11 +140,3 @@ class LiveSnapshot:
         """Run one of its steps as the user whose step it is."""
         assert step.argv is not None, "it is a command"
         runner.run(step.argv, owner=None if step.user is None else self.layout.owner)
-
-    def _step(self, what: str, title: str, argv: Sequence[str]) -> Step:
-        return self.layout.step(f"snapshot-{self.number}.{what}", title, argv)
-
-    def _of_storage(self, what: str, title: str, argv: tuple[str, ...]) -> Step:
-        """Return a step of the user who makes storages."""
-        suffix = "" if what == "snapshot" else f".{what}"
-        return Step(id=self.layout.step_id(f"snapshot-{self.number}{suffix}"), title=title, argv=argv)

@@ -8,11 +8,15 @@ from it. On ZFS it is the snapshot of the whole dataset, which can be used where
 """
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
+from typing_extensions import override
+
+from plinth.common.complete import complete
 from plinth.model.errors import MissingCapability
 from plinth.model.progress import Progress
 from plinth.model.standby import PRIMARY
@@ -144,35 +148,58 @@ class CopySteps:
         return Step(id=self.layout.step_id(f"{what}_snapshot_{roles[0]}"), title=title, argv=argv)
 
 
-class LoadedCopy:
-    """The copy of one server's files. The server must be stopped for all that it does. Commands run as the server's user, but
-    for snapshots of storages."""
+class LoadedCopy(Protocol):
+    """The copy of one server's files. The server must be stopped for all that it does."""
+
+    layout: ServerLayout
+
+    @property
+    def node(self) -> str:
+        """Return the node of its cluster whose files they are."""
+        return self.layout.standby or PRIMARY
+
+    @property
+    def name(self) -> str:
+        """Return the name of the server."""
+        return self.layout.name
+
+    @property
+    @abstractmethod
+    def is_whole(self) -> bool:
+        """Return whether there is one to restore from, as after a run that was killed."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise MissingCapability where `reflink` is asked for and a file system does not have it."""
+
+    @abstractmethod
+    def make(self) -> None:
+        """Copy the files as they are now, which is as loaded."""
+
+    @abstractmethod
+    def restore(self, report: Callable[[Progress], None]) -> Restored:
+        """Put the files back to what they were."""
+
+
+@complete
+class LocalCopy(LoadedCopy):
+    """The copy of a server's files on this machine. Commands run as the server's user, but for snapshots of storages."""
 
     def __init__(self, layout: ServerLayout, ways: Mapping[str, RestoreWay], runner: Runner, journal: Journal) -> None:
-        self._layout = layout
+        self.layout = layout
         self._ways = ways
         self._steps = CopySteps(layout, ways)
         self._runner = runner
         self._journal = journal
 
     @property
-    def node(self) -> str:
-        """Return the node of its cluster whose files they are."""
-        return self._layout.standby or PRIMARY
-
-    @property
-    def name(self) -> str:
-        """Return the name of the server."""
-        return self._layout.name
-
-    @property
+    @override
     def is_whole(self) -> bool:
-        """Return whether there is one to restore from, as after a run that was killed."""
-        return self._journal.has(self._layout.copied_step().id)
+        return self._journal.has(self.layout.copied_step().id)
 
+    @override
     def check(self) -> None:
-        """Raise MissingCapability where `reflink` is asked for and a file system does not have it."""
-        for role, directory in self._layout.directories.items():
+        for role, directory in self.layout.directories.items():
             if self._ways[role] == "reflink" and not has_reflinks(directory):
                 raise MissingCapability(
                     f'measure.restore = "reflink": the file system of the {role} has no copies that share blocks',
@@ -180,24 +207,24 @@ class LoadedCopy:
                     hint='XFS (made with reflink=1) and btrfs have them; else take "copy" or "auto"',
                 )
 
+    @override
     def make(self) -> None:
-        """Copy the files as they are now, which is as loaded."""
         for snapshot in self._steps.snapshots:
             remove_snapshot(snapshot, self._runner)  # of a run that was killed before the journal had its mark
         for step in self._steps.keeping():
             self._run(step)
-        self._journal.record(self._layout.copied_step())
+        self._journal.record(self.layout.copied_step())
 
+    @override
     def restore(self, report: Callable[[Progress], None]) -> Restored:
-        """Put the files back to what they were."""
         began = time.monotonic()
         steps = self._steps.restoring()
         for done, step in enumerate(steps):
-            report(Progress(f"restore {self._layout.name}", done, len(steps), "steps", step.title))
+            report(Progress(f"restore {self.layout.name}", done, len(steps), "steps", step.title))
             self._run(step)
         duration_s = time.monotonic() - began
         return Restored(
-            how={role: self._how(role, path) for role, path in self._layout.directories.items()}, duration_s=duration_s
+            how={role: self._how(role, path) for role, path in self.layout.directories.items()}, duration_s=duration_s
         )
 
     def _how(self, role: str, path: Path) -> Literal["reflink", "copy", "snapshot"]:
@@ -208,4 +235,4 @@ class LoadedCopy:
 
     def _run(self, step: Step) -> None:
         assert step.argv is not None, "it is a command"
-        self._runner.run(step.argv, owner=None if step.user is None else self._layout.owner)
+        self._runner.run(step.argv, owner=None if step.user is None else self.layout.owner)

@@ -13,11 +13,11 @@ from plinth.model.errors import PlinthError, RunError
 from plinth.model.patroni import ETCD, PatroniSpec, etcd_machines
 from plinth.model.standby import PRIMARY
 from plinth.server.layout import SUPERUSER
+from plinth.server.node import Server
 from plinth.server.replication.etcd import EtcdMember
 from plinth.server.replication.etcd_client import EtcdClient
 from plinth.server.replication.patroni_machine import SCOPE, PatroniMachine, PatroniMember
 from plinth.server.replication.promotion import streams_from
-from plinth.server.server import Server
 from plinth.system import cancel
 from plinth.system.certificates import new_identity
 from plinth.system.database import connect, database_errors

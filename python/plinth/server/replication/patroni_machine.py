@@ -1,19 +1,27 @@
 """Patroni and etcd on one machine: their files, and their processes, which the journal of that machine undoes."""
 
 import json
+import shutil
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from typing_extensions import override
+
+from plinth.common.complete import complete
 from plinth.model.base import Frozen, Port
-from plinth.model.patroni import PATRONI
+from plinth.model.errors import MissingCapability, PlinthError
+from plinth.model.facts import Installation
+from plinth.model.patroni import ETCD, PATRONI
 from plinth.model.step import Step, Undo
 from plinth.server.layout import SUPERUSER
+from plinth.server.node import Server
 from plinth.server.port import find_free
 from plinth.server.replication.cluster_manager import MARK, end_cluster_manager
 from plinth.server.replication.etcd import EtcdMember, etcd_command, in_url
-from plinth.server.server import Server
 from plinth.server.settings.configuration import hba, replace_file
 from plinth.system import cancel
 from plinth.system.directory import make_directory
@@ -28,6 +36,8 @@ PATRONI_STEPS = "patroni."
 """What the ids of all its steps begin with."""
 SCOPE = "plinth"
 _LOG_BYTES = 2**20
+_PROGRAMS = ("pg_basebackup", "pg_controldata", "pg_ctl", "pg_isready", "pg_rewind")
+"""What Patroni runs, of the server's own installation."""
 _HBA_MEMBERS = ("host all all samehost scram-sha-256", "host replication all samehost scram-sha-256")
 """Members on one machine reach one another's servers by TCP."""
 
@@ -40,6 +50,47 @@ def patroni_folder(label: str, cluster: str) -> Path:
 def log_name(program: str, cluster: str) -> str:
     """Return the name of the log of a program of a cluster."""
     return f"{program}-{cluster}.log"
+
+
+def patroni_program_errors(installations: Sequence[Installation], owner: Owner, runner: Runner) -> list[PlinthError]:
+    """Return, with what installs it, each of Patroni, etcd and PostgreSQL's programs that is not on this machine, or that `owner`, the
+    servers' user, cannot execute.
+    """
+    bindirs = {one.bindir: one for one in installations}
+    found: list[PlinthError] = []
+    for check in (
+        *(partial(_require_program, program, owner, runner) for program in (PATRONI, ETCD)),
+        *(partial(_require_programs, installation) for installation in bindirs.values()),
+    ):
+        try:
+            check()
+        except PlinthError as error:
+            found.append(error)
+    return found
+
+
+def _require_program(program: str, owner: Owner, runner: Runner) -> None:
+    runner.require(program)
+    try:
+        runner.run((program, "--version"), owner=owner)
+    except PlinthError as error:
+        raise MissingCapability(
+            f"{owner.name}, the user of the servers, cannot execute {program}",
+            where=shutil.which(program) or program,
+            details=(error.message, *error.details),
+            hint="install it where every user can read it: by its package, or in a virtual environment below /opt that is first in PATH",
+        ) from error
+
+
+def _require_programs(installation: Installation) -> None:
+    missing = [name for name in _PROGRAMS if not (Path(installation.bindir) / name).is_file()]
+    if missing:
+        raise MissingCapability(
+            f'{"server.failover"} = "patroni" needs {", ".join(missing)} of PostgreSQL {installation.version}, which are not there',
+            where=installation.bindir,
+            hint="Debian and Ubuntu have all programs of a version in the packages postgresql-VERSION and postgresql-client-VERSION; "
+            "choose it by server.version or server.bindir",
+        )
 
 
 class PatroniMember(Frozen):
@@ -67,11 +118,49 @@ class _Program:
     log_begin_bytes: int
 
 
-class PatroniMachine:
-    """The programs of one machine: the Patronis of `servers`, by node, and the etcds that are here. Call `end` in any case.
+class PatroniMachine(Protocol):
+    """The programs of one machine: Patronis and etcds, which are called "patroni-NODE" and "etcd-NAME". Call `end` in any case."""
 
-    `name` is that of the cluster. Programs are called "etcd-NAME" and "patroni-NODE".
-    """
+    @abstractmethod
+    def free_port(self, address: str) -> Port:
+        """Find a free port of an address of this machine."""
+
+    @abstractmethod
+    def begin(self, certificate: str, key: str) -> None:
+        """Make the folder, with the certificate and the key that all of the cluster's programs share, in PEM. Nothing has been started."""
+
+    @abstractmethod
+    def start_etcd(self, own: EtcdMember, members: tuple[EtcdMember, ...]) -> None:
+        """Start an etcd, which is one of `members`; it makes its data, or goes on with them."""
+
+    @abstractmethod
+    def start_patroni(self, member: PatroniMember) -> None:
+        """Start the Patroni of a node, whose server it takes over as it runs."""
+
+    @abstractmethod
+    def kill(self, program: str) -> None:
+        """Kill a program, and those that it is running (SIGKILL). The servers go on."""
+
+    @abstractmethod
+    def runs(self, program: str) -> bool:
+        """Return whether a program has been started and has not ended."""
+
+    @abstractmethod
+    def log(self, program: str) -> str:
+        """Return the end of what a program has logged since it was started last."""
+
+    @abstractmethod
+    def logs(self) -> dict[str, str]:
+        """Return the end of what all programs have logged since `begin`, by the names of the logs."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Kill all of it, and remove its folder; servers stay. Raises what keeps one from being undone."""
+
+
+@complete
+class LocalPatroniMachine(PatroniMachine):
+    """The Patronis of `servers`, by node, and the etcds that are on this machine. `name` is that of the cluster."""
 
     def __init__(
         self,
@@ -93,12 +182,12 @@ class PatroniMachine:
         self._programs: dict[str, _Program] = {}
         self._logs_began: dict[str, int] = {}
 
+    @override
     def free_port(self, address: str) -> Port:
-        """Find a free port of an address of this machine."""
         return find_free(address)
 
+    @override
     def begin(self, certificate: str, key: str) -> None:
-        """Make the folder, with the certificate and the key that all of the cluster's programs share, in PEM. Nothing has been started."""
         self._programs.clear()
         self._logs_began.clear()
         folder = Undo(kind="remove_directory", path=str(self._folder), label=self._journal.label)
@@ -108,43 +197,43 @@ class PatroniMachine:
         replace_file(self._certificate, certificate, self._owner)
         replace_file(self._key, key, self._owner)
 
+    @override
     def start_etcd(self, own: EtcdMember, members: tuple[EtcdMember, ...]) -> None:
-        """Start an etcd, which is one of `members`; it makes its data, or goes on with them."""
         data = self._folder / own.program
         command = etcd_command(own, members, data, self._certificate, self._key)
         self._start(own.program, "start etcd", command, data)
 
+    @override
     def start_patroni(self, member: PatroniMember) -> None:
-        """Start the Patroni of a node, whose server it takes over as it runs."""
         config = self._folder / f"{member.program}.json"
         replace_file(config, json.dumps(self._config(member), indent=1), self._owner)
         self._start(member.program, f"start the Patroni of {member.node}", (PATRONI, str(config)), config)
 
+    @override
     def kill(self, program: str) -> None:
-        """Kill a program, and those that it is running (SIGKILL). The servers go on."""
         known = self._programs[program]
         end_cluster_manager(known.path)
         known.child.wait()
 
+    @override
     def runs(self, program: str) -> bool:
-        """Return whether a program has been started and has not ended."""
         known = self._programs.get(program)
         return known is not None and not known.child.has_ended()
 
+    @override
     def log(self, program: str) -> str:
-        """Return the end of what a program has logged since it was started last."""
         known = self._programs.get(program)
         return "" if known is None else known.log.tail(_LOG_BYTES, since=known.log_begin_bytes)
 
+    @override
     def logs(self) -> dict[str, str]:
-        """Return the end of what all programs have logged since `begin`, by the names of the logs."""
         return {
             name: self._log_of(name).tail(_LOG_BYTES, since=begin_bytes)
             for name, begin_bytes in self._logs_began.items()
         }
 
+    @override
     def end(self) -> None:
-        """Kill all of it, and remove its folder; servers stay. Raises what keeps one from being undone."""
         with cancel.masked():
             kept = self._journal.undo_steps(self._step_id(""), self._runner)
             for program in self._programs.values():

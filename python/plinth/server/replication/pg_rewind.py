@@ -10,9 +10,10 @@ from plinth.model.errors import MissingCapability, PlinthError, RunError
 from plinth.model.outage import Rejoin
 from plinth.model.standby import PRIMARY
 from plinth.server.layout import DATABASE, SUPERUSER
+from plinth.server.node import Upstream
 from plinth.server.replication.promotion import await_state, make_slot
-from plinth.server.replication.standby import Standby
-from plinth.server.server import Server
+from plinth.server.replication.standby import LocalStandby
+from plinth.server.server import LocalServer
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import LABEL_FILE
 from plinth.system.journal import Journal
@@ -22,14 +23,14 @@ STREAM_TIMEOUT_S = 60.0
 
 
 def rejoin(
-    old: Server,
-    primary: Server,
+    old: LocalServer,
+    primary: Upstream,
     settings: Mapping[str, SettingValue],
     runner: Runner,
     journal: Journal,
     *,
     by_rewind: bool,
-) -> tuple[Standby, Rejoin]:
+) -> tuple[LocalStandby, Rejoin]:
     """Bring a server that has ended back as a standby of a promoted node: by pg_rewind, or else by a new base backup.
 
     Raises PlinthError when neither works.
@@ -61,14 +62,14 @@ def rewind_reason(error: PlinthError) -> str:
     return "; ".join(says or (error.message, *error.details[-2:]))
 
 
-def _standby_of(old: Server, primary: Server, runner: Runner, journal: Journal) -> Standby:
+def _standby_of(old: LocalServer, primary: Upstream, runner: Runner, journal: Journal) -> LocalStandby:
     layout = replace(old.layout, standby=old.layout.standby or PRIMARY, upstream=primary.layout)
-    standby = Standby(layout, primary, runner, journal)
+    standby = LocalStandby(layout, primary, runner, journal)
     standby.port = old.port
     return standby
 
 
-def _rewind(standby: Standby, primary: Server) -> None:
+def _rewind(standby: LocalStandby, primary: Upstream) -> None:
     """Run pg_rewind, after a checkpoint: it compares timelines by the control files, which a promoted node writes at its next one."""
     if standby.layout.tablespaces:
         raise RunError(
@@ -91,7 +92,7 @@ def _rewind(standby: Standby, primary: Server) -> None:
     standby.mark()
 
 
-def _start(standby: Standby, settings: Mapping[str, SettingValue]) -> None:
+def _start(standby: LocalStandby, settings: Mapping[str, SettingValue]) -> None:
     """Start a standby and wait until it streams."""
     standby.start(settings)
     query = b"select 1 from pg_stat_replication where application_name = %s and state = 'streaming'"

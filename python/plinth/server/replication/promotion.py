@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 
 from plinth.model.base import SettingValue
 from plinth.model.errors import RunError
-from plinth.server.replication.standby import Standby
-from plinth.server.server import Server
+from plinth.server.node import Server, Standby, Upstream
 from plinth.system import cancel
 from plinth.system.database import connect, database_errors
 
@@ -134,7 +133,7 @@ def await_state(happened: Callable[[], bool], node: Server, timeout_s: float, fa
         cancel.sleep(_LOOK_AGAIN_S)
 
 
-def make_slot(primary: Server, name: str) -> None:
+def make_slot(primary: Upstream, name: str) -> None:
     """Make a physical replication slot of this name on a primary, unless it has one."""
     query = (
         b"select pg_create_physical_replication_slot(%(name)s, true)"

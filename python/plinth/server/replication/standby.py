@@ -7,6 +7,9 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
+from plinth.common.complete import complete
 from plinth.common.libpq import make_conninfo
 from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
@@ -15,7 +18,8 @@ from plinth.model.progress import Progress, Report
 from plinth.model.standby import BaseBackup, StandbyFacts
 from plinth.model.units import format_duration
 from plinth.server.layout import SUPERUSER, ServerLayout
-from plinth.server.server import Server
+from plinth.server.node import Server, Standby, Upstream
+from plinth.server.server import LocalServer
 from plinth.server.settings import configuration
 from plinth.server.tablespaces import check_wal_directory
 from plinth.system import cancel
@@ -64,11 +68,11 @@ def settings_of_standby(
     return {**{name: value for name, value in {**asked, **raised}.items() if name.lower() not in over}, **own}
 
 
-class ServerElsewhere(Server):
+@complete
+class ServerElsewhere(Upstream):
     """A server on another machine, of which only is known how it is reached: the upstream of a standby."""
 
     def __init__(self, layout: ServerLayout, connection: Connection) -> None:
-        # Not as a server of this machine, which would look for a free port here.
         self.layout = layout
         self.where = f"{connection.host}:{connection.port}"
         self.port = connection.port
@@ -76,40 +80,33 @@ class ServerElsewhere(Server):
         self._connection = connection
 
     @property
+    @override
     def superuser_connection(self) -> Connection:
-        """Return how it is reached."""
         return self._connection
 
     @property
+    @override
     def control(self) -> Connection:
-        """Return how control connections reach it."""
         return self.as_control(self._connection)
 
 
-class Standby(Server):
-    """A server that `layout` describes as the standby of `upstream`, another node of the same cluster."""
+@complete
+class LocalStandby(LocalServer, Standby):
+    """A server of this machine that `layout` describes as the standby of `upstream`."""
 
-    def __init__(self, layout: ServerLayout, upstream: Server, runner: Runner, journal: Journal) -> None:
+    def __init__(self, layout: ServerLayout, upstream: Upstream, runner: Runner, journal: Journal) -> None:
         super().__init__(layout, runner, journal)
         assert layout.standby is not None, "it is the layout of a standby"
         self.name = layout.standby
         self.upstream = upstream
         self.password = upstream.password
 
-    @property
-    def is_apart(self) -> bool:
-        """Whether its upstream is on another machine, where it is reached over TCP with a password."""
-        return self.upstream.layout.machine != self.layout.machine
-
-    def stream_from(self, upstream: Server) -> None:
-        """Have it stream from another node, once its configuration is written the next time."""
+    @override
+    def stream_from(self, upstream: Upstream) -> None:
         self.upstream = upstream
 
+    @override
     def back_up(self, report: Report) -> tuple[float, int]:
-        """Make the data directory from the running upstream; returns how long it took, and the size of all files.
-
-        Raises CommandError with pg_basebackup's own words.
-        """
         step = self.layout.backup_step(self.upstream.port)
         assert step.argv is not None, "it is a command"
         if not Path(step.argv[0]).is_file():

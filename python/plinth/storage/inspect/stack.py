@@ -12,7 +12,7 @@ from plinth.model.base import Gap
 from plinth.model.errors import PlinthError
 from plinth.model.facts import StackNode
 from plinth.model.place import EMULATED, MEMORY, NETWORK
-from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_control import LocalDiskControl
 from plinth.storage.devices.disk_daemon import daemons
 from plinth.storage.inspect.block import SYSFS, device_folder, filesystem_of, read_device
 from plinth.system.daemon import Daemon
@@ -170,7 +170,7 @@ class _Walk:
     def _below_emulated(self, mount: Mount, daemon: Daemon) -> None:
         """Add the emulated disk as a layer; its data are stored where its backing file is."""
         try:
-            status = DiskControl(daemon.control).status()
+            status = LocalDiskControl(daemon.control).status()
         except PlinthError as error:
             self._gap(mount, error.message)
             return

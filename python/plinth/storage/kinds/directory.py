@@ -7,7 +7,7 @@ from plinth.model.errors import MissingCapability, RunError
 from plinth.model.storage import DirectoryStorage
 from plinth.storage.actions import Action, make_labelled
 from plinth.storage.preflight import check_new_directory, nearest_existing
-from plinth.storage.protocol import Storage
+from plinth.storage.protocol import LocalStorage
 from plinth.system.directory import sync_refusal
 from plinth.system.mounts import mount_of
 from plinth.system.paths import ensure
@@ -15,7 +15,7 @@ from plinth.system.runner import Runner
 from plinth.system.timeout import call_with_timeout
 
 
-class Directory(Storage[DirectoryStorage]):
+class Directory(LocalStorage[DirectoryStorage]):
     """A new directory inside `spec.path`, or inside Plinth's work directory."""
 
     @property

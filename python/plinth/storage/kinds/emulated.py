@@ -14,7 +14,7 @@ from plinth.model.step import Step, Undo
 from plinth.model.storage import EmulatedStorage
 from plinth.storage.actions import Action, make_folder, make_labelled
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
-from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_control import DiskControl, LocalDiskControl
 from plinth.storage.devices.disk_daemon import (
     DISK_FILE,
     abort_hung,
@@ -90,7 +90,7 @@ class Emulated(OnImages[EmulatedStorage], BlockStorage[EmulatedStorage]):
 
     def disks(self) -> list[DiskControl]:
         """Return the control of each daemon."""
-        return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._named("control")]
+        return [LocalDiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._named("control")]
 
     def physics(self) -> Physics | None:
         """Return the physics of each disk: the profile's, with what the storage changes; None for an unknown profile."""

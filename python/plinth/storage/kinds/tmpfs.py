@@ -8,7 +8,7 @@ from plinth.model.storage import TmpfsStorage
 from plinth.model.units import format_size
 from plinth.storage.actions import Action, label_root, make_labelled, mount
 from plinth.storage.preflight import check_new_directory, free_bytes
-from plinth.storage.protocol import Memory, Storage, StorageContext
+from plinth.storage.protocol import LocalStorage, Memory, StorageContext
 from plinth.storage.requirements import Requirements
 from plinth.system.mounts import mount_of
 from plinth.system.paths import ensure
@@ -17,13 +17,13 @@ from plinth.system.runner import Runner
 SHARED_MEMORY = Path("/dev/shm")
 
 
-class Tmpfs(Storage[TmpfsStorage]):
+class Tmpfs(LocalStorage[TmpfsStorage]):
     """A tmpfs (tmpfs(5)) of the size asked for, mounted in Plinth's work directory."""
 
     requirements = Requirements(optional_programs=("mount", "umount"))  # without the right to mount: see `make`
 
     @classmethod
-    def make(cls, name: str, spec: TmpfsStorage, context: StorageContext) -> Storage[TmpfsStorage]:
+    def make(cls, name: str, spec: TmpfsStorage, context: StorageContext) -> LocalStorage[TmpfsStorage]:
         """Return a mount where we may mount, else a directory in /dev/shm."""
         return (cls if context.host.can_mount else SharedMemory)(name, spec, context)
 
@@ -89,7 +89,7 @@ class Tmpfs(Storage[TmpfsStorage]):
         )
 
 
-class SharedMemory(Storage[TmpfsStorage]):
+class SharedMemory(LocalStorage[TmpfsStorage]):
     """A directory in /dev/shm, which is a tmpfs that others use too and whose size is not ours to choose."""
 
     @property
